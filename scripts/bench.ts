@@ -1,0 +1,29 @@
+/**
+ * Measures speed and memory against baselines of the same run and prints ratios with their goals. Give
+ * the names of parts to run only these. Loads go to loopback and end by themselves.
+ */
+import { join } from 'node:path'
+
+/** Each part loads what it needs when it runs. */
+const parts: Record<string, () => Promise<void>> = {
+  startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
+  exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
+  throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
+  memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
+  sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
+  // Its figures of memory are those of whole processes, which it starts itself.
+  storage: async () => {
+    const script = join(import.meta.dir, 'benchmarks/storage.ts')
+    await Bun.spawn([process.execPath, script], { stdio: ['ignore', 'inherit', 'inherit'] }).exited
+  },
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !(name in parts))
+if (unknown.length > 0) {
+  console.error(`No such part: ${unknown.join(', ')}. Parts: ${Object.keys(parts).join(', ')}.`)
+  process.exit(2)
+}
+for (const [name, run] of Object.entries(parts)) {
+  if (wanted.length === 0 || wanted.includes(name)) await run()
+}

@@ -1,0 +1,85 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The executable that is measured. */
+export const executable = join(import.meta.dir, '../../dist/berth')
+
+/** A running berth, as the ready line describes it. */
+export interface Instance extends AsyncDisposable {
+  pid: number
+  url: string
+  key: string
+  isolation: string
+  /** A request with the key; the answer's JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
+  call(method: string, path: string, body?: unknown): Promise<any>
+}
+
+/** A temporary folder that is removed when disposed of. */
+export function temporaryFolder(): { path: string } & Disposable {
+  const path = mkdtempSync(join(tmpdir(), 'berth-bench-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Starts the executable on a free port and the given folder, or a temporary one. */
+export async function startInstance(folder?: string): Promise<Instance> {
+  const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
+  const child = Bun.spawn([executable, 'serve', '--json', '--port', '0', '--log-level', 'error', ...where], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const ready = JSON.parse(await readLine(child.stdout))
+  const headers = { authorization: `Bearer ${ready.api_key}`, 'content-type': 'application/json' }
+  return {
+    pid: ready.pid,
+    url: ready.base_url,
+    key: ready.api_key,
+    isolation: ready.isolation,
+    async call(method, path, body) {
+      const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) }
+      const response = await fetch(`${ready.base_url}${path}`, init)
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+      return response.json()
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await child.exited
+    },
+  }
+}
+
+/** The first line that a program prints. */
+export async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  const reader = stream.getReader()
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) throw new Error(`the program ended before it was ready: ${text}`)
+    text += decoder.decode(value, { stream: true })
+    const end = text.indexOf('\n')
+    if (end !== -1) {
+      reader.releaseLock()
+      return text.slice(0, end)
+    }
+  }
+}
+
+/** Bytes that a process has to itself, and its resident set, from the kernel's sums. */
+export function memoryOf(pid: number): { own: number; resident: number } {
+  const sums = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const bytes = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(sums)?.[1] ?? 0) * 1024
+  return { own: bytes('Private_Clean') + bytes('Private_Dirty'), resident: bytes('Rss') }
+}
+
+/** A process and all that descend from it, whichever of its threads started them. */
+export function treeOf(pid: number): number[] {
+  const tasks = Array.from(new Bun.Glob('*').scanSync({ cwd: `/proc/${pid}/task`, onlyFiles: false }))
+  const children = tasks.flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(treeOf)]
+}
