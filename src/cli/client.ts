@@ -1,0 +1,101 @@
+import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream'
+import { CommandError } from './errors.ts'
+import type { Instance } from './instance.ts'
+
+/** What a request carries beside method and path. */
+export interface RequestParts {
+  query?: Record<string, string>
+  /** Sent as JSON. */
+  body?: unknown
+  /** Ends the request, and with it what it started. */
+  signal?: AbortSignal
+}
+
+/** Talks to one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
+export class Client {
+  constructor(private readonly instance: Instance) {}
+
+  /** The instance's address, without a trailing slash. */
+  get baseUrl(): string {
+    return this.instance.baseUrl
+  }
+
+  /** One request; resolves to the answer's JSON. */
+  async request<Answer>(method: string, path: string, parts: RequestParts = {}): Promise<Answer> {
+    const response = await this.send(method, path, 'application/json', parts)
+    const text = await response.text().catch((error: unknown) => this.broken(error, parts))
+    try {
+      return JSON.parse(text) as Answer
+    } catch {
+      throw this.notBerth(response.status)
+    }
+  }
+
+  /** One request whose answer is a stream of server-sent events, told as they come. */
+  async *events(
+    method: string,
+    path: string,
+    parts: RequestParts = {},
+  ): AsyncGenerator<EventSourceMessage, void> {
+    const response = await this.send(method, path, 'text/event-stream', parts)
+    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
+      throw this.notBerth(response.status)
+    try {
+      yield* response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+    } catch (error) {
+      this.broken(error, parts)
+    }
+  }
+
+  private async send(method: string, path: string, accept: string, parts: RequestParts): Promise<Response> {
+    const query = parts.query ? `?${new URLSearchParams(parts.query)}` : ''
+    const headers: Record<string, string> = { accept, authorization: `Bearer ${this.instance.apiKey}` }
+    if (parts.body !== undefined) headers['content-type'] = 'application/json'
+    let response: Response
+    try {
+      response = await fetch(`${this.instance.baseUrl}${path}${query}`, {
+        method,
+        headers,
+        // The key belongs to this address: where a redirect leads is not followed.
+        redirect: 'manual',
+        // A command may be silent for longer than fetch waits by itself.
+        timeout: false,
+        ...(parts.body === undefined ? {} : { body: JSON.stringify(parts.body) }),
+        ...(parts.signal ? { signal: parts.signal } : {}),
+      })
+    } catch (error) {
+      if (parts.signal?.aborted) throw error
+      throw new CommandError(
+        `Nothing answers at ${this.instance.baseUrl} (${causeOf(error)}). Start it with "berth serve", or correct --base-url.`,
+      )
+    }
+    if (response.ok) return response
+    throw await this.failure(response)
+  }
+
+  private async failure(response: Response): Promise<CommandError> {
+    const body = (await response.json().catch(() => null)) as { error?: unknown; message?: unknown } | null
+    if (typeof body?.error !== 'string' || typeof body.message !== 'string')
+      return this.notBerth(response.status)
+    return new CommandError(`${body.message} (${body.error})`)
+  }
+
+  /** The connection ended amid an answer: on purpose, or because berth is gone. */
+  private broken(error: unknown, { signal }: RequestParts): never {
+    if (signal?.aborted) throw error
+    throw new CommandError(
+      `The connection to ${this.instance.baseUrl} broke (${causeOf(error)}). Is berth still running?`,
+    )
+  }
+
+  private notBerth(status: number): CommandError {
+    return new CommandError(
+      `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address.`,
+    )
+  }
+}
+
+function causeOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  return typeof code === 'string' ? code : String(message ?? error)
+}

@@ -1,0 +1,42 @@
+import { type Command, Option } from 'commander'
+import { CONFIG_OPTIONS, environmentName } from '../../config.ts'
+import type { Session } from '../session.ts'
+
+const MORE = `
+Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.
+A flag beats the variable, the variable beats the file, the file beats the default.
+A switch that a variable or the file turns on is turned off with --no-NAME.
+
+Examples:
+  berth serve                                 keep everything in ./.berth
+  berth serve --ephemeral --port 0 --json     a throw-away instance for a program
+`
+
+/** Adds `serve`, with one option for each entry of CONFIG_OPTIONS. */
+export function registerServe(program: Command, session: Session): void {
+  const serve = program
+    .command('serve')
+    .summary('run the service (also plain "berth")')
+    .description('Runs the service until Ctrl-C or SIGTERM; a second signal exits at once.')
+    .option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
+    .addHelpText('after', MORE)
+  for (const { name, value, description, choices } of CONFIG_OPTIONS) {
+    const flag = value ? `--${name} <${value}>` : `--${name}`
+    const option = new Option(flag, `${description} [${environmentName(name)}]`)
+    // The values are for completion; what a bad one is told comes from the config.
+    if (choices) option.argChoices = [...choices]
+    serve.addOption(option)
+    if (!value) serve.addOption(new Option(`--no-${name}`).hideHelp())
+  }
+  serve.action(async () => {
+    session.exitCode = await (await import('./serve.ts')).serve(serveFlags(serve), session.terminal)
+  })
+}
+
+/** The flags that were given, by option name, once the command is parsed. */
+export function serveFlags(serve: Command): Record<string, unknown> {
+  const given = serve.options.filter((option) => serve.getOptionValueSource(option.attributeName()) === 'cli')
+  return Object.fromEntries(
+    given.map((option) => [option.name().replace(/^no-/, ''), serve.getOptionValue(option.attributeName())]),
+  )
+}

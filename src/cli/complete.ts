@@ -1,0 +1,118 @@
+import type { Argument, Command, Option } from 'commander'
+
+/** The shells that completion is made for. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+/** A shell with completion. */
+export type Shell = (typeof SHELLS)[number]
+
+/** One way to go on. */
+export interface Candidate {
+  value: string
+  description: string
+}
+
+/**
+ * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
+ * knows best, or a server, which the running instance knows.
+ */
+export type Completion =
+  | { kind: 'words'; candidates: Candidate[] }
+  | { kind: 'files' | 'folders' | 'servers'; prefix: string }
+
+/**
+ * Completes a command line by the commands, options and values of the program itself.
+ *
+ * @param words what stands behind the program's name up to the cursor; the last one may be empty
+ */
+export function complete(program: Command, words: readonly string[]): Completion {
+  const current = words.at(-1) ?? ''
+  const state = follow(program, words.slice(0, -1))
+  if (state.verbatim) return { kind: 'files', prefix: '' }
+  if (state.option) return valuesOf(state.option, '', current)
+  if (!current.startsWith('-')) return operands(state, current)
+  const [name = '', value] = splitOption(current)
+  if (value === undefined)
+    return fitting(current, state.command.createHelp().visibleOptions(state.command).flatMap(described))
+  const option = findOption(state.command, name)
+  return option?.required ? valuesOf(option, `${name}=`, value) : fitting(current, [])
+}
+
+interface State {
+  command: Command
+  /** How many operands of the command have been given. */
+  given: number
+  /** The option whose value is to come. */
+  option?: Option
+  /** Behind `--`. */
+  verbatim: boolean
+}
+
+function follow(program: Command, words: readonly string[]): State {
+  const state: State = { command: program, given: 0, verbatim: false }
+  for (const word of words) {
+    if (state.option) delete state.option
+    else if (word === '--') return { ...state, verbatim: true }
+    else if (word.startsWith('-')) {
+      const [name = '', value] = splitOption(word)
+      const option = findOption(state.command, name)
+      if (option?.required && value === undefined) state.option = option
+    } else {
+      const next = state.command.commands.find(
+        (command) => command.name() === word || command.aliases().includes(word),
+      )
+      if (next) Object.assign(state, { command: next, given: 0 })
+      else state.given++
+    }
+  }
+  return state
+}
+
+function operands({ command, given }: State, current: string): Completion {
+  const subcommands = command.createHelp().visibleCommands(command)
+  if (subcommands.length > 0) {
+    const names = subcommands.map((sub) => ({
+      value: sub.name(),
+      description: sub.summary() || sub.description(),
+    }))
+    return fitting(current, given === 0 ? names : [])
+  }
+  const declared = command.registeredArguments
+  const last = declared.at(-1)
+  const argument = declared[given] ?? (last?.variadic ? last : undefined)
+  return argument ? valuesOf(argument, '', current) : fitting(current, [])
+}
+
+/** The values of an option or argument: its choices, else by the name that stands for it in the help. */
+function valuesOf(of: Option | Argument, prefix: string, current: string): Completion {
+  if (of.argChoices) {
+    const candidates = of.argChoices.map((choice) => ({ value: choice, description: '' }))
+    const { candidates: values } = fitting(current, candidates)
+    return {
+      kind: 'words',
+      candidates: values.map(({ value }) => ({ value: prefix + value, description: '' })),
+    }
+  }
+  const name = 'flags' in of ? /<([^>]+)>/.exec(of.flags)?.[1] : of.name()
+  if (name === 'FILE') return { kind: 'files', prefix }
+  if (name === 'DIR') return { kind: 'folders', prefix }
+  if (name === 'SERVER') return { kind: 'servers', prefix }
+  return { kind: 'words', candidates: [] }
+}
+
+const fitting = (current: string, candidates: Candidate[]): { kind: 'words'; candidates: Candidate[] } => ({
+  kind: 'words',
+  candidates: candidates.filter(({ value }) => value.startsWith(current)),
+})
+
+const described = (option: Option): Candidate[] =>
+  option.long ? [{ value: option.long, description: option.description }] : []
+
+const findOption = (command: Command, name: string): Option | undefined =>
+  command.options.find((option) => option.long === name || option.short === name)
+
+/** `--name=value` → name and value; `--name` → the name alone. */
+function splitOption(word: string): [name: string, value?: string] {
+  const at = word.indexOf('=')
+  return at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
+}

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Enforced } from '../../compute/driver.ts'
+import { localDrivers } from '../../compute/drivers.ts'
+import { selfCommand } from '../../compute/self.ts'
+import { type Isolation, loadConfig, reachLoopbackDirectly } from '../../config.ts'
+import { createLogger } from '../../runtime/logger.ts'
+import { readInstance } from '../../storage/folder.ts'
+import { findDataFolder } from '../instance.ts'
+import type { Terminal } from '../terminal.ts'
+import { type VersionInfo, versionInfo } from '../version.ts'
+import type { Finding } from './finding.ts'
+import { examineIsolation } from './isolation.ts'
+import { examineFolder, examineGit, examineInstance, examinePort, examineTerminal } from './machine.ts'
+
+/** All findings on this machine. */
+export interface Report extends VersionInfo {
+  /** Whether berth can run as it is configured. */
+  ok: boolean
+  /** The tier that servers would run under, null where none can be used. */
+  isolation: Isolation | null
+  /** What that tier enforces. */
+  enforced: Enforced | null
+  findings: Finding[]
+}
+
+/**
+ * Looks at everything, as the configuration of this folder and environment would have it.
+ *
+ * @param data the data folder, in place of the configured one
+ * @throws StartupError for a bad configuration
+ */
+export async function examine(data: string | undefined, { env, cwd }: Terminal): Promise<Report> {
+  const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
+  const running = readInstance(findDataFolder(data, env, cwd))?.base_url ?? null
+  reachLoopbackDirectly()
+  // The tiers are tried in a folder of their own: looking must not make a data folder.
+  const trial = mkdtempSync(join(tmpdir(), 'berth-doctor-'))
+  try {
+    const path = env.PATH ?? ''
+    const drivers = localDrivers({
+      self: selfCommand(process.execPath, Bun.main),
+      path,
+      dataDir: trial,
+      logger: createLogger('silent', () => {}, Date.now),
+    })
+    const [isolation, terminal, git, instance] = await Promise.all([
+      examineIsolation(drivers, config.isolation),
+      examineTerminal(),
+      examineGit(path),
+      examineInstance(running),
+    ])
+    const findings = [
+      ...isolation.findings,
+      terminal,
+      git,
+      examinePort(config.host, config.port, running),
+      examineFolder(config.dataDir),
+      instance,
+    ]
+    return {
+      ok: findings.every(({ status }) => status !== 'failed'),
+      ...versionInfo(),
+      isolation: isolation.used,
+      enforced: isolation.enforced,
+      findings,
+    }
+  } finally {
+    rmSync(trial, { recursive: true, force: true })
+  }
+}

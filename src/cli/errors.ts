@@ -1,0 +1,14 @@
+/**
+ * A command that cannot do what was asked: printed as one sentence with the cause and the remedy,
+ * without a stack; the process exits with `exitCode`.
+ */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+
+  constructor(
+    message: string,
+    readonly exitCode = 1,
+  ) {
+    super(message)
+  }
+}

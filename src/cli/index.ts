@@ -1,0 +1,35 @@
+import { StartupError, UsageError } from '../errors.ts'
+import { parseServeFlags } from './commands/serve-flags.ts'
+import { CommandError } from './errors.ts'
+import { processTerminal, type Terminal } from './terminal.ts'
+
+/** Runs the command line and ends the process with its exit code. */
+export async function run(args: readonly string[]): Promise<void> {
+  const terminal = processTerminal()
+  process.exit(await runCommand(args, terminal))
+}
+
+/**
+ * Runs one command; resolves to the exit code: 0, 1 where it could not be done, 2 for wrong usage,
+ * or what the command says of itself.
+ */
+export async function runCommand(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    const flags = parseServeFlags(args)
+    if (flags) return await (await import('./commands/serve.ts')).serve(flags, terminal)
+    const { runProgram } = await import('./program.ts')
+    return await runProgram(args, { terminal, exitCode: 0 })
+  } catch (error) {
+    await terminal.stderr.write(`berth: ${describe(error)}\n`)
+    if (error instanceof UsageError) return 2
+    return error instanceof CommandError ? error.exitCode : 1
+  }
+}
+
+function describe(error: unknown): string {
+  const expected =
+    error instanceof CommandError || error instanceof StartupError || error instanceof UsageError
+  if (expected) return error.message
+  // A fault of berth's own: the stack is what a report of it needs.
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

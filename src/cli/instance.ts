@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { UsageError } from '../errors.ts'
+import { CommandError } from './errors.ts'
+import type { Terminal } from './terminal.ts'
+
+/** How a command was told which instance to talk to. */
+export interface ConnectionOptions {
+  baseUrl?: string
+  apiKey?: string
+  data?: string
+}
+
+/** A running berth and the key that opens it. */
+export interface Instance {
+  /** Without a trailing slash. */
+  baseUrl: string
+  apiKey: string
+}
+
+/**
+ * Finds the instance to talk to: `--base-url` and `--api-key`, else BERTH_BASE_URL and BERTH_API_KEY, else
+ * what the data folder says of the instance that runs on it. The folder's key goes to the folder's
+ * own instance only, never to an address given from elsewhere.
+ *
+ * @throws UsageError for an address that is none, CommandError where no instance or key is found
+ */
+export function findInstance(
+  options: ConnectionOptions,
+  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+): Instance {
+  const folder = findDataFolder(options.data, env, cwd)
+  const local = readJson(join(folder, 'instance.json'))
+  const localUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
+  // A flag beats the environment: with --data the variables speak of another instance.
+  const fromEnv = options.data === undefined ? env : {}
+  const given = options.baseUrl ?? (fromEnv.BERTH_BASE_URL || undefined)
+  if (given === undefined && localUrl === undefined) {
+    throw new CommandError(
+      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data.`,
+    )
+  }
+  const baseUrl = given === undefined ? String(localUrl) : checkUrl(given)
+  const apiKey = options.apiKey ?? (fromEnv.BERTH_API_KEY || undefined)
+  if (apiKey !== undefined) return { baseUrl, apiKey }
+  const kept = readJson(join(folder, 'credentials.json'))?.api_key
+  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, apiKey: kept }
+  throw new CommandError(`No API key for ${baseUrl}. Give it with --api-key or BERTH_API_KEY.`)
+}
+
+/**
+ * The data folder a command means: `--data`, else BERTH_DATA, else `.berth` in the working directory or
+ * in the nearest parent that has one.
+ */
+export function findDataFolder(
+  given: string | undefined,
+  env: Record<string, string | undefined>,
+  cwd: string,
+): string {
+  const named = given ?? (env.BERTH_DATA || undefined)
+  if (named !== undefined) return resolve(cwd, named)
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    const candidate = join(folder, '.berth')
+    if (existsSync(candidate)) return candidate
+    if (folder === dirname(folder)) return resolve(cwd, '.berth')
+  }
+}
+
+function checkUrl(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new UsageError(`The base URL must look like http://127.0.0.1:4747, got ${JSON.stringify(given)}.`)
+  }
+  return trimSlash(url.href)
+}
+
+const trimSlash = (url: string): string => url.replace(/\/+$/, '')
+
+function readJson(path: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+      throw new CommandError(`${path} may not be read by this user. Run as the user that runs berth.`)
+    return undefined
+  }
+}

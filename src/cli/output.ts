@@ -1,0 +1,53 @@
+import type { Sink } from './terminal.ts'
+
+const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+
+/** A colour or weight for text on a terminal. */
+export type Style = keyof typeof CODES
+
+/** Colours text for this sink, or leaves it alone where colours do not belong. */
+export const paint = (sink: Sink, style: Style, text: string): string =>
+  sink.colours && text !== '' ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
+
+/** Makes text from elsewhere harmless on a terminal: control characters cannot move the cursor or hide a line. */
+export const printable = (text: string): string =>
+  text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, '�')
+
+/** A column of a table: its heading and how a row's cell looks. */
+export interface Column<Row> {
+  heading: string
+  cell: (row: Row) => string
+  style?: (row: Row) => Style | undefined
+  /** Numbers stand right. */
+  right?: boolean
+}
+
+/** Rows as aligned columns under headings, one line a row, newline at the end. */
+export function table<Row>(sink: Sink, columns: Column<Row>[], rows: readonly Row[]): string {
+  const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))))
+  const widths = columns.map((column, at) =>
+    Math.max(column.heading.length, ...cells.map((line) => Bun.stringWidth(line[at] ?? ''))),
+  )
+  const pad = (text: string, at: number, shown: string) => {
+    const gap = ' '.repeat((widths[at] ?? 0) - Bun.stringWidth(text))
+    if (columns[at]?.right) return gap + shown
+    return at === columns.length - 1 ? shown : shown + gap
+  }
+  const heading = columns.map(({ heading: text }, at) => pad(text, at, paint(sink, 'dim', text)))
+  const lines = cells.map((line, index) =>
+    line.map((text, at) => {
+      const row = rows[index]
+      const style = row === undefined ? undefined : columns[at]?.style?.(row)
+      return pad(text, at, style ? paint(sink, style, text) : text)
+    }),
+  )
+  return `${[heading, ...lines].map((line) => line.join('  ').trimEnd()).join('\n')}\n`
+}
+
+/** Facts about one thing as aligned `label  value` lines, newline at the end. */
+export function facts(sink: Sink, entries: ReadonlyArray<readonly [label: string, value: string]>): string {
+  const width = Math.max(...entries.map(([label]) => label.length))
+  return entries
+    .map(([label, value]) => `${paint(sink, 'dim', label.padEnd(width))}  ${printable(value)}\n`)
+    .join('')
+}

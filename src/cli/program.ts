@@ -1,0 +1,108 @@
+import { type Argument, Command, CommanderError } from 'commander'
+import { registerCompletion } from './commands/completion.ts'
+import { registerDoctor } from './commands/doctor.ts'
+import { registerExec } from './commands/exec.ts'
+import { registerFiles } from './commands/files.ts'
+import { registerOpenApi } from './commands/openapi.ts'
+import { registerServe } from './commands/serve-options.ts'
+import { registerServers } from './commands/servers.ts'
+import { registerVersion } from './commands/version.ts'
+import { paint } from './output.ts'
+import type { Session } from './session.ts'
+
+const EXAMPLES = `
+Examples:
+  berth serve                             run the service on http://127.0.0.1:4747
+  berth servers create --tier small       provision a server
+  berth exec srv_… -- python3 app.py      run a command on it
+  berth files write srv_… app.py app.py   put a file there
+
+The commands find the instance of the nearest .berth folder by themselves.
+"berth COMMAND --help" explains one command.
+`
+
+/** All commands with their options and help, ready to parse. */
+export function createProgram(session: Session): Command {
+  const { stdout, stderr } = session.terminal
+  const program = new Command('berth')
+  program
+    .description('A local server-provisioning and agent-task API in one executable.')
+    .usage('[command] [options]')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      getOutHasColors: () => stdout.colours,
+      getErrHasColors: () => stderr.colours,
+      outputError: (text, write) => write(text.replace(/^error: /, 'berth: ')),
+    })
+    .configureHelp({
+      styleTitle: (text) => paint(stdout, 'bold', text),
+      subcommandTerm: (command) =>
+        [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(termOf)].join(
+          ' ',
+        ),
+      optionDescription: (option) => option.description,
+      argumentDescription: (argument) => argument.description,
+    })
+    .helpOption('-h, --help', 'explain the command')
+    .addHelpCommand(
+      new Command('help').argument('[command]').description('explain a command').helpGroup('About berth:'),
+    )
+    .option('-v, --version', 'print the version')
+    .addHelpText('after', EXAMPLES)
+  program.commandsGroup('Run berth:')
+  registerServe(program, session)
+  registerDoctor(program, session)
+  program.commandsGroup('Use the API:')
+  registerServers(program, session)
+  registerExec(program, session)
+  registerFiles(program, session)
+  program.commandsGroup('About berth:')
+  registerCompletion(program, session)
+  registerOpenApi(program, session)
+  registerVersion(program, session)
+  pointToHelp(program, 'berth')
+  return program
+}
+
+/** What follows a usage error: where the help is. */
+function pointToHelp(parent: Command, path: string): void {
+  for (const command of parent.commands) {
+    const full = `${path} ${command.name()}`
+    command.showHelpAfterError(`Run "${full} --help" for what it takes.`)
+    pointToHelp(command, full)
+  }
+  if (path === 'berth') parent.showHelpAfterError('Run "berth help" for all commands.')
+}
+
+function termOf(argument: Argument): string {
+  const name = argument.variadic ? `${argument.name()}...` : argument.name()
+  return argument.required ? `<${name}>` : `[${name}]`
+}
+
+/**
+ * Parses the arguments and runs the command they name. Resolves to the exit code; what a command
+ * throws passes through.
+ */
+export async function runProgram(args: readonly string[], session: Session): Promise<number> {
+  try {
+    await createProgram(session).parseAsync(withDefaults(args), { from: 'user' })
+    return session.exitCode
+  } catch (error) {
+    // Commander has printed its message already. Help that was asked for is no failure.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    throw error
+  }
+}
+
+/** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
+function withDefaults(args: readonly string[]): readonly string[] {
+  const [first, second] = args
+  if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
+  if (first === 'servers' && isOption(second)) return ['servers', 'list', ...args.slice(1)]
+  return isOption(first) ? ['serve', ...args] : args
+}
+
+const isOption = (arg: string | undefined): boolean =>
+  arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')

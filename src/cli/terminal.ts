@@ -1,0 +1,74 @@
+import { writeSync } from 'node:fs'
+import { processEnvironment } from '../config.ts'
+
+/** One of the two output streams. */
+export interface Sink {
+  /** Resolves when the bytes have left the process, so that a slow reader slows the writer. */
+  write(data: string | Uint8Array): Promise<void>
+  /** Whether a person looks at it. */
+  readonly isTTY: boolean
+  /** Whether colours may be used: on a terminal, and never with NO_COLOR. */
+  readonly colours: boolean
+}
+
+/** What a command sees of the process it runs in. */
+export interface Terminal {
+  readonly env: Record<string, string | undefined>
+  /** The working directory. */
+  readonly cwd: string
+  readonly stdin: { readonly isTTY: boolean; bytes(): Promise<Uint8Array> }
+  readonly stdout: Sink
+  readonly stderr: Sink
+}
+
+/** The terminal of this process. Its streams are opened when first used: opening costs milliseconds. */
+export function processTerminal(): Terminal {
+  const env = processEnvironment()
+  return {
+    env,
+    cwd: process.cwd(),
+    stdin: {
+      get isTTY() {
+        return process.stdin.isTTY === true
+      },
+      bytes: () => Bun.stdin.bytes(),
+    },
+    stdout: sink(() => process.stdout, env),
+    stderr: sink(() => process.stderr, env),
+  }
+}
+
+function sink(open: () => NodeJS.WriteStream, env: Terminal['env']): Sink {
+  let stream: NodeJS.WriteStream | undefined
+  const opened = () => {
+    if (stream) return stream
+    stream = open()
+    // A reader that went away (`| head`) is no fault: end as SIGPIPE would.
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit(141)
+      printLog(`berth: output cannot be written: ${error.message}\n`)
+      process.exit(1)
+    })
+    return stream
+  }
+  return {
+    // On a failure the stream's own handler above ends the process: nothing may go on as if all was well.
+    write: (data) => new Promise((resolve) => opened().write(data, (error) => error ?? resolve())),
+    get isTTY() {
+      return opened().isTTY === true
+    },
+    get colours() {
+      return opened().isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
+    },
+  }
+}
+
+/** Writes a line to stdout at once, without opening a stream. */
+export const printNow = (line: string): void => void writeSync(1, `${line}\n`)
+
+/** Writes log lines to stderr at once; a line that cannot be written is given up. */
+export function printLog(line: string): void {
+  try {
+    writeSync(2, line)
+  } catch {}
+}

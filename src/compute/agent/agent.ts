@@ -1,0 +1,165 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { findFamily } from '../processes.ts'
+import { terminate } from '../terminate.ts'
+import { adoptOrphans } from './adopt.ts'
+import type { FrameChannel } from './channel.ts'
+import { Command, type CommandContext, SpawnError } from './command.ts'
+import type { Libc } from './libc.ts'
+import { Credit, OutputPump } from './output.ts'
+import { CHUNK, type Configuration, decodeCredit, decodeJson, FRAME, type SpawnRequest } from './protocol.ts'
+import { Watchdog } from './watchdog.ts'
+
+/** Reads at a time that bring all threads of Bun's pool, which AGENT_ENVIRONMENT keeps to two, to life. */
+const WARM_UP_READS = 4
+
+/** What an agent is made of. */
+export interface AgentOptions {
+  libc: Libc
+  /** The way to berth. */
+  channel: FrameChannel
+  /** Ends the agent's process. */
+  leave(): Promise<void>
+}
+
+/** Obeys berth's frames: starts commands, passes their input and output, ends them. */
+export class Agent {
+  readonly #options: AgentOptions
+  readonly #commands = new Map<number, Command>()
+  #configuration: Configuration | null = null
+  #leaving: Promise<void> | null = null
+  #oomScore: number | null = null
+
+  constructor(options: AgentOptions) {
+    this.#options = options
+  }
+
+  /** Acts on one frame. */
+  receive(kind: number, id: number, payload: Uint8Array): void {
+    const command = this.#commands.get(id)
+    if (kind === FRAME.configure) this.#configure(decodeJson(payload) as Configuration)
+    else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
+    else if (kind === FRAME.stdin) command?.write(payload)
+    else if (kind === FRAME.begin) this.#begin(id)
+    else if (kind === FRAME.cancel) command?.cancel()
+    else if (kind === FRAME.credit) command?.credit(decodeCredit(payload))
+    else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
+    else if (kind === FRAME.shutdown) void this.#options.leave()
+  }
+
+  /** Ends every process of the server but this one. */
+  shutdown(): Promise<void> {
+    this.#leaving ??= terminate(this.#find)
+    return this.#leaving
+  }
+
+  /** The server's processes: all of the PID namespace, or all that descend from the agent or carry the marker. */
+  readonly #find = (): number[] => {
+    const { marker, adopt } = this.#configuration ?? { marker: '', adopt: true }
+    const except = [process.pid, 1]
+    return findFamily({ roots: [adopt ? process.pid : 1], sessions: [], marker, except })
+  }
+
+  #configure(configuration: Configuration): void {
+    const { libc, channel } = this.#options
+    const { rlimits, watch } = configuration
+    this.#configuration = configuration
+    libc.limit('core', 0)
+    if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
+    if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
+    if (configuration.adopt) adoptOrphans(libc, () => this.#childPids())
+    if (watch.memoryBytes !== undefined || watch.processes !== undefined) {
+      new Watchdog(configuration, this.#find, () => this.#commands.size > 0).start()
+    }
+    this.#oomScore = openOomScore()
+    libc.forbidTracing()
+    void warmUp(libc).then(() => channel.send(FRAME.ready, 0))
+  }
+
+  #childPids(): number[] {
+    return [...this.#commands.values()].flatMap(({ pid }) => pid ?? [])
+  }
+
+  #spawn(id: number, request: SpawnRequest): void {
+    const configuration = this.#configuration
+    if (configuration === null || this.#leaving !== null) {
+      this.#fail(id, 'The sandbox is ending.')
+      return
+    }
+    const { libc, channel } = this.#options
+    const context: CommandContext = {
+      libc,
+      configuration,
+      withOomScore: (spawn) => this.#withOomScore(spawn),
+      output(stream, data) {
+        for (let at = 0; at < data.length; at += CHUNK) {
+          channel.send(FRAME[stream], id, data.subarray(at, at + CHUNK))
+        }
+      },
+    }
+    try {
+      this.#commands.set(id, new Command(id, request, context))
+    } catch (error) {
+      this.#fail(id, error instanceof Error ? error.message : String(error))
+      return
+    }
+    if (!request.stdin) this.#begin(id)
+  }
+
+  #begin(id: number): void {
+    const command = this.#commands.get(id)
+    if (command === undefined) return
+    command
+      .run()
+      .then((report) => this.#options.channel.sendJson(FRAME.exit, id, report))
+      .catch((error: unknown) => this.#fail(id, error instanceof SpawnError ? error.message : String(error)))
+      .finally(() => this.#commands.delete(id))
+  }
+
+  #fail(id: number, message: string): void {
+    this.#options.channel.sendJson(FRAME.failure, id, { message })
+  }
+
+  /**
+   * The child takes the score at the moment of the fork; this process goes back to its own right
+   * after. So the hog is what the kernel ends when memory runs out, never the agent.
+   */
+  #withOomScore<T>(spawn: () => T): T {
+    this.#writeOomScore('1000')
+    try {
+      return spawn()
+    } finally {
+      this.#writeOomScore('0')
+    }
+  }
+
+  #writeOomScore(score: string): void {
+    try {
+      if (this.#oomScore !== null) writeSync(this.#oomScore, score, 0)
+    } catch {
+      // Not permitted where berth's own score was set by an administrator: the kernel's choice then.
+    }
+  }
+}
+
+/** Opened before `forbidTracing` closes /proc/self; null where this process may not write it. */
+function openOomScore(): number | null {
+  try {
+    return openSync('/proc/self/oom_score_adj', 'r+')
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Has Bun start the threads that it reads pipes with while there is room for them: it aborts where it wants one and
+ * the server's processes have used up their number. The first command is the faster for it.
+ */
+async function warmUp(libc: Libc): Promise<void> {
+  const pumps = Array.from({ length: WARM_UP_READS }, () => {
+    const { read, write } = libc.pipe()
+    writeSync(write, '\n')
+    closeSync(write)
+    return new OutputPump(read, new Credit(CHUNK), null, () => {})
+  })
+  await Promise.all(pumps.map((pump) => pump.run()))
+}

@@ -1,0 +1,170 @@
+import { ComputeError, type ExecCommand, type Execution } from '../driver.ts'
+import { FrameChannel } from './channel.ts'
+import { AgentExecution } from './execution.ts'
+import {
+  type Configuration,
+  decodeJson,
+  type ExitReport,
+  FRAME,
+  MAX_FROM_AGENT,
+  ProtocolError,
+} from './protocol.ts'
+
+/** Milliseconds after a command's timeout, or its cancellation, at which the agent should have ended it. */
+const OVERDUE_MS = 10_000
+
+/** Longest time that a timer can be set to. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** Milliseconds in which an agent that is asked has to answer. */
+const PONG_MS = 5_000
+
+/**
+ * Berth's end of the socket to an agent. What arrives is not trusted: a command may have taken the
+ * agent over. Whatever breaks the protocol closes the connection and so ends the sandbox.
+ */
+export class AgentConnection {
+  readonly #executions = new Map<number, AgentExecution>()
+  readonly #ready = Promise.withResolvers<void>()
+  readonly #closed = Promise.withResolvers<string>()
+  readonly #timers = new Map<number, Timer>()
+  readonly #channel: FrameChannel
+  #pong: (() => void) | null = null
+  #lastId = 0
+  #over = false
+
+  /** Connects over an inherited socket; the descriptor belongs to the connection from here on. */
+  static async open(fd: number): Promise<AgentConnection> {
+    const connection = new AgentConnection(fd)
+    await connection.#channel.open()
+    return connection
+  }
+
+  private constructor(fd: number) {
+    this.#channel = new FrameChannel({
+      fd,
+      maxPayload: MAX_FROM_AGENT,
+      onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
+      onClosed: () => this.close('Its agent ended.'),
+      onBroken: (error) => this.close(`Its agent broke the protocol: ${error}`),
+    })
+    // Nobody may be waiting for it when the agent ends early.
+    this.#ready.promise.catch(() => {})
+  }
+
+  /** Resolves with the reason when the connection is over. */
+  get closed(): Promise<string> {
+    return this.#closed.promise
+  }
+
+  /** Commands under way. */
+  get executions(): Iterable<AgentExecution> {
+    return this.#executions.values()
+  }
+
+  /** How many commands are under way. */
+  get busy(): number {
+    return this.#executions.size
+  }
+
+  /** Sends the configuration; resolves when the agent takes commands. Throws `ComputeError`. */
+  async configure(configuration: Configuration): Promise<void> {
+    this.#channel.sendJson(FRAME.configure, 0, configuration)
+    await this.#ready.promise
+  }
+
+  /** Starts a command. Throws `ComputeError` when the connection is over. */
+  exec(command: ExecCommand): Execution {
+    if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
+    this.#lastId = (this.#lastId + 1) >>> 0
+    const id = this.#lastId
+    const execution = new AgentExecution(id, command, this.#channel, () => this.#watch(id, OVERDUE_MS))
+    this.#executions.set(id, execution)
+    execution.begin()
+    this.#watch(id, command.timeoutMs + OVERDUE_MS)
+    return execution
+  }
+
+  /** Asks the agent to end all commands and itself. */
+  shutdown(): void {
+    this.#channel.send(FRAME.shutdown, 0)
+  }
+
+  /** Ends the connection; commands under way count as killed. */
+  close(reason: string): void {
+    if (this.#over) return
+    this.#over = true
+    this.#channel.close()
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    this.#timers.clear()
+    this.#ready.reject(new ComputeError(`The sandbox did not start: ${reason}`))
+    for (const execution of this.#executions.values()) execution.abandon()
+    this.#executions.clear()
+    this.#closed.resolve(reason)
+  }
+
+  #receive(kind: number, id: number, payload: Uint8Array): void {
+    if (this.#over) return
+    if (kind === FRAME.ready) this.#ready.resolve()
+    else if (kind === FRAME.pong) this.#pong?.()
+    else this.#receiveOf(id, kind, payload)
+  }
+
+  #receiveOf(id: number, kind: number, payload: Uint8Array): void {
+    const execution = this.#executions.get(id)
+    if (execution === undefined)
+      throw new ProtocolError(`a frame is about execution ${id}, which does not run`)
+    if (kind === FRAME.stdout) execution.receive('stdout', payload)
+    else if (kind === FRAME.stderr) execution.receive('stderr', payload)
+    else {
+      if (kind === FRAME.exit) execution.finish(exitReport(decodeJson(payload)))
+      else if (kind === FRAME.failure) execution.fail(failureReport(decodeJson(payload)))
+      else throw new ProtocolError(`there is no frame of kind ${kind}`)
+      this.#executions.delete(id)
+      this.#unwatch(id)
+    }
+  }
+
+  /** Makes sure that a command which should be over does not hang on an agent that was stopped. */
+  #watch(id: number, ms: number): void {
+    if (ms > MAX_TIMER_MS) return
+    this.#unwatch(id)
+    const timer = setTimeout(() => void this.#ping(id), ms)
+    timer.unref()
+    this.#timers.set(id, timer)
+  }
+
+  #unwatch(id: number): void {
+    clearTimeout(this.#timers.get(id))
+    this.#timers.delete(id)
+  }
+
+  async #ping(id: number): Promise<void> {
+    const answered = new Promise<true>((resolve) => {
+      this.#pong = () => resolve(true)
+    })
+    this.#channel.send(FRAME.ping, 0)
+    const alive = await Promise.race([answered, Bun.sleep(PONG_MS).then(() => false)])
+    if (!alive) this.close('Its agent does not answer.')
+    else if (this.#executions.has(id)) this.#watch(id, OVERDUE_MS)
+  }
+}
+
+function exitReport(value: unknown): ExitReport {
+  const { exitCode, timedOut, truncated } = fields(value)
+  if (typeof exitCode !== 'number' || !Number.isInteger(exitCode) || exitCode < 0 || exitCode > 255) {
+    throw new ProtocolError('An exit frame holds no exit code.')
+  }
+  return { exitCode, timedOut: timedOut === true, truncated: truncated === true }
+}
+
+function failureReport(value: unknown): string {
+  const { message } = fields(value)
+  if (typeof message !== 'string') throw new ProtocolError('A failure frame holds no message.')
+  return message.slice(0, 1000)
+}
+
+function fields(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) throw new ProtocolError('A frame holds no object.')
+  return value as Record<string, unknown>
+}

@@ -1,0 +1,132 @@
+import { ComputeError, type ExecCommand, type ExecExit, type Execution } from '../driver.ts'
+import type { FrameChannel } from './channel.ts'
+import { CHUNK, encodeCredit, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
+
+/** Output bytes delivered after which the agent is told that it may send more. */
+const CREDIT_STEP = WINDOW / 4
+
+/** Result of a command whose sandbox ended under it: as if SIGKILL had. */
+const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
+
+/** Berth's side of one command: delivers its output in order, gives credit, settles `exit`. */
+export class AgentExecution implements Execution {
+  readonly #id: number
+  readonly #command: ExecCommand
+  readonly #channel: FrameChannel
+  readonly #onCancel: () => void
+  readonly #settled = Promise.withResolvers<ExecExit>()
+  #delivery: Promise<void> | null = null
+  #window = WINDOW
+  readonly #received = { stdout: 0, stderr: 0 }
+  #delivered = 0
+  #over = false
+
+  /** `onCancel` is called once for each call of `cancel` while the command runs. */
+  constructor(id: number, command: ExecCommand, channel: FrameChannel, onCancel: () => void) {
+    this.#id = id
+    this.#command = command
+    this.#channel = channel
+    this.#onCancel = onCancel
+  }
+
+  get exit(): Promise<ExecExit> {
+    return this.#settled.promise
+  }
+
+  /** Tells the agent to run the command. */
+  begin(): void {
+    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
+    const withInput = stdin !== undefined && stdin.length > 0
+    const request: SpawnRequest = { command, cwd, env, timeoutMs, outputLimit, stdin: withInput }
+    this.#channel.sendJson(FRAME.spawn, this.#id, request)
+    if (!withInput) return
+    for (let at = 0; at < stdin.length; at += CHUNK) {
+      this.#channel.send(FRAME.stdin, this.#id, stdin.subarray(at, at + CHUNK))
+    }
+    this.#channel.send(FRAME.begin, this.#id)
+  }
+
+  cancel(): void {
+    if (this.#over) return
+    this.#channel.send(FRAME.cancel, this.#id)
+    this.#onCancel()
+  }
+
+  /** Output from the agent. Throws `ProtocolError` where it sends more than it may. */
+  receive(stream: 'stdout' | 'stderr', data: Uint8Array): void {
+    if (data.length === 0) throw new ProtocolError('The agent sent output without bytes.')
+    this.#received[stream] += data.length
+    if (this.#received[stream] > (this.#command.outputLimit ?? Number.POSITIVE_INFINITY)) {
+      throw new ProtocolError('The agent sent more output than was asked for.')
+    }
+    this.#window -= data.length
+    if (this.#window < 0) throw new ProtocolError('The agent sent more output than it was given credit for.')
+    this.#deliver(stream, data)
+  }
+
+  /** A line from berth itself on the command's standard error, so that a person learns what happened to it. */
+  note(message: string): void {
+    this.#deliver('stderr', new TextEncoder().encode(`berth: ${message}\n`))
+  }
+
+  /** The command has ended. */
+  finish(result: ExecExit): void {
+    this.#settle(() => this.#settled.resolve(result))
+  }
+
+  /** The command could not be started. */
+  fail(message: string): void {
+    this.#settle(() => this.#settled.reject(new ComputeError(message)))
+  }
+
+  /** The sandbox is gone. */
+  abandon(): void {
+    this.finish(KILLED)
+  }
+
+  #settle(settle: () => void): void {
+    if (this.#over) return
+    this.#over = true
+    if (this.#delivery === null) settle()
+    else void this.#delivery.then(settle)
+  }
+
+  #deliver(stream: 'stdout' | 'stderr', data: Uint8Array): void {
+    if (this.#delivery !== null) {
+      this.#delivery = this.#delivery.then(() => this.#hand(stream, data))
+      return
+    }
+    const pending = this.#hand(stream, data)
+    if (pending !== undefined) this.#delivery = pending
+  }
+
+  /** Hands output to the caller; a promise only where the caller returned one. */
+  #hand(stream: 'stdout' | 'stderr', data: Uint8Array): Promise<void> | undefined {
+    try {
+      const pending = this.#command.onOutput(stream, data)
+      if (pending === undefined) return this.#credit(data.length)
+      return pending.then(
+        () => this.#credit(data.length),
+        (error: unknown) => this.#refused(error),
+      )
+    } catch (error) {
+      this.#refused(error)
+      return undefined
+    }
+  }
+
+  #credit(bytes: number): undefined {
+    this.#delivered += bytes
+    if (this.#over || this.#delivered < CREDIT_STEP) return
+    this.#window += this.#delivered
+    this.#channel.send(FRAME.credit, this.#id, encodeCredit(this.#delivered))
+    this.#delivered = 0
+  }
+
+  /** The caller's own fault in taking output: the command is of no use any more. */
+  #refused(error: unknown): void {
+    this.cancel()
+    this.#over = true
+    this.#settled.reject(error)
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * What berth and the agent inside a sandbox say to each other, over one socket pair that the agent
+ * inherits as file descriptor 3. There is no path to it, so nothing else in the sandbox can connect.
+ *
+ * A frame is a header of 9 bytes, little-endian, and a payload:
+ *
+ *     u32 length of the payload · u8 kind · u32 id of the execution, 0 where none is meant
+ *
+ * Payloads are bytes (stdin, stdout, stderr), a u32 (credit), or JSON (everything else).
+ */
+export const FRAME = {
+  /** To the agent. */
+  configure: 1,
+  spawn: 2,
+  stdin: 3,
+  begin: 4,
+  cancel: 5,
+  credit: 6,
+  ping: 7,
+  shutdown: 8,
+  /** From the agent. */
+  ready: 16,
+  stdout: 17,
+  stderr: 18,
+  exit: 19,
+  failure: 20,
+  pong: 21,
+} as const
+
+/** Bytes of a frame's header. */
+export const HEADER_BYTES = 9
+
+/** Largest payload that berth takes from an agent: whatever runs in the sandbox may have taken it over. */
+export const MAX_FROM_AGENT = 256 * 1024
+
+/** Largest payload that the agent takes from berth. */
+export const MAX_TO_AGENT = 64 * 1024 * 1024
+
+/** Output bytes of one execution that may be under way, undelivered, at a time. */
+export const WINDOW = 256 * 1024
+
+/** Largest piece of output or input in one frame. */
+export const CHUNK = 64 * 1024
+
+/** The file descriptor on which the agent finds its socket. */
+export const AGENT_FD = 3
+
+/** Payload of `configure`, the first frame: how commands run in this sandbox. */
+export interface Configuration {
+  /** Absolute path of the workspace as commands see it; their home directory. */
+  workspace: string
+  /** The clean base environment of every command. */
+  env: Record<string, string>
+  /** First 24 hex digits of every command's INVOCATION_ID: data folder and server. */
+  marker: string
+  /** Whether processes that lose their parent come to the agent, because no PID namespace holds them. */
+  adopt: boolean
+  /** Limits that the agent itself has to keep, for want of a cgroup. */
+  watch: { memoryBytes?: number; processes?: number }
+  /** Resource limits to set on every command. */
+  rlimits: { processes?: number; fileBytes?: number }
+}
+
+/** Payload of `spawn`. */
+export interface SpawnRequest {
+  command: string
+  cwd: string
+  env: Record<string, string>
+  timeoutMs: number
+  outputLimit: number | null
+  /** Whether `stdin` frames and a `begin` follow before the command starts. */
+  stdin: boolean
+}
+
+/** Payload of `exit`. */
+export interface ExitReport {
+  exitCode: number
+  timedOut: boolean
+  truncated: boolean
+}
+
+/** Payload of `failure`: the command could not be started. */
+export interface FailureReport {
+  message: string
+}
+
+/** The peer broke the protocol; what it says next is not read. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError'
+}
+
+const NO_BYTES = new Uint8Array(0)
+
+/** A frame as bytes, header and payload in one piece. */
+export function encodeFrame(kind: number, id: number, payload: Uint8Array = NO_BYTES): Uint8Array {
+  const frame = new Uint8Array(HEADER_BYTES + payload.length)
+  const view = new DataView(frame.buffer)
+  view.setUint32(0, payload.length, true)
+  view.setUint8(4, kind)
+  view.setUint32(5, id, true)
+  frame.set(payload, HEADER_BYTES)
+  return frame
+}
+
+/** A frame whose payload is JSON. */
+export function encodeJson(kind: number, id: number, value: unknown): Uint8Array {
+  return encodeFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
+}
+
+/** The payload of a `credit` frame: so many more bytes of output may be sent. */
+export function encodeCredit(bytes: number): Uint8Array {
+  const payload = new Uint8Array(4)
+  new DataView(payload.buffer).setUint32(0, bytes, true)
+  return payload
+}
+
+/** Reads a JSON payload. Throws `ProtocolError` where it is none. */
+export function decodeJson(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(payload))
+  } catch (error) {
+    throw new ProtocolError('A frame holds no valid JSON.', { cause: error })
+  }
+}
+
+/** Reads a `credit` payload. Throws `ProtocolError` where it is none. */
+export function decodeCredit(payload: Uint8Array): number {
+  if (payload.length !== 4) throw new ProtocolError('A credit frame is not 4 bytes long.')
+  return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0, true)
+}
+
+/** Receives one whole frame. The payload is the receiver's to keep. */
+export type FrameHandler = (kind: number, id: number, payload: Uint8Array) => void
+
+/** Cuts a byte stream into frames. Never holds more than one payload of the permitted size. */
+export class FrameReader {
+  readonly #maxPayload: number
+  readonly #onFrame: FrameHandler
+  readonly #header = new Uint8Array(HEADER_BYTES)
+  #headerFilled = 0
+  #payload: Uint8Array | null = null
+  #payloadFilled = 0
+
+  constructor(maxPayload: number, onFrame: FrameHandler) {
+    this.#maxPayload = maxPayload
+    this.#onFrame = onFrame
+  }
+
+  /** Takes the next bytes of the stream. Throws `ProtocolError` at a frame that is too large. */
+  push(chunk: Uint8Array): void {
+    let at = 0
+    while (at < chunk.length) {
+      if (this.#payload === null) {
+        at += this.#fillHeader(chunk.subarray(at))
+        if (this.#headerFilled < HEADER_BYTES) return
+        const length = new DataView(this.#header.buffer).getUint32(0, true)
+        if (length > this.#maxPayload) {
+          throw new ProtocolError(`A frame announces ${length} bytes; at most ${this.#maxPayload} are taken.`)
+        }
+        this.#payload = new Uint8Array(length)
+        this.#payloadFilled = 0
+      }
+      const piece = chunk.subarray(at, at + this.#payload.length - this.#payloadFilled)
+      this.#payload.set(piece, this.#payloadFilled)
+      this.#payloadFilled += piece.length
+      at += piece.length
+      if (this.#payloadFilled === this.#payload.length) this.#emit(this.#payload)
+    }
+  }
+
+  #fillHeader(chunk: Uint8Array): number {
+    const piece = chunk.subarray(0, HEADER_BYTES - this.#headerFilled)
+    this.#header.set(piece, this.#headerFilled)
+    this.#headerFilled += piece.length
+    return piece.length
+  }
+
+  #emit(payload: Uint8Array): void {
+    const view = new DataView(this.#header.buffer)
+    const kind = view.getUint8(4)
+    const id = view.getUint32(5, true)
+    this.#payload = null
+    this.#headerFilled = 0
+    this.#onFrame(kind, id, payload)
+  }
+}

@@ -1,0 +1,183 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { ComputeError } from '../driver.ts'
+import { runOnce, type SpawnPlan } from '../local/spawn.ts'
+import { type SystemPath, systemFolders, toolFolders } from '../local/system-files.ts'
+import {
+  AGENT_ENVIRONMENT,
+  baseEnvironment,
+  type Launch,
+  type LocalDriverOptions,
+  type ServerToStart,
+  type Tier,
+  type TierProbe,
+} from '../local/tier.ts'
+import { selfFiles } from '../self.ts'
+import { EtcFolder } from './etc.ts'
+import { explainFailure, MISSING } from './remedy.ts'
+
+/**
+ * Keeps commands from making user namespaces, in which they would have all capabilities again: where
+ * berth is root, enough to mount control groups and lift their own limits.
+ */
+const NO_NESTING = '--disable-userns'
+
+/** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
+const USER = 'berth'
+
+/** Largest /tmp, bytes; half of the server's memory where that is less, since it lies in memory. */
+const MAX_TMP_BYTES = 2 ** 31
+
+/** Size of /run, bytes. */
+const RUN_BYTES = 16 * 2 ** 20
+
+/** Where the agent's executable and, run from source, its files are inside. */
+const PROGRAM = '/berth'
+const SOURCES = '/run/berth/src'
+
+/**
+ * Isolation by namespaces: a file tree of its own, its own processes, no capabilities, the host's
+ * network. See bwrap(1).
+ */
+export class BubblewrapTier implements Tier {
+  readonly name = 'bubblewrap'
+  readonly userNamespace = true
+  readonly #options: LocalDriverOptions
+  readonly #etc: EtcFolder
+  #fixed: FixedArgs | null = null
+  #nested: 'refused' | 'possible' = 'refused'
+
+  constructor(options: LocalDriverOptions) {
+    this.#options = options
+    this.#etc = new EtcFolder(join(options.dataDir, 'sandbox', 'etc'))
+  }
+
+  async probe(): Promise<TierProbe> {
+    const program = this.#program()
+    if (program === null) return { available: false, ...MISSING }
+    const { dataDir } = this.#options
+    const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES }
+    const { code, said } = await runOnce(this.#plan(program, place, ['/bin/sh', '-c', ':']))
+    if (code === 0) return { available: true, network: 'shared with this machine', notes: this.#notes() }
+    if (this.#nested === 'refused' && said.includes(NO_NESTING)) {
+      this.#nested = 'possible'
+      return this.probe()
+    }
+    return { available: false, ...explainFailure(said) }
+  }
+
+  #notes(): string[] {
+    if (this.#nested === 'refused') return []
+    return [`commands can make user namespaces of their own, since this bwrap has no ${NO_NESTING} (0.8 has)`]
+  }
+
+  async launch({ id, workspace, limits }: ServerToStart): Promise<Launch> {
+    const program = this.#program()
+    if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
+    const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 2, MAX_TMP_BYTES))
+    const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
+    const plan = this.#plan(program, { id, workspace, tmpBytes }, [PROGRAM, ...main, '__agent'])
+    this.#etc.refresh()
+    const commandEnv = baseEnvironment('/workspace', USER, plan.env.PATH ?? '', '/tmp')
+    return { ...plan, workspace: '/workspace', commandEnv, pidNamespace: true }
+  }
+
+  #plan(program: string, place: Place, inner: string[]): SpawnPlan {
+    this.#fixed ??= this.#makeFixedArgs()
+    const { system, own, path } = this.#fixed
+    const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
+    const all = [...nesting, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
+    return {
+      argv: [program, '--args', '4', '--', ...inner],
+      // bwrap stays as process 1, whose environment every command can read.
+      env: { PATH: path },
+      // Through a descriptor, for the command line is there for every process of the sandbox to read.
+      input: new TextEncoder().encode(all.map((argument) => `${argument}\0`).join('')),
+    }
+  }
+
+  #program(): string | null {
+    return Bun.which('bwrap', { PATH: this.#options.path })
+  }
+
+  /** The arguments that are the same for every server, and the PATH inside. */
+  #makeFixedArgs(): FixedArgs {
+    const { dataDir, self, path } = this.#options
+    const folders = this.#etc.prepare({
+      passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
+      group: `${USER}:x:1000:\n`,
+    })
+    const tools = toolFolders(path, [dataDir, homedir()])
+    const { program, sources } = selfFiles(self)
+    const system = [
+      ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+      ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
+      ...['--ro-bind', '/usr', '/usr'],
+      ...systemFolders().flatMap(linkOrBind),
+      ...['--ro-bind', this.#etc.path, '/etc'],
+      ...folders.flatMap(bind),
+      // To the kernel a root's sandbox is still root, whom its settings obey without any capability.
+      ...[
+        '--proc',
+        '/proc',
+        '--ro-bind',
+        '/proc/sys',
+        '/proc/sys',
+        '--dev',
+        '/dev',
+        '--size',
+        String(RUN_BYTES),
+        '--tmpfs',
+        '/run',
+      ],
+    ]
+    // After /tmp and /run, where some of it may lie.
+    const own = [
+      ...tools.folders.flatMap(bind),
+      ...['--ro-bind', program, PROGRAM],
+      // For the agent alone: process 1 keeps the environment of bwrap itself.
+      ...Object.entries(AGENT_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
+      ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
+    ]
+    return { system, own, path: tools.path }
+  }
+}
+
+/** Arguments that are the same for every server. */
+interface FixedArgs {
+  /** Namespaces and the system's files. */
+  system: string[]
+  /** Tools of PATH and the agent's executable. */
+  own: string[]
+  /** The PATH inside. */
+  path: string
+}
+
+/** What differs between servers. */
+interface Place {
+  id: string
+  workspace: string
+  tmpBytes: number
+}
+
+function memoryArgs({ tmpBytes }: Place): string[] {
+  const size = String(tmpBytes)
+  return ['--size', size, '--tmpfs', '/tmp', '--size', size, '--tmpfs', '/dev/shm']
+}
+
+function serverArgs({ id, workspace }: Place): string[] {
+  return [
+    // What is left of bwrap's own file system lies in memory and has no limit: nothing may be written there.
+    ...['--bind', workspace, '/workspace', '--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--hostname', id, '--chdir', '/'],
+  ]
+}
+
+function bind({ path, real }: SystemPath): string[] {
+  return ['--ro-bind', real, path]
+}
+
+/** A link into /usr stays one, so that paths mean inside what they mean outside. */
+function linkOrBind(folder: SystemPath): string[] {
+  return folder.real === folder.path ? bind(folder) : ['--symlink', folder.real.slice(1), folder.path]
+}

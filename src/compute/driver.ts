@@ -1,0 +1,132 @@
+import type { Isolation } from '../config.ts'
+import type { Workspace } from './workspace.ts'
+
+/** What one server may use. Values come from its tier. */
+export interface Limits {
+  /** Processor cores, may be fractional. */
+  cpus: number
+  /** Bytes of memory for all its processes together. */
+  memoryBytes: number
+  /** Processes and threads at a time. */
+  processes: number
+  /** Bytes of files in its workspace. */
+  storageBytes: number
+}
+
+/**
+ * What really holds on this machine, never more, in words for people and programs:
+ * `none` where nothing enforces it, else the mechanism (`cgroup`, `watchdog`, `rlimit`, …).
+ */
+export interface Enforced {
+  isolation: Isolation
+  cpu: string
+  memory: string
+  processes: string
+  disk: string
+  network: string
+}
+
+/** Outcome of a driver's probe: it ran the real thing once, it did not read settings. */
+export type Probe =
+  | {
+      available: true
+      /** What it really holds servers to: found out when it is first asked for, which a start need not wait for. */
+      enforced(): Promise<Enforced>
+      /** What is weaker here than the tier's name promises, each in words for a person. */
+      notes?: readonly string[]
+    }
+  | {
+      available: false
+      /** One sentence: what is missing or refused. */
+      reason: string
+      /** One sentence: what a person can do about it. */
+      remedy: string
+    }
+
+/**
+ * Names what a driver made for one server, as plain JSON kept in the database, so that a restarted
+ * berth can find, use, end or remove it. Only drivers look inside.
+ */
+export type Handle = { readonly kind: string; readonly [key: string]: unknown }
+
+/** Where servers' code runs and their files lie. */
+export interface Compute {
+  /** Makes an empty workspace for a new server. */
+  create(serverId: string): Promise<Handle>
+
+  /** Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. */
+  start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox>
+
+  /** The server's files, whether it runs or not. */
+  workspace(handle: Handle): Workspace
+
+  /** Ends whatever an earlier berth left running of these servers. */
+  reap(handles: Handle[]): Promise<void>
+
+  /** Removes all that belongs to the server; its sandbox is stopped already. Succeeds when nothing is there. */
+  destroy(handle: Handle): Promise<void>
+
+  /** Removes what no server of the list owns: folders whose deletion a crash cut short. */
+  sweep(known: Handle[]): Promise<void>
+}
+
+/** One way to provide compute. Implementations pass the suite in test/compute/conformance.ts. */
+export interface ComputeDriver extends Compute {
+  readonly name: Isolation
+
+  /** Tries the real thing once. Never throws. */
+  probe(): Promise<Probe>
+}
+
+/** A running server: one process tree that takes commands until it is stopped. */
+export interface Sandbox {
+  /**
+   * Starts `sh -c command`. The result of the whole stands in `exit`; output arrives through
+   * `command.onOutput`. Throws `ComputeError` when the sandbox is gone or refuses.
+   */
+  exec(command: ExecCommand): Execution
+
+  /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
+  stop(): Promise<void>
+
+  /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
+  readonly exited: Promise<{ reason: string }>
+}
+
+/** One shell command. */
+export interface ExecCommand {
+  command: string
+  /** Working folder, relative to the workspace. */
+  cwd?: string
+  /** Variables on top of the clean base environment. */
+  env?: Record<string, string>
+  /** Bytes for standard input; without it standard input is empty. */
+  stdin?: Uint8Array
+  /** The command and all that it started is ended after this many milliseconds. */
+  timeoutMs: number
+  /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
+  outputLimit?: number
+  /** Receives output as it comes, in order. While a returned promise is pending the command's pipe is not read on. */
+  onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
+}
+
+/** A command under way. */
+export interface Execution {
+  /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
+  readonly exit: Promise<ExecExit>
+  /** Ends the command and all that it started: SIGTERM, a second of grace, SIGKILL. Never throws. */
+  cancel(): void
+}
+
+/** How a command ended. */
+export interface ExecExit {
+  /** The exit status; 128+n where signal n ended it. */
+  exitCode: number
+  timedOut: boolean
+  truncated: boolean
+}
+
+/** The compute backend failed: not the caller's fault, answered as 502 `compute_backend_error`. */
+export class ComputeError extends Error {
+  override readonly name = 'ComputeError'
+}

@@ -1,0 +1,50 @@
+import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
+import type { SelectedDriver } from './select.ts'
+import type { Workspace } from './workspace.ts'
+
+/**
+ * The driver that a selection under way will come to. Whatever is built on a driver can so be built
+ * while the probes still run; nothing may be asked of it before the selection has resolved.
+ */
+export class ElectedDriver implements Compute {
+  #driver: Compute | null = null
+
+  /** @param selecting settles before the first call */
+  constructor(selecting: Promise<SelectedDriver>) {
+    selecting.then(
+      ({ driver }) => {
+        this.#driver = driver
+      },
+      () => {},
+    )
+  }
+
+  create(serverId: string): Promise<Handle> {
+    return this.#elected.create(serverId)
+  }
+
+  start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+    return this.#elected.start(serverId, handle, limits)
+  }
+
+  workspace(handle: Handle): Workspace {
+    return this.#elected.workspace(handle)
+  }
+
+  reap(handles: Handle[]): Promise<void> {
+    return this.#elected.reap(handles)
+  }
+
+  destroy(handle: Handle): Promise<void> {
+    return this.#elected.destroy(handle)
+  }
+
+  sweep(known: Handle[]): Promise<void> {
+    return this.#elected.sweep(known)
+  }
+
+  get #elected(): Compute {
+    if (this.#driver === null) throw new Error('A compute driver is asked for before one is selected.')
+    return this.#driver
+  }
+}

@@ -1,0 +1,59 @@
+import type { Logger } from '../runtime/logger.ts'
+import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from './driver.ts'
+
+/** Told when a sandbox ended without having been asked to. */
+export type GoneListener = (serverId: string, reason: string) => void
+
+/** The sandboxes that run in this process, by server. */
+export class Fleet {
+  readonly #compute: Compute
+  readonly #logger: Logger
+  readonly #onGone: GoneListener
+  readonly #running = new Map<string, Sandbox>()
+  #closed = false
+
+  constructor(compute: Compute, logger: Logger, onGone: GoneListener) {
+    this.#compute = compute
+    this.#logger = logger
+    this.#onGone = onGone
+  }
+
+  /** The server's sandbox, where it runs. */
+  get(serverId: string): Sandbox | undefined {
+    return this.#running.get(serverId)
+  }
+
+  /** Starts the server's sandbox. The caller sees to it that two calls for one server do not overlap. */
+  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+    const present = this.#running.get(serverId)
+    if (present) return present
+    if (this.#closed) throw new ComputeError('The service is stopping.')
+    const sandbox = await this.#compute.start(serverId, handle, limits)
+    if (this.#closed) {
+      await sandbox.stop()
+      throw new ComputeError('The service is stopping.')
+    }
+    this.#running.set(serverId, sandbox)
+    void sandbox.exited.then(({ reason }) => {
+      if (this.#running.get(serverId) !== sandbox) return
+      this.#running.delete(serverId)
+      this.#logger.warn('a sandbox ended by itself', { serverId, reason })
+      this.#onGone(serverId, reason)
+    })
+    return sandbox
+  }
+
+  /** Ends every process of the server; resolves when none is left. */
+  async stop(serverId: string): Promise<void> {
+    const sandbox = this.#running.get(serverId)
+    if (!sandbox) return
+    this.#running.delete(serverId)
+    await sandbox.stop()
+  }
+
+  /** Ends every process of every server and starts none any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled([...this.#running.keys()].map((serverId) => this.stop(serverId)))
+  }
+}

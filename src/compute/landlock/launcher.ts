@@ -1,0 +1,53 @@
+import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { type LandlockPlan, PLAN_FD } from './plan.ts'
+import { rightsOf, ruleAttribute, rulesetAttribute } from './ruleset.ts'
+import { type LandlockCalls, loadCalls } from './syscalls.ts'
+
+/** Opens a path only to name it, without any right over it. */
+const O_PATH = 0o10000000
+
+/**
+ * The hidden command `berth __landlock`: gives up rights and then becomes the program of its plan.
+ * Landlock holds for the calling thread alone, and Bun has several; the program that replaces it
+ * begins with one, which has what that thread had.
+ */
+export async function runLauncher(): Promise<void> {
+  try {
+    const plan = JSON.parse(readFileSync(PLAN_FD, 'utf8')) as LandlockPlan
+    closeSync(PLAN_FD)
+    const calls = loadCalls()
+    preferForOutOfMemory()
+    calls.dropPrivileges()
+    restrict(calls, plan)
+    calls.become(plan.argv, plan.env)
+  } catch (error) {
+    writeSync(2, `${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+}
+
+/** The kernel ends a server's processes before others; written now, since /proc cannot be written later. */
+function preferForOutOfMemory(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000')
+  } catch {
+    // Not permitted: the kernel's choice then.
+  }
+}
+
+function restrict(calls: LandlockCalls, { read, write, announce }: LandlockPlan): void {
+  const version = calls.version()
+  if (announce) writeSync(2, `${version}\n`)
+  const rights = rightsOf(version)
+  const ruleset = calls.createRuleset(rulesetAttribute(version))
+  const allow = (path: string, access: bigint): void => {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (stat === undefined) return
+    const fd = openSync(path, O_PATH)
+    calls.addRule(ruleset, ruleAttribute(stat.isDirectory() ? access : access & rights.file, fd))
+    closeSync(fd)
+  }
+  for (const path of read) allow(path, rights.read)
+  for (const path of write) allow(path, rights.all)
+  calls.restrictSelf(ruleset)
+}

@@ -1,0 +1,111 @@
+import { mkdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { pinRoot } from '../local/pinned.ts'
+import { removeEntry } from '../local/remove.ts'
+import { runOnce, type SpawnPlan } from '../local/spawn.ts'
+import { etcFiles, systemFolders, toolFolders } from '../local/system-files.ts'
+import {
+  AGENT_ENVIRONMENT,
+  baseEnvironment,
+  type Launch,
+  type LocalDriverOptions,
+  type ServerToStart,
+  type Tier,
+  type TierProbe,
+} from '../local/tier.ts'
+import { userName } from '../local/user.ts'
+import { agentArguments } from '../processes.ts'
+import { type SelfCommand, selfFiles } from '../self.ts'
+import type { LandlockPlan } from './plan.ts'
+import { gapsOf } from './ruleset.ts'
+
+/** Devices that programs count on; not those behind which other users' terminals and memory lie. */
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`)
+
+/** What runtimes read about the machine; nothing of other processes, which Landlock keeps from being traced. */
+const MACHINE = ['/proc', '/sys/devices/system', '/sys/fs/cgroup']
+
+/** The names of users and groups. */
+const ACCOUNTS = ['/etc/passwd', '/etc/group']
+
+const NETWORK = 'shared with this machine'
+
+const REMEDY =
+  'Use Linux 5.13 or newer with Landlock switched on (landlock in /sys/kernel/security/lsm), and a container runtime whose seccomp profile knows its system calls.'
+
+/**
+ * Isolation by Landlock: the user's own rights, less all files but the system's and the server's own.
+ * Works without any privilege, in containers too.
+ */
+export class LandlockTier implements Tier {
+  readonly name = 'landlock'
+  readonly userNamespace = false
+  readonly #options: LocalDriverOptions
+
+  constructor(options: LocalDriverOptions) {
+    this.#options = options
+  }
+
+  async probe(): Promise<TierProbe> {
+    const { self, dataDir, path } = this.#options
+    // What must not work, tried under the real rules: to list the data folder.
+    const script = 'ls "$0" >/dev/null 2>&1 && exit 3; exit 0'
+    const plan: LandlockPlan = {
+      argv: ['/bin/sh', '-c', script, dataDir],
+      env: { PATH: path },
+      read: this.#readable().paths,
+      write: DEVICES,
+      announce: true,
+    }
+    const { code, said } = await runOnce(launcher(self, plan))
+    if (code === 0) return { available: true, network: NETWORK, notes: gapsOf(Number(said)) }
+    const reason = code === 3 ? 'Landlock is there but hides nothing.' : `Landlock failed: ${said}`
+    return { available: false, reason, remedy: REMEDY }
+  }
+
+  async launch({ folder, workspace, marker }: ServerToStart): Promise<Launch> {
+    const { self } = this.#options
+    const tmp = await emptyFolder(folder, 'tmp')
+    const { paths, path } = this.#readable()
+    const environment = baseEnvironment(workspace, userName(), path, tmp)
+    const plan: LandlockPlan = {
+      argv: [...self.argv, ...agentArguments(marker)],
+      env: { PATH: path, ...AGENT_ENVIRONMENT },
+      read: paths,
+      write: [...DEVICES, workspace, tmp],
+      announce: false,
+    }
+    return {
+      ...launcher(self, plan),
+      workspace,
+      // Without its powers root cannot give files away, which GNU tar attempts as root.
+      commandEnv: process.getuid?.() === 0 ? { ...environment, TAR_OPTIONS: '--no-same-owner' } : environment,
+      pidNamespace: false,
+    }
+  }
+
+  /** What commands may read and execute, and the PATH that is left of it. */
+  #readable(): { paths: string[]; path: string } {
+    const { self, dataDir, path } = this.#options
+    const { program, sources } = selfFiles(self)
+    const tools = toolFolders(path, [dataDir, homedir()])
+    const system = [...systemFolders(), ...etcFiles(), ...tools.folders].map(({ real }) => real)
+    const own = sources === null ? [program] : [program, sources]
+    return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
+  }
+}
+
+function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {
+  const input = new TextEncoder().encode(JSON.stringify(plan))
+  const { PATH = '', ...rest } = plan.env
+  return { argv: [...self.argv, '__landlock'], env: { PATH, ...rest }, input }
+}
+
+/** A folder with nothing in it, in place of what a former start left there. */
+async function emptyFolder(parent: string, name: string): Promise<string> {
+  using pinned = pinRoot(parent, true)
+  await removeEntry(pinned, name)
+  mkdirSync(join(parent, name), { mode: 0o700 })
+  return join(parent, name)
+}

@@ -1,0 +1,135 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import type { Limits } from '../driver.ts'
+
+/** What a cgroup can hold a server to. */
+export const RESOURCES = ['cpu', 'memory', 'processes'] as const
+
+/** One of them. */
+export type Resource = (typeof RESOURCES)[number]
+
+/** A folder of the cgroup file system in which groups may be made, and what groups there hold. */
+export interface CgroupBase {
+  folder: string
+  version: 1 | 2
+  resources: readonly Resource[]
+}
+
+/** The kernel's names. */
+const CONTROLLERS: Record<Resource, string> = { cpu: 'cpu', memory: 'memory', processes: 'pids' }
+
+/** Length of the period over which processor time is dealt out, microseconds. */
+const PERIOD_US = 100_000
+
+/** The places where this process may be able to make groups, in order of preference for each resource. */
+export function findBases(): Record<Resource, CgroupBase[]> {
+  const mounts = readMounts()
+  const groups = readOwnGroups()
+  const bases: Record<Resource, CgroupBase[]> = { cpu: [], memory: [], processes: [] }
+  for (const resource of RESOURCES) {
+    const controller = CONTROLLERS[resource]
+    for (const { point, root, version, options } of mounts) {
+      const own = groups.get(version === 2 ? '' : controller)
+      if (own === undefined || (version === 1 && !options.includes(controller))) continue
+      const inside = join(point, relative(root, own))
+      const folders = version === 2 ? [inside, dirname(inside), point] : [inside, point]
+      for (const folder of new Set(folders)) {
+        if (!`${folder}/`.startsWith(`${point}/`) || !existsSync(folder)) continue
+        if (version === 2 && !offers(folder, controller)) continue
+        bases[resource].push({ folder, version, resources: [resource] })
+      }
+    }
+  }
+  return bases
+}
+
+/** The files to write in a group, in order, for a limit. Files that this kernel does not have may be missing. */
+export function settings(
+  version: 1 | 2,
+  resource: Resource,
+  limits: Limits,
+): Array<{ file: string; value: string; optional?: true }> {
+  const quota = String(Math.max(1000, Math.round(limits.cpus * PERIOD_US)))
+  const memory = String(limits.memoryBytes)
+  if (resource === 'processes') return [{ file: 'pids.max', value: String(limits.processes) }]
+  if (version === 2) {
+    if (resource === 'cpu') return [{ file: 'cpu.max', value: `${quota} ${PERIOD_US}` }]
+    return [
+      { file: 'memory.max', value: memory },
+      { file: 'memory.swap.max', value: '0', optional: true },
+    ]
+  }
+  if (resource === 'cpu') {
+    return [
+      { file: 'cpu.cfs_period_us', value: String(PERIOD_US) },
+      { file: 'cpu.cfs_quota_us', value: quota },
+    ]
+  }
+  return [
+    { file: 'memory.limit_in_bytes', value: memory },
+    // Memory and swap together: without it the limit would only push pages out to swap.
+    { file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
+  ]
+}
+
+/**
+ * The file that a single-threaded process writes 0 to in order to enter a group. Version 1's `tasks` takes
+ * no lock for that; version 2 has no such file for ordinary groups.
+ */
+export function entrance(version: 1 | 2): string {
+  return version === 2 ? 'cgroup.procs' : 'tasks'
+}
+
+/** The file in which the kernel counts the processes it ended for want of memory, on a line `oom_kill N`. */
+export function memoryEvents(version: 1 | 2): string {
+  return version === 2 ? 'memory.events' : 'memory.oom_control'
+}
+
+/** Whether groups made in a folder of cgroup v2 have a controller; `cgroup.subtree_control` says so. */
+function offers(folder: string, controller: string): boolean {
+  try {
+    return readFileSync(join(folder, 'cgroup.subtree_control'), 'utf8').trim().split(' ').includes(controller)
+  } catch {
+    return false
+  }
+}
+
+interface CgroupMount {
+  point: string
+  root: string
+  version: 1 | 2
+  options: string[]
+}
+
+/** See proc_pid_mountinfo(5). */
+function readMounts(): CgroupMount[] {
+  const mounts: CgroupMount[] = []
+  for (const line of readText('/proc/self/mountinfo').split('\n')) {
+    const [before, after] = line.split(' - ')
+    const [, , , root, point] = before?.split(' ') ?? []
+    const [type, , options] = after?.split(' ') ?? []
+    if (root === undefined || point === undefined) continue
+    if (type === 'cgroup2') mounts.push({ point, root, version: 2, options: [] })
+    else if (type === 'cgroup') mounts.push({ point, root, version: 1, options: options?.split(',') ?? [] })
+  }
+  return mounts
+}
+
+/** This process's group by controller; the empty name stands for version 2. See cgroups(7). */
+function readOwnGroups(): Map<string, string> {
+  const groups = new Map<string, string>()
+  for (const line of readText('/proc/self/cgroup').split('\n')) {
+    const [, controllers, ...path] = line.split(':')
+    if (controllers === undefined) continue
+    for (const controller of controllers.split(',')) groups.set(controller, path.join(':'))
+  }
+  return groups
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

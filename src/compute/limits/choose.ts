@@ -1,0 +1,67 @@
+import type { Limits } from '../driver.ts'
+import { type CgroupBases, CgroupLimiter } from './cgroup.ts'
+import { type CgroupBase, findBases, RESOURCES, type Resource } from './cgroup-layout.ts'
+import type { Limiter } from './limiter.ts'
+import { WatchdogLimiter } from './watchdog.ts'
+
+/** Name of the group that a probe makes; no server's id has a dot. */
+const PROBE_GROUP = 'probe.tmp'
+
+/** Limits under which the probe's own process runs without noticing. */
+const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 64, storageBytes: 2 ** 30 }
+
+/** Succeeds where one of the process's groups has the name given. */
+const INSIDE = 'while read -r line; do case $line in *"$0"*) exit 0;; esac; done < /proc/self/cgroup; exit 1'
+
+/**
+ * The strongest way to hold servers to their limits that works here. Every candidate is tried with
+ * a process of its own: that a folder looks writable says little about cgroups.
+ *
+ * @param dataMarker twelve hex digits that stand for the data folder
+ * @param userNamespace whether each sandbox has a user namespace of its own
+ */
+export async function chooseLimiter(dataMarker: string, userNamespace: boolean): Promise<Limiter> {
+  const rest = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
+  const parent = `berth-${dataMarker}`
+  const candidates = findBases()
+  if (RESOURCES.every((resource) => candidates[resource].length === 0)) return rest
+  const first: CgroupBases = {}
+  for (const resource of RESOURCES) {
+    const [base] = candidates[resource]
+    if (base !== undefined) first[resource] = base
+  }
+  // Usually all of the preferred places work; only else is each tried by itself.
+  const bases = (await works(first, parent, rest)) ? first : await workingOnes(candidates, parent, rest)
+  return Object.keys(bases).length === 0 ? rest : new CgroupLimiter(bases, parent, rest)
+}
+
+async function workingOnes(
+  candidates: Record<Resource, CgroupBase[]>,
+  parent: string,
+  rest: Limiter,
+): Promise<CgroupBases> {
+  const bases: CgroupBases = {}
+  for (const resource of RESOURCES) {
+    for (const base of candidates[resource]) {
+      if (bases[resource] === undefined && (await works({ [resource]: base }, parent, rest)))
+        bases[resource] = base
+    }
+  }
+  return bases
+}
+
+/** Makes a group, sets it, and has a process enter it. */
+async function works(bases: CgroupBases, parent: string, rest: Limiter): Promise<boolean> {
+  const limiter = new CgroupLimiter(bases, parent, rest)
+  try {
+    const group = limiter.open(PROBE_GROUP, PROBE_LIMITS)
+    const argv = [...group.enter, '/bin/sh', '-c', INSIDE, parent]
+    const code = await Bun.spawn(argv, { stdio: ['ignore', 'ignore', 'ignore'], env: {} }).exited
+    await group.close()
+    return code === 0
+  } catch {
+    // Read-only, not delegated, or not permitted.
+    await limiter.sweep([PROBE_GROUP])
+    return false
+  }
+}

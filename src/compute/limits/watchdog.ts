@@ -1,0 +1,67 @@
+import { readdirSync, statSync } from 'node:fs'
+import type { Limits } from '../driver.ts'
+import type { Limiter, LimitGroup } from './limiter.ts'
+
+/** How many processes and threads more than its limit a server can have before the watchdog looks. */
+const HEADROOM = 200
+
+/**
+ * Limits without a cgroup: the agent looks at the server's processes twice a second and ends what
+ * exceeds. `ownUserNamespace` says whether the kernel counts the processes of each sandbox apart, so
+ * that RLIMIT_NPROC holds for it alone; it never holds for root.
+ */
+export class WatchdogLimiter implements Limiter {
+  readonly enforced: Limiter['enforced']
+  readonly #uid: number
+  readonly #countedByKernel: boolean
+
+  constructor(ownUserNamespace: boolean, uid: number) {
+    this.#uid = uid
+    this.#countedByKernel = ownUserNamespace && uid !== 0
+    this.enforced = {
+      cpu: 'none',
+      memory: 'watchdog',
+      processes: this.#countedByKernel ? 'rlimit' : 'watchdog',
+    }
+  }
+
+  open(_serverId: string, limits: Limits): LimitGroup {
+    const { memoryBytes, processes, storageBytes } = limits
+    return {
+      agent: this.#countedByKernel
+        ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
+        : {
+            watch: { memoryBytes, processes },
+            rlimits: { processes: this.#ceiling(processes), fileBytes: storageBytes },
+          },
+      enter: [],
+      pids: () => [],
+      memoryKills: () => 0,
+      close: async () => {},
+    }
+  }
+
+  /**
+   * Keeps a fork bomb from taking the machine before the watchdog looks. The kernel counts all that the user runs,
+   * so that this is no limit of the server's own; it does not hold for root.
+   */
+  #ceiling(processes: number): number {
+    return countThreads(this.#uid) + processes + HEADROOM
+  }
+
+  async sweep(): Promise<void> {}
+}
+
+/** Processes and threads that a user has now. */
+function countThreads(uid: number): number {
+  let count = 0
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name) || statSync(`/proc/${name}`, { throwIfNoEntry: false })?.uid !== uid) continue
+    try {
+      count += readdirSync(`/proc/${name}/task`).length
+    } catch {
+      // It has ended.
+    }
+  }
+  return count
+}

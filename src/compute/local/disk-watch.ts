@@ -1,0 +1,69 @@
+import type { Logger } from '../../runtime/logger.ts'
+
+/** Milliseconds between two looks, at least. */
+const INTERVAL_MS = 2000
+
+/** The part of the time that looking may take: one twentieth. */
+const COST_FACTOR = 20
+
+/** What a watch needs to know. */
+export interface DiskWatchOptions {
+  /** Bytes that the workspace may use. */
+  limit: number
+  /** Bytes that it uses. */
+  usage(): Promise<number>
+  sandbox: {
+    readonly occupied: boolean
+    readonly exited: Promise<unknown>
+    endProcesses(reason: string): Promise<void>
+  }
+  logger: Logger
+}
+
+/**
+ * Ends a server's processes when its files exceed its storage and still grow; what only cleans up may
+ * go on. Looks only while something runs that could write.
+ */
+export class DiskWatch {
+  readonly #options: DiskWatchOptions
+  #timer: Timer | null = null
+  #over = false
+  /** What the last look found. */
+  #last = 0
+
+  constructor(options: DiskWatchOptions) {
+    this.#options = options
+  }
+
+  /** Looks from now on until the sandbox is gone. */
+  start(): void {
+    void this.#options.sandbox.exited.then(() => {
+      this.#over = true
+      if (this.#timer !== null) clearTimeout(this.#timer)
+    })
+    this.#next(INTERVAL_MS)
+  }
+
+  #next(ms: number): void {
+    if (this.#over) return
+    this.#timer = setTimeout(() => void this.#look(), ms)
+    this.#timer.unref()
+  }
+
+  async #look(): Promise<void> {
+    const { limit, usage, sandbox, logger } = this.#options
+    const began = performance.now()
+    try {
+      if (sandbox.occupied) {
+        const used = await usage()
+        if (used > Math.max(limit, this.#last)) {
+          await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes`)
+        }
+        this.#last = used
+      }
+    } catch (error) {
+      logger.warn('the disk usage of a server could not be measured', { error })
+    }
+    this.#next(Math.max(INTERVAL_MS, (performance.now() - began) * COST_FACTOR))
+  }
+}

@@ -1,0 +1,82 @@
+import { WorkspaceError } from '../workspace.ts'
+
+/** Where commands see the workspace, whichever folder of the host holds it. */
+const MOUNT_POINT = 'workspace'
+/** Linux: PATH_MAX without the closing NUL, and NAME_MAX. Beyond these no command could use the path either. */
+export const MAX_PATH_BYTES = 4095
+const MAX_NAME_BYTES = 255
+
+/** A path taken apart: names and `..`, to be walked from the workspace's folder or a link's own. */
+export interface Route {
+  names: string[]
+  /** The path ends in `/`, `/.` or `/..`: only a folder can be meant. */
+  folderMeant: boolean
+}
+
+/**
+ * Takes a caller's path apart: relative to the workspace, or beginning with `/workspace`. `..` is kept, since what
+ * it leads to depends on the links before it. Throws `WorkspaceError` `invalid`, `outside`.
+ */
+export function parsePath(path: string): Route {
+  if (path.includes('\0')) throw invalid(path, 'contains a NUL byte')
+  if (!path.isWellFormed()) throw invalid(path, 'contains half of a surrogate pair')
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw invalid(path, `is longer than ${MAX_PATH_BYTES} bytes`)
+  const route = split(path)
+  if (path.startsWith('/') && route.names.shift() !== MOUNT_POINT) throw outside(path)
+  for (const name of route.names) {
+    if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
+      throw invalid(path, `has a component longer than ${MAX_NAME_BYTES} bytes`)
+    }
+  }
+  return route
+}
+
+/**
+ * Takes a link's target apart. An absolute one must lie below `/workspace`, as commands see it, or
+ * below the folder itself, as commands of the tiers without a mount of their own see it; else null.
+ */
+export function parseLink(target: string, root: string): (Route & { absolute: boolean }) | null {
+  const route = split(target)
+  if (!target.startsWith('/')) return { ...route, absolute: false }
+  for (const top of [[MOUNT_POINT], split(root).names]) {
+    if (top.every((name, index) => route.names[index] === name)) {
+      return { ...route, names: route.names.slice(top.length), absolute: true }
+    }
+  }
+  return null
+}
+
+/** Removes `name/..` pairs: right where the first name stands for nothing, so that no link can be among them. */
+export function cancelParents(names: string[]): string[] {
+  const kept: string[] = []
+  for (const name of names) {
+    if (name === '..' && kept.length > 0 && kept.at(-1) !== '..') kept.pop()
+    else kept.push(name)
+  }
+  return kept
+}
+
+/** The refusal of a path that leaves the workspace. */
+export const outside = (path: string): WorkspaceError =>
+  new WorkspaceError(
+    'outside',
+    `${quote(path)} leads out of the workspace. Use a path relative to it or below /workspace/, and no symbolic link that leaves it.`,
+  )
+
+/** The refusal of a path that can name no file. */
+export const invalid = (path: string, why: string): WorkspaceError =>
+  new WorkspaceError('invalid', `${quote(path)} ${why}. Use another path.`)
+
+/** A path as it stands in a message: on one line and not too long. */
+export function quote(path: string): string {
+  return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
+}
+
+function split(path: string): Route {
+  const parts = path.split('/')
+  const last = parts.at(-1)
+  return {
+    names: parts.filter((part) => part !== '' && part !== '.'),
+    folderMeant: last === '' || last === '.' || last === '..',
+  }
+}

@@ -1,0 +1,96 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync, type Stats } from 'node:fs'
+
+/** The name of a folder's entry: text, or the raw bytes where they are not UTF-8. */
+export type EntryName = string | Buffer
+
+/** Linux: a descriptor that only names an inode. Opening so never blocks, has no side effect, and needs no permission on the entry. */
+const O_PATH = 0o10000000
+
+/**
+ * Something of a workspace, held so that no rename or planted link can put another thing in its
+ * place while it is used. `path` is what to hand to `node:fs`: on Linux `/proc/self/fd/N`, which
+ * the kernel resolves to this very inode, so `path/name` is looked up as `openat` would.
+ *
+ * Where there is no such folder (macOS) `path` is the real path, checked after each step: links are
+ * still never followed, but a folder that is swapped for a link between the check and the next call
+ * is followed once. The tiers that isolate exist on Linux only; elsewhere a command runs with the
+ * user's own rights anyway, so that this gives it nothing it could not reach itself.
+ */
+export class PinnedEntry implements Disposable {
+  #open = true
+
+  constructor(
+    readonly path: string,
+    readonly stats: Stats,
+    /** The descriptor behind `path`, or null where entries are checked paths. */
+    private readonly descriptor: number | null,
+  ) {}
+
+  /** Whether `path` names the inode itself, and not a place in the tree. */
+  get pinned(): boolean {
+    return this.descriptor !== null
+  }
+
+  /** Lets go of the descriptor; calling it again is harmless. */
+  [Symbol.dispose](): void {
+    if (this.#open && this.descriptor !== null) closeSync(this.descriptor)
+    this.#open = false
+  }
+}
+
+/**
+ * Pins the workspace's own folder. The folders above it are berth's and trusted. Throws the system's
+ * error (`ENOENT`, `ENOTDIR`).
+ */
+export function pinRoot(root: string, byDescriptor: boolean): PinnedEntry {
+  if (byDescriptor) return pin(root, constants.O_DIRECTORY)
+  const path = realpathSync(root)
+  return new PinnedEntry(path, lstatSync(path), null)
+}
+
+/** Pins what stands in a pinned folder, a link as the link itself. Throws the system's error. */
+export function pinChild(folder: PinnedEntry, name: EntryName): PinnedEntry {
+  const path = childPath(folder, name)
+  if (folder.pinned) return pin(path, constants.O_NOFOLLOW)
+  const stats = lstatSync(path)
+  if (realpathSync(folder.path) !== folder.path) {
+    throw Object.assign(new Error(`${folder.path} was moved`), { code: 'ENOENT' })
+  }
+  return new PinnedEntry(path.toString(), stats, null)
+}
+
+/** The path by which `node:fs` reaches an entry of a pinned folder; its last component is for the call to follow or not. */
+export function childPath(folder: PinnedEntry, name: EntryName): string | Buffer {
+  return typeof name === 'string'
+    ? `${folder.path}/${name}`
+    : Buffer.concat([Buffer.from(`${folder.path}/`), name])
+}
+
+/**
+ * A descriptor for reading a pinned regular file; the caller closes it. `O_NONBLOCK` keeps the call
+ * from waiting where a FIFO took the place of a checked path.
+ */
+export function openForReading(file: PinnedEntry): number {
+  const noFollow = file.pinned ? 0 : constants.O_NOFOLLOW
+  const descriptor = openSync(file.path, constants.O_RDONLY | constants.O_NONBLOCK | noFollow)
+  const { dev, ino } = fstatSync(descriptor)
+  if (dev === file.stats.dev && ino === file.stats.ino) return descriptor
+  closeSync(descriptor)
+  throw Object.assign(new Error(`${file.path} was replaced`), { code: 'ENOENT' })
+}
+
+/** The code of a system error (`ENOENT`), else undefined. */
+export function systemCode(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : undefined
+}
+
+function pin(path: string | Buffer, flags: number): PinnedEntry {
+  const descriptor = openSync(path, O_PATH | flags)
+  try {
+    return new PinnedEntry(`/proc/self/fd/${descriptor}`, fstatSync(descriptor), descriptor)
+  } catch (error) {
+    closeSync(descriptor)
+    throw error
+  }
+}

@@ -1,0 +1,159 @@
+import { AgentConnection } from '../agent/connection.ts'
+import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
+import type { LimitGroup } from '../limits/limiter.ts'
+import { findDescendants, findFamily, readProcess } from '../processes.ts'
+import { GRACE_MS, killAll, signal } from '../terminate.ts'
+import { collectErrors, spawnWithSocket } from './spawn.ts'
+import type { Launch } from './tier.ts'
+
+/** Milliseconds in which an agent has to be ready. */
+const READY_MS = 15_000
+
+/** Milliseconds beyond the grace of its commands in which an agent has to end. */
+const STOP_MARGIN_MS = 500
+
+/** What a sandbox is started with. */
+export interface SandboxStart {
+  launch: Launch
+  /** First 24 hex digits of its processes' markers. */
+  marker: string
+  group: LimitGroup
+}
+
+/** A server's processes on this machine: an agent in its isolation, and what the agent started. */
+export class LocalSandbox implements Sandbox {
+  readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  readonly #connection: AgentConnection
+  readonly #start: SandboxStart
+  readonly #exited: Promise<{ reason: string }>
+  #stopping: Promise<void> | null = null
+
+  /** Starts the agent; resolves when it takes commands. Throws `ComputeError` with what the start said. */
+  static async start(start: SandboxStart): Promise<LocalSandbox> {
+    const { process, socket } = spawnWithSocket({
+      ...start.launch,
+      argv: [...start.group.enter, ...start.launch.argv],
+    })
+    const connection = await AgentConnection.open(socket)
+    const sandbox = new LocalSandbox(process, connection, start)
+    await sandbox.#configure()
+    return sandbox
+  }
+
+  private constructor(
+    process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>,
+    connection: AgentConnection,
+    start: SandboxStart,
+  ) {
+    this.#process = process
+    this.#connection = connection
+    this.#start = start
+    this.#exited = this.#outlive()
+  }
+
+  get exited(): Promise<{ reason: string }> {
+    return this.#exited
+  }
+
+  /** Whether anything but the agent runs in it. */
+  get occupied(): boolean {
+    return this.#connection.busy > 0 || this.#started().length > 0
+  }
+
+  /** Pid of the process that berth started for it. */
+  get pid(): number {
+    return this.#process.pid
+  }
+
+  /** The processes that are there before any command: the sandbox's own. */
+  #own: ReadonlySet<number> = new Set()
+
+  exec(command: ExecCommand): Execution {
+    if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
+    return this.#connection.exec(command)
+  }
+
+  /**
+   * Ends all that commands have started, in the background too; those under way are told why on their
+   * standard error.
+   */
+  async endProcesses(reason: string): Promise<void> {
+    for (const execution of this.#connection.executions) execution.note(reason)
+    const doomed = new Set<number>()
+    let complete = false
+    const ended = killAll(() =>
+      this.#started().filter((pid) => (complete ? doomed : doomed.add(pid)).has(pid)),
+    )
+    // All were stopped before anything could be waited for; a command that comes from now on is none of them.
+    complete = true
+    await ended
+  }
+
+  #started(): number[] {
+    return findDescendants(this.#process.pid).filter((pid) => !this.#own.has(pid))
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    this.#connection.shutdown()
+    const timer = setTimeout(() => this.#connection.close('It was stopped.'), GRACE_MS + STOP_MARGIN_MS)
+    await this.#exited
+    clearTimeout(timer)
+  }
+
+  async #configure(): Promise<void> {
+    const { launch, marker, group } = this.#start
+    const errors = collectErrors(this.#process.stderr)
+    const timer = setTimeout(() => this.#connection.close('It was not ready in time.'), READY_MS)
+    try {
+      await this.#connection.configure({
+        workspace: launch.workspace,
+        env: launch.commandEnv,
+        marker,
+        adopt: !launch.pidNamespace,
+        ...group.agent,
+      })
+      this.#own = new Set(findDescendants(this.#process.pid))
+    } catch (error) {
+      this.#connection.close('It did not start.')
+      await this.#exited
+      const said = await errors.text
+      throw new ComputeError(said === '' ? messageOf(error) : `The sandbox did not start: ${said}`)
+    } finally {
+      clearTimeout(timer)
+      errors.stop()
+    }
+  }
+
+  /** Waits for the end, whoever brings it about, and leaves nothing behind. */
+  async #outlive(): Promise<{ reason: string }> {
+    const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
+    const why = await Promise.race([this.#connection.closed, ended])
+    this.#connection.close(why)
+    const inside = findDescendants(this.#process.pid)
+    signal(this.#process.pid, 'SIGKILL')
+    await this.#process.exited
+    const { marker, group } = this.#start
+    const family = { roots: [], sessions: [], marker, except: [process.pid] }
+    // Of a PID namespace too: the kernel ends what is in it, but not before its first process is reported as ended.
+    await killAll(() => [
+      ...new Set([
+        ...findFamily(family),
+        ...group.pids(),
+        ...inside.filter((pid) => readProcess(pid) !== null),
+      ]),
+    ])
+    const outOfMemory = group.memoryKills() > 0 && this.#stopping === null
+    await group.close()
+    if (this.#stopping !== null) return { reason: 'It was stopped.' }
+    return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

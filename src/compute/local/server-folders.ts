@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ComputeError, type Handle } from '../driver.ts'
+import { pinRoot } from './pinned.ts'
+import { removeEntry } from './remove.ts'
+
+/** The handle of a server on this machine. The folder is relative to the data folder, which may be moved. */
+export interface LocalHandle extends Handle {
+  readonly kind: 'local'
+  readonly folder: string
+}
+
+/** A server's id, which is also a folder's name: nothing that leads elsewhere. */
+const SERVER_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+/**
+ * Where the servers of one data folder lie: `servers/<id>/workspace`. The tiers share it, so that a
+ * server made under one runs under another.
+ */
+export class ServerFolders {
+  readonly #dataDir: string
+  #marker: string | null = null
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+  }
+
+  /** Makes an empty workspace. Throws where the server has one already. */
+  async create(serverId: string): Promise<LocalHandle> {
+    if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's folder.`)
+    const folder = `servers/${serverId}`
+    mkdirSync(this.#servers, { recursive: true, mode: 0o700 })
+    mkdirSync(join(this.#dataDir, folder), { mode: 0o700 })
+    mkdirSync(join(this.#dataDir, folder, 'workspace'), { mode: 0o755 })
+    return { kind: 'local', folder }
+  }
+
+  /** The server's id. Throws `ComputeError` for a handle of another driver. */
+  name(handle: Handle): string {
+    return nameOf(handle)
+  }
+
+  /** Absolute path of the server's own folder. Throws `ComputeError` for a handle of another driver. */
+  folder(handle: Handle): string {
+    return join(this.#servers, nameOf(handle))
+  }
+
+  /** Absolute path of the server's workspace. */
+  workspace(handle: Handle): string {
+    return join(this.folder(handle), 'workspace')
+  }
+
+  /** Removes the server's folder with all it holds, however deep and whatever its permissions. */
+  async destroy(handle: Handle): Promise<void> {
+    await this.#remove(nameOf(handle))
+  }
+
+  /** Removes the folders that none of these handles means. */
+  async sweep(known: readonly Handle[]): Promise<void> {
+    const kept = new Set(known.map(nameOf))
+    for (const name of this.#names()) if (!kept.has(name)) await this.#remove(name)
+  }
+
+  /** First 12 hex digits of the marker of every process that belongs to this data folder. */
+  dataMarker(): string {
+    this.#marker ??= digest(realpathSync(this.#dataDir))
+    return this.#marker
+  }
+
+  /** First 24 hex digits of the marker of every process of a server: data folder and server. */
+  serverMarker(handle: Handle): string {
+    return this.dataMarker() + digest(nameOf(handle))
+  }
+
+  get #servers(): string {
+    return join(this.#dataDir, 'servers')
+  }
+
+  #names(): string[] {
+    return existsSync(this.#servers) ? readdirSync(this.#servers) : []
+  }
+
+  async #remove(name: string): Promise<void> {
+    if (!this.#names().includes(name)) return
+    // Nothing of the server runs any more. The system's own rm takes a tree of any depth in one pass.
+    const rm = Bun.spawn(['rm', '-rf', '--', join(this.#servers, name)], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    if ((await rm.exited) === 0) return
+    using servers = pinRoot(this.#servers, process.platform === 'linux')
+    await removeEntry(servers, name)
+  }
+}
+
+function nameOf({ kind, folder }: Handle): string {
+  if (kind !== 'local' || typeof folder !== 'string' || !SERVER_ID.test(basename(folder))) {
+    throw new ComputeError('The server was made by another compute driver, which this berth does not have.')
+  }
+  return basename(folder)
+}
+
+function digest(text: string): string {
+  return new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 12)
+}

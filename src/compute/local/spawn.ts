@@ -1,0 +1,71 @@
+import { closeSync, writeSync } from 'node:fs'
+
+/** Most that is kept of what a start says on standard error, characters. */
+const MAX_SAID = 2000
+
+/** A process to start with bytes to read on descriptor 4, and a socket to berth on descriptor 3. */
+export interface SpawnPlan {
+  argv: readonly string[]
+  env: Readonly<Record<string, string>>
+  input?: Uint8Array
+}
+
+/** A process under way. */
+export interface Spawned {
+  process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  /** Berth's end of the socket pair; the caller's to close. */
+  socket: number
+}
+
+/**
+ * Starts a process. It must be called on the main thread: `--die-with-parent` follows the thread.
+ * Throws the system's error where the program cannot be started.
+ */
+export function spawnWithSocket({ argv, env, input }: SpawnPlan): Spawned {
+  const process = Bun.spawn([...argv], {
+    cwd: '/',
+    env: { ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...(input === undefined ? [] : ['pipe' as const])],
+    // Ctrl-C on berth's terminal is for berth alone, which then ends its servers in order.
+    detached: true,
+  }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  const [, , , socket, inputEnd] = process.stdio as unknown as [null, null, null, number, number | undefined]
+  if (input !== undefined && inputEnd !== undefined) writeAndClose(inputEnd, input)
+  return { process, socket }
+}
+
+/** Runs a process to its end; `said` is what it wrote to standard error. */
+export async function runOnce(plan: SpawnPlan): Promise<{ code: number; said: string }> {
+  const { process, socket } = spawnWithSocket(plan)
+  try {
+    const said = await collectErrors(process.stderr).text
+    return { code: await process.exited, said }
+  } finally {
+    closeSync(socket)
+  }
+}
+
+/** Collects what a process says on standard error, to its end or until it is told to stop. */
+export function collectErrors(stream: ReadableStream<Uint8Array>): { text: Promise<string>; stop(): void } {
+  const reader = stream.getReader()
+  const read = async (): Promise<string> => {
+    const decoder = new TextDecoder()
+    let text = ''
+    while (text.length < MAX_SAID) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += decoder.decode(value, { stream: true })
+    }
+    return text.slice(0, MAX_SAID).trim()
+  }
+  return { text: read().catch(() => ''), stop: () => void reader.cancel().catch(() => {}) }
+}
+
+/** The few KiB fit into the socket's buffer: this waits for nobody. */
+function writeAndClose(fd: number, bytes: Uint8Array): void {
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+  } finally {
+    closeSync(fd)
+  }
+}

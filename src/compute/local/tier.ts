@@ -1,0 +1,93 @@
+import type { Isolation } from '../../config.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Limits } from '../driver.ts'
+import type { SelfCommand } from '../self.ts'
+import type { Workspace } from '../workspace.ts'
+import type { SpawnPlan } from './spawn.ts'
+
+/** What every local driver is given. */
+export interface LocalDriverOptions {
+  /** Absolute path of the data folder. */
+  dataDir: string
+  /** How berth starts itself again. */
+  self: SelfCommand
+  /** The PATH that berth itself was started with. */
+  path: string
+  logger: Logger
+  /** Reaches the files under a workspace's absolute path. */
+  workspace(folder: string): Workspace
+}
+
+/** The server that a sandbox is started for. */
+export interface ServerToStart {
+  id: string
+  /** Absolute path of the server's own folder. */
+  folder: string
+  /** Absolute path of its workspace. */
+  workspace: string
+  /** First 24 hex digits of its processes' markers. */
+  marker: string
+  limits: Limits
+}
+
+/** How the agent's process is started, and its commands after it. */
+export interface Launch extends SpawnPlan {
+  /** Absolute path of the workspace as commands see it. */
+  workspace: string
+  /** The clean base environment of every command. */
+  commandEnv: Record<string, string>
+  /** Whether the sandbox has a PID namespace of its own, which ends with it. */
+  pidNamespace: boolean
+}
+
+/** Outcome of trying a tier on this machine. */
+export type TierProbe =
+  | {
+      available: true
+      network: string
+      /** What is weaker here than the tier's name promises, each in words for a person. */
+      notes?: string[]
+    }
+  | { available: false; reason: string; remedy: string }
+
+/** One way to isolate a server's processes on this machine. */
+export interface Tier {
+  readonly name: Isolation
+  /** Whether the sandbox has a user namespace of its own. */
+  readonly userNamespace: boolean
+  /** Tries the real thing once. Never throws. */
+  probe(): Promise<TierProbe>
+  /** How to start the agent for a server. */
+  launch(server: ServerToStart): Promise<Launch>
+}
+
+/**
+ * Settings of Bun and its JavaScript engine in the agent. Without them it starts threads when it likes to, and aborts
+ * where the server's processes have left no room for one.
+ */
+export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
+  BUN_JSC_useConcurrentGC: '0',
+  BUN_JSC_useConcurrentJIT: '0',
+  BUN_JSC_numberOfGCMarkers: '1',
+  BUN_JSC_useWarmUpMarkedBlocks: '0',
+  UV_THREADPOOL_SIZE: '2',
+}
+
+/** The environment that every command has, whatever its tier. */
+export function baseEnvironment(
+  home: string,
+  user: string,
+  path: string,
+  tmp: string,
+): Record<string, string> {
+  return {
+    PATH: path,
+    HOME: home,
+    USER: user,
+    LOGNAME: user,
+    SHELL: '/bin/sh',
+    LANG: 'C.UTF-8',
+    TERM: 'dumb',
+    TMPDIR: tmp,
+  }
+}

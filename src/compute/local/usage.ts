@@ -1,0 +1,83 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { FolderChain, isPassable, type Listed, readFolder } from './folders.ts'
+import { Pace } from './pace.ts'
+import { childPath, type PinnedEntry } from './pinned.ts'
+import { isStale } from './temporary.ts'
+
+const READ_AND_SEARCH = 0o500
+
+/** A folder under way: the entries still to count, and the mode to give back to a folder that was closed. */
+interface Frame {
+  entries: Listed[]
+  closedMode: number | null
+}
+
+/**
+ * Bytes that the file system has allocated for everything below a pinned folder: files, links and
+ * folders, each inode once, the folder itself not (an empty workspace uses nothing). Folders that
+ * are closed to berth's user (`chmod 000`) are opened for the time of the count, or they would be
+ * a way around the limit.
+ *
+ * Removes the temporary files of a berth that was killed while it wrote: this is the walk that
+ * looks at every file, and it comes by after commands anyway.
+ */
+export async function measureUsage(root: PinnedEntry): Promise<number> {
+  const pace = new Pace()
+  const counted = new Set<string>()
+  using chain = new FolderChain(root)
+  let bytes = 0
+  const frames: Frame[] = [{ entries: await readFolder(root), closedMode: null }]
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    const entry = frame.entries.pop()
+    if (pace.due) await pace.rest()
+    try {
+      if (entry === undefined) {
+        frames.pop()
+        if (frames.length > 0) leave(chain, frame)
+      } else if (entry.kind === 'folder') {
+        const folder = chain.enter(entry.name)
+        bytes += folder.stats.blocks * 512
+        const below: Frame = { entries: [], closedMode: null }
+        frames.push(below)
+        below.closedMode = openClosed(folder)
+        below.entries = await readFolder(folder)
+      } else {
+        bytes += measureFile(chain.current, entry, counted)
+      }
+    } catch (error) {
+      if (!isPassable(error)) throw error
+    }
+  }
+  return bytes
+}
+
+function leave(chain: FolderChain, frame: Frame): void {
+  try {
+    if (frame.closedMode !== null) chmodSync(chain.current.path, frame.closedMode)
+  } finally {
+    chain.leave()
+  }
+}
+
+/** Makes a folder readable that is not, and returns its mode from before; null where nothing had to be done. */
+function openClosed(folder: PinnedEntry): number | null {
+  const mode = folder.stats.mode & 0o7777
+  if (process.geteuid?.() === 0 || (mode & READ_AND_SEARCH) === READ_AND_SEARCH) return null
+  chmodSync(folder.path, mode | READ_AND_SEARCH)
+  return mode
+}
+
+function measureFile(folder: PinnedEntry, entry: Listed, counted: Set<string>): number {
+  const path = childPath(folder, entry.name)
+  const stats = lstatSync(path)
+  if (typeof entry.name === 'string' && isStale(entry.name) && stats.isFile()) {
+    unlinkSync(path)
+    return 0
+  }
+  if (stats.nlink > 1) {
+    const inode = `${stats.dev}:${stats.ino}`
+    if (counted.has(inode)) return 0
+    counted.add(inode)
+  }
+  return stats.blocks * 512
+}

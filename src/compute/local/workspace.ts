@@ -1,0 +1,190 @@
+import { closeSync, constants, fchmodSync, openSync, read, renameSync, unlinkSync, write } from 'node:fs'
+import { promisify } from 'node:util'
+import { type Workspace, type WorkspaceEntry, WorkspaceError } from '../workspace.ts'
+import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
+import { listFiles } from './list.ts'
+import { invalid, parsePath, quote } from './path.ts'
+import { childPath, openForReading, type PinnedEntry, pinRoot, systemCode } from './pinned.ts'
+import { removeEntry } from './remove.ts'
+import { isTemporary, temporaryName } from './temporary.ts'
+import { measureUsage } from './usage.ts'
+
+/** Bytes moved by one turn through the thread pool. */
+const CHUNK = 16 * 1024 * 1024
+/** How often a write begins again when a folder on the way is removed under it. */
+const MAX_ATTEMPTS = 8
+
+const readInto = promisify(read)
+const writeFrom = promisify(write)
+
+/**
+ * A workspace that is a folder of this machine. Every access walks from that folder by descriptors
+ * and follows no link by itself (`jail.ts`), so that processes on the server can change the tree at any time
+ * without leading berth out of it. Metadata calls are synchronous, in slices of a few milliseconds; contents move
+ * through the thread pool.
+ */
+export class LocalWorkspace implements Workspace {
+  readonly #jail: Jail
+
+  /**
+   * @param root the workspace's folder, absolute; it exists before the first call
+   * @param byDescriptor whether `/proc/self/fd` is there; see `PinnedEntry` for what is weaker without it
+   */
+  constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
+    this.#jail = { root, byDescriptor }
+  }
+
+  /** See `Workspace.list`. Folders that cannot be opened and names that are not UTF-8 are passed over. */
+  async list(options: { all: boolean }): Promise<string[]> {
+    using root = this.#root()
+    return await listFiles(root, options.all)
+  }
+
+  /** See `Workspace.read`. A file that is growing is read up to the size it had when it was opened. */
+  async read(path: string): Promise<Uint8Array> {
+    const { descriptor, size } = this.#openFile(path)
+    try {
+      const bytes = new Uint8Array(size)
+      let filled = 0
+      while (filled < size) {
+        const length = Math.min(CHUNK, size - filled)
+        const { bytesRead } = await readInto(descriptor, bytes, filled, length, filled)
+        if (bytesRead === 0) break
+        filled += bytesRead
+      }
+      return filled === size ? bytes : bytes.subarray(0, filled)
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+
+  /**
+   * See `Workspace.write`. Also throws `WorkspaceError` `root` and `disk_full`. A replaced file keeps its permission
+   * bits; other hard links to it keep the old bytes. A link inside the workspace stays, its target is replaced.
+   */
+  async write(path: string, content: Uint8Array): Promise<void> {
+    const { names, folderMeant } = parsePath(path)
+    if (isTemporary(names.at(-1) ?? '')) throw invalid(path, 'is a name that berth keeps for itself')
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#replace(path, content, !folderMeant)
+      } catch (error) {
+        // Missing folders are made but for a path that could name a folder only, and nothing else is missing to a write.
+        if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
+        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw refusal(error, path)
+      }
+    }
+  }
+
+  /** See `Workspace.remove`. Where a link stands it goes itself, its target stays; one that leads out is `outside`. */
+  async remove(path: string): Promise<void> {
+    using place = this.#locate(path, { follow: false })
+    if (place.name === '') throw theRoot(path)
+    const stats = place.entry?.stats
+    if (stats === undefined || (place.folderMeant && stats.isFile())) throw missing(path)
+    if (stats.isSymbolicLink()) this.#refuseLinkOut(path)
+    try {
+      await removeEntry(place.parent, place.name)
+    } catch (error) {
+      if (systemCode(error) === 'ENOTEMPTY') {
+        throw new Error(
+          `${quote(path)} is still being written to. Stop the server or the process, then remove it again.`,
+        )
+      }
+      throw refusal(error, path)
+    }
+  }
+
+  /** See `Workspace.stat`. Throws `WorkspaceError` `outside`, `invalid`. */
+  async stat(path: string): Promise<WorkspaceEntry | null> {
+    try {
+      using place = this.#locate(path, { follow: true })
+      const stats = place.entry?.stats
+      if (stats === undefined) return null
+      if (stats.isDirectory()) return { kind: 'folder', size: 0 }
+      if (place.folderMeant) return null
+      return stats.isFile() ? { kind: 'file', size: stats.size } : { kind: 'other', size: 0 }
+    } catch (error) {
+      if (error instanceof WorkspaceError && (error.fault === 'missing' || error.fault === 'not_a_file'))
+        return null
+      throw error
+    }
+  }
+
+  /** See `Workspace.usage`; folders count too, the workspace's own does not. */
+  async usage(): Promise<number> {
+    using root = this.#root()
+    return await measureUsage(root)
+  }
+
+  #root(): PinnedEntry {
+    return pinRoot(this.#jail.root, this.#jail.byDescriptor)
+  }
+
+  #locate(path: string, options: LocateOptions): Place {
+    return locate(this.#jail, path, options)
+  }
+
+  #openFile(path: string): { descriptor: number; size: number } {
+    using place = this.#locate(path, { follow: true })
+    if (place.entry === null) throw missing(path)
+    if (!place.entry.stats.isFile() || place.folderMeant) throw notAFile(path)
+    try {
+      return { descriptor: openForReading(place.entry), size: place.entry.stats.size }
+    } catch (error) {
+      throw systemCode(error) === 'ENOENT' ? missing(path) : refusal(error, path)
+    }
+  }
+
+  async #replace(path: string, content: Uint8Array, makeParents: boolean): Promise<void> {
+    using place = this.#locate(path, { follow: true, makeParents })
+    if (place.name === '') throw theRoot(path)
+    const replaced = place.entry?.stats
+    if (place.folderMeant || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
+    const temporary = childPath(place.parent, temporaryName())
+    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+    const descriptor = openSync(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+    try {
+      try {
+        if (replaced !== undefined) fchmodSync(descriptor, replaced.mode & 0o777)
+        await writeAll(descriptor, content)
+      } finally {
+        closeSync(descriptor)
+      }
+      renameSync(temporary, childPath(place.parent, place.name))
+    } catch (error) {
+      discard(temporary)
+      throw error
+    }
+  }
+
+  #refuseLinkOut(path: string): void {
+    try {
+      this.#locate(path, { follow: true })[Symbol.dispose]()
+    } catch (error) {
+      if (!(error instanceof WorkspaceError)) throw error
+      if (error.fault === 'outside') throw error
+    }
+  }
+}
+
+async function writeAll(descriptor: number, content: Uint8Array): Promise<void> {
+  let written = 0
+  while (written < content.length) {
+    const length = Math.min(CHUNK, content.length - written)
+    written += (await writeFrom(descriptor, content, written, length, written)).bytesWritten
+  }
+}
+
+function discard(path: string | Buffer): void {
+  try {
+    unlinkSync(path)
+  } catch {
+    // Gone already, or its folder is; the error under way says more.
+  }
+}
+
+const missing = (path: string) => new WorkspaceError('missing', `${quote(path)} does not exist.`)
+const notAFile = (path: string) => new WorkspaceError('not_a_file', `${quote(path)} is not a regular file.`)
+const theRoot = (path: string) =>
+  new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)

@@ -1,0 +1,145 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** The environment variable by which berth finds what a command started; systemd's name for the same thing. */
+export const MARKER_NAME = 'INVOCATION_ID'
+
+/** Name of the hidden command that is an agent. */
+export const AGENT_COMMAND = '__agent'
+
+const AGENT_ARGUMENTS = /\0__agent\0([0-9a-f]{24})\0$/
+
+/**
+ * The arguments of an agent outside a PID namespace. They tell whose it is: its environment may be read by root alone,
+ * since it forbids being traced.
+ */
+export function agentArguments(serverMarker: string): string[] {
+  return [AGENT_COMMAND, serverMarker]
+}
+
+/** A process as /proc shows it. */
+export interface ProcessInfo {
+  pid: number
+  parent: number
+  group: number
+  session: number
+}
+
+/** Which processes belong together. */
+export interface Family {
+  /** These processes and all their descendants, */
+  roots: readonly number[]
+  /** whatever is in the session of such a number, */
+  sessions: readonly number[]
+  /** and whatever was started with a marker that begins so. An empty one finds nothing. */
+  marker: string
+  /** Never these. */
+  except: readonly number[]
+}
+
+/** All living processes; those that have ended and wait to be reaped are left out. */
+export function listProcesses(): ProcessInfo[] {
+  const found: ProcessInfo[] = []
+  for (const name of readdirSync('/proc')) {
+    const first = name.charCodeAt(0)
+    if (first < 0x30 || first > 0x39) continue
+    const info = readProcess(Number(name))
+    if (info !== null) found.push(info)
+  }
+  return found
+}
+
+/** One process, or null where it has ended. */
+export function readProcess(pid: number): ProcessInfo | null {
+  const stat = readProc(pid, 'stat')
+  if (stat === null) return null
+  // The name stands in parentheses and may hold anything, parentheses too.
+  const [state, parent, group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 4)
+  if (state === 'Z' || state === 'X') return null
+  return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
+}
+
+/**
+ * The marker that the process was started with, or, with the number 0, the one of the agent that it is; null where
+ * there is none.
+ */
+export function readMarker(pid: number): string | null {
+  const environ = readProc(pid, 'environ')
+  const value = environ === null ? null : readVariable(environ, MARKER_NAME)
+  if (value !== null) return value
+  const [, serverMarker] = AGENT_ARGUMENTS.exec(readProc(pid, 'cmdline') ?? '') ?? []
+  return serverMarker === undefined ? null : `${serverMarker}00000000`
+}
+
+function readVariable(environ: string, name: string): string | null {
+  const start = `\0${environ}`.indexOf(`\0${name}=`)
+  if (start === -1) return null
+  const end = environ.indexOf('\0', start)
+  return environ.slice(start + name.length + 1, end === -1 ? undefined : end)
+}
+
+/** The pids of a family that live now. */
+export function findFamily(family: Family): number[] {
+  const processes = listProcesses()
+  const members = new Set<number>(family.roots)
+  for (const { pid, session } of processes) {
+    if (family.sessions.includes(session)) members.add(pid)
+    else if (family.marker !== '' && readMarker(pid)?.startsWith(family.marker)) members.add(pid)
+  }
+  addDescendants(processes, members)
+  return processes.map(({ pid }) => pid).filter((pid) => members.has(pid) && !family.except.includes(pid))
+}
+
+/** The processes of any of these servers, agents too; a server's marker is 24 hex digits. One look at each process. */
+export function findMarked(serverMarkers: ReadonlySet<string>): number[] {
+  const pids = listProcesses().map(({ pid }) => pid)
+  return pids.filter((pid) => pid !== process.pid && serverMarkers.has(readMarker(pid)?.slice(0, 24) ?? ''))
+}
+
+/** The descendants of a process, itself left out. */
+export function findDescendants(pid: number): number[] {
+  const found: number[] = []
+  const pending = [pid]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const children = readChildren(next)
+    if (children === null) return scanDescendants(pid)
+    found.push(...children)
+    pending.push(...children)
+  }
+  return found.filter((one) => readProcess(one) !== null)
+}
+
+/** The children of a process; null where the kernel does not list them (CONFIG_PROC_CHILDREN). */
+export function readChildren(pid: number): number[] | null {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`)
+    return threads.flatMap((thread) => {
+      const text = readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
+      return text.split(' ').filter(Boolean).map(Number)
+    })
+  } catch {
+    return readProcess(pid) === null ? [] : null
+  }
+}
+
+function scanDescendants(pid: number): number[] {
+  const members = new Set([pid])
+  addDescendants(listProcesses(), members)
+  members.delete(pid)
+  return [...members]
+}
+
+function addDescendants(processes: readonly ProcessInfo[], members: Set<number>): void {
+  for (let before = -1; before !== members.size; ) {
+    before = members.size
+    for (const { pid, parent } of processes) if (members.has(parent)) members.add(pid)
+  }
+}
+
+function readProc(pid: number, file: 'stat' | 'environ' | 'cmdline'): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1')
+  } catch {
+    // It has ended, or it belongs to somebody else.
+    return null
+  }
+}

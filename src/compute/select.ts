@@ -1,0 +1,50 @@
+import type { Isolation } from '../config.ts'
+import { StartupError } from '../errors.ts'
+import type { ComputeDriver, Enforced, Probe } from './driver.ts'
+
+/** A driver that cannot be used here. */
+export interface RejectedDriver {
+  name: Isolation
+  reason: string
+  remedy: string
+}
+
+/** The driver in force. */
+export interface SelectedDriver {
+  driver: ComputeDriver
+  /** What it really enforces on this machine. */
+  enforced(): Promise<Enforced>
+  /** What is weaker here than the tier's name promises. */
+  notes: readonly string[]
+  /** The stronger ones, which were tried and cannot be used. */
+  rejected: RejectedDriver[]
+}
+
+/**
+ * Tries the drivers in the given order, strongest first, and takes the first that works, or the one
+ * that was asked for. Throws `StartupError` where that one, or none at all, can be used.
+ */
+export async function selectDriver(
+  wanted: 'auto' | Isolation,
+  drivers: readonly ComputeDriver[],
+): Promise<SelectedDriver> {
+  const rejected: RejectedDriver[] = []
+  for (const driver of drivers) {
+    if (wanted !== 'auto' && driver.name !== wanted) continue
+    const probe = await driver.probe()
+    if (probe.available) return { driver, enforced: probe.enforced, notes: probe.notes ?? [], rejected }
+    rejected.push({ name: driver.name, reason: probe.reason, remedy: probe.remedy })
+  }
+  const [last] = rejected.slice(-1)
+  if (last === undefined) throw new StartupError(`There is no isolation "${wanted}" on this system.`)
+  throw new StartupError(
+    `Isolation ${last.name} cannot be used here: ${last.reason} ${last.remedy} Or choose --isolation auto.`,
+  )
+}
+
+/** Tries every driver, for a person who wants to know what this machine offers. */
+export async function probeDrivers(
+  drivers: readonly ComputeDriver[],
+): Promise<Array<{ name: Isolation; probe: Probe }>> {
+  return Promise.all(drivers.map(async (driver) => ({ name: driver.name, probe: await driver.probe() })))
+}

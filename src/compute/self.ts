@@ -1,0 +1,27 @@
+import { dirname } from 'node:path'
+
+/** How berth starts itself again, as an agent inside a sandbox. */
+export interface SelfCommand {
+  /** Program and first arguments; a hidden command's name follows. */
+  readonly argv: readonly string[]
+  /** Whether the program is one compiled file, rather than Bun with source files. */
+  readonly compiled: boolean
+}
+
+/**
+ * Finds out how this process was started.
+ *
+ * @param execPath `process.execPath`
+ * @param mainPath `Bun.main`, which in a compiled executable lies in Bun's virtual file system
+ */
+export function selfCommand(execPath: string, mainPath: string): SelfCommand {
+  const compiled = mainPath.startsWith('/$bunfs/')
+  return { argv: compiled ? [execPath] : [execPath, mainPath], compiled }
+}
+
+/** The program's file, and the folder of the source files it needs; null where it holds them itself. */
+export function selfFiles({ argv, compiled }: SelfCommand): { program: string; sources: string | null } {
+  const [program, main] = argv
+  if (program === undefined) throw new Error('The command by which berth starts itself is empty.')
+  return { program, sources: compiled || main === undefined ? null : dirname(main) }
+}

@@ -1,0 +1,55 @@
+/** Milliseconds between SIGTERM and SIGKILL. */
+export const GRACE_MS = 1000
+
+/** Milliseconds after which processes that survive SIGKILL (in an uninterruptible wait) are given up on. */
+const GIVE_UP_MS = 5000
+
+/** Rounds of stopping newcomers before killing regardless. */
+const STOP_ROUNDS = 50
+
+/** Sends a signal; one that has ended already is no fault. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // Ended meanwhile, or not ours.
+  }
+}
+
+/** Ends processes: SIGTERM, `graceMs` to go by themselves, then `killAll`. `find` lists who is left. */
+export async function terminate(find: () => number[], graceMs = GRACE_MS): Promise<void> {
+  const deadline = performance.now() + graceMs
+  for (const pid of find()) {
+    signal(pid, 'SIGTERM')
+    // A stopped process acts on SIGTERM only when it runs again.
+    signal(pid, 'SIGCONT')
+  }
+  for (let pause = 1; performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
+    if (find().length === 0) return
+    await Bun.sleep(pause)
+  }
+  await killAll(find)
+}
+
+/**
+ * Ends processes at once. They are stopped before they are killed, round by round until no new one
+ * appears: a fork bomb that is killed one by one grows back as fast.
+ */
+export async function killAll(find: () => number[]): Promise<void> {
+  const deadline = performance.now() + GIVE_UP_MS
+  const stopped = new Set<number>()
+  for (let round = 0; performance.now() < deadline; round += 1) {
+    const found = find()
+    if (found.length === 0) return
+    const fresh = found.filter((pid) => !stopped.has(pid))
+    if (fresh.length > 0 && round < STOP_ROUNDS) {
+      for (const pid of fresh) {
+        signal(pid, 'SIGSTOP')
+        stopped.add(pid)
+      }
+      continue
+    }
+    for (const pid of found) signal(pid, 'SIGKILL')
+    await Bun.sleep(1)
+  }
+}

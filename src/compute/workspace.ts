@@ -1,0 +1,66 @@
+/**
+ * A server's files, as berth itself reaches them: directly, so that they can be read and written
+ * while the server sleeps. Whatever runs on the server may plant symbolic links or swap folders
+ * while a call is under way; an implementation keeps every access inside the workspace even then.
+ *
+ * Paths are relative to the workspace or begin with `/workspace/`; separators are `/`.
+ */
+export interface Workspace {
+  /**
+   * Relative paths of all regular files, sorted by code point, links not followed. `.git` and
+   * `node_modules` folders are left out unless `all` is set.
+   */
+  list(options: { all: boolean }): Promise<string[]>
+
+  /** The bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`. */
+  read(path: string): Promise<Uint8Array>
+
+  /**
+   * Replaces or creates a file atomically: a reader sees the old bytes or the new, never a part.
+   * Missing parent folders are made. Throws `WorkspaceError` `outside`, `not_a_file`, `invalid`.
+   */
+  write(path: string, content: Uint8Array): Promise<void>
+
+  /** Removes a file, a link or a whole folder. Throws `WorkspaceError` `outside`, `missing`, `root`. */
+  remove(path: string): Promise<void>
+
+  /** What stands at the path (links inside the workspace followed), or null where nothing does. */
+  stat(path: string): Promise<WorkspaceEntry | null>
+
+  /** Bytes in use: the sum of what the file system has allocated for files, each inode once. */
+  usage(): Promise<number>
+}
+
+/** What a path of a workspace leads to. */
+export interface WorkspaceEntry {
+  kind: 'file' | 'folder' | 'other'
+  /** Bytes, for a file. */
+  size: number
+}
+
+/** Why a workspace refused a path. */
+export type WorkspaceFault =
+  /** The path, or a link on the way, leads out of the workspace. */
+  | 'outside'
+  /** Nothing stands there. */
+  | 'missing'
+  /** Something stands there, or on the way, that is not a regular file. */
+  | 'not_a_file'
+  /** The workspace's own folder was meant; it cannot be replaced or removed. */
+  | 'root'
+  /** The path can name no file: empty, a NUL byte, a component or the whole too long. */
+  | 'invalid'
+  /** The disk under the data folder is full. */
+  | 'disk_full'
+
+/** A refused path: nothing was changed. */
+export class WorkspaceError extends Error {
+  override readonly name = 'WorkspaceError'
+
+  constructor(
+    readonly fault: WorkspaceFault,
+    message: string,
+  ) {
+    super(message)
+  }
+}

@@ -1,0 +1,26 @@
+import { type App, type AppParts, createApp } from './app.ts'
+import type { OpenApiDocument } from './http/openapi/model.ts'
+
+/**
+ * The API's OpenAPI document without a running instance: no database, no compute, no port.
+ *
+ * @throws Error where the routes contradict each other, which the tests rule out
+ */
+export async function describeApi(): Promise<OpenApiDocument> {
+  const { openApiDocument } = await import('./http/openapi/document.ts')
+  return openApiDocument(describedApp())
+}
+
+/** The app with nothing behind it: its routes can be read, a request throws. */
+export const describedApp = (): App => createApp(absentParts())
+
+/** Parts that mounting the routes can pass around and that nothing can use. */
+function absentParts(): AppParts {
+  const absent: object = new Proxy(() => {}, {
+    get: () => absent,
+    apply() {
+      throw new Error('This app only describes its routes: it has nothing to answer a request with.')
+    },
+  })
+  return absent as AppParts
+}

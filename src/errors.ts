@@ -1,0 +1,72 @@
+/**
+ * The closed registry of failures a caller can see: machine-readable code → HTTP status.
+ * The first block is the specification's own table (api.md, "Errors"); the second completes HTTP.
+ */
+export const ERROR_STATUS = {
+  bad_request: 400,
+  missing_or_invalid_api_key: 401,
+  budget_exceeded: 402,
+  forbidden: 403,
+  plan_limit: 403,
+  not_found: 404,
+  compute_backend_error: 502,
+
+  method_not_allowed: 405,
+  payload_too_large: 413,
+  internal_error: 500,
+  service_unavailable: 503,
+} as const
+
+/** A code of the registry, as it stands in the `error` field of an answer. */
+export type ErrorCode = keyof typeof ERROR_STATUS
+
+/** The body of every failure: `{error, message}`. */
+export interface ErrorBody {
+  error: ErrorCode
+  message: string
+}
+
+/**
+ * A failure with a code of the registry and a sentence for a person. Domain code throws it;
+ * only `http/` turns it into an answer.
+ */
+export class BerthError extends Error {
+  override readonly name = 'BerthError'
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+
+  /** The HTTP status that belongs to the code. */
+  get status(): number {
+    return ERROR_STATUS[this.code]
+  }
+
+  /** The answer's body. */
+  toBody(): ErrorBody {
+    return { error: this.code, message: this.message }
+  }
+}
+
+/** A 400: the caller's input is at fault; the message names the field and what was expected. */
+export const badRequest = (message: string): BerthError => new BerthError('bad_request', message)
+
+/** A 404: no such resource, or none that this key can see. */
+export const notFound = (what: string): BerthError => new BerthError('not_found', `${what} does not exist.`)
+
+/**
+ * A start that cannot go on (port taken, folder in use, unreadable config): one sentence with the
+ * cause and the remedy, printed without a stack; the process exits with 1.
+ */
+export class StartupError extends Error {
+  override readonly name = 'StartupError'
+}
+
+/** Wrong usage of the command line or of an option's value: the process exits with 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}

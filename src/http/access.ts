@@ -1,0 +1,81 @@
+import { Elysia } from 'elysia'
+import type { Caller } from '../accounts/caller.ts'
+import { BerthError } from '../errors.ts'
+import { readJsonBody } from './body.ts'
+
+/**
+ * What a key needs for an operation: `account` for one that is account-level (specification,
+ * "Authentication" 6), `resource` for one that any valid key may call on what it reaches.
+ */
+export type Access = 'account' | 'resource'
+
+/** Finds the caller behind a bearer credential, or null where it is none of ours. */
+export type Authenticate = (credential: string) => Caller | null
+
+/** Who sends the requests under way: asked once for each, before anything else of it is read. */
+export class Callers {
+  readonly #authenticate: Authenticate
+  readonly #known = new WeakMap<Request, Caller>()
+
+  constructor(authenticate: Authenticate) {
+    this.#authenticate = authenticate
+  }
+
+  /** The caller of a request. @throws BerthError 401 */
+  admit(request: Request): Caller {
+    const known = this.#known.get(request)
+    if (known) return known
+    const caller = callerOf(request, this.#authenticate)
+    this.#known.set(request, caller)
+    return caller
+  }
+
+  /** The caller of a request that was admitted; undefined for one that needs no credential. */
+  of(request: Request): Caller | undefined {
+    return this.#known.get(request)
+  }
+}
+
+/**
+ * The macro `access` that every operation carries. It checks the credential before anything else of
+ * the request is read: the contract's order is 401, 403, 400, 404. Elysia reads bodies before it runs
+ * `transform`, so an operation with a body is admitted in `parse`, one without in `transform`. What
+ * `parse` throws reaches the error handler as the cause of Elysia's ParseError.
+ *
+ * Hooks take the context apart and never hand it on whole: Elysia reads their source to learn which
+ * parts they use, and complains on standard output about one it cannot follow.
+ */
+export function accessControl(callers: Callers, bodyLimit: number) {
+  return new Elysia({ name: 'berth/access' }).macro({
+    access(_needed: Access) {
+      return {
+        async parse({ request }) {
+          callers.admit(request)
+          // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
+          return (await readJsonBody(request, bodyLimit)) ?? null
+        },
+        transform({ request }) {
+          callers.admit(request)
+        },
+        resolve: ({ request }) => ({ caller: callers.admit(request) }),
+      }
+    },
+  })
+}
+
+/** The plugin that resources mount to get `access` and, with it, `caller`. */
+export type AccessControl = ReturnType<typeof accessControl>
+
+/** RFC 6750, 2.1: `Authorization: Bearer TOKEN`, the scheme in any case. */
+function callerOf(request: Request, authenticate: Authenticate): Caller {
+  const header = request.headers.get('authorization')
+  const credential = header && /^bearer +([\x21-\x7e]+)$/i.exec(header)?.[1]
+  const caller = credential ? authenticate(credential) : null
+  if (caller) return caller
+  throw new BerthError(
+    'missing_or_invalid_api_key',
+    credential
+      ? 'The API key is not valid here. Check that it belongs to this instance and has not been deleted.'
+      : 'Send an API key in the header "Authorization: Bearer sk_live_…".',
+  )
+}

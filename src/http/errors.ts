@@ -1,0 +1,82 @@
+import { Elysia, ParseError, ValidationError } from 'elysia'
+import { BerthError, badRequest } from '../errors.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { describeInvalid } from './invalid.ts'
+
+/** Which methods a path answers to; empty for an unknown path. */
+export type MethodsOf = (path: string) => string[]
+
+/**
+ * The one place where a failure becomes an answer `{error, message}`. Mounted on the root before
+ * anything else, so that it holds for every route and for paths that have none.
+ *
+ * @param methodsOf asked only when no route matched, to tell 404 from 405 (RFC 9110, 15.5.6)
+ */
+export const errorAnswers = (logger: Logger, methodsOf: MethodsOf) =>
+  new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
+    const failure =
+      code === 'NOT_FOUND'
+        ? unrouted(path, request.method, methodsOf(path), set.headers)
+        : toBerthError(error)
+    if (failure.code === 'internal_error') {
+      const requestId = set.headers['x-request-id']
+      logger.error('request failed', { requestId, method: request.method, path, error: failure.cause })
+    }
+    set.status = failure.status
+    return failure.toBody()
+  })
+
+/** The methods of a path by the app's own routes; HEAD comes with GET. */
+export function methodsByRoutes(routes: () => readonly { method: string; path: string }[]): MethodsOf {
+  return (path) => {
+    const given = segments(path)
+    const known = routes()
+      .filter((route) => matches(segments(route.path), given))
+      .map((route) => route.method)
+    return known.includes('GET') ? [...known, 'HEAD'] : known
+  }
+}
+
+const segments = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1)
+
+const matches = (pattern: string[], given: string[]): boolean =>
+  pattern.length === given.length &&
+  pattern.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
+
+function unrouted(
+  path: string,
+  method: string,
+  known: string[],
+  headers: Record<string, unknown>,
+): BerthError {
+  if (known.length === 0)
+    return new BerthError('not_found', `There is nothing at ${path}. GET /openapi.json lists all paths.`)
+  headers.allow = known.join(', ')
+  return new BerthError(
+    'method_not_allowed',
+    `${path} does not answer to ${method}, only to ${known.join(', ')}.`,
+  )
+}
+
+function toBerthError(error: unknown): BerthError {
+  if (error instanceof BerthError) return error
+  if (error instanceof ParseError) {
+    // What is none of ours is a client that went away while it was sending.
+    return error.cause instanceof BerthError
+      ? error.cause
+      : badRequest('The body could not be read to its end.')
+  }
+  if (error instanceof ValidationError && error.type !== 'response') {
+    return new BerthError('bad_request', describeInvalid(error.type, error.valueError))
+  }
+  const message = isDiskFull(error)
+    ? "The disk that holds berth's data folder is full. Free space there, then try again."
+    : 'An unforeseen fault; the log tells more under this x-request-id.'
+  return new BerthError('internal_error', message, { cause: error })
+}
+
+/** Whether SQLite, the system or a workspace says that there is no room. */
+function isDiskFull(error: unknown): boolean {
+  const { code, fault } = error as { code?: unknown; fault?: unknown }
+  return code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT' || fault === 'disk_full'
+}

@@ -1,0 +1,58 @@
+import { BerthError } from '../errors.ts'
+
+/** What decides which Host headers are ours. */
+export interface HostOptions {
+  /** The address that the service listens on. */
+  bound: string
+  /** A further name, given by configuration. */
+  publicHost: string | null
+}
+
+const WILDCARDS = new Set(['0.0.0.0', '::'])
+
+/**
+ * Refuses requests whose Host header names somebody else. A page on a foreign name that resolves to
+ * this machine (DNS rebinding) is thereby kept from the API, though the browser would let it ask.
+ *
+ * Loopback, `*.localhost`, the public host and the bound address are accepted; where all addresses
+ * are bound, any literal address, since a rebinding name is never one.
+ *
+ * @returns a check that throws BerthError 403 `forbidden`
+ */
+export function hostGuard({ bound, publicHost }: HostOptions): (host: string | null) => void {
+  const accepted = new Set<string | null>()
+  return (host) => {
+    if (accepted.has(host)) return
+    const name = hostName(host ?? '')
+    if (!isOurs(name)) {
+      throw new BerthError(
+        'forbidden',
+        `The Host header ${JSON.stringify(host ?? '')} is not one of this service. Use localhost, or name it with --public-host.`,
+      )
+    }
+    if (accepted.size < 256) accepted.add(host)
+  }
+
+  function isOurs(name: string): boolean {
+    if (!/^[a-z0-9.:_-]+$/.test(name)) return false
+    if (name === 'localhost' || name.endsWith('.localhost')) return true
+    if (name === bound.toLowerCase() || (publicHost !== null && name === publicHost)) return true
+    if (name === '::1') return true
+    const address = isAddress(name)
+    return address && (name.startsWith('127.') || WILDCARDS.has(bound))
+  }
+}
+
+/** Whether a name is a literal address: four decimal numbers, or hexadecimal ones with colons. */
+function isAddress(name: string): boolean {
+  if (name.includes(':')) return /^[0-9a-f:.]+$/.test(name)
+  const parts = name.split('.')
+  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)
+}
+
+/** The name of a Host header, without port, brackets and trailing dot, in lower case. */
+function hostName(host: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host)
+  const name = bracketed?.[1] ?? host.replace(/:\d*$/, '')
+  return name.toLowerCase().replace(/\.$/, '')
+}

@@ -1,0 +1,134 @@
+import { and, eq, lt } from 'drizzle-orm'
+import { Elysia } from 'elysia'
+import type { Caller } from '../accounts/caller.ts'
+import { badRequest } from '../errors.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Queries } from '../storage/database.ts'
+import type { Callers } from './access.ts'
+import { idempotency } from './idempotency-table.ts'
+import { wantsEventStream } from './sse.ts'
+
+const KEPT_MS = 24 * 3_600_000
+const MAX_KEY = 255
+
+/** Stands in place of a body for an answer that was streamed. */
+const STREAMED = ''
+
+/** A POST under way with a key: others with the same key wait for it. */
+interface Turn {
+  name: string
+  hash: Buffer
+  ended: Promise<void>
+  end(): void
+}
+
+/**
+ * `Idempotency-Key` on POST: the same key with the same request within 24 hours gets the first
+ * success again, unexecuted; with another request, 400. A request that failed, or whose client was
+ * gone before the answer, may be tried again. An answer that streams is not kept, but its key is used.
+ */
+export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers) {
+  const byName = new Map<string, Turn>()
+  const byRequest = new WeakMap<Request, Turn>()
+
+  const stored = (caller: Caller, key: string) =>
+    queries
+      .select()
+      .from(idempotency)
+      .where(and(eq(idempotency.accountId, caller.accountId), eq(idempotency.key, key)))
+      .get()
+
+  return new Elysia({ name: 'berth/idempotency' })
+    .onBeforeHandle({ as: 'global' }, async ({ request, path, body, set }) => {
+      const key = request.method === 'POST' ? request.headers.get('idempotency-key') : null
+      const caller = key === null ? undefined : callers.of(request)
+      if (key === null || !caller) return
+      if (key === '' || key.length > MAX_KEY) {
+        throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
+      }
+      const name = `${caller.accountId} ${key}`
+      const hash = hashOf(path, wantsEventStream(request.headers.get('accept')), body)
+      for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
+      queries
+        .delete(idempotency)
+        .where(lt(idempotency.createdAt, clock.now() - KEPT_MS))
+        .run()
+      const first = stored(caller, key)
+      if (first && !first.requestHash.equals(hash)) {
+        throw badRequest(
+          'This Idempotency-Key was used with another request. Use a new key for a new request.',
+        )
+      }
+      if (first && first.body === STREAMED) {
+        throw badRequest(
+          'This Idempotency-Key was used for a stream, which cannot be repeated. Use a new key.',
+        )
+      }
+      if (first) {
+        set.status = first.status
+        set.headers['idempotent-replayed'] = 'true'
+        return JSON.parse(first.body)
+      }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const turn: Turn = { name, hash, ended: promise, end: resolve }
+      byName.set(name, turn)
+      byRequest.set(request, turn)
+    })
+    .onAfterHandle({ as: 'global' }, ({ request, responseValue, set }) => {
+      const turn = byRequest.get(request)
+      const caller = callers.of(request)
+      if (!turn || !caller || request.signal.aborted) return
+      const { status, body } = answerOf(responseValue, set.status)
+      queries
+        .insert(idempotency)
+        .values({
+          accountId: caller.accountId,
+          key: turn.name.slice(caller.accountId.length + 1),
+          requestHash: turn.hash,
+          status,
+          body: body ?? STREAMED,
+          createdAt: clock.now(),
+        })
+        .run()
+    })
+    .onAfterResponse({ as: 'global' }, ({ request }) => {
+      const turn = byRequest.get(request)
+      if (!turn) return
+      byName.delete(turn.name)
+      turn.end()
+    })
+}
+
+/** Same path, same kind of answer and same body, whatever the order in which fields came. */
+function hashOf(path: string, stream: boolean, body: unknown): Buffer {
+  try {
+    const said = JSON.stringify([path.replace(/\/+$/, ''), stream, canonical(body ?? {})])
+    return new Bun.CryptoHasher('sha256').update(said).digest()
+  } catch (error) {
+    if (error instanceof RangeError) throw badRequest('The body is nested too deeply.')
+    throw error
+  }
+}
+
+/** A JSON value with the fields of all its objects in order. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, one]) => [name, canonical(one)])
+}
+
+/** Status and JSON text of a handler's answer; no text for one that is not plain JSON. */
+function answerOf(value: unknown, set: number | string | undefined): { status: number; body: string | null } {
+  const custom = value as { code?: number; response?: unknown } | null
+  const wrapped =
+    custom && typeof custom === 'object' && typeof custom.code === 'number' && 'response' in custom
+  const content = wrapped ? custom.response : value
+  const plain =
+    typeof content === 'object' && content !== null && Object.getPrototypeOf(content) === Object.prototype
+  return {
+    status: wrapped ? (custom.code ?? 200) : typeof set === 'number' ? set : 200,
+    body: plain ? JSON.stringify(content) : null,
+  }
+}

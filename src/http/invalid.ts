@@ -1,0 +1,49 @@
+/** The pattern of a text that the system takes as a C string. */
+export const NO_NUL = '^[^\\u0000]*$'
+
+/** The parts of a TypeBox value error that a sentence is made from. */
+interface ValueError {
+  path: string
+  message: string
+  value: unknown
+  schema: Record<string, unknown>
+}
+
+/**
+ * Says what is wrong with a request: the field, what was expected and what came instead.
+ *
+ * @param where `body`, `query` or `params`
+ * @param error the first mismatch; without one the whole is meant
+ */
+export function describeInvalid(where: string, error: unknown): string {
+  const mismatch = error as ValueError | undefined
+  if (!mismatch) return `The ${where} is not valid.`
+  const field = mismatch.path.replace(/^\//, '').replaceAll('/', '.')
+  const subject = field ? `"${field}" in the ${where}` : `The ${where}`
+  if (mismatch.message === 'Unexpected property') return `${subject} is not a known field.`
+  if (mismatch.value === undefined) return `${subject} is missing: expected ${expectation(mismatch)}.`
+  return `${subject}: expected ${expectation(mismatch)}, got ${shown(mismatch.value)}.`
+}
+
+/** What a schema asks for, in words. */
+function expectation({ schema, message }: ValueError): string {
+  const { enum: choices, type, minLength, maxLength, minimum, maximum, pattern } = schema
+  if (Array.isArray(choices)) return `one of ${choices.map((choice) => JSON.stringify(choice)).join(', ')}`
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  const bounds = [
+    minLength !== undefined ? `at least ${minLength} characters` : '',
+    maxLength !== undefined ? `at most ${maxLength} characters` : '',
+    minimum !== undefined ? `at least ${minimum}` : '',
+    maximum !== undefined ? `at most ${maximum}` : '',
+    pattern === NO_NUL ? 'no NUL' : pattern !== undefined ? `matching ${pattern}` : '',
+  ].filter(Boolean)
+  if (typeof type !== 'string') return message.toLowerCase()
+  const noun = { object: 'an object', array: 'an array', integer: 'a whole number' }[type] ?? `a ${type}`
+  return bounds.length ? `${noun} of ${bounds.join(' and ')}` : noun
+}
+
+/** A given value, short enough for a sentence. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}

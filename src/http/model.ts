@@ -1,0 +1,7 @@
+import { t } from 'elysia'
+
+/** Answer of every removal. */
+export const DeleteResult = t.Object(
+  { id: t.String(), deleted: t.Literal(true) },
+  { $id: 'DeleteResult', additionalProperties: false },
+)

@@ -1,0 +1,60 @@
+/** A JSON Schema as OpenAPI 3.1 embeds it (draft 2020-12), as far as it is looked into here. */
+export interface Schema {
+  [keyword: string]: unknown
+}
+
+/** One representation of a body. */
+export interface MediaType {
+  schema: Schema
+}
+
+/** A reference to a component. */
+export interface Reference {
+  $ref: string
+}
+
+/** A parameter in the path, the query or the headers. */
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required?: boolean
+  description?: string
+  schema: Schema
+}
+
+/** An answer with one status. */
+export interface ResponseObject {
+  description: string
+  content?: Record<string, MediaType>
+}
+
+/** An operation of a path. */
+export interface OperationObject {
+  operationId: string
+  summary: string
+  description?: string
+  tags: string[]
+  /** Absent where the document's default holds; empty where no credential is needed. */
+  security?: Record<string, string[]>[]
+  parameters?: (Parameter | Reference)[]
+  requestBody?: { required: boolean; content: Record<string, MediaType> }
+  responses: Record<string, ResponseObject>
+}
+
+/** Path → method in lower case → operation. */
+export type Paths = Record<string, Record<string, OperationObject>>
+
+/** An OpenAPI 3.1 document. */
+export interface OpenApiDocument {
+  openapi: string
+  info: { title: string; version: string; description: string }
+  servers: { url: string; description: string }[]
+  security: Record<string, string[]>[]
+  tags: { name: string; description: string }[]
+  paths: Paths
+  components: {
+    securitySchemes: Record<string, object>
+    parameters: Record<string, Parameter>
+    schemas: Record<string, Schema>
+  }
+}

@@ -1,0 +1,101 @@
+import { describeStatus, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES } from '../operation.ts'
+import type { OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
+import type { SharedSchemas } from './schemas.ts'
+
+/** What successes mean where a shape does not say it. */
+const SUCCESSES: Record<string, string> = {
+  200: 'Done.',
+  201: 'Created.',
+  202: 'Accepted; it goes on in the background.',
+}
+
+/** An operation as the generator leaves it. */
+export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
+  responses?: OperationObject['responses']
+  requestBody?: OperationObject['requestBody'] & { description?: string }
+  [EVENT_STREAM]?: string
+  [FAILURES]?: ErrorStatus[]
+}
+
+/**
+ * Completes an operation with what all operations of berth share: meanings of statuses, the failures
+ * that a header or a body brings along, the event stream beside the JSON answer.
+ *
+ * @param bodyOptional the request may come without a body
+ */
+export function completeOperation(
+  method: string,
+  generated: Generated,
+  bodyOptional: boolean,
+  schemas: SharedSchemas,
+): OperationObject {
+  const {
+    [EVENT_STREAM]: events,
+    [FAILURES]: failures = [],
+    parameters = [],
+    requestBody,
+    ...operation
+  } = generated
+  const repeatable = method === 'post' && operation.security === undefined
+  const responses = Object.fromEntries(
+    Object.entries(operation.responses ?? {}).map(([status, response]) => [
+      status,
+      completeResponse(status, response, schemas),
+    ]),
+  )
+  const possible = [
+    ...failures,
+    ...(repeatable ? [400 as const] : []),
+    ...(requestBody ? [413 as const] : []),
+  ]
+  if (possible.length > 0) schemas.share(structuredClone(ErrorBody) as unknown as Schema)
+  for (const status of possible) responses[status] ??= failure(status)
+  const streamed = responses[200]?.content
+  if (events && streamed) streamed['text/event-stream'] = { schema: { type: 'string', description: events } }
+
+  const all = [
+    ...parameters.map((parameter) => completeParameter(parameter, schemas)),
+    ...(repeatable ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+  ]
+  return {
+    ...operation,
+    ...(all.length > 0 ? { parameters: all } : {}),
+    ...(requestBody
+      ? { requestBody: { required: !bodyOptional, content: shareContent(requestBody.content, schemas) } }
+      : {}),
+    responses,
+  }
+}
+
+/** A query's description stands with its shape; documents show the parameter's own. */
+function completeParameter(parameter: Parameter | Reference, schemas: SharedSchemas): Parameter | Reference {
+  if ('$ref' in parameter) return parameter
+  const { description, ...schema } = schemas.share(parameter.schema)
+  const said = typeof description === 'string' ? description : undefined
+  const meaning = said ?? (parameter.in === 'path' ? describeId(parameter.name) : undefined)
+  return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
+}
+
+/** `serverId` → "Id of the server." */
+const describeId = (name: string): string | undefined =>
+  name.endsWith('Id') ? `Id of the ${name.slice(0, -2)}.` : undefined
+
+function completeResponse(status: string, response: ResponseObject, schemas: SharedSchemas): ResponseObject {
+  const given = Object.values(response.content ?? {})[0]?.schema
+  const content = response.content ? { content: shareContent(response.content, schemas) } : {}
+  return { description: meaningOf(status, given), ...content }
+}
+
+function meaningOf(status: string, schema: Schema | undefined): string {
+  return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Answered.')
+}
+
+const failure = (status: ErrorStatus): ResponseObject => ({
+  description: describeStatus(status),
+  content: { 'application/json': { schema: { $ref: `#/components/schemas/${ErrorBody.$id}` } } },
+})
+
+const shareContent = (content: Record<string, { schema: Schema }>, schemas: SharedSchemas) =>
+  Object.fromEntries(
+    Object.entries(content).map(([type, { schema }]) => [type, { schema: schemas.share(schema) }]),
+  )

@@ -1,0 +1,61 @@
+/** Sends one server-sent event; resolves when the client has taken enough to send more. */
+export type SendEvent = (event: string, data: unknown) => Promise<void> | void
+
+/** Comment lines that keep proxies from giving up on a quiet stream. */
+const KEEP_ALIVE_MS = 15_000
+
+/** Bytes that may wait for a slow client before `send` makes the sender wait. */
+const HIGH_WATER = 256 * 1024
+
+/**
+ * Answers with an event stream (HTML standard, 9.2). `run` sends events and ends the stream when it
+ * resolves; its signal fires when the client has gone.
+ */
+export function eventStream(run: (send: SendEvent, gone: AbortSignal) => Promise<void>): Response {
+  const encoder = new TextEncoder()
+  const gone = new AbortController()
+  let room: (() => void) | null = null
+  let keepAlive: ReturnType<typeof setInterval> | undefined
+
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const send: SendEvent = (event, data) => {
+          if (gone.signal.aborted) return
+          controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
+          if ((controller.desiredSize ?? 0) > 0) return
+          const { promise, resolve } = Promise.withResolvers<void>()
+          room = resolve
+          return promise
+        }
+        keepAlive = setInterval(() => {
+          if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0)
+            controller.enqueue(encoder.encode(': \n\n'))
+        }, KEEP_ALIVE_MS)
+        run(send, gone.signal)
+          .then(() => gone.signal.aborted || controller.close())
+          .catch((error) => gone.signal.aborted || controller.error(error))
+          .finally(() => clearInterval(keepAlive))
+      },
+      pull() {
+        room?.()
+        room = null
+      },
+      cancel() {
+        clearInterval(keepAlive)
+        gone.abort()
+        room?.()
+      },
+    },
+    { highWaterMark: HIGH_WATER, size: (chunk) => chunk?.byteLength ?? 0 },
+  )
+  return new Response(stream, {
+    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' },
+  })
+}
+
+/** Whether the client asked for an event stream. */
+export const wantsEventStream = (accept: string | undefined | null): boolean =>
+  accept
+    ?.split(',')
+    .some((range) => /^\s*text\/event-stream\s*(?:;(?!\s*q=0(?:\.0*)?\s*$).*)?$/i.test(range)) ?? false

@@ -1,0 +1,53 @@
+import type { SendEvent } from '../../http/sse.ts'
+
+type Stream = 'stdout' | 'stderr'
+
+/**
+ * Turns a command's bytes into `stdout` and `stderr` events. Text is sent as `{"data": "…"}`, a
+ * character cut by a chunk's end held back until it is whole; bytes that are not UTF-8 are sent as
+ * `{"data": "…", "encoding": "base64"}`.
+ */
+export class OutputEvents {
+  readonly #send: SendEvent
+  readonly #rest: Record<Stream, Uint8Array> = { stdout: new Uint8Array(0), stderr: new Uint8Array(0) }
+
+  constructor(send: SendEvent) {
+    this.#send = send
+  }
+
+  /** Sends what of the chunk is whole; resolves when more may come. */
+  write(stream: Stream, chunk: Uint8Array): Promise<void> | void {
+    const bytes = this.#rest[stream].length ? Buffer.concat([this.#rest[stream], chunk]) : chunk
+    const cut = bytes.length - unfinished(bytes)
+    this.#rest[stream] = bytes.slice(cut)
+    if (cut > 0) return this.#event(stream, bytes.subarray(0, cut))
+  }
+
+  /** Sends what was held back. */
+  async end(): Promise<void> {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      if (this.#rest[stream].length) await this.#event(stream, this.#rest[stream])
+    }
+  }
+
+  #event(stream: Stream, bytes: Uint8Array): Promise<void> | void {
+    try {
+      return this.#send(stream, {
+        data: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes),
+      })
+    } catch {
+      return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
+    }
+  }
+}
+
+/** Bytes at the end that begin a UTF-8 character without finishing it (RFC 3629). */
+function unfinished(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte > 0xf4 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
+}

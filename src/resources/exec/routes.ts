@@ -1,0 +1,37 @@
+import { Elysia } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { ExecRequest, ExecResult } from './model.ts'
+import type { ExecService } from './service.ts'
+
+/** `/servers/{serverId}/exec`: run a shell command. */
+export const execRoutes = (access: AccessControl, exec: ExecService) =>
+  new Elysia({ prefix: '/servers/:serverId/exec' }).use(access).post(
+    '',
+    ({ caller, params, body, request }): Promise<ExecResult> | Promise<Response> => {
+      if (!wantsEventStream(request.headers.get('accept'))) {
+        return exec.run(caller, params.serverId, body, request.signal)
+      }
+      return exec
+        .check(caller, params.serverId, body)
+        .then<Response>(() =>
+          eventStream((send, gone) => exec.stream(caller, params.serverId, body, gone, send)),
+        )
+    },
+    operation(
+      'exec.run',
+      {
+        access: 'resource',
+        tag: 'Servers',
+        summary: 'Run a shell command',
+        description:
+          'A command that fails is still answered with 200 and its `exitCode`. With `Accept: text/event-stream` output is streamed as it comes; closing the connection ends the command.',
+        events:
+          'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated"}`, or `error` with the body of a failure.',
+        success: { 200: ExecResult },
+        errors: [400, 401, 404, 502],
+      },
+      { body: ExecRequest },
+    ),
+  )

@@ -1,0 +1,148 @@
+import type { Caller } from '../../accounts/caller.ts'
+import { ComputeError, type ExecCommand, type ExecExit } from '../../compute/driver.ts'
+import { WorkspaceError } from '../../compute/workspace.ts'
+import { BerthError, badRequest } from '../../errors.ts'
+import type { SendEvent } from '../../http/sse.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ExecRequest, ExecResult } from './model.ts'
+import { OutputEvents } from './output-events.ts'
+
+const DEFAULT_TIMEOUT_MS = 600_000
+/** Bytes of all variables together; Linux gives arguments and environment a quarter of the stack. */
+const ENVIRONMENT_LIMIT = 1024 * 1024
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+const OUTPUT_LIMIT = 10 * 1024 * 1024
+
+/** Where a command's output goes, and how much of it is wanted. */
+type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
+
+/** Commands on servers. */
+export class ExecService {
+  readonly #servers: ServersService
+
+  constructor(servers: ServersService) {
+    this.#servers = servers
+  }
+
+  /**
+   * Runs a command to its end and collects what it prints.
+   *
+   * @param gone ends the command when the client no longer waits for it
+   * @throws BerthError 400, 404, 502
+   */
+  async run(caller: Caller, serverId: string, request: ExecRequest, gone: AbortSignal): Promise<ExecResult> {
+    const chunks = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] }
+    const exit = await this.#execute(caller, serverId, request, gone, {
+      outputLimit: OUTPUT_LIMIT,
+      onOutput: (stream, data) => {
+        chunks[stream].push(data)
+      },
+    })
+    return { stdout: textOf(chunks.stdout), stderr: textOf(chunks.stderr), ...exit }
+  }
+
+  /**
+   * Runs a command and sends `stdout`, `stderr` and `exit` events as they happen. A client that reads
+   * slowly slows the command down.
+   */
+  async stream(
+    caller: Caller,
+    serverId: string,
+    request: ExecRequest,
+    gone: AbortSignal,
+    send: SendEvent,
+  ): Promise<void> {
+    const output = new OutputEvents(send)
+    try {
+      const exit = await this.#execute(caller, serverId, request, gone, {
+        onOutput: (stream, data) => output.write(stream, data),
+      })
+      await output.end()
+      await send('exit', exit)
+    } catch (error) {
+      if (!(error instanceof BerthError)) throw error
+      await send('error', error.toBody())
+    }
+  }
+
+  /** Refuses what can be refused before anything runs. @throws BerthError 400, 404 */
+  async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
+    const unfit = Object.keys(env ?? {}).find((name) => !VARIABLE.test(name))
+    if (unfit !== undefined) {
+      throw badRequest(
+        `"env" in the body: expected names of letters, digits and "_", got ${JSON.stringify(unfit)}.`,
+      )
+    }
+    const bytes = Buffer.byteLength(
+      Object.entries(env ?? {})
+        .flat()
+        .join('=\0'),
+    )
+    if (bytes > ENVIRONMENT_LIMIT) {
+      throw badRequest(`"env" in the body: expected at most ${ENVIRONMENT_LIMIT} bytes in all, got ${bytes}.`)
+    }
+    const row = this.#servers.row(caller, serverId)
+    if (cwd !== undefined) await this.#checkFolder(row, cwd)
+  }
+
+  async #execute(
+    caller: Caller,
+    serverId: string,
+    request: ExecRequest,
+    gone: AbortSignal,
+    output: Output,
+  ): Promise<ExecExit> {
+    if (request.cwd !== undefined || request.env !== undefined) await this.check(caller, serverId, request)
+    const { row, sandbox, done } = await this.#servers.use(caller, serverId)
+    try {
+      const execution = sandbox.exec({ ...commandOf(request), ...output })
+      const cancel = () => execution.cancel()
+      gone.addEventListener('abort', cancel)
+      if (gone.aborted) cancel()
+      const exit = await execution.exit
+      gone.removeEventListener('abort', cancel)
+      return exit
+    } catch (error) {
+      if (!(error instanceof ComputeError)) throw error
+      throw new BerthError('compute_backend_error', `The command could not be run: ${error.message}`)
+    } finally {
+      done()
+      this.#servers.meter.changed(row)
+    }
+  }
+
+  async #checkFolder(row: ServerRow, cwd: string): Promise<void> {
+    const entry = await this.#servers
+      .workspace(row)
+      .stat(cwd)
+      .catch((error) => {
+        if (error instanceof WorkspaceError) return null
+        throw error
+      })
+    if (entry?.kind !== 'folder') {
+      throw badRequest(
+        `"cwd" in the body: expected a folder inside the workspace, got ${JSON.stringify(cwd)}.`,
+      )
+    }
+  }
+}
+
+function commandOf({ command, cwd, env, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: ExecRequest) {
+  return {
+    command,
+    timeoutMs,
+    // Commands see the workspace under another path in some tiers: theirs is relative to it.
+    ...(cwd === undefined ? {} : { cwd: cwd.replace(/^\/workspace(?:\/+|$)/, '') }),
+    ...(env === undefined ? {} : { env }),
+    ...(stdin === undefined ? {} : { stdin: new TextEncoder().encode(stdin) }),
+  }
+}
+
+const textOf = (chunks: Uint8Array[]): string => {
+  const [only] = chunks
+  if (only === undefined) return ''
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+    chunks.length === 1 ? only : Buffer.concat(chunks),
+  )
+}

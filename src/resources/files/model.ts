@@ -1,0 +1,62 @@
+import { type Static, t } from 'elysia'
+import { oneOf } from '../../http/schema.ts'
+
+/** How `content` stands for bytes: as text, or encoded where they are not UTF-8. */
+const Encoding = oneOf(['utf-8', 'base64'])
+
+/** All files of a workspace. */
+export const FileList = t.Object(
+  { files: t.Array(t.String()) },
+  { $id: 'FileList', additionalProperties: false },
+)
+
+/** One file. */
+export const FileContent = t.Object(
+  { path: t.String(), content: t.String(), encoding: t.Optional(Encoding) },
+  { $id: 'FileContent', additionalProperties: false },
+)
+export type FileContent = Static<typeof FileContent>
+
+/** A file to write. */
+export const FileWrite = t.Object(
+  {
+    path: t.String({
+      minLength: 1,
+      description: 'Relative to the workspace, or beginning with /workspace/.',
+    }),
+    content: t.String(),
+    encoding: t.Optional(Encoding),
+  },
+  {
+    $id: 'FileWrite',
+    additionalProperties: true,
+    examples: [{ path: 'notes/hello.txt', content: 'Hello' }],
+  },
+)
+export type FileWrite = Static<typeof FileWrite>
+
+/** Answer of a write. */
+export const FileWritten = t.Object(
+  { path: t.String(), written: t.Literal(true) },
+  { $id: 'FileWritten', additionalProperties: false },
+)
+
+/** Answer of a removal. */
+export const FileDeleted = t.Object(
+  { path: t.String(), deleted: t.Literal(true) },
+  { $id: 'FileDeleted', additionalProperties: false },
+)
+
+/** Which file to read, or how to list. */
+export const FileQuery = t.Object(
+  {
+    path: t.Optional(t.String({ description: 'The file to read; without it all files are listed.' })),
+    all: t.Optional(
+      oneOf(['true', 'false'], { description: 'List what is in `.git` and `node_modules` folders too.' }),
+    ),
+  },
+  { additionalProperties: true },
+)
+
+/** Which file or folder to remove. */
+export const FileDeleteQuery = t.Object({ path: t.String({ minLength: 1 }) }, { additionalProperties: true })

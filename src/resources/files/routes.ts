@@ -1,0 +1,74 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import {
+  FileContent,
+  FileDeleted,
+  FileDeleteQuery,
+  FileList,
+  FileQuery,
+  FileWrite,
+  FileWritten,
+} from './model.ts'
+import type { FilesService } from './service.ts'
+
+const tag = 'Files'
+
+/** `/servers/{serverId}/files`: list, read, write and remove. */
+export const filesRoutes = (access: AccessControl, files: FilesService) =>
+  new Elysia({ prefix: '/servers/:serverId/files' })
+    .use(access)
+    .get(
+      '',
+      async ({ caller, params: { serverId }, query }) =>
+        query.path === undefined
+          ? { files: await files.list(caller, serverId, query.all === 'true') }
+          : await files.read(caller, serverId, query.path),
+      operation(
+        'files.read',
+        {
+          access: 'resource',
+          tag,
+          summary: 'List all files, or read one',
+          success: { 200: t.Union([FileList, FileContent]) },
+          errors: [400, 401, 404, 413],
+        },
+        { query: FileQuery },
+      ),
+    )
+    .put(
+      '',
+      async ({ caller, params: { serverId }, body }) => {
+        await files.write(caller, serverId, body)
+        return status(201, { path: body.path, written: true as const })
+      },
+      operation(
+        'files.write',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Write a file',
+          success: { 201: FileWritten },
+          errors: [400, 401, 404, 413],
+        },
+        { body: FileWrite },
+      ),
+    )
+    .delete(
+      '',
+      async ({ caller, params: { serverId }, query }) => {
+        await files.delete(caller, serverId, query.path)
+        return { path: query.path, deleted: true as const }
+      },
+      operation(
+        'files.delete',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Remove a file or a folder',
+          success: { 200: FileDeleted },
+          errors: [400, 401, 404],
+        },
+        { query: FileDeleteQuery },
+      ),
+    )

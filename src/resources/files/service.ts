@@ -1,0 +1,119 @@
+import type { Caller } from '../../accounts/caller.ts'
+import { TIER_LIMITS } from '../../accounts/tiers.ts'
+import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
+import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { FileContent, FileWrite } from './model.ts'
+
+/** A file that is larger does not fit into one JSON answer; a command can still split it. */
+const READ_LIMIT = 32 * 1024 * 1024
+
+/** Files of servers, running or asleep. */
+export class FilesService {
+  readonly #servers: ServersService
+
+  constructor(servers: ServersService) {
+    this.#servers = servers
+  }
+
+  /** All regular files, sorted. @throws BerthError 404 */
+  async list(caller: Caller, serverId: string, all: boolean): Promise<string[]> {
+    return this.#workspace(this.#touch(caller, serverId)).list({ all })
+  }
+
+  /** A file as text, or as base64 where its bytes are not UTF-8. @throws BerthError 404, 413 */
+  async read(caller: Caller, serverId: string, path: string): Promise<FileContent> {
+    const workspace = this.#workspace(this.#touch(caller, serverId))
+    const missing = () => notFound(`The file ${JSON.stringify(path)}`)
+    try {
+      const entry = await workspace.stat(path)
+      if (entry?.kind !== 'file') throw missing()
+      if (entry.size > READ_LIMIT) {
+        throw new BerthError(
+          'payload_too_large',
+          `${JSON.stringify(path)} has ${entry.size} bytes, more than the ${READ_LIMIT} of one answer. Split it with a command first.`,
+        )
+      }
+      return { path, ...decode(await workspace.read(path)) }
+    } catch (error) {
+      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw missing()
+      throw error
+    }
+  }
+
+  /** Writes a file, whole or not at all. @throws BerthError 400, 404 */
+  async write(caller: Caller, serverId: string, { path, content, encoding }: FileWrite): Promise<void> {
+    const bytes = encode(content, encoding)
+    const row = this.#touch(caller, serverId)
+    await this.#checkRoom(row, path, bytes.byteLength)
+    await this.#changing(() => this.#workspace(row).write(path, bytes))
+    this.#servers.meter.grew(row, bytes.byteLength)
+  }
+
+  /** Removes a file or a whole folder. @throws BerthError 400, 404 */
+  async delete(caller: Caller, serverId: string, path: string): Promise<void> {
+    const row = this.#touch(caller, serverId)
+    try {
+      await this.#changing(() => this.#workspace(row).remove(path))
+      this.#servers.meter.grew(row, 0)
+    } catch (error) {
+      if (error instanceof WorkspaceError && error.fault === 'missing')
+        throw notFound(`The file ${JSON.stringify(path)}`)
+      throw error
+    }
+  }
+
+  #touch(caller: Caller, serverId: string): ServerRow {
+    const row = this.#servers.row(caller, serverId)
+    this.#servers.touch(serverId)
+    return row
+  }
+
+  #workspace = (row: ServerRow) => this.#servers.workspace(row)
+
+  async #changing(change: () => Promise<void>): Promise<void> {
+    try {
+      await change()
+    } catch (error) {
+      if (error instanceof WorkspaceError && REFUSED.has(error.fault)) throw badRequest(error.message)
+      throw error
+    }
+  }
+
+  /** The sum that is kept is enough while it leaves room; near the limit the workspace is measured. */
+  async #checkRoom(row: ServerRow, path: string, bytes: number): Promise<void> {
+    const limit = TIER_LIMITS[row.tier].storageBytes
+    if ((await this.#servers.meter.current(row)) + bytes <= limit) return
+    const replaced = await this.#workspace(row)
+      .stat(path)
+      .catch(() => null)
+    const left = limit - (await this.#servers.meter.measure(row)) + (replaced?.size ?? 0)
+    if (bytes <= left) return
+    throw badRequest(
+      `The server's storage is full: ${Math.max(0, left)} of ${limit} bytes are left, the file has ${bytes}. Remove files or use a larger tier.`,
+    )
+  }
+}
+
+const REFUSED: ReadonlySet<WorkspaceFault> = new Set(['outside', 'not_a_file', 'root', 'invalid'])
+
+function encode(content: string, encoding: FileWrite['encoding']): Uint8Array {
+  if (encoding !== 'base64') {
+    if (!content.isWellFormed())
+      throw badRequest('"content" in the body: expected text, got half a surrogate pair.')
+    return new TextEncoder().encode(content)
+  }
+  if (content.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(content)) {
+    throw badRequest('"content" in the body: expected base64 (RFC 4648, 4), as "encoding" says.')
+  }
+  return Buffer.from(content, 'base64')
+}
+
+function decode(bytes: Uint8Array): Pick<FileContent, 'content' | 'encoding'> {
+  try {
+    return { content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
+  } catch {
+    return { content: Buffer.from(bytes).toString('base64'), encoding: 'base64' }
+  }
+}

@@ -1,0 +1,57 @@
+import type { Clock, Timer } from '../../runtime/clock.ts'
+
+/**
+ * Notices servers that nobody uses: no call and no command for the idle timeout. What a command left
+ * running in the background does not count as use.
+ */
+export class IdleWatch {
+  readonly #clock: Clock
+  readonly #timeoutMs: number | null
+  readonly #onIdle: (serverId: string) => void
+  readonly #timers = new Map<string, Timer>()
+  readonly #uses = new Map<string, number>()
+
+  constructor(clock: Clock, timeoutMs: number | null, onIdle: (serverId: string) => void) {
+    this.#clock = clock
+    this.#timeoutMs = timeoutMs
+    this.#onIdle = onIdle
+  }
+
+  /** The server is in use until the returned function is called. */
+  use(serverId: string): () => void {
+    if (this.#timeoutMs === null) return () => {}
+    this.#uses.set(serverId, (this.#uses.get(serverId) ?? 0) + 1)
+    this.#timers.get(serverId)?.cancel()
+    return () => {
+      const left = (this.#uses.get(serverId) ?? 1) - 1
+      if (left > 0) this.#uses.set(serverId, left)
+      else {
+        this.#uses.delete(serverId)
+        this.touch(serverId)
+      }
+    }
+  }
+
+  /** The server was used just now: its time begins anew. */
+  touch(serverId: string): void {
+    if (this.#timeoutMs === null || this.#uses.has(serverId)) return
+    this.#timers.get(serverId)?.cancel()
+    const timer = this.#clock.after(this.#timeoutMs, () => {
+      this.#timers.delete(serverId)
+      this.#onIdle(serverId)
+    })
+    this.#timers.set(serverId, timer)
+  }
+
+  /** The server sleeps or is gone: nothing to watch. */
+  forget(serverId: string): void {
+    this.#timers.get(serverId)?.cancel()
+    this.#timers.delete(serverId)
+  }
+
+  /** Watches nothing any more. */
+  stop(): void {
+    for (const timer of this.#timers.values()) timer.cancel()
+    this.#timers.clear()
+  }
+}

@@ -1,0 +1,70 @@
+import { type Static, t } from 'elysia'
+import { oneOf } from '../../http/schema.ts'
+
+/** Size of a server. */
+export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })
+export type Tier = Static<typeof Tier>
+
+/** Where a server is said to be; all of them are on this machine. */
+export const Region = oneOf(['us-east', 'us-west', 'eu-west'])
+export type Region = Static<typeof Region>
+
+/** State of a server. */
+export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
+export type ServerStatus = Static<typeof ServerStatus>
+
+/** A server, as every answer but that of its creation shows it. */
+export const Server = t.Object(
+  {
+    id: t.String(),
+    task: t.String({ description: 'Short label.' }),
+    tier: Tier,
+    status: ServerStatus,
+    region: Region,
+    creditsUsed: t.Number(),
+    storageUsedGb: t.Number({ description: 'Decimal gigabytes that the workspace takes on disk.' }),
+    publicUrl: t.Nullable(t.String(), { description: 'URL of the live deployment.' }),
+    createdAt: t.Nullable(t.String({ format: 'date-time' })),
+  },
+  { $id: 'Server', additionalProperties: false },
+)
+export type Server = Static<typeof Server>
+
+/** Answer of a server's creation. */
+export const CreatedServer = t.Object(
+  {
+    id: t.String(),
+    url: t.Nullable(t.String(), { description: 'Null until something is published.' }),
+    status: ServerStatus,
+    tier: Tier,
+  },
+  { $id: 'CreatedServer', additionalProperties: true },
+)
+export type CreatedServer = Static<typeof CreatedServer>
+
+/** Wishes for a new server. */
+export const ServerCreate = t.Object(
+  { task: t.Optional(t.String()), tier: t.Optional(Tier), region: t.Optional(Region) },
+  { $id: 'ServerCreate', additionalProperties: false },
+)
+export type ServerCreate = Static<typeof ServerCreate>
+
+/** Changes to a server. */
+export const ServerUpdate = t.Object(
+  { task: t.Optional(t.String()), region: t.Optional(Region) },
+  { $id: 'ServerUpdate', additionalProperties: false },
+)
+export type ServerUpdate = Static<typeof ServerUpdate>
+
+/** What a server is told to do. */
+export const ServerActionRequest = t.Object(
+  { action: oneOf(['start', 'stop', 'restart']) },
+  { $id: 'ServerActionRequest', additionalProperties: true },
+)
+export type ServerAction = Static<typeof ServerActionRequest>['action']
+
+/** Answer to an action. */
+export const ServerActionResult = t.Object(
+  { id: t.String(), status: ServerStatus },
+  { $id: 'ServerActionResult', additionalProperties: false },
+)

@@ -1,0 +1,104 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { DeleteResult } from '../../http/model.ts'
+import { operation } from '../../http/operation.ts'
+import {
+  CreatedServer,
+  Server,
+  ServerActionRequest,
+  ServerActionResult,
+  ServerCreate,
+  ServerUpdate,
+} from './model.ts'
+import type { ServersService } from './service.ts'
+
+const tag = 'Servers'
+
+/** `/servers`: provision, look at, change, control and remove servers. */
+export const serversRoutes = (access: AccessControl, servers: ServersService) =>
+  new Elysia({ prefix: '/servers' })
+    .use(access)
+    .get(
+      '',
+      ({ caller }) => ({ servers: servers.list(caller) }),
+      operation('servers.list', {
+        access: 'resource',
+        tag,
+        summary: 'List servers',
+        success: { 200: t.Object({ servers: t.Array(Server) }) },
+        errors: [401],
+      }),
+    )
+    .post(
+      '',
+      async ({ caller, body }) => status(201, await servers.create(caller, body ?? {})),
+      operation(
+        'servers.create',
+        {
+          access: 'account',
+          tag,
+          summary: 'Provision a server',
+          success: { 201: CreatedServer },
+          errors: [400, 401, 403, 502],
+        },
+        { body: t.Optional(ServerCreate) },
+      ),
+    )
+    .get(
+      '/:serverId',
+      async ({ caller, params }) => ({ server: await servers.get(caller, params.serverId) }),
+      operation('servers.get', {
+        access: 'resource',
+        tag,
+        summary: 'Get a server',
+        success: { 200: t.Object({ server: Server }) },
+        errors: [401, 404],
+      }),
+    )
+    .patch(
+      '/:serverId',
+      async ({ caller, params, body }) => ({ server: await servers.update(caller, params.serverId, body) }),
+      operation(
+        'servers.update',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Change a server',
+          success: { 200: t.Object({ server: Server }) },
+          errors: [400, 401, 404],
+        },
+        { body: ServerUpdate },
+      ),
+    )
+    .delete(
+      '/:serverId',
+      async ({ caller, params }) => {
+        await servers.delete(caller, params.serverId)
+        return { id: params.serverId, deleted: true as const }
+      },
+      operation('servers.delete', {
+        access: 'resource',
+        tag,
+        summary: 'Remove a server and everything in it',
+        success: { 200: DeleteResult },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '/:serverId/actions',
+      async ({ caller, params, body }) => ({
+        id: params.serverId,
+        status: await servers.act(caller, params.serverId, body.action),
+      }),
+      operation(
+        'servers.act',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Start, stop or restart a server',
+          success: { 200: ServerActionResult },
+          errors: [400, 401, 404, 502],
+        },
+        { body: ServerActionRequest },
+      ),
+    )

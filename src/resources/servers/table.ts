@@ -1,0 +1,37 @@
+import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { toGb } from '../../accounts/tiers.ts'
+import type { Handle } from '../../compute/driver.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { Region, Server, ServerStatus, Tier } from './model.ts'
+
+/** Servers. The handle is the compute driver's; nothing here looks inside. */
+export const servers = sqliteTable('servers', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  task: text('task').notNull(),
+  tier: text('tier').$type<Tier>().notNull(),
+  region: text('region').$type<Region>().notNull(),
+  status: text('status').$type<ServerStatus>().notNull(),
+  handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
+  /** As measured last. */
+  storageBytes: integer('storage_bytes').notNull().default(0),
+  creditsUsed: real('credits_used').notNull().default(0),
+  /** Milliseconds since 1970. */
+  createdAt: integer('created_at').notNull(),
+})
+
+/** A server as it is stored. */
+export type ServerRow = typeof servers.$inferSelect
+
+/** The only way from a row to the public shape. */
+export const toServer = (row: ServerRow): Server => ({
+  id: row.id,
+  task: row.task,
+  tier: row.tier,
+  status: row.status,
+  region: row.region,
+  creditsUsed: row.creditsUsed,
+  storageUsedGb: toGb(row.storageBytes),
+  publicUrl: null,
+  createdAt: toIso(row.createdAt),
+})

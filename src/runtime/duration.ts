@@ -1,0 +1,12 @@
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/**
+ * Reads a duration such as `500ms`, `10s`, `15m`, `2h`, `1d`; a bare number means seconds.
+ * Returns milliseconds, or null where the text is none.
+ */
+export function parseDuration(text: string): number | null {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim())
+  if (!match?.[1]) return null
+  const unit = (match[2] ?? 's') as keyof typeof UNIT_MS
+  return Math.round(Number(match[1]) * UNIT_MS[unit])
+}

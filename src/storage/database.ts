@@ -1,0 +1,51 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
+import { StartupError } from '../errors.ts'
+import { migrate } from './migrate.ts'
+
+/** Typed queries over the one SQLite file. Synchronous: a transaction cannot be interleaved. */
+export type Queries = BunSQLiteDatabase
+
+/** The open database. */
+export interface Database {
+  readonly queries: Queries
+  /** A number that grows with every row written through this connection, which is the only one. */
+  version(): number
+  /** Copies the write-ahead log into the file and closes it. */
+  close(): void
+}
+
+/**
+ * Opens or creates the database and brings its schema up to date. Write-ahead logging with
+ * `synchronous = NORMAL`: a committed change survives the end of the process, however it comes.
+ *
+ * @throws StartupError where the file cannot be used or a newer berth wrote it
+ */
+export function openDatabase(path: string): Database {
+  try {
+    const sqlite = new Sqlite(path, { create: true, strict: true })
+    sqlite.run('PRAGMA journal_mode = WAL')
+    sqlite.run('PRAGMA synchronous = NORMAL')
+    sqlite.run('PRAGMA foreign_keys = ON')
+    migrate(sqlite, path)
+    const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
+    return {
+      queries: drizzle(sqlite),
+      version: () => changes.get()?.n ?? -1,
+      close() {
+        try {
+          sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+        } catch {
+          // A full disk: the log stays beside the file, and the next start reads both.
+        }
+        sqlite.close()
+      },
+    }
+  } catch (error) {
+    if (error instanceof StartupError) throw error
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new StartupError(
+      `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,
+    )
+  }
+}

@@ -1,0 +1,143 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { StartupError } from '../errors.ts'
+
+/** What the data folder says of the instance that runs on it, for the command line. */
+export interface InstanceFile {
+  pid: number
+  base_url: string
+  version: string
+  isolation: string
+}
+
+/** The secrets a person or a script reads from the data folder. */
+export interface CredentialsFile {
+  api_key: string
+  admin_token: string
+}
+
+/** The data folder, held by this process alone until it is released. */
+export interface DataFolder {
+  readonly path: string
+  readonly database: string
+  readCredentials(): CredentialsFile | null
+  writeCredentials(credentials: CredentialsFile): void
+  writeInstance(instance: InstanceFile): void
+  /** Gives the folder back; another berth may take it. */
+  release(): void
+}
+
+/**
+ * Takes the data folder: makes it (mode 0700, ignored by git) and locks it.
+ *
+ * The lock is an open write transaction on a database of its own: the kernel drops it when the
+ * process ends, however it ends, so that no stale lock is ever in the way.
+ *
+ * @throws StartupError where the folder cannot be written, or another berth runs on it
+ */
+export function takeDataFolder(path: string): DataFolder {
+  const lock = lockFolder(path)
+  const instanceFile = join(path, 'instance.json')
+  const credentialsFile = join(path, 'credentials.json')
+  remove(instanceFile)
+  makePrivate(join(path, 'berth.db'))
+  return {
+    path,
+    database: join(path, 'berth.db'),
+    readCredentials() {
+      if (!existsSync(credentialsFile)) return null
+      try {
+        return JSON.parse(readFileSync(credentialsFile, 'utf8')) as CredentialsFile
+      } catch {
+        throw new StartupError(
+          `The file ${credentialsFile} is not readable JSON. Restore it, or start anew with another --data folder.`,
+        )
+      }
+    },
+    writeCredentials: (credentials) => writePrivate(credentialsFile, credentials),
+    writeInstance: (instance) => writePrivate(instanceFile, instance),
+    release() {
+      remove(instanceFile)
+      lock.close()
+    },
+  }
+}
+
+/** What an instance on this folder wrote of itself, or null. It may have died since. */
+export function readInstance(path: string): InstanceFile | null {
+  try {
+    return JSON.parse(readFileSync(join(path, 'instance.json'), 'utf8')) as InstanceFile
+  } catch {
+    return null
+  }
+}
+
+/** Whether a berth runs on this folder. */
+export function isInUse(path: string): boolean {
+  const lock = new Sqlite(join(path, 'lock'))
+  try {
+    lock.run('BEGIN EXCLUSIVE')
+    return false
+  } catch {
+    return true
+  } finally {
+    lock.close()
+  }
+}
+
+function lockFolder(path: string): Sqlite {
+  let lock: Sqlite | undefined
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    chmodSync(path, 0o700)
+    const ignore = join(path, '.gitignore')
+    if (!existsSync(ignore)) writeFileSync(ignore, '*\n')
+    makePrivate(join(path, 'lock'))
+    lock = new Sqlite(join(path, 'lock'))
+    lock.run('BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock?.close()
+    const code = (error as { code?: string }).code ?? ''
+    if (code.startsWith('SQLITE_BUSY')) throw new StartupError(inUse(path))
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new StartupError(
+      `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
+    )
+  }
+}
+
+function inUse(path: string): string {
+  const instance = readInstance(path)
+  const where = instance ? ` at ${instance.base_url} (pid ${instance.pid})` : ''
+  return `The data folder ${path} is in use: a berth runs on it${where}. Use that one, stop it, or choose another folder with --data.`
+}
+
+/** Makes the file, where it is not there, for its owner alone; SQLite gives its own beside it the same rights. */
+function makePrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
+}
+
+/** Looks first: an exception costs a start more than the file operations around it. */
+function remove(path: string): void {
+  if (existsSync(path)) unlinkSync(path)
+}
+
+/** Replaces a file that only its owner may read, whole or not at all. */
+function writePrivate(path: string, content: object): void {
+  const fresh = `${path}.new`
+  remove(fresh)
+  writeFileSync(fresh, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  renameSync(fresh, path)
+}

@@ -1,0 +1,31 @@
+import type { Database as Sqlite } from 'bun:sqlite'
+import { StartupError } from '../errors.ts'
+import first from './migrations/0001_servers.sql' with { type: 'text' }
+
+/**
+ * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
+ * part of the executable.
+ */
+const MIGRATIONS: readonly string[] = [first]
+
+/**
+ * Runs the steps that the file has not seen, each in a transaction of its own together with the
+ * number that says so (`user_version`): a crash leaves a step done or not begun.
+ *
+ * @throws StartupError when the file has seen steps that this berth does not know
+ */
+export function migrate(sqlite: Sqlite, path: string): void {
+  const row = sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()
+  const seen = row?.user_version ?? 0
+  if (seen > MIGRATIONS.length) {
+    throw new StartupError(
+      `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${MIGRATIONS.length}). Run that version, or choose another folder with --data.`,
+    )
+  }
+  MIGRATIONS.slice(seen).forEach((sql, index) => {
+    sqlite.transaction(() => {
+      sqlite.run(sql)
+      sqlite.run(`PRAGMA user_version = ${seen + index + 1}`)
+    })()
+  })
+}
