@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+const src = join(import.meta.dir, '../src')
+
+/** Places from the top down; a file may import from its own row and from lower ones. */
+const ROWS: readonly (readonly string[])[] = [
+  ['main.ts'],
+  ['cli'],
+  ['berth.ts', 'describe.ts'],
+  ['app.ts'],
+  ['resources', 'control'],
+  ['http', 'accounts'],
+  ['compute'],
+  ['storage'],
+  ['config.ts'],
+  ['runtime'],
+  ['errors.ts'],
+]
+
+interface Import {
+  from: string
+  to: string
+  /** Types are erased: such an import loads nothing. */
+  typeOnly: boolean
+  lazy: boolean
+}
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
+  .sort()
+
+const imports: Import[] = files.flatMap((from) => {
+  const text = readFileSync(join(src, from), 'utf8')
+  const found = [...text.matchAll(/^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'/gm)].map(
+    (match) => ({
+      path: match[2] ?? '',
+      typeOnly: match[1] !== undefined,
+      lazy: false,
+    }),
+  )
+  const lazy = [...text.matchAll(/\bimport\('(\.[^']+)'\)/g)].map((match) => ({
+    path: match[1] ?? '',
+    typeOnly: false,
+    lazy: true,
+  }))
+  return [...found, ...lazy].map(({ path, typeOnly, lazy }) => ({
+    from,
+    to: relative(src, resolve(join(src, dirname(from)), path)),
+    typeOnly,
+    lazy,
+  }))
+})
+
+const rowOf = (path: string): number => ROWS.findIndex((row) => row.includes(path.split('/')[0] ?? ''))
+
+describe('src', () => {
+  test('every file has its row in the architecture', () => {
+    expect(files.filter((path) => rowOf(path) === -1)).toEqual([])
+  })
+
+  test('imports point down', () => {
+    const upward = imports
+      .filter(({ to }) => !to.startsWith('..'))
+      .filter(({ from, to }) => rowOf(to) < rowOf(from))
+      .map(({ from, to }) => `${from} → ${to}`)
+    expect(upward).toEqual([])
+  })
+
+  test('no imports run in a circle', () => {
+    const next = new Map<string, string[]>()
+    for (const { from, to, typeOnly, lazy } of imports) {
+      if (!typeOnly && !lazy) next.set(from, [...(next.get(from) ?? []), to])
+    }
+    const circles: string[] = []
+    const done = new Set<string>()
+    const walk = (path: string, trail: string[]): void => {
+      if (trail.includes(path)) circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
+      if (done.has(path) || trail.includes(path)) return
+      for (const to of next.get(path) ?? []) walk(to, [...trail, path])
+      done.add(path)
+    }
+    for (const path of files) walk(path, [])
+    expect(circles).toEqual([])
+  })
+
+  test('only config.ts reads the environment', () => {
+    const readers = files.filter((path) => /\bprocess\.env\b|\bBun\.env\b/.test(code(path)))
+    expect(readers).toEqual(['config.ts'])
+  })
+
+  test('time and randomness come from runtime/ alone', () => {
+    const readers = files.filter((path) =>
+      /\bDate\.now\(|\bnew Date\(\)|Math\.random\(|randomUUID\(/.test(code(path)),
+    )
+    expect(readers.filter((path) => !path.startsWith('runtime/'))).toEqual([])
+  })
+
+  test('no file is longer than 400 lines', () => {
+    const long = files.filter((path) => readFileSync(join(src, path), 'utf8').split('\n').length > 400)
+    expect(long).toEqual([])
+  })
+})
+
+/** A file's text without its comments. */
+function code(path: string): string {
+  return readFileSync(join(src, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+}

@@ -1,0 +1,95 @@
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ReadyInfo } from '../../src/berth.ts'
+import { command as berth } from '../support/serve.ts'
+
+/** How one command is run. */
+export interface RunOptions {
+  cwd?: string
+  /** On top of a bare environment: nothing of this process's own reaches the command. */
+  env?: Record<string, string>
+  /** Bytes for standard input; without it standard input is empty. */
+  stdin?: Uint8Array
+}
+
+/** What a command left behind. */
+export interface Outcome {
+  exitCode: number
+  stdout: string
+  stderr: string
+  /** Standard output as bytes. */
+  bytes: Uint8Array
+}
+
+/** The environment of every berth started here. */
+export const bareEnvironment = (env: Record<string, string> = {}): Record<string, string> => ({
+  PATH: process.env.PATH ?? '/usr/bin:/bin',
+  HOME: tmpdir(),
+  ...env,
+})
+
+/** Starts a command with pipes for its output. */
+export const start = (args: readonly string[], { cwd, env, stdin }: RunOptions = {}) =>
+  Bun.spawn([...berth, ...args], {
+    cwd: cwd ?? tmpdir(),
+    env: bareEnvironment(env),
+    stdin: stdin ?? 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+
+/** Runs a command to its end. */
+export async function run(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const child = start(args, options)
+  const [bytes, stderr, exitCode] = await Promise.all([
+    child.stdout.bytes(),
+    child.stderr.text(),
+    child.exited,
+  ])
+  return { exitCode, stdout: new TextDecoder().decode(bytes), stderr, bytes }
+}
+
+/** A folder that is gone after the test. */
+export function temporaryFolder(): { path: string } & Disposable {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'berth-cli-')))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** A `berth serve` that runs as a process of its own, in a folder of its own. */
+export interface Served extends AsyncDisposable {
+  readonly info: ReadyInfo
+  /** The working directory it was started in; its data folder is `.berth` in it. */
+  readonly cwd: string
+  readonly child: ReturnType<typeof start>
+  /** A command for this instance: it is run where the instance's folder is found. */
+  run(args: readonly string[], options?: RunOptions): Promise<Outcome>
+  /** Provisions a server. */
+  server(): Promise<string>
+}
+
+/** Starts `berth serve --json` on a free port; resolves at the ready line. */
+export async function serve(args: readonly string[] = [], options: RunOptions = {}): Promise<Served> {
+  const folder = temporaryFolder()
+  const cwd = options.cwd ?? folder.path
+  const child = start(['serve', '--json', '--port', '0', '--log-level', 'warn', ...args], { ...options, cwd })
+  const stderr = child.stderr.text()
+  const { value } = await child.stdout.getReader().read()
+  if (!value) throw new Error(`berth did not start (exit code ${await child.exited}): ${await stderr}`)
+  const served: Served = {
+    info: JSON.parse(new TextDecoder().decode(value)),
+    cwd,
+    child,
+    run: (command, rest) => run(command, { cwd, ...rest }),
+    async server() {
+      const { stdout } = await served.run(['servers', 'create', '--json'])
+      return JSON.parse(stdout).id
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await child.exited
+      folder[Symbol.dispose]()
+    },
+  }
+  return served
+}

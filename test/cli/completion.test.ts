@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { shellQuote } from '../../src/cli/quote.ts'
+import { command as berthCommand } from '../support/serve.ts'
+import { run, type Served, serve, temporaryFolder } from './command.ts'
+import { onTerminal, type Typed } from './terminal.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+let berth: Served
+let server: string
+beforeAll(async () => {
+  folder = temporaryFolder()
+  berth = await serve([], { cwd: folder.path })
+  server = await berth.server()
+  mkdirSync(join(folder.path, 'bin'))
+  mkdirSync(join(folder.path, 'some folder'))
+  mkdirSync(join(folder.path, 'only/one'), { recursive: true })
+  writeFileSync(join(folder.path, 'settings.json'), '{}')
+  const program = join(folder.path, 'bin/berth')
+  writeFileSync(program, `#!/bin/sh\nexec ${shellQuote(berthCommand)} "$@"\n`)
+  chmodSync(program, 0o755)
+})
+afterAll(async () => {
+  await berth[Symbol.asyncDispose]()
+  folder[Symbol.dispose]()
+})
+
+/** What is offered for the words, the last of which is being typed. */
+async function offered(...words: string[]): Promise<string[]> {
+  const { stdout } = await run(['__complete', 'fish', '--', ...words], { cwd: folder.path })
+  const [kind = '', ...lines] = stdout.trimEnd().split('\n')
+  return kind === 'words' ? lines.map((line) => line.split('\t')[0] ?? '') : [kind]
+}
+
+test('commands, options and values are offered where they can stand', async () => {
+  expect(await offered('')).toContain('servers')
+  expect(await offered('')).not.toContain('__complete')
+  expect(await offered('ser')).toEqual(['serve', 'servers'])
+  expect(await offered('servers', 'st')).toEqual(['start', 'stop'])
+  expect(await offered('serve', '--is')).toEqual(['--isolation'])
+  expect(await offered('serve', '--isolation', 'b')).toEqual(['bubblewrap'])
+  expect(await offered('serve', '--isolation=b')).toEqual(['--isolation=bubblewrap'])
+  expect(await offered('servers', 'create', '--json', '--tier', '')).toEqual(['small', 'medium', 'large'])
+  expect(await offered('completion', '')).toEqual(['bash', 'zsh', 'fish'])
+  expect(await offered('servers', 'create', '--task', '')).toEqual([])
+})
+
+test('files, folders and server ids are offered where they are meant', async () => {
+  expect(await offered('serve', '--config', '')).toEqual(['files'])
+  expect(await offered('serve', '--data=')).toEqual(['folders'])
+  expect(await offered('files', 'put', server, 'x', '')).toEqual(['files'])
+  expect(await offered('exec', server, '--', 'l')).toEqual(['files'])
+  expect(await offered('exec', 'srv_')).toEqual([server])
+  expect(await offered('servers', 'get', '')).toEqual([server])
+})
+
+test('without an instance TAB offers no server and prints no error', async () => {
+  using empty = temporaryFolder()
+  const outcome = await run(['__complete', 'zsh', '--', 'exec', ''], { cwd: empty.path })
+  expect(outcome).toMatchObject({ exitCode: 0, stdout: 'words\n', stderr: '' })
+})
+
+/** A command line as typed, with ⇥ for TAB, and what it becomes. */
+const TYPED: [typed: string, becomes: string][] = [
+  ['berth serve --iso⇥', 'berth serve --isolation'],
+  ['berth serve --isolation b⇥', 'berth serve --isolation bubblewrap'],
+  ['berth serve --isolation=b⇥', 'berth serve --isolation=bubblewrap'],
+  ['berth serve --config sett⇥', 'berth serve --config settings.json'],
+  ['berth serve --config=sett⇥', 'berth serve --config=settings.json'],
+  ['berth serve --data some⇥', 'berth serve --data some\\ folder'],
+  ['berth serve --data=some⇥', 'berth serve --data=some\\ folder'],
+  ['berth serve --data only/⇥', 'berth serve --data only/one'],
+  ['berth exec srv_⇥', 'berth exec SERVER'],
+  ['berth exec x -- "$(touch ran)" sett⇥', 'berth exec x -- "$(touch ran)" settings.json'],
+]
+
+const SHELLS = {
+  bash: {
+    command: ['bash', '--noprofile', '--norc', '-i'],
+    prepare: 'source <(berth completion bash)',
+  },
+  zsh: {
+    command: ['zsh', '-f', '-i'],
+    prepare: 'autoload -U compinit; compinit -u -D; source <(berth completion zsh)',
+  },
+  fish: {
+    command: ['fish', '--no-config', '-i'],
+    prepare: 'berth completion fish | source',
+  },
+} as const
+
+for (const [shell, { command, prepare }] of Object.entries(SHELLS)) {
+  const found = Bun.which(command[0])
+  const name = `TAB in a real ${shell} completes, and runs nothing of what is being typed`
+  test.skipIf(!found)(
+    found ? name : `${name} (SKIP: ${shell} is not installed)`,
+    async () => {
+      await using terminal = onTerminal([...command], {
+        cwd: folder.path,
+        env: { PATH: `${folder.path}/bin:${process.env.PATH}`, PS1: '> ' },
+      })
+      terminal.type(`${prepare}\necho pre''pared\n`)
+      await terminal.shows('prepared')
+      for (const [typed, becomes] of TYPED) {
+        const expected = becomes.replace('SERVER', server)
+        expect(await lineAfter(terminal, typed.replace('⇥', '\t'))).toBe(expected)
+      }
+      expect(await Bun.file(join(folder.path, 'ran')).exists()).toBe(false)
+    },
+    20_000,
+  )
+}
+
+let lines = 0
+
+/** Types the keys, then goes to the line's start and makes it a quoted word of echo instead of running it. */
+async function lineAfter(terminal: Typed, keys: string): Promise<string> {
+  const mark = `line${++lines}`
+  terminal.type(`${keys}\x05'\x01echo ${mark}: '\n`)
+  const shown = new RegExp(`^${mark}: (.*)$`, 'm')
+  await terminal.shows(shown)
+  const line = shown.exec(terminal.output())?.[1] ?? ''
+  // Shells differ in whether a completed folder keeps its slash when the line goes on.
+  return line.trimEnd().replace(/\/$/, '')
+}

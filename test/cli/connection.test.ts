@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run, type Served, serve, temporaryFolder } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const LIST = ['servers', 'list', '--json']
+
+test('a command finds the instance of the nearest parent folder by itself', async () => {
+  const below = join(berth.cwd, 'a/b')
+  mkdirSync(below, { recursive: true })
+  const { exitCode, stdout } = await run(LIST, { cwd: below })
+  expect({ exitCode, body: JSON.parse(stdout) }).toEqual({
+    exitCode: 0,
+    body: { servers: expect.any(Array) },
+  })
+})
+
+test('a command takes the instance from BERTH_DATA, BERTH_BASE_URL and BERTH_API_KEY, --base-url, --api-key or --data', async () => {
+  const { base_url, api_key, data_dir } = berth.info
+  const ways = [
+    { env: { BERTH_DATA: data_dir } },
+    { env: { BERTH_BASE_URL: `${base_url}/`, BERTH_API_KEY: api_key } },
+    { args: ['--base-url', base_url, '--api-key', api_key] },
+    { args: ['--data', data_dir] },
+  ]
+  for (const { args = [], env = {} } of ways) {
+    const { exitCode, stderr } = await run([...LIST, ...args], { env })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  }
+})
+
+test('a flag beats the environment, the environment beats the folder', async () => {
+  const env = { BERTH_BASE_URL: 'http://127.0.0.1:1', BERTH_API_KEY: 'sk_live_other' }
+  expect((await berth.run(LIST, { env })).stderr).toContain('Nothing answers at http://127.0.0.1:1')
+  const { base_url, api_key, data_dir } = berth.info
+  for (const args of [
+    ['--base-url', base_url, '--api-key', api_key],
+    ['--data', data_dir],
+  ])
+    expect((await berth.run([...LIST, ...args], { env })).exitCode).toBe(0)
+})
+
+test('with nothing running the sentence names folder and remedy', async () => {
+  using folder = temporaryFolder()
+  const { exitCode, stdout, stderr } = await run(['servers'], { cwd: folder.path })
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toBe(
+    `berth: No berth runs on ${folder.path}/.berth. Start one with "berth serve", or name one with --base-url or --data.\n`,
+  )
+})
+
+test('an instance that died is said not to answer, without its key', async () => {
+  using folder = temporaryFolder()
+  const data = join(folder.path, '.berth')
+  mkdirSync(data)
+  writeFileSync(join(data, 'instance.json'), '{"pid":1,"base_url":"http://127.0.0.1:1"}')
+  writeFileSync(join(data, 'credentials.json'), '{"api_key":"sk_live_kept_in_folder"}')
+  const { exitCode, stderr } = await run(['servers'], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/^berth: Nothing answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\. .*\n$/)
+  expect(stderr).not.toContain('sk_live_')
+})
+
+test("the folder's key goes to the folder's own instance only", async () => {
+  const seen: (string | null)[] = []
+  await using other = Bun.serve({
+    port: 0,
+    fetch(request) {
+      seen.push(request.headers.get('authorization'))
+      return Response.json({ servers: [] })
+    },
+  })
+  const { exitCode, stderr } = await berth.run(['servers', '--base-url', other.url.href])
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('No API key for')
+  expect(seen).toEqual([])
+})
+
+test('a redirect is not followed, so the key stays where it belongs', async () => {
+  const seen: string[] = []
+  await using target = Bun.serve({
+    port: 0,
+    fetch(request) {
+      seen.push(request.url)
+      return Response.json({ servers: [] })
+    },
+  })
+  await using source = Bun.serve({ port: 0, fetch: () => Response.redirect(target.url.href) })
+  const { exitCode, stderr } = await run(['servers', '--base-url', source.url.href, '--api-key', 'sk_live_x'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain("does not speak berth's API (HTTP 302)")
+  expect(seen).toEqual([])
+})
+
+test('a proxy of the environment is not used for this machine', async () => {
+  const proxy = 'http://127.0.0.1:1'
+  const { exitCode, stderr } = await berth.run(LIST, { env: { HTTP_PROXY: proxy, http_proxy: proxy } })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+})
+
+test('a refusal of the API is one sentence with its code, and never shows the key', async () => {
+  const refused = await berth.run([...LIST, '--api-key', 'sk_live_wrong_wrong_wrong'])
+  expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(refused.stderr).toMatch(/^berth: .+ \(missing_or_invalid_api_key\)\n$/)
+  expect(refused.stderr).not.toContain('sk_live_wrong')
+})
+
+test('an answer that is not the API’s own is said to be so', async () => {
+  await using page = Bun.serve({ port: 0, fetch: () => new Response('<html>', { status: 200 }) })
+  const { exitCode, stderr } = await run(['servers', '--base-url', page.url.href, '--api-key', 'sk_live_x'])
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 1,
+    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address.\n`,
+  })
+})

@@ -1,0 +1,97 @@
+import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { examineIsolation } from '../../src/cli/doctor/isolation.ts'
+import { examineFolder, examineGit, examinePort } from '../../src/cli/doctor/machine.ts'
+import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
+import { run, serve, temporaryFolder } from './command.ts'
+
+const ENFORCED = { cpu: 'cgroup', memory: 'watchdog', processes: 'none', disk: 'quota', network: 'none' }
+
+const driver = (name: ComputeDriver['name'], probe: boolean): ComputeDriver =>
+  ({
+    name,
+    probe: async (): Promise<Probe> =>
+      probe
+        ? { available: true, enforced: async () => ({ isolation: name, ...ENFORCED }) }
+        : { available: false, reason: 'It is refused.', remedy: 'Allow it.' },
+  }) as ComputeDriver
+
+test('doctor tells what there is, makes nothing, and succeeds where berth can run', async () => {
+  using folder = temporaryFolder()
+  const { exitCode, stdout, stderr } = await run(['doctor'], { cwd: folder.path })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  for (const name of [
+    'bubblewrap',
+    'landlock',
+    'none',
+    'memory limit',
+    'terminal',
+    'git',
+    'port 4747',
+    'data folder',
+  ])
+    expect(stdout).toMatch(new RegExp(`^[✓–✗] ${name} `, 'm'))
+  expect(existsSync(join(folder.path, '.berth'))).toBe(false)
+})
+
+test('doctor --json agrees with what a berth started here enforces', async () => {
+  await using berth = await serve()
+  const { stdout } = await berth.run(['doctor', '--json'])
+  const report = JSON.parse(stdout)
+  const response = await fetch(`${berth.info.base_url}/_berth/health`)
+  const health = (await response.json()) as { enforced: object }
+  expect(report).toMatchObject({ ok: true, isolation: berth.info.isolation, enforced: health.enforced })
+  expect(report.findings.at(-1)).toEqual({
+    name: 'instance',
+    status: 'ok',
+    detail: `berth ${berth.info.version} runs at ${berth.info.base_url}`,
+  })
+})
+
+test('doctor fails and says what is missing where berth cannot run as configured', async () => {
+  const { exitCode, stdout, stderr } = await run(['doctor', '--data', '/proc/none/.berth'])
+  expect(exitCode).toBe(1)
+  expect(stdout).toMatch(/^✗ data folder .*cannot be written/m)
+  expect(stderr).toBe('berth: cannot run here: data folder\n')
+})
+
+test('the strongest tier that works is used; one that was asked for and is missing is a failure', async () => {
+  const drivers = [driver('bubblewrap', false), driver('landlock', true), driver('none', true)]
+  const auto = await examineIsolation(drivers, 'auto')
+  expect(auto).toMatchObject({ used: 'landlock', enforced: { memory: 'watchdog' } })
+  expect(auto.findings[0]).toEqual({
+    name: 'bubblewrap',
+    status: 'absent',
+    detail: 'not available: It is refused.',
+    remedy: 'Allow it.',
+  })
+  expect(auto.findings.find(({ name }) => name === 'process limit')?.status).toBe('absent')
+  const asked = await examineIsolation(drivers, 'bubblewrap')
+  expect(asked).toMatchObject({ used: null, enforced: null })
+  expect(asked.findings[0]?.status).toBe('failed')
+  const nothing = await examineIsolation([driver('none', false)], 'auto')
+  expect(nothing.findings.at(-1)).toMatchObject({ name: 'isolation', status: 'failed' })
+})
+
+test('a taken port is found by listening, and the running berth may have it', async () => {
+  await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const { port = 0 } = other
+  expect(examinePort('127.0.0.1', port, null)).toMatchObject({ status: 'absent', name: `port ${port}` })
+  expect(examinePort('127.0.0.1', port, `http://127.0.0.1:${port}`)).toMatchObject({ status: 'ok' })
+  await other.stop(true)
+  expect(examinePort('127.0.0.1', port, null)).toMatchObject({ status: 'ok', detail: 'free' })
+})
+
+test('a folder that does not exist yet is tried where it would be made', () => {
+  using folder = temporaryFolder()
+  expect(examineFolder(join(folder.path, 'a/b/.berth'))).toMatchObject({ status: 'ok' })
+  expect(existsSync(join(folder.path, 'a'))).toBe(false)
+})
+
+test('a missing git is told with the remedy', async () => {
+  expect(await examineGit('/nowhere')).toMatchObject({
+    status: 'absent',
+    remedy: expect.stringContaining('Install git'),
+  })
+})

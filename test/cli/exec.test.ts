@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { until } from '../support/processes.ts'
+import { command as berthCommand } from '../support/serve.ts'
+import { run, type Served, serve, start } from './command.ts'
+
+let berth: Served
+let server: string
+beforeAll(async () => {
+  berth = await serve()
+  server = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const exec = (...args: string[]) => berth.run(['exec', server, ...args])
+
+test("the command's output goes to the same streams and its code is the exit code", async () => {
+  const { exitCode, stdout, stderr } = await exec('echo out; echo err >&2; exit 7')
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 7, stdout: 'out\n', stderr: 'err\n' })
+})
+
+test('several words arrive as they were given, one word is shell text', async () => {
+  const words = ['two  words', "it's", '$HOME', '*', '', '-n', 'a\\b', '"', 'new\nline']
+  const { stdout } = await exec('--', 'printf', '<%s>', ...words)
+  expect(stdout).toBe(words.map((word) => `<${word}>`).join(''))
+  expect((await exec('--', 'echo a | tr a b')).stdout).toBe('b\n')
+})
+
+test('bytes that are not text come through unchanged', async () => {
+  const { bytes } = await exec("printf '\\377\\000\\342\\202'; printf '\\254\\n'")
+  expect([...bytes]).toEqual([0xff, 0, 0xe2, 0x82, 0xac, 0x0a])
+})
+
+test('output arrives while the command still runs', async () => {
+  const child = start(['exec', server, 'echo first; cat /dev/zero | head -c 1 >/dev/null; sleep 60'], {
+    cwd: berth.cwd,
+  })
+  const { value } = await child.stdout.getReader().read()
+  expect(new TextDecoder().decode(value)).toBe('first\n')
+  child.kill('SIGINT')
+  expect(await child.exited).toBe(130)
+})
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s ends the command on the server', async (signal, code) => {
+  const child = start(['exec', server, 'echo ready; exec sleep 61.25'], { cwd: berth.cwd })
+  await child.stdout.getReader().read()
+  const runs = async () =>
+    (
+      await exec(
+        `for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f 2>/dev/null; echo; done | grep -c '^sleep 61.25'`,
+      )
+    ).stdout.trim()
+  expect(await runs()).toBe('1')
+  child.kill(signal)
+  expect(await child.exited).toBe(code)
+  await until(async () => (await runs()) === '0', 'the command ended')
+})
+
+test('a command that runs out of time exits with 124 and says so', async () => {
+  const { exitCode, stdout, stderr } = await exec('--timeout', '200ms', 'echo begun; sleep 60')
+  expect({ exitCode, stdout, stderr }).toEqual({
+    exitCode: 124,
+    stdout: 'begun\n',
+    stderr: 'berth: the command ran out of time and was ended\n',
+  })
+})
+
+test('folder and variables reach the command', async () => {
+  await exec('mkdir -p sub')
+  const { stdout } = await exec(
+    '--cwd',
+    'sub',
+    '--env',
+    'A=1',
+    '--env',
+    'B=x=y z',
+    'basename "$PWD"; echo "$A,$B"',
+  )
+  expect(stdout).toBe('sub\n1,x=y z\n')
+})
+
+test('standard input is handed on with -i only', async () => {
+  const stdin = new TextEncoder().encode('\ufeffa line\nno newline at the end: ö')
+  const given = await berth.run(['exec', server, '-i', '--', 'cat'], { stdin })
+  expect(given.bytes).toEqual(stdin)
+  expect((await berth.run(['exec', server, '--', 'cat'], { stdin })).stdout).toBe('')
+  const binary = await berth.run(['exec', server, '-i', '--', 'cat'], { stdin: new Uint8Array([0xff]) })
+  expect(binary.exitCode).toBe(1)
+  expect(binary.stderr).toContain('must be UTF-8')
+})
+
+test('--json prints the whole result, a byte order mark included, and keeps the exit code', async () => {
+  const { exitCode, stdout } = await exec('--json', "printf '\\357\\273\\277out\\n'; echo err >&2; exit 3")
+  expect(exitCode).toBe(3)
+  expect(JSON.parse(stdout)).toEqual({
+    stdout: '\ufeffout\n',
+    stderr: 'err\n',
+    exitCode: 3,
+    timedOut: false,
+    truncated: false,
+  })
+})
+
+test('a reader that goes away ends the command without a complaint', async () => {
+  const child = Bun.spawn(['sh', '-c', '"$@" | head -n 1', 'sh', ...berthCommand, 'exec', server, 'yes'], {
+    cwd: berth.cwd,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  expect(await child.stdout.text()).toBe('y\n')
+  expect(await child.stderr.text()).toBe('')
+})
+
+test('an unknown server is an error of berth, not of the command', async () => {
+  const { exitCode, stderr } = await berth.run(['exec', 'srv_none', '--', 'true'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/^berth: .+ \(not_found\)\n$/)
+})
+
+/** What `berth exec` makes of a stream with these events. */
+async function streamed(...events: string[]) {
+  await using instance = Bun.serve({
+    port: 0,
+    fetch: () => new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } }),
+  })
+  const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
+  return await run(['exec', 'srv_1', ...connection, '--', 'true'])
+}
+
+test('a failure after the output began is told with its code', async () => {
+  const outcome = await streamed(
+    'event: stdout\ndata: {"data":"begun\\n"}\n\n',
+    'event: error\ndata: {"error":"compute_backend_error","message":"The sandbox is gone."}\n\n',
+  )
+  expect(outcome).toMatchObject({
+    exitCode: 1,
+    stdout: 'begun\n',
+    stderr: 'berth: The sandbox is gone. (compute_backend_error)\n',
+  })
+})
+
+test('a stream that ends without the end of the command is a failure', async () => {
+  const { exitCode, stderr } = await streamed('event: stdout\ndata: {"data":"begun\\n"}\n\n')
+  expect(exitCode).toBe(1)
+  expect(stderr).toStartWith('berth: The connection closed before the command ended.')
+})

@@ -1,0 +1,53 @@
+import { expect, test } from 'bun:test'
+import { parseServeFlags } from '../../src/cli/commands/serve-flags.ts'
+import { serveFlags } from '../../src/cli/commands/serve-options.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import type { Terminal } from '../../src/cli/terminal.ts'
+
+const sink = { write: async () => {}, isTTY: false, colours: false }
+const terminal: Terminal = {
+  env: {},
+  cwd: '/',
+  stdin: { isTTY: false, bytes: async () => new Uint8Array() },
+  stdout: sink,
+  stderr: sink,
+}
+
+/** What the command-line library makes of the same line. */
+async function byLibrary(args: string[]): Promise<Record<string, unknown>> {
+  const program = createProgram({ terminal, exitCode: 0 })
+  const serve = program.commands.find((command) => command.name() === 'serve')
+  if (!serve) throw new Error('no serve')
+  serve.action(() => {})
+  await program.parseAsync(['serve', ...args], { from: 'user' })
+  return serveFlags(serve)
+}
+
+test.each([
+  [[]],
+  [['--json']],
+  [['--port', '0', '--ephemeral']],
+  [['--port=8080', '--data', 'a b', '--isolation', 'none']],
+  [['--port', '1', '--port', '2']],
+  [['--no-json', '--idle-timeout=15m']],
+  [['--json', '--no-json']],
+  [['--config', 'x.json', '--host', '::1', '--api-key=sk_live_00000000', '--rng-seed', '7']],
+  [['--public-host', 'box.local', '--log-level', 'silent', '--freeze', '2030-01-01T00:00:00Z']],
+])('the short way to serve reads flags as the command-line library does: %j', async (args: string[]) => {
+  const quick = parseServeFlags(['serve', ...args])
+  expect({ ...quick }).toEqual(await byLibrary(args))
+  expect({ ...parseServeFlags(args) }).toEqual({ ...quick })
+})
+
+test.each([
+  [['--help']],
+  [['--prot', '1']],
+  [['extra']],
+  [['servers']],
+  [['--version']],
+  [['--port']],
+  [['--json=1']],
+  [['serve', 'x']],
+])('everything that is not a plain serve is left to the library: %j', (args) => {
+  expect(parseServeFlags(args)).toBeNull()
+})

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Served, serve } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const json = async (...args: string[]) => {
+  const { exitCode, stdout, stderr } = await berth.run(['servers', ...args, '--json'])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(stdout.split('\n').length).toBe(2)
+  return JSON.parse(stdout)
+}
+
+test('a server is provisioned, shown, changed, stopped, started and deleted from the terminal', async () => {
+  const { id, ...created } = await json(
+    'create',
+    '--task',
+    'a label',
+    '--tier',
+    'medium',
+    '--region',
+    'us-west',
+  )
+  expect(created).toMatchObject({ url: null, status: 'running', tier: 'medium' })
+  const { server } = await json('get', id)
+  expect(server).toMatchObject({ id, task: 'a label', tier: 'medium', region: 'us-west' })
+  expect(await json('update', id, '--task', '', '--region', 'eu-west')).toMatchObject({
+    server: { id, task: '', region: 'eu-west' },
+  })
+  expect(await json('stop', id)).toEqual({ id, status: 'sleeping' })
+  expect(await json('start', id)).toEqual({ id, status: 'running' })
+  expect(await json('restart', id)).toEqual({ id, status: 'running' })
+  expect((await json('list')).servers.map((one: { id: string }) => one.id)).toContain(id)
+  expect(await json('delete', id)).toEqual({ id, deleted: true })
+  const gone = await berth.run(['servers', 'get', id])
+  expect(gone).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(gone.stderr).toMatch(/^berth: .+ \(not_found\)\n$/)
+})
+
+test('people get sentences and an aligned table, plain "berth servers" included', async () => {
+  expect((await berth.run(['servers'])).stdout).toBe(
+    'No servers yet. Provision one with "berth servers create".\n',
+  )
+  const created = await berth.run(['servers', 'create', '--task', 'wide 漢字 label'])
+  const id = /^Provisioned (srv_\w+) \(small, running\)\.\n$/.exec(created.stdout)?.[1] ?? ''
+  await berth.run(['servers', 'create', '--task', 'x'])
+  const { stdout } = await berth.run(['servers'])
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines[0]).toMatch(/^ID +TASK +TIER +STATUS +REGION +CREDITS +STORAGE +CREATED +URL$/)
+  expect(lines.length).toBe(3)
+  const columns = new Set(lines.slice(1).map((line) => Bun.stringWidth(line.slice(0, line.indexOf('small')))))
+  expect([...columns]).toEqual([lines[0]?.indexOf('TIER') ?? -1])
+  expect((await berth.run(['servers', 'get', id])).stdout).toContain('Status   running\n')
+  expect((await berth.run(['servers', 'stop', id])).stdout).toBe(`${id} is sleeping.\n`)
+  expect((await berth.run(['servers', 'rm', id])).stdout).toBe(`Deleted ${id}.\n`)
+})
+
+test('a label cannot control the terminal that lists it', async () => {
+  const { id } = await json('create', '--task', 'red \u001b[31m\nline')
+  expect((await berth.run(['servers', 'get', id])).stdout).toContain('Task     red �[31m�line\n')
+  await json('delete', id)
+})

@@ -1,0 +1,60 @@
+import { bareEnvironment } from './command.ts'
+
+/** A program on a pseudo-terminal, driven like a person would. */
+export interface Typed extends AsyncDisposable {
+  /** Sends keys. */
+  type(keys: string): void
+  /** Resolves when the output so far holds the text; rejects after ten seconds with what came instead. */
+  shows(text: string | RegExp): Promise<void>
+  /** All output so far. */
+  output(): string
+  readonly exited: Promise<number>
+}
+
+/** Starts a program on a pseudo-terminal of 200 columns. */
+export function onTerminal(
+  command: readonly string[],
+  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+): Typed {
+  let output = ''
+  let changed = () => {}
+  const decoder = new TextDecoder()
+  const child = Bun.spawn([...command], {
+    cwd,
+    env: bareEnvironment({ TERM: 'xterm-256color', ...env }),
+    terminal: {
+      cols: 200,
+      rows: 50,
+      data(_terminal, data) {
+        output += decoder.decode(data, { stream: true })
+        changed()
+      },
+    },
+  })
+  const holds = (text: string | RegExp) =>
+    typeof text === 'string' ? output.includes(text) : text.test(output)
+  return {
+    type: (keys) => void child.terminal?.write(keys),
+    output: () => output,
+    exited: child.exited,
+    shows: (text) =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(
+          () =>
+            reject(new Error(`${text} did not show within 10 s; the output was ${JSON.stringify(output)}`)),
+          10_000,
+        )
+        changed = () => {
+          if (!holds(text)) return
+          clearTimeout(timer)
+          resolve()
+        }
+        changed()
+      }),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await child.exited
+      child.terminal?.close()
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { expect, test } from 'bun:test'
+import { CONFIG_OPTIONS, environmentName } from '../../src/config.ts'
+import { run, temporaryFolder } from './command.ts'
+
+test('help goes to stdout, names every command and succeeds', async () => {
+  for (const args of [['help'], ['--help'], ['-h']]) {
+    const { exitCode, stdout, stderr } = await run(args)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    for (const command of ['serve', 'servers', 'exec', 'files', 'doctor', 'completion', 'version'])
+      expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'))
+    expect(stdout).not.toContain('__')
+  }
+})
+
+test('the help of serve shows every option with its variable', async () => {
+  const { exitCode, stdout } = await run(['serve', '--help'])
+  expect(exitCode).toBe(0)
+  const text = stdout.replace(/\s+/g, ' ')
+  for (const { name } of CONFIG_OPTIONS) {
+    expect(text).toContain(`--${name}`)
+    expect(text).toContain(`[${environmentName(name)}]`)
+  }
+  expect(text).toContain('[BERTH_CONFIG]')
+})
+
+const WRONG: [args: string[], message: string][] = [
+  [['servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
+  [['servers', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
+  [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
+  [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
+  [['serve', 'extra'], "too many arguments for 'serve'"],
+  [['serve', '--port'], "option '--port <PORT>' argument missing"],
+  [['serve', '--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x".'],
+  [
+    ['serve', '--isolation', 'jail'],
+    '--isolation: expected one of auto, bubblewrap, landlock, none, got "jail".',
+  ],
+  [['serve', '--api-key', 'secret'], '--api-key: expected sk_live_'],
+  [['servers', 'create', '--tier', 'huge'], 'Allowed choices are small, medium, large.'],
+  [['servers', 'get'], "missing required argument 'SERVER'"],
+  [['servers', 'update', 'srv_1'], 'Say what to change: --task or --region.'],
+  [['servers', '--base-url', 'nonsense'], 'The base URL must look like http://'],
+  [['exec', 'srv_1'], "missing required argument 'COMMAND'"],
+  [['exec', 'srv_1', 'ls', '-la'], "unknown option '-la'\nPut the command behind --: berth exec SERVER -- "],
+  [['exec', 'srv_1', '--timeout', 'soon', '--', 'ls'], '--timeout: expected a duration such as 30s'],
+  [['exec', 'srv_1', '--env', 'NAME', '--', 'ls'], '--env: expected NAME=VALUE, got "NAME".'],
+  [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish.'],
+]
+
+test.each(WRONG)('wrong usage exits with 2 and says on stderr what is wrong: %j', async (args, message) => {
+  const { exitCode, stdout, stderr } = await run(args)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+  expect(stderr).toStartWith('berth: ')
+  expect(stderr).toContain(message)
+})
+
+test('a refused API key is not repeated', async () => {
+  const { stderr } = await run(['serve', '--api-key', 'very-secret'])
+  expect(stderr).not.toContain('very-secret')
+})
+
+test('a group without a command shows its help on stderr', async () => {
+  const { exitCode, stdout, stderr } = await run(['files'])
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+  expect(stderr).toContain('read|cat <SERVER> <PATH>')
+})
+
+test('a bad variable and a bad config file exit with 1 and are named', async () => {
+  using folder = temporaryFolder()
+  const variable = await run(['serve'], { cwd: folder.path, env: { BERTH_PORT: 'x' } })
+  expect(variable.exitCode).toBe(1)
+  expect(variable.stderr).toMatch(/^berth: BERTH_PORT: expected .*\n$/)
+  const file = await run(['serve', '--config', 'none.json'], { cwd: folder.path })
+  expect(file.exitCode).toBe(1)
+  expect(file.stderr).toMatch(/^berth: The config file .*none\.json cannot be read: .*\n$/)
+})
+
+test('version tells berth, Bun and platform, for people and for programs', async () => {
+  const { version } = await Bun.file(`${import.meta.dir}/../../package.json`).json()
+  for (const args of [['version'], ['--version'], ['-v']]) {
+    const { exitCode, stdout } = await run(args)
+    expect(exitCode).toBe(0)
+    expect(stdout).toStartWith(`berth ${version} (Bun ${Bun.version}, ${process.platform}-${process.arch}`)
+  }
+  const { stdout } = await run(['version', '--json'])
+  expect(JSON.parse(stdout)).toMatchObject({
+    version,
+    bun: Bun.version,
+    platform: `${process.platform}-${process.arch}`,
+  })
+})

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'bun:test'
+import { AgentConnection } from '../../src/compute/agent/connection.ts'
+import {
+  encodeFrame,
+  encodeJson,
+  FRAME,
+  FrameReader,
+  MAX_FROM_AGENT,
+  ProtocolError,
+  WINDOW,
+} from '../../src/compute/agent/protocol.ts'
+import { FrameWriter } from '../../src/compute/agent/writer.ts'
+import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
+
+const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
+
+/** An agent that was taken over: it sends these bytes, and goes on living. */
+class FalseAgent implements AsyncDisposable {
+  readonly process: Bun.Subprocess
+  readonly fd: number
+
+  constructor(frames: Uint8Array[]) {
+    this.process = Bun.spawn(['sh', '-c', 'head -c 9 <&3 >/dev/null; cat >&3; exec sleep 300'], {
+      stdio: [new Blob(frames as Uint8Array<ArrayBuffer>[]), 'ignore', 'inherit', 'pipe'],
+    })
+    this.fd = this.process.stdio[3] as unknown as number
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.process.kill('SIGKILL')
+    await this.process.exited
+  }
+}
+
+describe('an agent that breaks the protocol', () => {
+  const json = (kind: number, value: unknown): Uint8Array => encodeJson(kind, 1, value)
+  const oversized = new Uint8Array(9)
+  new DataView(oversized.buffer).setUint32(0, 0xffff_ffff, true)
+  const tooMuch = Array.from({ length: 5 }, () => encodeFrame(FRAME.stdout, 1, new Uint8Array(WINDOW / 4)))
+
+  test.each<[string, Uint8Array[]]>([
+    ['noise', [new Uint8Array(100_000).map((_, index) => (index * 7919) % 251)]],
+    ['a frame over the size', [oversized]],
+    ['a frame about no execution', [encodeFrame(FRAME.stdout, 99, new Uint8Array(1))]],
+    ['a frame of no kind', [encodeFrame(77, 1)]],
+    ['an exit that is no JSON', [encodeFrame(FRAME.exit, 1, new TextEncoder().encode('{'))]],
+    ['an exit without a code', [json(FRAME.exit, {})]],
+    ['an exit with a code that is none', [json(FRAME.exit, { exitCode: 4096 })]],
+    ['an exit that is null', [json(FRAME.exit, null)]],
+    ['a failure without words', [json(FRAME.failure, { message: 5 })]],
+    ['more output than it has credit for', tooMuch],
+  ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
+    await using agent = new FalseAgent(frames)
+    const connection = await AgentConnection.open(agent.fd)
+    const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
+    expect(await connection.closed).toContain('broke the protocol')
+    const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
+    // Output that nobody takes keeps the result back, whoever is at fault.
+    if (settled !== null) expect(settled.exitCode).toBe(137)
+    expect(() => connection.exec(COMMAND)).toThrow(ComputeError)
+  })
+
+  test('by its death fails a start that waits for it', async () => {
+    await using agent = new FalseAgent([])
+    const connection = await AgentConnection.open(agent.fd)
+    const configured = connection.configure({
+      workspace: '/',
+      env: {},
+      marker: '0'.repeat(24),
+      adopt: false,
+      watch: {},
+      rlimits: {},
+    })
+    agent.process.kill('SIGKILL')
+    expect(configured).rejects.toBeInstanceOf(ComputeError)
+    await connection.closed
+  })
+})
+
+describe('frames', () => {
+  const frames = [
+    encodeFrame(FRAME.stdout, 1, new TextEncoder().encode('one')),
+    encodeFrame(FRAME.pong, 0),
+    encodeFrame(FRAME.stderr, 0xffff_ffff, new Uint8Array(1000)),
+  ]
+  const stream = Buffer.concat(frames)
+
+  test.each([1, 2, 7, 9, 10, 500, 5000])('are cut alike from pieces of %p bytes', (size) => {
+    const seen: Array<[number, number, number]> = []
+    const reader = new FrameReader(MAX_FROM_AGENT, (kind, id, payload) =>
+      seen.push([kind, id, payload.length]),
+    )
+    for (let at = 0; at < stream.length; at += size) reader.push(stream.subarray(at, at + size))
+    expect(seen).toEqual([
+      [FRAME.stdout, 1, 3],
+      [FRAME.pong, 0, 0],
+      [FRAME.stderr, 0xffff_ffff, 1000],
+    ])
+  })
+
+  test('that announce too much are refused before anything is stored', () => {
+    const reader = new FrameReader(10, () => {})
+    expect(() => reader.push(encodeFrame(FRAME.stdout, 1, new Uint8Array(11)))).toThrow(ProtocolError)
+  })
+
+  test.each([1, 3, 10, 1000])('reach a peer that takes %p bytes at a time, whole and in order', (size) => {
+    const taken: number[] = []
+    let room = size
+    const writer = new FrameWriter({
+      write(data) {
+        const piece = data.subarray(0, room)
+        room -= piece.length
+        taken.push(...piece)
+        return piece.length
+      },
+    })
+    for (const frame of frames) writer.send(frame)
+    while (writer.pending > 0) {
+      room = size
+      writer.flush()
+    }
+    expect(Buffer.from(taken)).toEqual(stream)
+  })
+})

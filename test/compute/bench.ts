@@ -1,0 +1,131 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type {
+  ComputeDriver,
+  ExecCommand,
+  ExecExit,
+  Handle,
+  Limits,
+  Sandbox,
+} from '../../src/compute/driver.ts'
+import { localDrivers } from '../../src/compute/drivers.ts'
+import { ServerFolders } from '../../src/compute/local/server-folders.ts'
+import { listProcesses, readMarker } from '../../src/compute/processes.ts'
+import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
+import type { Isolation } from '../../src/config.ts'
+import { createLogger } from '../../src/runtime/logger.ts'
+
+/** Limits that the suite's harmless commands do not notice. */
+export const LIMITS: Limits = { cpus: 2, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 26 }
+
+/** Folders that every system has, and nothing of the person's who runs the tests. */
+export const TEST_PATH = '/usr/local/bin:/usr/bin:/bin'
+
+/** How berth is started again: the executable under test, else from source. */
+export const SELF: SelfCommand = process.env.BERTH_TEST_EXECUTABLE
+  ? { argv: [process.env.BERTH_TEST_EXECUTABLE], compiled: true }
+  : selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts'))
+
+/** A command's result with its output. */
+export interface Result extends ExecExit {
+  stdout: string
+  stderr: string
+}
+
+/** The named driver on a data folder. */
+export function driverOn(name: Isolation, dataDir: string, path = TEST_PATH): ComputeDriver {
+  const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
+  const found = localDrivers({ dataDir, self: SELF, path, logger }).find((driver) => driver.name === name)
+  if (found === undefined) throw new Error(`no driver ${name}`)
+  return found
+}
+
+/** A driver on a folder of its own. Disposing of it fails where a process is left. */
+export class Bench implements AsyncDisposable {
+  readonly dataDir = mkdtempSync(join(tmpdir(), 'berth-compute-'))
+  readonly driver: ComputeDriver
+  readonly #sandboxes: Sandbox[] = []
+
+  constructor(readonly name: Isolation) {
+    this.driver = driverOn(name, this.dataDir)
+  }
+
+  /** A new server, started. */
+  async start(id = 'srv_a', limits: Partial<Limits> = {}): Promise<Sandbox> {
+    return this.startAgain(id, await this.driver.create(id), limits)
+  }
+
+  /** A server that exists, started. */
+  async startAgain(id: string, handle: Handle, limits: Partial<Limits> = {}): Promise<Sandbox> {
+    const sandbox = await this.driver.start(id, handle, { ...LIMITS, ...limits })
+    this.#sandboxes.push(sandbox)
+    return sandbox
+  }
+
+  /** Pids of all that commands on this data folder's servers started, as the host sees them. */
+  async commands(): Promise<number[]> {
+    const marker = new ServerFolders(this.dataDir).dataMarker()
+    return processesMarked(marker)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const sandbox of this.#sandboxes) await sandbox.stop()
+    const left = await this.commands()
+    // Groups of servers that a killed host ran.
+    await this.driver.reap(serversIn(this.dataDir).map((id) => ({ kind: 'local', folder: `servers/${id}` })))
+    rmSync(this.dataDir, { recursive: true, force: true })
+    if (left.length > 0) throw new Error(`processes left behind: ${left.map(describeProcess).join(', ')}`)
+  }
+}
+
+/** Pids of commands (not agents) with markers that begin so. */
+export function processesMarked(marker: string): number[] {
+  return listProcesses()
+    .map(({ pid }) => pid)
+    .filter((pid) => {
+      const found = readMarker(pid)
+      return found?.startsWith(marker) && !found.endsWith('00000000')
+    })
+}
+
+/** Runs a command to its end and collects its output. */
+export async function run(
+  sandbox: Sandbox,
+  command: string,
+  rest: Partial<ExecCommand> = {},
+): Promise<Result> {
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  const output = { stdout: '', stderr: '' }
+  const { exit } = sandbox.exec({
+    command,
+    timeoutMs: 20_000,
+    onOutput(stream, data) {
+      output[stream] += decoders[stream].decode(data, { stream: true })
+    },
+    ...rest,
+  })
+  return { ...(await exit), ...output }
+}
+
+/** Waits until a condition holds; fails with `what` when it does not in time. */
+export async function until(what: string, condition: () => unknown, ms = 10_000): Promise<void> {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`waited in vain for: ${what}`)
+    await Bun.sleep(10)
+  }
+}
+
+function serversIn(dataDir: string): string[] {
+  const folder = join(dataDir, 'servers')
+  return existsSync(folder) ? readdirSync(folder) : []
+}
+
+function describeProcess(pid: number): string {
+  try {
+    return `${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`
+  } catch {
+    return String(pid)
+  }
+}

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test'
+import { ComputeError } from '../../../src/compute/driver.ts'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, run } from '../bench.ts'
+
+/** How a command runs. */
+export function commandTests(name: Isolation): void {
+  describe('a command', () => {
+    test.each([
+      ['true', 0],
+      ['false', 1],
+      ['exit 7', 7],
+      ['no-such-program', 127],
+      ['kill -TERM $$', 143],
+      ['kill -KILL $$', 137],
+      ['kill -SEGV $$', 139],
+    ])('%p exits with %p', async (command, exitCode) => {
+      await using bench = new Bench(name)
+      const result = await run(await bench.start(), command)
+      expect(result).toMatchObject({ exitCode, timedOut: false, truncated: false })
+    })
+
+    test('has stdout and stderr apart', async () => {
+      await using bench = new Bench(name)
+      const result = await run(await bench.start(), 'echo out; echo err >&2')
+      expect(result).toMatchObject({ stdout: 'out\n', stderr: 'err\n' })
+    })
+
+    test('can open /dev/stdin, /dev/stdout and /dev/stderr', async () => {
+      await using bench = new Bench(name)
+      const stdin = new TextEncoder().encode('in\n')
+      const command = 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr'
+      const result = await run(await bench.start(), command, { stdin })
+      expect(result).toMatchObject({ exitCode: 0, stdout: 'in\nout\n', stderr: 'err\n' })
+    })
+
+    test('reads standard input of any size, and none where none was given', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const stdin = new Uint8Array(3_000_001).fill(120)
+      expect((await run(sandbox, 'wc -c', { stdin })).stdout.trim()).toBe('3000001')
+      expect((await run(sandbox, 'wc -c')).stdout.trim()).toBe('0')
+    })
+
+    test('may be longer than an argument of a program', async () => {
+      await using bench = new Bench(name)
+      const command = `cat <<'END' | wc -c\n${'x'.repeat(1_000_000)}\nEND\nls -l /proc/self/fd | grep -c memfd; exit 5`
+      const result = await run(await bench.start(), command)
+      expect(result).toMatchObject({ exitCode: 5, stdout: '1000001\n0\n' })
+    })
+
+    test('runs in the workspace, its home, or in a folder below', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const { stdout } = await run(sandbox, 'mkdir -p a/b; [ "$HOME" = "$PWD" ] && echo home')
+      expect(stdout).toBe('home\n')
+      const below = await run(sandbox, '[ "$HOME/a/b" = "$PWD" ] && echo below', { cwd: 'a/b' })
+      expect(below.stdout).toBe('below\n')
+    })
+
+    test('in a folder that does not exist is refused with that reason', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const attempt = run(sandbox, 'true', { cwd: 'nowhere' })
+      expect(attempt).rejects.toThrow('"nowhere" does not exist')
+      expect(attempt).rejects.toBeInstanceOf(ComputeError)
+    })
+
+    test('has a clean environment, nothing of berth’s, and what was given on top', async () => {
+      process.env.BERTH_TEST_SECRET = 'leak'
+      try {
+        await using bench = new Bench(name)
+        const { stdout } = await run(await bench.start(), 'env', { env: { GIVEN: 'a b\nc', LANG: 'de' } })
+        const names = stdout.split('\n').flatMap((line) => /^([A-Z_]+)=/.exec(line)?.[1] ?? [])
+        const base = [
+          'GIVEN',
+          'HOME',
+          'INVOCATION_ID',
+          'LANG',
+          'LOGNAME',
+          'PATH',
+          'PWD',
+          'SHELL',
+          'TERM',
+          'TMPDIR',
+          'USER',
+        ]
+        expect(names.filter((one) => one !== 'TAR_OPTIONS').sort()).toEqual(base)
+        expect(stdout).toContain('GIVEN=a b\nc\n')
+        expect(stdout).toContain('LANG=de\n')
+      } finally {
+        delete process.env.BERTH_TEST_SECRET
+      }
+    })
+
+    test('finds what an earlier one wrote, through the workspace and the other way round', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      const workspace = bench.driver.workspace(handle)
+      await workspace.write('in.txt', new TextEncoder().encode('hello'))
+      const sandbox = await bench.startAgain('srv_a', handle)
+      expect((await run(sandbox, 'cat in.txt; echo -n there > out.txt')).stdout).toBe('hello')
+      expect(new TextDecoder().decode(await workspace.read('out.txt'))).toBe('there')
+    })
+
+    test('has a writable folder for temporary files', async () => {
+      await using bench = new Bench(name)
+      const result = await run(await bench.start(), 'f=$(mktemp) && echo x > "$f" && rm "$f"')
+      expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+    })
+
+    test('two hundred at once all end with their own result', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { processes: 1000 })
+      const numbers = Array.from({ length: 200 }, (_, n) => n)
+      const results = await Promise.all(numbers.map((n) => run(sandbox, `echo ${n}; exit ${n % 100}`)))
+      expect(results.map(({ stdout }) => Number(stdout))).toEqual(numbers)
+      expect(results.map(({ exitCode }) => exitCode)).toEqual(numbers.map((n) => n % 100))
+    })
+  })
+}

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { ComputeError } from '../../../src/compute/driver.ts'
+import { ServerFolders } from '../../../src/compute/local/server-folders.ts'
+import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, driverOn, processesMarked, run, until } from '../bench.ts'
+
+/** Ends its shell's parent, the agent. */
+const KILL_AGENT = 'kill -KILL $PPID; sleep 300'
+
+/** How commands and servers end. */
+export function endTests(name: Isolation): void {
+  describe('the end', () => {
+    test('at the timeout takes children along that made two sessions of their own', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const command = "setsid sh -c 'setsid sleep 300 & sleep 300' & setsid -f sleep 300; sleep 300"
+      const running = run(sandbox, command, { timeoutMs: 700 })
+      await until('all to run', async () => (await bench.commands()).length >= 5)
+      const result = await running
+      expect(result).toMatchObject({ exitCode: 143, timedOut: true })
+      expect(await bench.commands()).toEqual([])
+    })
+
+    test('at the timeout leaves other commands alone', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      await run(sandbox, 'sleep 300 &')
+      const [, other] = await Promise.all([
+        run(sandbox, 'sleep 300', { timeoutMs: 200 }),
+        run(sandbox, 'sleep 0.5; echo fine'),
+      ])
+      expect(other).toMatchObject({ exitCode: 0, stdout: 'fine\n' })
+      expect((await bench.commands()).length).toBe(1)
+    })
+
+    test('comes by SIGKILL to a command that ignores SIGTERM, a second later', async () => {
+      await using bench = new Bench(name)
+      const began = performance.now()
+      const result = await run(await bench.start(), "trap '' TERM; while :; do sleep 0.1; done", {
+        timeoutMs: 100,
+      })
+      expect(result).toMatchObject({ exitCode: 137, timedOut: true })
+      expect(performance.now() - began).toBeGreaterThan(1000)
+      expect(performance.now() - began).toBeLessThan(5000)
+    })
+
+    test('gives a command a chance to clean up', async () => {
+      await using bench = new Bench(name)
+      const command = "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done"
+      const result = await run(await bench.start(), command, { timeoutMs: 300 })
+      expect(result).toMatchObject({ exitCode: 9, timedOut: true, stdout: 'up\nbye\n' })
+    })
+
+    test('by cancelling takes all along that the command started', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const execution = sandbox.exec({
+        command: 'setsid sleep 300 & sleep 300',
+        timeoutMs: 20_000,
+        onOutput() {},
+      })
+      await until('both to run', async () => (await bench.commands()).length >= 3)
+      execution.cancel()
+      execution.cancel()
+      expect(await execution.exit).toMatchObject({ exitCode: 143, timedOut: false })
+      expect(await bench.commands()).toEqual([])
+    })
+
+    test('of a command leaves its background child to the server, whose stop ends it', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      await run(sandbox, 'sleep 300 & setsid -f sleep 300; env -i setsid -f sleep 300')
+      expect((await bench.commands()).length).toBe(2)
+      const before = bareSleepers().filter((pid) => findDescendants(process.pid).includes(pid))
+      expect(before.length).toBe(1)
+      await sandbox.stop()
+      expect(await bench.commands()).toEqual([])
+      expect(bareSleepers().filter((pid) => before.includes(pid))).toEqual([])
+    })
+
+    test('of the server resolves `exited`, ends commands as killed, and refuses new ones', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const running = run(sandbox, "trap '' TERM; while :; do sleep 0.1; done")
+      await until('it to run', async () => (await bench.commands()).length > 0)
+      await Promise.all([sandbox.stop(), sandbox.stop()])
+      expect((await running).exitCode).toBe(137)
+      expect((await sandbox.exited).reason).toContain('stopped')
+      expect(() => sandbox.exec({ command: 'true', timeoutMs: 1000, onOutput() {} })).toThrow(ComputeError)
+      await sandbox.stop()
+    })
+
+    test('of the agent by a command’s hand ends the server, which can be started again', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      const sandbox = await bench.startAgain('srv_a', handle)
+      await run(sandbox, 'sleep 300 & echo kept > file')
+      expect((await run(sandbox, KILL_AGENT)).exitCode).toBe(137)
+      expect((await sandbox.exited).reason).not.toBe('')
+      expect(await bench.commands()).toEqual([])
+      const again = await bench.startAgain('srv_a', handle)
+      expect((await run(again, 'cat file')).stdout).toBe('kept\n')
+    })
+
+    test('comes to a server whose agent was stopped by a command', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const running = run(sandbox, 'kill -STOP $PPID; sleep 300')
+      await until('the agent to stop', async () => (await bench.commands()).length > 0)
+      await sandbox.stop()
+      expect((await running).exitCode).toBe(137)
+      expect(await bench.commands()).toEqual([])
+    })
+
+    test('of berth by kill -9 leaves no process', async () => {
+      await using bench = new Bench(name)
+      const host = await startHost(bench, 'sleep 300 & setsid -f sleep 300; sleep 300')
+      host.kill('SIGKILL')
+      await host.exited
+      await until('all to be gone', () => processesOf(bench).then(({ length }) => length === 0))
+    })
+
+    test('by kill -9 with the agent stopped leaves what `reap` ends, and nothing of other servers', async () => {
+      await using bench = new Bench(name)
+      const host = await startHost(bench, 'sleep 300 & kill -STOP $PPID; sleep 300')
+      const other = await bench.start('srv_other')
+      const bystander = run(other, 'sleep 300')
+      await until('the bystander', async () => (await bench.commands()).length > 0)
+      host.kill('SIGKILL')
+      await host.exited
+      const handle = { kind: 'local', folder: 'servers/srv_host' }
+      await driverOn(name, bench.dataDir).reap([handle])
+      const marker = new ServerFolders(bench.dataDir).serverMarker(handle)
+      const family = { roots: [], sessions: [], marker, except: [] }
+      await until('all to be gone', () => findFamily(family).length === 0)
+      expect((await run(other, 'echo well')).stdout).toBe('well\n')
+      await other.stop()
+      await bystander
+    })
+  })
+}
+
+/** Another process that runs a command on a server of the same data folder, until it is killed. */
+async function startHost(bench: Bench, command: string): Promise<Bun.Subprocess> {
+  const program = join(import.meta.dir, 'host.ts')
+  const host = Bun.spawn([process.execPath, program, bench.name, bench.dataDir, command], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const handle = { kind: 'local', folder: 'servers/srv_host' }
+  const marker = new ServerFolders(bench.dataDir).serverMarker(handle)
+  await until('the host’s command', () => processesMarked(marker).length >= 2)
+  return host
+}
+
+/** All marked processes of the data folder, agents too. */
+async function processesOf(bench: Bench): Promise<number[]> {
+  const marker = new ServerFolders(bench.dataDir).dataMarker()
+  return findFamily({ roots: [], sessions: [], marker, except: [] })
+}
+
+/** Processes without a marker that look like the suite's sleepers with a cleared environment. */
+function bareSleepers(): number[] {
+  return listProcesses()
+    .map(({ pid }) => pid)
+    .filter((pid) => readMarker(pid) === null && isBareSleep(pid))
+}
+
+function isBareSleep(pid: number): boolean {
+  try {
+    return Bun.spawnSync(['cat', `/proc/${pid}/cmdline`]).stdout.toString() === 'sleep\x00300\x00'
+  } catch {
+    return false
+  }
+}

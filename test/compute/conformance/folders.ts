@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ComputeError } from '../../../src/compute/driver.ts'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, driverOn, LIMITS, run } from '../bench.ts'
+
+/** What becomes of a server's files. */
+export function folderTests(name: Isolation): void {
+  describe('folders', () => {
+    test('are removed whole: deep, closed, and with links that lead out', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      const sandbox = await bench.startAgain('srv_a', handle)
+      const outside = join(bench.dataDir, 'outside')
+      mkdirSync(outside)
+      writeFileSync(join(outside, 'kept'), '')
+      await run(
+        sandbox,
+        `ln -s ${outside} out; ln -s / root; mkdir closed; touch closed/file; chmod 000 closed`,
+      )
+      await run(
+        sandbox,
+        'for n in $(seq 400); do mkdir a-long-name-of-a-folder; cd a-long-name-of-a-folder; done',
+      )
+      await sandbox.stop()
+      await bench.driver.destroy(handle)
+      expect(readdirSync(join(bench.dataDir, 'servers'))).toEqual([])
+      expect(existsSync(join(outside, 'kept'))).toBe(true)
+      await bench.driver.destroy(handle)
+    })
+
+    test('of servers that nobody knows are swept, others stay', async () => {
+      await using bench = new Bench(name)
+      const kept = await bench.driver.create('srv_kept')
+      await bench.driver.create('srv_lost')
+      await bench.driver.sweep([kept])
+      expect(readdirSync(join(bench.dataDir, 'servers'))).toEqual(['srv_kept'])
+    })
+
+    test('cannot be made or named outside the data folder', async () => {
+      await using bench = new Bench(name)
+      const { driver } = bench
+      expect(driver.create('../evil')).rejects.toBeInstanceOf(ComputeError)
+      const foreign = { kind: 'cloud', folder: 'servers/srv_a' }
+      expect(() => driver.workspace(foreign)).toThrow(ComputeError)
+      expect(driver.start('srv_a', foreign, LIMITS)).rejects.toBeInstanceOf(ComputeError)
+    })
+
+    test('made under another tier are taken over', async () => {
+      await using bench = new Bench(name)
+      const handle = await driverOn('none', bench.dataDir).create('srv_a')
+      const sandbox = await bench.startAgain('srv_a', JSON.parse(JSON.stringify(handle)))
+      expect((await run(sandbox, 'echo mine > file; cat file')).stdout).toBe('mine\n')
+    })
+
+    test('a server whose folder is gone does not start, and says so', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      await bench.driver.destroy(handle)
+      expect(bench.startAgain('srv_a', handle)).rejects.toBeInstanceOf(ComputeError)
+    })
+  })
+}

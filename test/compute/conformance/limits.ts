@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
+import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
+import { findDescendants } from '../../../src/compute/processes.ts'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, run, until } from '../bench.ts'
+
+/** What the tier says it enforces, it does. */
+export function limitTests(name: Isolation, enforced: Enforced): void {
+  describe(`limits (cpu ${enforced.cpu}, memory ${enforced.memory}, processes ${enforced.processes}, disk ${enforced.disk})`, () => {
+    test.skipIf(enforced.memory === 'none')('a memory hog is ended, the server lives on', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27 })
+      const result = await run(sandbox, 'tail /dev/zero')
+      expect(result.exitCode).toBe(137)
+      expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
+    })
+
+    test.skipIf(enforced.processes === 'none')(
+      'a fork bomb stays within the limit and ends with its command',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { processes: 60 })
+        const bomb = run(sandbox, 'bomb() { bomb | bomb & }; bomb & exec sleep 300', { timeoutMs: 3000 })
+        let most = 0
+        const over = bomb.then(() => true)
+        while (!(await Promise.race([over, Bun.sleep(20).then(() => false)]))) {
+          most = Math.max(most, (await bench.commands()).length)
+        }
+        expect(most).toBeLessThan(enforced.processes === 'watchdog' ? 400 : 90)
+        const { timedOut, exitCode } = await bomb
+        // A watchdog may see the bomb before its time is up, and ends it then.
+        if (enforced.processes === 'watchdog') expect(timedOut || exitCode === 137).toBe(true)
+        else expect(timedOut).toBe(true)
+        expect(await bench.commands()).toEqual([])
+        expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
+      },
+      30_000,
+    )
+
+    test('the agent starts no thread once it is ready: where none can be made it would abort', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { processes: 1000 })
+      if (!(sandbox instanceof LocalSandbox)) throw new Error('not a sandbox of this machine')
+      const atFirst = agentThreads(sandbox)
+      await Promise.all(Array.from({ length: 50 }, () => run(sandbox, 'seq 20000')))
+      expect(agentThreads(sandbox)).toBe(atFirst)
+    })
+
+    test.skipIf(!['cgroup', 'rlimit'].includes(enforced.processes))(
+      'a command beyond the number of processes is refused with that reason',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { processes: 30 })
+        await run(sandbox, 'for n in $(seq 100); do sleep 300 & done', { timeoutMs: 5000 })
+        const attempts = Array.from({ length: 3 }, () =>
+          run(sandbox, 'true').catch((error: unknown) => error),
+        )
+        const refused = (await Promise.all(attempts)).filter((one) => one instanceof ComputeError)
+        expect(refused.length).toBeGreaterThan(0)
+        expect(refused[0]).toMatchObject({ message: expect.stringContaining('limit') })
+      },
+      30_000,
+    )
+
+    test.skipIf(enforced.cpu !== 'cgroup')(
+      'processor time is dealt out',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { cpus: 0.2 })
+        const command = 'timeout 2 sh -c "while :; do :; done"; cat /proc/$$/stat | cut -d" " -f16,17'
+        const { stdout } = await run(sandbox, command)
+        const [user = 0, system = 0] = stdout.trim().split(' ').map(Number)
+        // Ticks of 10 ms: two seconds at a fifth are 40.
+        expect(user + system).toBeGreaterThan(5)
+        expect(user + system).toBeLessThan(100)
+      },
+      20_000,
+    )
+
+    test('a single file beyond the storage cannot be written', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { storageBytes: 2 ** 22 })
+      await run(sandbox, 'head -c 20000000 /dev/zero > big')
+      const { stdout } = await run(sandbox, 'stat -c %s big')
+      expect(Number(stdout)).toBe(2 ** 22)
+    })
+
+    test('commands that fill the storage are ended and told why', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { storageBytes: 2 ** 22 })
+      const command = 'n=0; while :; do n=$((n+1)); head -c 1000000 /dev/zero > file$n; sleep 0.2; done'
+      const result = await run(sandbox, command)
+      expect(result).toMatchObject({ exitCode: 137, timedOut: false })
+      expect(result.stderr).toContain(`of ${2 ** 22} bytes`)
+      expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
+    }, 30_000)
+
+    test('what fills the storage in the background is ended too', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { storageBytes: 2 ** 22 })
+      const loop = 'n=0; while :; do n=$((n+1)); head -c 1000000 /dev/zero > file$n; sleep 0.2; done'
+      await run(sandbox, `(${loop}) >/dev/null 2>&1 &`)
+      await until('it to run', async () => (await bench.commands()).length > 0)
+      await until('it to be ended', async () => (await bench.commands()).length === 0, 15_000)
+      expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
+    }, 30_000)
+
+    test('an endless printer costs little once its output is dropped', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const running = run(sandbox, 'yes', { outputLimit: 1000, timeoutMs: 2000 })
+      await until('it to run', async () => (await bench.commands()).length > 0)
+      const result = await running
+      expect(result).toMatchObject({ timedOut: true, truncated: true })
+      expect(result.stdout.length).toBe(1000)
+    })
+  })
+}
+
+function agentThreads({ pid }: LocalSandbox): number {
+  const pids = [pid, ...findDescendants(pid)]
+  return pids.reduce((sum, one) => sum + readdirSync(`/proc/${one}/task`).length, 0)
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { Bench, run } from './bench.ts'
+import { conformance } from './conformance.ts'
+
+await conformance('landlock', () => {
+  describe('isolation', () => {
+    test('keeps the data folder, homes and other servers from being read, changed or listed', async () => {
+      await using bench = new Bench('landlock')
+      const sandbox = await bench.start()
+      const other = await bench.start('srv_b')
+      await run(other, 'echo secret > file')
+      const secret = join(bench.dataDir, 'secret')
+      writeFileSync(secret, 'kept')
+      const file = join(bench.dataDir, 'servers/srv_b/workspace/file')
+      const attempts = [
+        `cat ${file}`,
+        `cat ${secret}`,
+        `echo x > ${secret}`,
+        `truncate -s 0 ${secret}`,
+        `rm ${secret}`,
+        `mv ${secret} stolen`,
+        `ln ${secret} stolen`,
+        `ln -s ${secret} link && cat link`,
+        `touch ${bench.dataDir}/new`,
+        `mkdir ${bench.dataDir}/new`,
+        `ls ${bench.dataDir}`,
+        `ls ${homedir()}`,
+        `touch ${homedir()}/berth-was-here`,
+        'cat /etc/shadow',
+        'touch /usr/berth-was-here',
+        'touch /tmp/berth-was-here',
+        'touch /dev/shm/berth-was-here',
+        'ls /dev/shm',
+        'ls /dev/pts',
+      ]
+      for (const command of attempts) {
+        const { exitCode } = await run(sandbox, command)
+        expect(`${command}: ${exitCode === 0}`).toBe(`${command}: false`)
+      }
+      expect(readFileSync(secret, 'utf8')).toBe('kept')
+    })
+
+    test('leaves root no powers, and nobody a way to new ones', async () => {
+      await using bench = new Bench('landlock')
+      const { stdout } = await run(await bench.start(), 'cat /proc/self/status')
+      const value = (name: string) => new RegExp(`^${name}:\\t(\\w+)$`, 'm').exec(stdout)?.[1]
+      expect([value('CapEff'), value('CapPrm'), value('NoNewPrivs')]).toEqual([
+        '0'.repeat(16),
+        '0'.repeat(16),
+        '1',
+      ])
+      if (process.getuid?.() === 0) expect(value('CapBnd')).toBe('0'.repeat(16))
+    })
+
+    test('keeps other processes from being signalled, traced or read', async () => {
+      await using bench = new Bench('landlock')
+      const probe = await bench.driver.probe()
+      const sandbox = await bench.start()
+      expect((await run(sandbox, `cat /proc/${process.pid}/environ`)).exitCode).not.toBe(0)
+      expect((await run(sandbox, `readlink /proc/${process.pid}/fd/0`)).exitCode).not.toBe(0)
+      const gaps = probe.available ? (probe.notes ?? []) : []
+      if (gaps.some((gap) => gap.includes('signals'))) {
+        console.error(`SKIP signals: ${gaps.join('; ')}`)
+        return
+      }
+      expect((await run(sandbox, `kill -0 ${process.pid}`)).exitCode).not.toBe(0)
+    })
+
+    test('gives each start an empty folder for temporary files', async () => {
+      await using bench = new Bench('landlock')
+      const handle = await bench.driver.create('srv_a')
+      const sandbox = await bench.startAgain('srv_a', handle)
+      await run(sandbox, 'touch "$TMPDIR/left"; ln -s / "$TMPDIR/link"')
+      await sandbox.stop()
+      mkdirSync(join(bench.dataDir, 'servers/srv_a/tmp/more'))
+      const again = await bench.startAgain('srv_a', handle)
+      expect((await run(again, 'ls -A "$TMPDIR"')).stdout).toBe('')
+    })
+  })
+})

@@ -1,0 +1,3 @@
+import { conformance } from './conformance.ts'
+
+await conformance('none', () => {})

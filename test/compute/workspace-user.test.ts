@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = process.geteuid?.() === 0
+const script = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const works = (command: string[]) =>
+  Bun.which(command[0] ?? '') !== null && Bun.spawnSync(command, { stderr: 'ignore' }).success
+
+const asUser = ROOT ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : []
+const canBeUser = works([
+  ...asUser,
+  process.execPath,
+  '-e',
+  `await Bun.file(${JSON.stringify(script('workspace-user.ts'))}).text()`,
+])
+if (!canBeUser)
+  console.error(
+    'SKIP: what modes do, since no ordinary user can run this code here (setpriv, or a folder closed to others)',
+  )
+
+const inSmallDisk = ['unshare', '--mount', ...(ROOT ? [] : ['--map-root-user'])]
+const canMount = works([...inSmallDisk, 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', '/mnt'])
+if (!canMount) console.error('SKIP: a full disk, since no file system can be mounted here')
+
+async function report(command: string[]): Promise<unknown> {
+  await using child = Bun.spawn(command, {
+    stdout: 'pipe',
+    stderr: 'inherit',
+    env: { ...process.env, TMPDIR: '/tmp' },
+  })
+  const text = await child.stdout.text()
+  expect(await child.exited).toBe(0)
+  return JSON.parse(text)
+}
+
+test.skipIf(!canBeUser)(
+  'an ordinary user: closed folders are counted and removed, modes decide the rest',
+  async () => {
+    const { uid, ...seen } = (await report([
+      ...asUser,
+      process.execPath,
+      script('workspace-user.ts'),
+    ])) as Record<string, unknown>
+    expect(uid).not.toBe(0)
+    expect(seen).toEqual({
+      list: ['open/file', 'readonly/file', 'secret'],
+      sameUsage: true,
+      modes: ['0', '300', '500'],
+      readClosed: 'not_a_file',
+      readSecret: 'not_a_file',
+      readUnlistable: 'done',
+      replaceSecret: 'done',
+      secretMode: '0',
+      writeReadonly: 'not_a_file',
+      removeInReadonly: 'not_a_file',
+      removed: ['done', 'done', 'done', 'done', 'done'],
+      left: ['open'],
+    })
+  },
+)
+
+test.skipIf(!canMount)(
+  'a full disk refuses the write, keeps the old file and leaves nothing behind',
+  async () => {
+    const mount = 'mount -t tmpfs -o size=1m none /mnt && TMPDIR=/mnt exec "$0" "$1"'
+    expect(
+      await report([...inSmallDisk, 'sh', '-c', mount, process.execPath, script('workspace-full.ts')]),
+    ).toEqual({
+      fault: 'disk_full',
+      names: ['kept'],
+      text: 'new',
+    })
+  },
+)

@@ -1,0 +1,161 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../src/config.ts'
+import { StartupError, UsageError } from '../src/errors.ts'
+
+/** Where the settings of one test come from. */
+interface Given {
+  flags?: Record<string, unknown>
+  env?: Record<string, string>
+  /** The content of berth.config.json; text is written as it stands. */
+  file?: object | string
+}
+
+function load({ flags = {}, env = {}, file }: Given = {}): Config & { cwd: string } {
+  const cwd = mkdtempSync(join(tmpdir(), 'berth-config-'))
+  try {
+    if (file !== undefined)
+      writeFileSync(join(cwd, 'berth.config.json'), typeof file === 'string' ? file : JSON.stringify(file))
+    return { ...loadConfig({ flags, env, cwd }), cwd }
+  } finally {
+    rmSync(cwd, { recursive: true })
+  }
+}
+
+/** For each option a text that is good, the setting it makes, another good text, and one that is bad. */
+const CASES: Record<
+  string,
+  { setting: keyof Config; good: [string, unknown]; other: string; bad: string | null }
+> = {
+  host: { setting: 'host', good: ['0.0.0.0', '0.0.0.0'], other: '::1', bad: null },
+  port: { setting: 'port', good: ['0', 0], other: '65535', bad: '65536' },
+  data: { setting: 'dataDir', good: ['/d', '/d'], other: '/e', bad: null },
+  ephemeral: { setting: 'ephemeral', good: ['true', true], other: 'false', bad: 'maybe' },
+  json: { setting: 'json', good: ['1', true], other: '0', bad: 'x' },
+  isolation: { setting: 'isolation', good: ['none', 'none'], other: 'auto', bad: 'docker' },
+  'api-key': {
+    setting: 'apiKey',
+    good: ['sk_live_12345678', 'sk_live_12345678'],
+    other: 'sk_live_abcdefgh',
+    bad: 'abc',
+  },
+  'rng-seed': { setting: 'rngSeed', good: ['7', 7], other: '8', bad: '1.5' },
+  freeze: {
+    setting: 'freeze',
+    good: ['2030-01-01T00:00:00Z', 1_893_456_000_000],
+    other: '2031-01-01',
+    bad: 'then',
+  },
+  'public-host': { setting: 'publicHost', good: ['Box.Local', 'box.local'], other: 'b', bad: null },
+  'log-level': { setting: 'logLevel', good: ['silent', 'silent'], other: 'debug', bad: 'loud' },
+  'idle-timeout': { setting: 'idleTimeoutMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
+}
+
+test('every option is covered here', () => {
+  expect(Object.keys(CASES).sort()).toEqual(CONFIG_OPTIONS.map(({ name }) => name).sort())
+})
+
+test.each(Object.entries(CASES))(
+  '--%s: a flag beats the variable, the variable the file, the file the default',
+  (name, { setting, good: [text, value], other }) => {
+    const variable = environmentName(name)
+    expect(load()[setting]).not.toEqual(value as never)
+    expect(load({ file: { [name]: text } })[setting]).toEqual(value as never)
+    expect(load({ env: { [variable]: text }, file: { [name]: other } })[setting]).toEqual(value as never)
+    expect(load({ flags: { [name]: text }, env: { [variable]: other } })[setting]).toEqual(value as never)
+  },
+)
+
+const REFUSED = Object.entries(CASES).flatMap(([name, { bad }]) =>
+  bad === null ? [] : [[name, bad] as const],
+)
+
+test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stands', (name, bad) => {
+  expect(() => load({ flags: { [name]: bad } })).toThrow(UsageError)
+  expect(() => load({ flags: { [name]: bad } })).toThrow(`--${name}: expected `)
+  expect(() => load({ env: { [environmentName(name)]: bad } })).toThrow(StartupError)
+  expect(() => load({ env: { [environmentName(name)]: bad } })).toThrow(`${environmentName(name)}: expected `)
+  expect(() => load({ file: { [name]: bad } })).toThrow(StartupError)
+  expect(() => load({ file: { [name]: bad } })).toThrow(
+    new RegExp(`"${name}" in .*berth\\.config\\.json: expected `),
+  )
+})
+
+test('a bad value behind one that beats it does no harm', () => {
+  expect(load({ flags: { port: '1' }, env: { BERTH_PORT: 'x' } }).port).toBe(1)
+})
+
+test('a refused API key is not repeated', () => {
+  for (const given of [{ flags: { 'api-key': 'geheim' } }, { env: { BERTH_API_KEY: 'geheim' } }]) {
+    try {
+      load(given)
+      throw new Error('accepted')
+    } catch (error) {
+      expect(String(error)).toContain('sk_live_ followed by')
+      expect(String(error)).not.toContain('geheim')
+    }
+  }
+})
+
+test('an empty variable counts as unset', () => {
+  expect(load({ env: { BERTH_PORT: '' } }).port).toBe(4747)
+})
+
+test('the file takes the names of flags, camel case too, and values of their own type', () => {
+  const config = load({
+    file: { $schema: 'x', logLevel: 'warn', 'idle-timeout': '1h', port: 5000, ephemeral: true },
+  })
+  expect(config).toMatchObject({ logLevel: 'warn', idleTimeoutMs: 3_600_000, port: 5000, ephemeral: true })
+})
+
+test('an unknown key of the file is refused with the known ones', () => {
+  expect(() => load({ file: { prot: 1 } })).toThrow(StartupError)
+  expect(() => load({ file: { prot: 1 } })).toThrow(/unknown key "prot".*Known keys: .*port/)
+})
+
+test('a file that is no JSON object is refused', () => {
+  expect(() => load({ file: '{' })).toThrow(/berth\.config\.json cannot be read: /)
+  expect(() => load({ file: '[]' })).toThrow(/must hold one JSON object/)
+})
+
+test('--config and BERTH_CONFIG name another file, which must exist', () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'berth-config-'))
+  try {
+    writeFileSync(join(cwd, 'a.json'), '{"port":1}')
+    writeFileSync(join(cwd, 'b.json'), '{"port":2}')
+    expect(loadConfig({ flags: {}, env: { BERTH_CONFIG: 'a.json' }, cwd }).port).toBe(1)
+    expect(loadConfig({ flags: { config: 'b.json' }, env: { BERTH_CONFIG: 'a.json' }, cwd }).port).toBe(2)
+    expect(() => loadConfig({ flags: { config: 'c.json' }, env: {}, cwd })).toThrow(StartupError)
+  } finally {
+    rmSync(cwd, { recursive: true })
+  }
+})
+
+test('the data folder is absolute, from the working directory', () => {
+  const { dataDir, cwd } = load({ flags: { data: 'x' } })
+  expect(dataDir).toBe(join(cwd, 'x'))
+})
+
+test('a file that sets every option is taken as it stands', () => {
+  const file = join(import.meta.dir, '../fixtures/config/every-option.json')
+  const names = Object.keys(JSON.parse(readFileSync(file, 'utf8')))
+  expect(names.map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)).sort()).toEqual(
+    CONFIG_OPTIONS.map(({ name }) => name).sort(),
+  )
+  expect(loadConfig({ flags: { config: file }, env: {}, cwd: '/somewhere' })).toEqual({
+    host: '127.0.0.1',
+    port: 0,
+    dataDir: '/somewhere/every-option',
+    ephemeral: false,
+    json: true,
+    isolation: 'none',
+    apiKey: 'sk_live_every_option',
+    rngSeed: 7,
+    freeze: Date.UTC(2030, 0, 1),
+    publicHost: 'berth.test',
+    logLevel: 'warn',
+    idleTimeoutMs: 900_000,
+  })
+})

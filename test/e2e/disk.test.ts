@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { call, serve } from '../support/serve.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'berth-disk-'))
+const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]).exitCode === 0
+const reason = mounted ? '' : ' (skipped: this user may not mount a small file system)'
+
+beforeAll(() => {
+  if (!mounted) console.error(`SKIP: full disk${reason}`)
+})
+afterAll(() => {
+  if (mounted) Bun.spawnSync(['umount', folder])
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test.skipIf(!mounted)(
+  `a full disk is told, changes nothing, is over when there is room, and does not disturb the stop${reason}`,
+  async () => {
+    const { child, ready } = serve(['--port', '0', '--data', join(folder, 'data')])
+    try {
+      const info = await ready
+      const { body: server } = await call(info, 'POST', '/servers')
+      const exec = (command: string) => call(info, 'POST', `/servers/${server.id}/exec`, { command })
+      await exec('head -c 50000000 /dev/zero > filler 2>/dev/null')
+
+      const write = await call(info, 'PUT', `/servers/${server.id}/files`, {
+        path: 'a',
+        content: 'x'.repeat(100_000),
+      })
+      expect(write).toMatchObject({ status: 500, body: { error: 'internal_error' } })
+      expect(write.body.message).toContain('disk')
+      // SQLite has room in its pages for a while; provisioning ends in a refusal and leaves nothing half made.
+      let refused = await call(info, 'POST', '/servers')
+      for (let n = 0; n < 200 && refused.status === 201; n++) refused = await call(info, 'POST', '/servers')
+      expect(refused.status).toBe(500)
+      expect(refused.body.message).toContain('disk')
+      const present = (await call(info, 'GET', '/servers')).body.servers.length
+      expect(readdirSync(join(folder, 'data/servers')).length).toBe(present)
+
+      await exec('rm filler')
+      expect((await call(info, 'POST', '/servers')).status).toBe(201)
+      expect(
+        (await call(info, 'PUT', `/servers/${server.id}/files`, { path: 'a', content: 'x' })).status,
+      ).toBe(201)
+    } finally {
+      child.kill('SIGTERM')
+      expect(await child.exited).toBe(0)
+    }
+  },
+)

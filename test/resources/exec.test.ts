@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { readEvents } from '../support/events.ts'
+import { processesOf, until } from '../support/processes.ts'
+
+let berth: TestBerth
+let server: string
+beforeAll(async () => {
+  berth = await testBerth()
+  server = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const exec = (command: string, rest?: object) => berth.exec(server, command, rest)
+
+describe('POST /servers/{serverId}/exec', () => {
+  test('gives stdout, stderr and exit code, each in its own field', async () => {
+    expect(await exec('echo out; echo err >&2; exit 3')).toEqual({
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exitCode: 3,
+      timedOut: false,
+      truncated: false,
+    })
+  })
+
+  test('runs in the workspace, which is the home directory', async () => {
+    const { stdout } = await exec('[ "$PWD" = "$HOME" ] && echo home; echo x > from-command')
+    expect(stdout).toBe('home\n')
+    expect((await berth.call('GET', `/servers/${server}/files?path=from-command`)).body.content).toBe('x\n')
+  })
+
+  test('gives the command a clean environment', async () => {
+    const { stdout } = await exec('env')
+    expect(stdout).not.toContain('BERTH')
+    for (const line of stdout.trim().split('\n')) {
+      expect(line).toMatch(
+        /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID)=/,
+      )
+    }
+  })
+
+  test('takes cwd, env and stdin', async () => {
+    await exec('mkdir -p sub/folder')
+    const { stdout } = await exec('pwd; echo "$GREETING"; cat', {
+      cwd: 'sub/folder',
+      env: { GREETING: "it's" },
+      stdin: 'from stdin',
+    })
+    expect(stdout).toMatch(/\/sub\/folder\nit's\nfrom stdin$/)
+  })
+
+  test.each(['sub', '/workspace/sub', 'sub/../sub/'])('runs in the folder %s', async (cwd) => {
+    await exec('mkdir -p sub')
+    expect((await exec('pwd', { cwd })).stdout).toMatch(/\/sub\n$/)
+    expect((await exec('[ "$PWD" = "$HOME" ] && echo home', { cwd: '/workspace' })).stdout).toBe('home\n')
+  })
+
+  test('an empty command does nothing, successfully', async () => {
+    expect(await exec('')).toMatchObject({ stdout: '', exitCode: 0 })
+  })
+
+  test('standard input is empty without stdin', async () => {
+    expect((await exec('wc -c')).stdout.trim()).toBe('0')
+  })
+
+  test('a signal gives 128+n', async () => {
+    expect((await exec('kill -TERM $$')).exitCode).toBe(143)
+  })
+
+  test('ends after the timeout with everything it started, a double setsid too', async () => {
+    const started = performance.now()
+    const result = await exec('setsid setsid sleep 4321 & setsid sleep 4321 & sleep 4321', { timeoutMs: 200 })
+    expect(result.timedOut).toBe(true)
+    expect(performance.now() - started).toBeLessThan(5_000)
+    await until(
+      () => !processesOf(berth.dataDir).some((line) => line.includes('sleep 4321')),
+      'the command is gone',
+    )
+  })
+
+  test('does not wait for what it leaves in the background, which lives on', async () => {
+    const started = performance.now()
+    expect((await exec('sleep 5432 & echo done')).stdout).toBe('done\n')
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(processesOf(berth.dataDir).some((line) => line.includes('sleep 5432'))).toBe(true)
+  })
+
+  test('keeps 10 MiB of a stream and says so', async () => {
+    const result = await exec('head -c 12000000 /dev/zero')
+    expect(result.truncated).toBe(true)
+    expect(result.stdout.length).toBe(10 * 1024 * 1024)
+  })
+
+  test('a client that goes away ends the command', async () => {
+    const gone = new AbortController()
+    const answer = berth.fetch(`/servers/${server}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ command: 'sleep 6543' }),
+      signal: gone.signal,
+    })
+    const runs = () => processesOf(berth.dataDir).some((line) => line.includes('sleep 6543'))
+    await until(runs, 'the command runs')
+    gone.abort()
+    await expect(answer).rejects.toThrow()
+    await until(() => !runs(), 'the command is gone')
+  })
+
+  test('a command may be longer than what Linux passes as one argument', async () => {
+    expect((await exec(`echo ${'x'.repeat(1_000_000)} | wc -c`)).stdout.trim()).toBe('1000001')
+  })
+
+  test('wakes a sleeping server', async () => {
+    const id = await berth.server()
+    await berth.call('POST', `/servers/${id}/actions`, { action: 'stop' })
+    expect((await berth.exec(id, 'echo awake')).stdout).toBe('awake\n')
+    expect((await berth.call('GET', `/servers/${id}`)).body.server.status).toBe('running')
+  })
+
+  test('stop ends a command under way, which answers with the signal', async () => {
+    const id = await berth.server()
+    const running = berth.exec(id, 'sleep 7654')
+    await until(
+      () => processesOf(berth.dataDir).some((line) => line.includes('sleep 7654')),
+      'the command runs',
+    )
+    await berth.call('POST', `/servers/${id}/actions`, { action: 'stop' })
+    expect([137, 143]).toContain((await running).exitCode)
+  })
+
+  test('a command that kills its whole sandbox answers, and the server can be used again', async () => {
+    const id = await berth.server()
+    if (berth.info.isolation === 'bubblewrap') {
+      expect((await berth.exec(id, 'kill -9 -1; sleep 100')).exitCode).toBe(137)
+      await until(
+        async () => (await berth.call('GET', `/servers/${id}`)).body.server.status === 'sleeping',
+        'the server sleeps',
+      )
+    }
+    expect((await berth.exec(id, 'echo back')).stdout).toBe('back\n')
+  })
+
+  test('200 at once all answer', async () => {
+    const results = await Promise.all(Array.from({ length: 200 }, (_, n) => exec(`echo ${n}`)))
+    expect(results.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 200 }, (_, n) => `${n}\n`))
+  })
+
+  test.each([
+    ['no command', {}, '"command"'],
+    [
+      'variables beyond what Linux takes',
+      {
+        command: 'true',
+        env: Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`A${n}`, 'x'.repeat(60_000)])),
+      },
+      '"env"',
+    ],
+    ['a NUL byte', { command: 'echo \0' }, '"command"'],
+    ['a timeout of nothing', { command: 'true', timeoutMs: 0 }, '"timeoutMs"'],
+    ['a timeout as text', { command: 'true', timeoutMs: '5000' }, 'a whole number'],
+    ['a timeout with a fraction', { command: 'true', timeoutMs: 0.5 }, 'a whole number'],
+    ['a variable that is no name', { command: 'true', env: { 'a=b': 'c' } }, '"env"'],
+    ['a variable that is no text', { command: 'true', env: { A: 5 } }, '"env.A"'],
+    ['a folder outside', { command: 'true', cwd: '../..' }, '"cwd"'],
+    ['a folder that is not there', { command: 'true', cwd: 'nowhere' }, '"cwd"'],
+  ])('%s is 400 and names the field', async (_name, body, field) => {
+    const answer = await berth.call('POST', `/servers/${server}/exec`, body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.message).toContain(field)
+  })
+})
+
+describe('as an event stream', () => {
+  const stream = (command: string, rest: object = {}, signal?: AbortSignal) =>
+    berth.fetch(`/servers/${server}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({ command, ...rest }),
+      ...(signal ? { signal } : {}),
+    })
+
+  test('sends output as it comes and the exit last', async () => {
+    const response = await stream(
+      'echo first; while [ ! -e go ]; do sleep 0.02; done; echo second >&2; exit 4',
+    )
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    const events = readEvents(response)
+    expect((await events.next()).value).toEqual({ event: 'stdout', data: { data: 'first\n' } })
+    await exec('touch go')
+    expect(await Array.fromAsync(events)).toEqual([
+      { event: 'stderr', data: { data: 'second\n' } },
+      { event: 'exit', data: { exitCode: 4, timedOut: false, truncated: false } },
+    ])
+  })
+
+  test('keeps a character whole that comes in two pieces', async () => {
+    const events = await Array.fromAsync(
+      readEvents(await stream("printf '\\342\\202'; sleep 0.1; printf '\\254'")),
+    )
+    expect(events.filter(({ event }) => event === 'stdout').map(({ data }) => data.data)).toEqual(['€'])
+  })
+
+  test('sends bytes that are no text as base64', async () => {
+    const events = await Array.fromAsync(readEvents(await stream("printf '\\377\\376'")))
+    expect(events[0]).toEqual({ event: 'stdout', data: { data: '//4=', encoding: 'base64' } })
+  })
+
+  test('closing the connection ends the command', async () => {
+    const gone = new AbortController()
+    const response = await stream('echo up; sleep 8765', {}, gone.signal)
+    await readEvents(response).next()
+    gone.abort()
+    await until(
+      () => !processesOf(berth.dataDir).some((line) => line.includes('sleep 8765')),
+      'the command is gone',
+    )
+  })
+
+  test('a client that does not read holds the command back instead of filling memory', async () => {
+    const { hostname, port } = new URL(berth.info.base_url)
+    const body = JSON.stringify({ command: 'yes 0123456789abcdef | head -c 300000000' })
+    const socket = connect(Number(port), hostname)
+    socket.pause()
+    socket.write(
+      `POST /servers/${server}/exec HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${berth.info.api_key}\r\n` +
+        `Accept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    const writer = () => processesOf(berth.dataDir).find((line) => /^\d+ head -c/.test(line))
+    await until(() => writer() !== undefined, 'the command runs')
+    // Blocked in a write for good: what it has written does not grow from one look to the next.
+    const pid = writer()?.split(' ')[0]
+    const written = () => Number(/wchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
+    let before = -1
+    await until(async () => {
+      const now = written()
+      const stands = now > 0 && now === before
+      before = now
+      await Bun.sleep(200)
+      return stands
+    }, 'the command is held back')
+    expect(before).toBeLessThan(50_000_000)
+    expect((await exec('echo other')).stdout).toBe('other\n')
+    socket.destroy()
+    await until(() => writer() === undefined, 'the command is gone')
+  })
+
+  test('a refusal is a plain answer, not a stream', async () => {
+    const response = await stream('a\0b')
+    expect(response.status).toBe(400)
+    expect(response.headers.get('content-type')).toContain('application/json')
+  })
+})

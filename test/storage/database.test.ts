@@ -1,0 +1,134 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { describe, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getTableConfig, type SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { accounts } from '../../src/accounts/table.ts'
+import { StartupError } from '../../src/errors.ts'
+import { idempotency } from '../../src/http/idempotency-table.ts'
+import { apiKeys } from '../../src/resources/keys/table.ts'
+import { servers } from '../../src/resources/servers/table.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { readInstance, takeDataFolder } from '../../src/storage/folder.ts'
+
+function temporary(): { path: string } & Disposable {
+  const path = mkdtempSync(join(tmpdir(), 'berth-storage-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+describe('openDatabase', () => {
+  test('opens the same file again, its rows kept', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    const first = openDatabase(path)
+    first.queries.insert(accounts).values({ id: 'acct_1', label: 'x', createdAt: 1 }).run()
+    first.close()
+    const second = openDatabase(path)
+    expect(second.queries.select().from(accounts).all()).toEqual([{ id: 'acct_1', label: 'x', createdAt: 1 }])
+    second.close()
+  })
+
+  test('refuses a file of a newer berth with cause and remedy, and leaves it as it is', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    openDatabase(path).close()
+    const sqlite = new Sqlite(path)
+    sqlite.run('PRAGMA user_version = 999')
+    sqlite.close()
+    const before = readFileSync(path)
+    expect(() => openDatabase(path)).toThrow(StartupError)
+    expect(() => openDatabase(path)).toThrow(/newer berth.*--data/)
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+
+  test('refuses a file that is no database', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    writeFileSync(path, 'this is not a database, and long enough to be taken for one'.repeat(20))
+    expect(() => openDatabase(path)).toThrow(StartupError)
+  })
+
+  test('version grows with every change and with nothing else', () => {
+    using folder = temporary()
+    const database = openDatabase(join(folder.path, 'berth.db'))
+    const before = database.version()
+    database.queries.select().from(accounts).all()
+    expect(database.version()).toBe(before)
+    database.queries.insert(accounts).values({ id: 'a', label: '', createdAt: 1 }).run()
+    const inserted = database.version()
+    expect(inserted).toBeGreaterThan(before)
+    database.queries.update(accounts).set({ label: 'b' }).run()
+    expect(database.version()).toBeGreaterThan(inserted)
+    const updated = database.version()
+    database.queries.delete(accounts).run()
+    expect(database.version()).toBeGreaterThan(updated)
+    database.close()
+  })
+
+  test('the migrations make what the tables say', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    openDatabase(path).close()
+    const sqlite = new Sqlite(path, { readonly: true })
+    for (const table of [accounts, apiKeys, servers, idempotency] as SQLiteTable[]) {
+      const { name, columns } = getTableConfig(table)
+      const made = sqlite
+        .query<{ name: string; type: string; notnull: number }, []>(`PRAGMA table_info(${name})`)
+        .all()
+        .map((column) => `${column.name} ${column.type}`)
+        .sort()
+      expect(made).toEqual(
+        columns.map((column) => `${column.name} ${column.getSQLType().toUpperCase()}`).sort(),
+      )
+    }
+    sqlite.close()
+  })
+})
+
+describe('takeDataFolder', () => {
+  test('makes a folder that only its owner enters and git ignores', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'data')
+    const taken = takeDataFolder(path)
+    taken.writeCredentials({ api_key: 'k', admin_token: 'a' })
+    expect(statSync(path).mode & 0o777).toBe(0o700)
+    expect(statSync(join(path, 'credentials.json')).mode & 0o777).toBe(0o600)
+    expect(readFileSync(join(path, '.gitignore'), 'utf8')).toBe('*\n')
+    taken.release()
+  })
+
+  test('is held by one: a second one is told where the first runs', () => {
+    using folder = temporary()
+    const first = takeDataFolder(folder.path)
+    first.writeInstance({ pid: 1, base_url: 'http://127.0.0.1:1', version: '0', isolation: 'none' })
+    expect(() => takeDataFolder(folder.path)).toThrow(/in use.*http:\/\/127\.0\.0\.1:1.*--data/)
+    expect(readInstance(folder.path)?.base_url).toBe('http://127.0.0.1:1')
+    first.release()
+    expect(existsSync(join(folder.path, 'instance.json'))).toBe(false)
+    takeDataFolder(folder.path).release()
+  })
+
+  test('a folder that cannot be written is refused with cause and remedy', () => {
+    using folder = temporary()
+    const file = join(folder.path, 'file')
+    writeFileSync(file, '')
+    expect(() => takeDataFolder(join(file, 'data'))).toThrow(/cannot be written.*--data/)
+  })
+
+  test('a folder without write permission is refused; for root, one on a read-only file system', () => {
+    using folder = temporary()
+    const asRoot = process.getuid?.() === 0
+    const mount = (...args: string[]) => Bun.spawnSync(['mount', ...args, folder.path]).exitCode === 0
+    if (asRoot && !mount('-t', 'tmpfs', '-o', 'ro', 'tmpfs')) {
+      return console.error('SKIP: root may not mount a read-only file system here')
+    }
+    if (!asRoot) chmodSync(folder.path, 0o500)
+    try {
+      expect(() => takeDataFolder(join(folder.path, 'data'))).toThrow(/cannot be written.*--data/)
+    } finally {
+      if (asRoot) Bun.spawnSync(['umount', folder.path])
+      else chmodSync(folder.path, 0o700)
+    }
+  })
+})

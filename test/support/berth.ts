@@ -1,0 +1,171 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ReadyInfo, type Surroundings, startBerth } from '../../src/berth.ts'
+import { selfCommand } from '../../src/compute/self.ts'
+import { type Config, loadConfig } from '../../src/config.ts'
+import { createLogger } from '../../src/runtime/logger.ts'
+import { processesOf } from './processes.ts'
+
+/** The executable under test, or undefined when the tests run from source. */
+export const executable: string | undefined = process.env.BERTH_TEST_EXECUTABLE
+
+/** An answer of the API, read whole. */
+export interface Answer<Body = Record<string, unknown>> {
+  status: number
+  headers: Headers
+  body: Body
+}
+
+/** A berth under test. Disposing of it stops it and fails where it left a process behind. */
+export interface TestBerth extends AsyncDisposable {
+  readonly info: ReadyInfo
+  readonly dataDir: string
+  /** What it logged so far. */
+  log(): string
+  /** A request with the first key, `init` on top. */
+  fetch(path: string, init?: RequestInit): Promise<Response>
+  /** A JSON request and its JSON answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<any>>
+  /** Provisions a server and returns its id. */
+  server(wishes?: object): Promise<string>
+  /** Runs a command on a server. */
+  exec(serverId: string, command: string, rest?: object): Promise<ExecAnswer>
+  stop(): Promise<void>
+}
+
+/** A command's result. */
+export interface ExecAnswer {
+  stdout: string
+  stderr: string
+  exitCode: number
+  timedOut: boolean
+  truncated: boolean
+}
+
+/** How a test wants its berth. */
+export interface TestOptions {
+  /** Options of `serve`, by name. */
+  flags?: Record<string, unknown>
+  /** A folder of an earlier berth; it is then not removed. */
+  dataDir?: string
+  /** Only from source. */
+  surroundings?: Partial<Surroundings>
+}
+
+/** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
+export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'berth-test-'))
+  const flags = { port: '0', data: dataDir, ...options.flags }
+  const running = executable
+    ? await runExecutable(executable, flags)
+    : await runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.surroundings)
+  const { info } = running
+  const authorization = `Bearer ${info.api_key}`
+
+  const berth: TestBerth = {
+    info,
+    dataDir,
+    log: running.log,
+    fetch: (path, init = {}) =>
+      fetch(`${info.base_url}${path}`, { ...init, headers: { authorization, ...(init.headers as object) } }),
+    async call(method, path, body, headers = {}) {
+      const init =
+        body === undefined
+          ? { method, headers }
+          : {
+              method,
+              headers: { 'content-type': 'application/json', ...headers },
+              body: JSON.stringify(body),
+            }
+      const response = await berth.fetch(path, init)
+      return { status: response.status, headers: response.headers, body: await response.json() }
+    },
+    async server(wishes = {}) {
+      const { status, body } = await berth.call('POST', '/servers', wishes)
+      if (status !== 201) throw new Error(`no server: ${status} ${JSON.stringify(body)}`)
+      return body.id
+    },
+    async exec(serverId, command, rest = {}) {
+      const { status, body } = await berth.call('POST', `/servers/${serverId}/exec`, { command, ...rest })
+      if (status !== 200) throw new Error(`no result: ${status} ${JSON.stringify(body)}`)
+      return body
+    },
+    stop: running.stop,
+    async [Symbol.asyncDispose]() {
+      await running.stop()
+      const left = processesOf(dataDir)
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+      if (left.length > 0) throw new Error(`left behind: ${left.join('; ')}`)
+    },
+  }
+  return berth
+}
+
+/** Something that runs, in this process or another. */
+interface Running {
+  info: ReadyInfo
+  log: () => string
+  stop: () => Promise<void>
+}
+
+async function runSource(config: Config, surroundings: Partial<Surroundings> = {}): Promise<Running> {
+  const lines: string[] = []
+  const berth = await startBerth(config, {
+    version: '0.0.0-test',
+    logger: createLogger('debug', (line) => lines.push(line), Date.now),
+    path: process.env.PATH ?? '',
+    self: selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts')),
+    sinceStartMs: () => performance.now(),
+    ...surroundings,
+  })
+  await berth.recovered
+  return { info: berth.info, log: () => lines.join(''), stop: berth.stop }
+}
+
+async function runExecutable(program: string, flags: Record<string, unknown>): Promise<Running> {
+  const given = Object.entries(flags).flatMap(([name, value]) =>
+    value === true ? [`--${name}`] : [`--${name}`, String(value)],
+  )
+  const child = Bun.spawn([program, 'serve', '--json', '--log-level', 'debug', ...given], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  let log = ''
+  const logged = (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child.stderr) log += decoder.decode(chunk, { stream: true })
+  })()
+  const line = await firstLine(child.stdout)
+  if (line === null) {
+    await logged
+    throw new Error(`the executable did not start (exit code ${await child.exited}): ${log}`)
+  }
+  return {
+    info: JSON.parse(line),
+    log: () => log,
+    async stop() {
+      child.kill('SIGTERM')
+      await Promise.all([child.exited, logged])
+    },
+  }
+}
+
+/** The first line of a stream, or null where it ends before one is whole. */
+export async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | null> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return null
+    text += decoder.decode(value, { stream: true })
+    const end = text.indexOf('\n')
+    if (end !== -1) {
+      reader.releaseLock()
+      return text.slice(0, end)
+    }
+  }
+}

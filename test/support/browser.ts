@@ -1,0 +1,54 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+/** Where distributions put the browser. */
+const PLACES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+
+/** Path of an installed Chromium, or null. */
+export const browserPath: string | null =
+  PLACES.map((name) => Bun.which(name)).find((path) => path !== null) ?? null
+
+/** A page under watch. */
+export interface WatchedPage extends AsyncDisposable {
+  readonly page: Page
+  /** URLs of all requests so far, without those that carry their data themselves. */
+  readonly requests: string[]
+  /** Errors of the console, uncaught ones, refusals by the page's policy and requests that failed. */
+  readonly problems: string[]
+}
+
+/** A headless browser with a fresh profile that asks nobody for anything by itself. */
+export function launchBrowser(): Promise<Browser> {
+  if (browserPath === null) throw new Error('No Chromium is installed.')
+  return chromium.launch({
+    executablePath: browserPath,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  })
+}
+
+/** Opens a page in a profile of its own and notes all that it does. */
+export async function watchedPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext(options)
+  const page = await context.newPage()
+  const requests: string[] = []
+  const problems: string[] = []
+  page.on('request', (request) => {
+    if (!/^(data|blob):/.test(request.url())) requests.push(request.url())
+  })
+  page.on('requestfailed', (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) problems.push(message.text())
+  })
+  page.on('pageerror', (error) => problems.push(error.message))
+  return { page, requests, problems, [Symbol.asyncDispose]: () => context.close() }
+}

@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** Processes of this machine that have to do with a folder: their working folder, root or command line lies in it. */
+export function processesOf(folder: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) => {
+      const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim())
+      const cwd = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
+      const mounts = attempt(() => readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
+      const inside = cwd.startsWith(folder) || command.includes(folder) || mounts.includes(`${folder}/`)
+      return inside ? [`${pid} ${command}`] : []
+    })
+}
+
+/** Waits until a condition holds, asking again and again. @throws where it does not within `ms` */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  ms = 5_000,
+): Promise<void> {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`did not happen within ${ms} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+function attempt(read: () => string): string {
+  try {
+    return read()
+  } catch {
+    return ''
+  }
+}
