@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, readLine, temporaryFolder } from './instance.ts'
 import { median, ms, print, times } from './measure.ts'
@@ -11,25 +12,37 @@ console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + server.port, api_ke
 process.on('SIGTERM', () => process.exit(0))
 `
 
+/** The smallest program that answers by the framework, with one shape checked: what no berth can be under. */
+const SMALLEST_ELYSIA = `
+import { Elysia, t } from 'elysia'
+const shape = t.Object({ servers: t.Array(t.Object({ id: t.String() })) })
+const app = new Elysia().get('/servers', () => ({ servers: [] }), { response: { 200: shape } })
+const server = Bun.serve({ port: 0, fetch: (request) => app.handle(request) })
+console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + server.port, api_key: 'none' }))
+process.on('SIGTERM', () => process.exit(0))
+`
+
 /** Process start → first authenticated answer. */
 export async function benchStartup(): Promise<void> {
   using folder = temporaryFolder()
-  const source = join(folder.path, 'smallest.ts')
-  const smallest = join(folder.path, 'smallest')
-  await Bun.write(source, SMALLEST)
-  const flags = ['--compile', '--bytecode', '--format=esm', '--minify-whitespace', '--minify-syntax']
-  const built = Bun.spawnSync([process.execPath, 'build', ...flags, source, '--outfile', smallest])
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString())
+  const smallest = await compile(folder.path, 'smallest', SMALLEST)
+  const framework = await compile(folder.path, 'framework', SMALLEST_ELYSIA)
 
   const serve = [executable, 'serve', '--json', '--port', '0', '--log-level', 'error']
   const commands = {
     smallest: [smallest],
+    framework: [framework],
     fresh: [...serve, '--ephemeral'],
     again: [...serve, '--data', join(folder.path, 'data')],
   }
-  const taken = { smallest: [] as number[], fresh: [] as number[], again: [] as number[] }
+  const taken = {
+    smallest: [] as number[],
+    framework: [] as number[],
+    fresh: [] as number[],
+    again: [] as number[],
+  }
   for (let round = -2; round < ROUNDS; round++) {
-    for (const name of ['smallest', 'fresh', 'again'] as const) {
+    for (const name of ['smallest', 'framework', 'fresh', 'again'] as const) {
       const took = await firstAnswer(commands[name])
       if (round >= 0) taken[name].push(took)
     }
@@ -47,8 +60,28 @@ export async function benchStartup(): Promise<void> {
   print('Process start → first authenticated answer', [
     row('berth, new data folder', median(taken.fresh)),
     row('berth, data folder of before', median(taken.again)),
+    {
+      what: 'smallest compiled Elysia program with one checked answer',
+      measured: ms(median(taken.framework)),
+      ratio: times(median(taken.framework) / base),
+    },
     { what: 'size of the executable', measured: size(executable), baseline: size(smallest) },
   ])
+}
+
+/** Compiles a program as berth is compiled; resolves to its path. It lies in the project while it is built, whose modules it uses. */
+async function compile(folder: string, name: string, source: string): Promise<string> {
+  const entry = join(import.meta.dir, `.${name}.ts`)
+  const outfile = join(folder, name)
+  await Bun.write(entry, source)
+  try {
+    const flags = ['--compile', '--bytecode', '--format=esm', '--minify-whitespace', '--minify-syntax']
+    const built = Bun.spawnSync([process.execPath, 'build', ...flags, entry, '--outfile', outfile])
+    if (built.exitCode !== 0) throw new Error(built.stderr.toString())
+    return outfile
+  } finally {
+    rmSync(entry, { force: true })
+  }
 }
 
 async function firstAnswer(command: string[]): Promise<number> {
