@@ -22,6 +22,9 @@ import { type DataFolder, takeDataFolder } from './storage/folder.ts'
 /** How long open requests may take to be answered when their commands have ended. */
 const STOP_GRACE_MS = 1_000
 
+/** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
+const RECOVERY_DELAY_MS = 15
+
 /** What the process around berth provides. */
 export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'> {
   version: string
@@ -162,8 +165,8 @@ async function compose(
 
   const baseUrl = urlOf(config.host, listener)
   folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
-  // After whoever waits for the start has been told.
-  const recovered = Bun.sleep(0)
+  // After whoever waits for the start has been told and has had an answer.
+  const recovered = Bun.sleep(RECOVERY_DELAY_MS)
     .then(() => servers.recover())
     .then(() => ephemeral && removeAbandoned(temporaryDir, systemClock))
     .then(

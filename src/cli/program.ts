@@ -50,6 +50,8 @@ export function createProgram(session: Session): Command {
       new Command('help').argument('[command]').description('explain a command').helpGroup('About berth:'),
     )
     .option('-v, --version', 'print the version')
+    // Behind a command its own options stand alone.
+    .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
   registerServe(program, session)

@@ -28,6 +28,8 @@ const WRONG: [args: string[], message: string][] = [
   [['servers', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
   [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
+  [['serve', '--version'], "unknown option '--version'"],
+  [['serve', '--json=no'], "unknown option '--json=no'"],
   [['serve', 'extra'], "too many arguments for 'serve'"],
   [['serve', '--port'], "option '--port <PORT>' argument missing"],
   [['serve', '--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x".'],

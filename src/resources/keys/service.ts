@@ -52,9 +52,9 @@ export class KeysService {
    * @returns the key's plaintext
    */
   ensureFirst(wanted: string | null, kept: string | null): string {
+    const key = wanted ?? kept ?? `sk_live_${base62(this.#random, 43)}`
+    if (this.authenticate(key)) return key
     return this.#queries.transaction((tx) => {
-      const key = wanted ?? kept ?? `sk_live_${base62(this.#random, 43)}`
-      if (this.authenticate(key)) return key
       const now = this.#clock.now()
       const first = tx.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
       const accountId = first?.id ?? this.#ids.next('acct')

@@ -9,6 +9,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
+import { once } from '../../runtime/once.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import { IdleWatch } from './idle.ts'
@@ -55,7 +56,7 @@ export class ServersService {
   readonly #idle: IdleWatch
   readonly #lists: ReadCache<Server[]>
   readonly #turns = new KeyedMutex()
-  readonly #reaped = Promise.withResolvers<void>()
+  #reaped: Promise<void> | undefined
   #stopping = false
   readonly #ofAccount
   readonly #ofAccountById
@@ -71,28 +72,34 @@ export class ServersService {
     this.meter = new StorageMeter(queries, compute, logger)
     this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
-    this.#ofAccount = queries
-      .select()
-      .from(servers)
-      .where(eq(servers.accountId, sql.placeholder('accountId')))
-      .orderBy(sql`rowid desc`)
-      .prepare()
-    this.#ofAccountById = queries
-      .select()
-      .from(servers)
-      .where(and(eq(servers.id, sql.placeholder('id')), eq(servers.accountId, sql.placeholder('accountId'))))
-      .prepare()
+    this.#ofAccount = once(() =>
+      queries
+        .select()
+        .from(servers)
+        .where(eq(servers.accountId, sql.placeholder('accountId')))
+        .orderBy(sql`rowid desc`)
+        .prepare(),
+    )
+    this.#ofAccountById = once(() =>
+      queries
+        .select()
+        .from(servers)
+        .where(
+          and(eq(servers.id, sql.placeholder('id')), eq(servers.accountId, sql.placeholder('accountId'))),
+        )
+        .prepare(),
+    )
   }
 
   /** The caller's servers, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
-    return this.#lists.get(accountId, () => this.#ofAccount.all({ accountId }).map(toServer))
+    return this.#lists.get(accountId, () => this.#ofAccount().all({ accountId }).map(toServer))
   }
 
   /** The record of one of the caller's servers. @throws BerthError 404 */
   row(caller: Caller, id: string): ServerRow {
-    const row = this.#ofAccountById.get({ id, accountId: caller.accountId })
+    const row = this.#ofAccountById().get({ id, accountId: caller.accountId })
     if (!row) throw notFound(`The server "${id}"`)
     return row
   }
@@ -204,8 +211,8 @@ export class ServersService {
    */
   async recover(): Promise<void> {
     // A stop may come before the start has told of itself.
-    if (this.#stopping) return this.#reaped.resolve()
-    await this.#reap().finally(() => this.#reaped.resolve())
+    if (this.#stopping) return
+    await this.#afterReaping()
     const rows = this.#queries.select().from(servers).where(eq(servers.status, 'running')).all()
     const next = async (): Promise<void> => {
       for (let row = rows.pop(); row; row = rows.pop()) await this.#recoverOne(row)
@@ -236,6 +243,14 @@ export class ServersService {
       .catch((error) => this.#logger.error('a folder could not be removed', { serverId: id, error }))
   }
 
+  /** Resolves when what an earlier berth left has been ended: the first to ask for it begins it. */
+  #afterReaping(): Promise<void> {
+    this.#reaped ??= this.#reap().catch((error) =>
+      this.#logger.error('what an earlier start left could not be ended', { error }),
+    )
+    return this.#reaped
+  }
+
   async #reap(): Promise<void> {
     const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
     const handles = known.map(({ handle }) => handle)
@@ -248,7 +263,7 @@ export class ServersService {
   }
 
   async #start(row: ServerRow): Promise<Sandbox> {
-    await this.#reaped.promise
+    await this.#afterReaping()
     try {
       const sandbox = await this.#fleet.start(row.id, row.handle, TIER_LIMITS[row.tier])
       if (row.status !== 'running') this.#setStatus(row.id, 'running')
