@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { controlRoutes, type InstanceState } from './control/routes.ts'
+import { type ControlParts, controlRoutes } from './control/routes.ts'
 import { type Authenticate, accessControl, Callers } from './http/access.ts'
 import { BODY_LIMIT } from './http/body.ts'
 import { docsRoutes } from './http/docs/routes.ts'
@@ -27,7 +27,7 @@ export interface AppParts {
   logger: Logger
   host: HostOptions
   authenticate: Authenticate
-  instance: InstanceState
+  control: ControlParts
   servers: ServersService
   exec: ExecService
   files: FilesService
@@ -49,7 +49,7 @@ export function createApp(parts: AppParts) {
     .use(idempotencyKeys(parts.queries, parts.clock, callers))
     .use(openApiRoutes(() => root))
     .use(docsRoutes())
-    .use(controlRoutes(parts.instance))
+    .use(controlRoutes(parts.control))
     .use(serversRoutes(access, parts.servers))
     .use(execRoutes(access, parts.exec))
     .use(filesRoutes(access, parts.files))

@@ -4,7 +4,8 @@ import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
 import type { Config, Isolation } from './config.ts'
-import type { InstanceState } from './control/routes.ts'
+import type { InstanceState } from './control/instance.ts'
+import { Outbox } from './events/outbox.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
 import { ExecService } from './resources/exec/service.ts'
@@ -119,12 +120,14 @@ async function compose(
   const ids = createIds(clock, randomFor)
   const keys = new KeysService({ queries: database.queries, clock, ids, random: randomFor('api_key') })
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
+  const outbox = new Outbox({ queries: database.queries, clock, ids })
   const servers = new ServersService({
     database,
     clock,
     ids,
     logger,
     compute: new ElectedDriver(selecting),
+    outbox,
     idleTimeoutMs: config.idleTimeoutMs,
   })
   let ready = false
@@ -135,6 +138,7 @@ async function compose(
     uptimeMs: () => Math.round(performance.now() - startedAt),
     isReady: () => ready,
   }
+  let listener: Listener | undefined
   const app = createApp({
     queries: database.queries,
     clock,
@@ -142,7 +146,14 @@ async function compose(
     logger,
     host: { bound: config.host, publicHost: config.publicHost },
     authenticate: (key) => keys.authenticate(key),
-    instance,
+    control: {
+      guard: {
+        adminToken: credentials.admin_token,
+        exposed: config.exposeControl,
+        addressOf: (request) => listener?.addressOf(request) ?? null,
+      },
+      instance,
+    },
     servers,
     exec: new ExecService(servers),
     files: new FilesService(servers),
@@ -150,20 +161,21 @@ async function compose(
   const selected = await selecting
   reportSelection(selected, logger)
   const answer: Answer = (request) => app.handle(request)
-  const listener = listen(
+  const listening = listen(
     config.host,
     config.port,
     config.logLevel === 'debug' ? logged(answer, logger) : answer,
   )
+  listener = listening
   releases.push(async () => {
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
-    const drained = listener.drain()
+    const drained = listening.drain()
     await servers.shutDown()
     await Promise.race([drained, Bun.sleep(STOP_GRACE_MS)])
-    await listener.close()
+    await listening.close()
   })
 
-  const baseUrl = urlOf(config.host, listener)
+  const baseUrl = urlOf(config.host, listening)
   folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
   // After whoever waits for the start has been told and has had an answer.
   const recovered = Bun.sleep(RECOVERY_DELAY_MS)

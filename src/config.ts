@@ -27,6 +27,8 @@ export interface Config {
   readonly rngSeed: number | null
   /** The clock stands at this moment, milliseconds since 1970. */
   readonly freeze: number | null
+  /** The control API answers callers from other machines too. */
+  readonly exposeControl: boolean
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
@@ -112,6 +114,11 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     },
   },
   {
+    name: 'expose-control',
+    description: 'let callers from other machines use the control API too',
+    parse: (value) => ({ exposeControl: boolean(value) }),
+  },
+  {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
@@ -166,6 +173,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     apiKey: null,
     rngSeed: null,
     freeze: null,
+    exposeControl: false,
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,

@@ -12,6 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['app.ts'],
   ['resources', 'control'],
   ['http', 'accounts'],
+  ['events'],
   ['compute'],
   ['storage'],
   ['config.ts'],

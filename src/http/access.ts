@@ -66,10 +66,14 @@ export function accessControl(callers: Callers, bodyLimit: number) {
 /** The plugin that resources mount to get `access` and, with it, `caller`. */
 export type AccessControl = ReturnType<typeof accessControl>
 
-/** RFC 6750, 2.1: `Authorization: Bearer TOKEN`, the scheme in any case. */
-function callerOf(request: Request, authenticate: Authenticate): Caller {
+/** The credential of `Authorization: Bearer TOKEN`, the scheme in any case, or null (RFC 6750, 2.1). */
+export function bearerOf(request: Request): string | null {
   const header = request.headers.get('authorization')
-  const credential = header && /^bearer +([\x21-\x7e]+)$/i.exec(header)?.[1]
+  return (header && /^bearer +([\x21-\x7e]+)$/i.exec(header)?.[1]) || null
+}
+
+function callerOf(request: Request, authenticate: Authenticate): Caller {
+  const credential = bearerOf(request)
   const caller = credential ? authenticate(credential) : null
   if (caller) return caller
   throw new BerthError(

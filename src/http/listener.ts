@@ -5,6 +5,8 @@ import type { Answer } from './request-log.ts'
 export interface Listener {
   /** The port that it got. */
   readonly port: number
+  /** The address that a request comes from, or null where its connection is gone. */
+  addressOf(request: Request): string | null
   /** Takes no new connection; resolves when the open requests have ended. */
   drain(): Promise<void>
   /** Closes whatever is still open. */
@@ -32,6 +34,7 @@ export function listen(host: string, port: number, answer: Answer): Listener {
     })
     return {
       port: server.port ?? port,
+      addressOf: (request) => server.requestIP(request)?.address ?? null,
       drain: () => server.stop(),
       close: () => server.stop(true),
     }

@@ -1,12 +1,13 @@
 import type { Database as Sqlite } from 'bun:sqlite'
 import { StartupError } from '../errors.ts'
-import first from './migrations/0001_servers.sql' with { type: 'text' }
+import servers from './migrations/0001_servers.sql' with { type: 'text' }
+import events from './migrations/0002_events.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
  * part of the executable.
  */
-const MIGRATIONS: readonly string[] = [first]
+const MIGRATIONS: readonly string[] = [servers, events]
 
 /**
  * Runs the steps that the file has not seen, each in a transaction of its own together with the

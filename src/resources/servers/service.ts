@@ -5,6 +5,7 @@ import { type Compute, ComputeError, type Handle, type Sandbox } from '../../com
 import { Fleet } from '../../compute/fleet.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, notFound } from '../../errors.ts'
+import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -37,6 +38,7 @@ export interface ServersDependencies {
   ids: Ids
   logger: Logger
   compute: Compute
+  outbox: Outbox
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
 }
@@ -52,6 +54,7 @@ export class ServersService {
   readonly #ids: Ids
   readonly #logger: Logger
   readonly #compute: Compute
+  readonly #outbox: Outbox
   readonly #fleet: Fleet
   readonly #idle: IdleWatch
   readonly #lists: ReadCache<Server[]>
@@ -61,7 +64,7 @@ export class ServersService {
   readonly #ofAccount
   readonly #ofAccountById
 
-  constructor({ database, clock, ids, logger, compute, idleTimeoutMs }: ServersDependencies) {
+  constructor({ database, clock, ids, logger, compute, outbox, idleTimeoutMs }: ServersDependencies) {
     const { queries } = database
     this.#queries = queries
     this.#lists = new ReadCache(database.version)
@@ -69,6 +72,7 @@ export class ServersService {
     this.#ids = ids
     this.#logger = logger
     this.#compute = compute
+    this.#outbox = outbox
     this.meter = new StorageMeter(queries, compute, logger)
     this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
@@ -134,6 +138,7 @@ export class ServersService {
           .returning()
           .get()
         await this.#start(row)
+        this.#announce(row)
       } catch (error) {
         this.#remove(id)
         await this.#destroy(id, handle)
@@ -155,8 +160,11 @@ export class ServersService {
   /** Ends and removes a server with everything in it. @throws BerthError 404 */
   async delete(caller: Caller, id: string): Promise<void> {
     await this.#turns.run(id, async () => {
-      const { handle } = this.row(caller, id)
-      this.#remove(id)
+      const { handle, accountId, tier, region } = this.row(caller, id)
+      this.#queries.transaction(() => {
+        this.#remove(id)
+        this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
+      })
       this.#idle.forget(id)
       await this.#fleet.stop(id)
       this.meter.forget(id)
@@ -251,6 +259,14 @@ export class ServersService {
     return this.#reaped
   }
 
+  /** The server runs for the first time. */
+  #announce({ id, accountId, tier, region }: ServerRow): void {
+    this.#queries.transaction(() => {
+      this.#queries.update(servers).set({ announced: true }).where(eq(servers.id, id)).run()
+      this.#outbox.emit(accountId, 'server.created', { server_id: id, status: 'running', tier, region })
+    })
+  }
+
   async #reap(): Promise<void> {
     const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
     const handles = known.map(({ handle }) => handle)
@@ -278,7 +294,7 @@ export class ServersService {
 
   async #stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
-    if (row.status !== 'sleeping') this.#setStatus(row.id, 'sleeping')
+    this.#fallAsleep(row.id)
     await this.#fleet.stop(row.id)
     this.meter.changed(row)
   }
@@ -287,6 +303,7 @@ export class ServersService {
     await this.#turns.run(row.id, async () => {
       const now = this.#find(row.id)
       if (this.#stopping || now?.status !== 'running') return
+      if (!now.announced) this.#announce(now)
       await this.#start(now).catch(() => this.#stopping || this.#markSleeping(row.id))
     })
   }
@@ -300,7 +317,23 @@ export class ServersService {
 
   #markSleeping(serverId: string): void {
     this.#idle.forget(serverId)
-    this.#setStatus(serverId, 'sleeping')
+    this.#fallAsleep(serverId)
+  }
+
+  /** The record of a server that stops, for whatever reason. */
+  #fallAsleep(serverId: string): void {
+    this.#queries.transaction(() => {
+      const row = this.#find(serverId)
+      if (!row || row.status === 'sleeping') return
+      this.#setStatus(serverId, 'sleeping')
+      const { accountId, tier, region } = row
+      this.#outbox.emit(accountId, 'server.stopped', {
+        server_id: serverId,
+        status: 'sleeping',
+        tier,
+        region,
+      })
+    })
   }
 
   #setStatus(serverId: string, status: ServerStatus): void {

@@ -15,6 +15,8 @@ export const servers = sqliteTable('servers', {
   handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
   /** As measured last. */
   storageBytes: integer('storage_bytes').notNull().default(0),
+  /** Whether server.created was emitted for it. */
+  announced: integer('announced', { mode: 'boolean' }).notNull().default(false),
   creditsUsed: real('credits_used').notNull().default(0),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),

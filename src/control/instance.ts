@@ -1,0 +1,71 @@
+import { Elysia, t } from 'elysia'
+import type { Enforced } from '../compute/driver.ts'
+import type { Tag } from '../http/tags.ts'
+
+/** What the control API tells of the running instance. */
+export interface InstanceState {
+  version: string
+  enforced(): Promise<Enforced>
+  /** Milliseconds since the start, by a clock that never jumps. */
+  uptimeMs(): number
+  /** Migrations and recovery are done. */
+  isReady(): boolean
+}
+
+const tag: Tag = 'Control'
+
+/** No credential is needed (OpenAPI 3.1, 4.8.30). */
+const security: [] = []
+
+const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
+
+/** `/_berth`: the instance itself. These two need no credential and tell nothing secret. */
+export const instanceRoutes = (instance: InstanceState) =>
+  new Elysia({ prefix: '/_berth', detail: { tags: [tag] } })
+    .get(
+      '/health',
+      async () => ({
+        status: 'ok' as const,
+        version: instance.version,
+        uptime_ms: instance.uptimeMs(),
+        enforced: await instance.enforced(),
+      }),
+      {
+        detail: {
+          operationId: 'control.health',
+          summary: 'What runs, and what is enforced on this machine',
+          security,
+        },
+        response: {
+          200: t.Object({
+            status: t.Literal('ok'),
+            version: t.String(),
+            uptime_ms: t.Number(),
+            enforced: t.Object({
+              isolation: t.String(),
+              cpu: t.String(),
+              memory: t.String(),
+              processes: t.String(),
+              disk: t.String(),
+              network: t.String(),
+            }),
+          }),
+        },
+      },
+    )
+    .get(
+      '/ready',
+      ({ set }) => {
+        const ready = instance.isReady()
+        if (!ready) set.status = 503
+        return { ready }
+      },
+      {
+        detail: {
+          operationId: 'control.ready',
+          summary: 'Whether the start, recovery included, is done',
+          security,
+        },
+        response: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
+      },
+    )
