@@ -10,24 +10,53 @@ const reports = join(root, 'node_modules/.cache/reports')
 const sourceOnly = process.argv.includes('--source-only')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 
-const total = { passed: 0, failed: 0, failures: [] as string[], skipped: new Set<string>() }
+const total = {
+  passed: 0,
+  failed: 0,
+  failures: [] as string[],
+  reports: [] as string[],
+  skipped: new Set<string>(),
+}
 
-/** Runs a program with its output shown; resolves to whether it succeeded. */
-function run(title: string, command: string[], env: Record<string, string> = {}): boolean {
+/** Lines of a failed test's report that the end of the output repeats. */
+const REPEATED_LINES = 60
+
+/** Runs a program with its output shown; resolves to whether it succeeded and what it said on stderr. */
+async function run(title: string, command: string[], env: Record<string, string> = {}) {
   console.log(`\n— ${title}`)
-  const { exitCode } = Bun.spawnSync(command, {
+  const child = Bun.spawn(command, {
     cwd: root,
     stdin: 'ignore',
     stdout: 'inherit',
-    stderr: 'inherit',
+    stderr: 'pipe',
     env: { ...process.env, ...env },
   })
-  return exitCode === 0
+  const decoder = new TextDecoder()
+  let said = ''
+  for await (const chunk of child.stderr) {
+    process.stderr.write(chunk)
+    said += decoder.decode(chunk, { stream: true })
+  }
+  return { succeeded: (await child.exited) === 0, said }
+}
+
+/** What the runner said of each failed test: the lines between the result before and its own. */
+function reportsOf(said: string): string[] {
+  const reports: string[] = []
+  let lines: string[] = []
+  for (const line of said.split('\n')) {
+    // Failures are listed once more, by their names alone.
+    if (/^\d+ tests? failed:/.test(line)) break
+    lines.push(line)
+    if (/^\(fail\)/.test(line)) reports.push(lines.slice(-REPEATED_LINES).join('\n'))
+    if (/^\((?:pass|fail|skip|todo)\)|\.test\.ts:$/.test(line)) lines = []
+  }
+  return reports
 }
 
 /** A check that passes or fails as a whole. */
-function check(title: string, command: string[]): void {
-  if (run(title, command)) total.passed += 1
+async function check(title: string, command: string[]): Promise<void> {
+  if ((await run(title, command)).succeeded) total.passed += 1
   else {
     total.failed += 1
     total.failures.push(title)
@@ -35,7 +64,7 @@ function check(title: string, command: string[]): void {
 }
 
 /** Test files, counted by the report that the runner writes. */
-function suite(title: string, paths: string[], env: Record<string, string> = {}): void {
+async function suite(title: string, paths: string[], env: Record<string, string> = {}): Promise<void> {
   const report = join(reports, `${title.replaceAll(/\W+/g, '-')}.xml`)
   rmSync(report, { force: true })
   const command = [
@@ -46,7 +75,8 @@ function suite(title: string, paths: string[], env: Record<string, string> = {})
     '--reporter=junit',
     `--reporter-outfile=${report}`,
   ]
-  const succeeded = run(title, [...command, ...paths], env)
+  const { succeeded, said } = await run(title, [...command, ...paths], env)
+  total.reports.push(...reportsOf(said))
   const counted = count(report)
   total.passed += counted.passed
   total.failed += counted.failed.length
@@ -87,14 +117,14 @@ const unescapeXml = (text: string): string =>
     .replaceAll('&amp;', '&')
 
 mkdirSync(reports, { recursive: true })
-check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
-check('types', [bin('tsc')])
-suite('tests from source', ['test'])
+await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
+await check('types', [bin('tsc')])
+await suite('tests from source', ['test'])
 if (!sourceOnly) {
-  check('build', [process.execPath, 'scripts/build.ts'])
-  suite(
+  await check('build', [process.execPath, 'scripts/build.ts'])
+  await suite(
     'tests against the executable',
-    ['test/http', 'test/resources', 'test/compute', 'test/cli', 'test/e2e'],
+    ['test/http', 'test/resources', 'test/events', 'test/compute', 'test/cli', 'test/e2e'],
     {
       BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'),
     },
@@ -102,6 +132,8 @@ if (!sourceOnly) {
 }
 
 console.log('')
+// Repeated here, where whoever sees only the end of a long output finds them.
+for (const report of total.reports) console.log(`${report}\n`)
 for (const name of total.failures) console.log(`failed: ${name}`)
 for (const name of total.skipped) console.log(`skipped: ${name}`)
 console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.size} skipped`)

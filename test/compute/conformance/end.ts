@@ -16,7 +16,7 @@ export function endTests(name: Isolation): void {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       const command = "setsid sh -c 'setsid sleep 300 & sleep 300' & setsid -f sleep 300; sleep 300"
-      const running = run(sandbox, command, { timeoutMs: 700 })
+      const running = run(sandbox, command, { timeoutMs: 2000 })
       await until('all to run', async () => (await bench.commands()).length >= 5)
       const result = await running
       expect(result).toMatchObject({ exitCode: 143, timedOut: true })
@@ -49,7 +49,7 @@ export function endTests(name: Isolation): void {
     test('gives a command a chance to clean up', async () => {
       await using bench = new Bench(name)
       const command = "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done"
-      const result = await run(await bench.start(), command, { timeoutMs: 300 })
+      const result = await run(await bench.start(), command, { timeoutMs: 1000 })
       expect(result).toMatchObject({ exitCode: 9, timedOut: true, stdout: 'up\nbye\n' })
     })
 
