@@ -1,4 +1,4 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { findFamily } from '../processes.ts'
 import { terminate } from '../terminate.ts'
 import { adoptOrphans } from './adopt.ts'
@@ -9,8 +9,12 @@ import { Credit, OutputPump } from './output.ts'
 import { CHUNK, type Configuration, decodeCredit, decodeJson, FRAME, type SpawnRequest } from './protocol.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** Reads at a time that bring all threads of Bun's pool, which AGENT_ENVIRONMENT keeps to two, to life. */
+/** Threads of Bun's pool: AGENT_ENVIRONMENT keeps them to so many. */
+const POOL_THREADS = 2
+
+/** Reads at a time that bring them to life, and how often that is tried. */
 const WARM_UP_READS = 4
+const WARM_UP_ROUNDS = 100
 
 /** What an agent is made of. */
 export interface AgentOptions {
@@ -152,14 +156,30 @@ function openOomScore(): number | null {
 
 /**
  * Has Bun start the threads that it reads pipes with while there is room for them: it aborts where it wants one and
- * the server's processes have used up their number. The first command is the faster for it.
+ * the server's processes have used up their number. The first command is the faster for it. One thread may be quick
+ * enough to do all reads of a round, so that rounds go on until the threads are there.
  */
 async function warmUp(libc: Libc): Promise<void> {
-  const pumps = Array.from({ length: WARM_UP_READS }, () => {
-    const { read, write } = libc.pipe()
-    writeSync(write, '\n')
-    closeSync(write)
-    return new OutputPump(read, new Credit(CHUNK), null, () => {})
-  })
-  await Promise.all(pumps.map((pump) => pump.run()))
+  for (let round = 0; round < WARM_UP_ROUNDS; round++) {
+    const pumps = Array.from({ length: WARM_UP_READS }, () => {
+      const { read, write } = libc.pipe()
+      writeSync(write, '\n')
+      closeSync(write)
+      return new OutputPump(read, new Credit(CHUNK), null, () => {})
+    })
+    await Promise.all(pumps.map((pump) => pump.run()))
+    if (poolThreads() >= POOL_THREADS) return
+  }
+}
+
+/** How many threads of Bun's pool have come to life: each gives itself a name. */
+function poolThreads(): number {
+  try {
+    const threads = readdirSync('/proc/self/task')
+    const names = threads.map((thread) => readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))
+    return names.filter((name) => name.startsWith('Bun Pool')).length
+  } catch {
+    // One that has ended since, or no /proc: the next round looks again.
+    return 0
+  }
 }
