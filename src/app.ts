@@ -17,11 +17,13 @@ import type { ServersService } from './resources/servers/service.ts'
 import type { Clock } from './runtime/clock.ts'
 import type { Ids } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
+import type { Cipher } from './storage/cipher.ts'
 import type { Queries } from './storage/database.ts'
 
 /** What the HTTP side is made of. */
 export interface AppParts {
   queries: Queries
+  cipher: Cipher
   clock: Clock
   ids: Ids
   logger: Logger
@@ -46,7 +48,7 @@ export function createApp(parts: AppParts) {
   return root
     .use(errorAnswers(parts.logger, methodsOf))
     .use(requestEntry(parts.ids, parts.host))
-    .use(idempotencyKeys(parts.queries, parts.clock, callers))
+    .use(idempotencyKeys(parts.queries, parts.cipher, parts.clock, callers))
     .use(openApiRoutes(() => root))
     .use(docsRoutes())
     .use(controlRoutes(parts.control))

@@ -19,6 +19,7 @@ import { base62, type Random, seededRandom, systemRandom } from './runtime/rando
 import { openDatabase } from './storage/database.ts'
 import { makeEphemeral, removeAbandoned } from './storage/ephemeral.ts'
 import { type DataFolder, takeDataFolder } from './storage/folder.ts'
+import { openCipher } from './storage/master-key.ts'
 
 /** How long open requests may take to be answered when their commands have ended. */
 const STOP_GRACE_MS = 1_000
@@ -116,6 +117,7 @@ async function compose(
   selecting.catch(() => {})
   const database = openDatabase(folder.database)
   releases.push(() => database.close())
+  const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
 
   const ids = createIds(clock, randomFor)
   const keys = new KeysService({ queries: database.queries, clock, ids, random: randomFor('api_key') })
@@ -141,6 +143,7 @@ async function compose(
   let listener: Listener | undefined
   const app = createApp({
     queries: database.queries,
+    cipher,
     clock,
     ids,
     logger,

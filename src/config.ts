@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StartupError, UsageError } from './errors.ts'
 import { parseDuration } from './runtime/duration.ts'
+import { parseKeyText } from './runtime/key-text.ts'
 import { LOG_LEVELS, type LogLevel } from './runtime/logger.ts'
 
 /** The isolation tiers a server can run under, strongest first. */
@@ -23,6 +24,8 @@ export interface Config {
   readonly isolation: 'auto' | Isolation
   /** The first account's key, given instead of generated. */
   readonly apiKey: string | null
+  /** What secrets are encrypted under, 32 bytes, in place of the data folder's `master.key`. */
+  readonly masterKey: Uint8Array | null
   /** Ids and keys repeat from run to run. */
   readonly rngSeed: number | null
   /** The clock stands at this moment, milliseconds since 1970. */
@@ -171,6 +174,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     json: false,
     isolation: 'auto',
     apiKey: null,
+    masterKey: null,
     rngSeed: null,
     freeze: null,
     exposeControl: false,
@@ -198,7 +202,18 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     }
   }
   settings.dataDir = resolve(cwd, String(settings.dataDir))
+  settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
   return Object.freeze(settings as unknown as Config)
+}
+
+/** No flag and no key of the file: a process list shows the one, and the other lies around in clear. */
+function masterKeyOf(text: string | undefined): Uint8Array | null {
+  if (text === undefined || text === '') return null
+  const key = parseKeyText(text)
+  if (key) return key
+  throw new StartupError(
+    'BERTH_MASTER_KEY: expected 32 bytes as base64 or hex, such as "openssl rand -base64 32" prints. Correct or unset it.',
+  )
 }
 
 /** The environment variable of an option: `idle-timeout` → `BERTH_IDLE_TIMEOUT`. */

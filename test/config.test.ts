@@ -100,6 +100,20 @@ test('a refused API key is not repeated', () => {
   }
 })
 
+test('the master key comes from its variable alone, as base64 or hex, and a bad one is not repeated', () => {
+  const bytes = Buffer.alloc(32, 7)
+  for (const text of [bytes.toString('base64'), bytes.toString('hex'), ` ${bytes.toString('base64url')}\n`])
+    expect(load({ env: { BERTH_MASTER_KEY: text } }).masterKey).toEqual(bytes)
+  for (const unset of [undefined, ''])
+    expect(load({ env: unset === undefined ? {} : { BERTH_MASTER_KEY: unset } }).masterKey).toBeNull()
+  for (const bad of ['geheim', bytes.toString('hex').slice(1), Buffer.alloc(33).toString('base64')]) {
+    expect(() => load({ env: { BERTH_MASTER_KEY: bad } })).toThrow(StartupError)
+    expect(() => load({ env: { BERTH_MASTER_KEY: bad } })).toThrow(/32 bytes.*unset it\.$/)
+    expect(() => load({ env: { BERTH_MASTER_KEY: bad } })).not.toThrow(bad)
+  }
+  expect(CONFIG_OPTIONS.map(({ name }) => name)).not.toContain('master-key')
+})
+
 test('an empty variable counts as unset', () => {
   expect(load({ env: { BERTH_PORT: '' } }).port).toBe(4747)
 })
@@ -153,6 +167,7 @@ test('a file that sets every option is taken as it stands', () => {
     json: true,
     isolation: 'none',
     apiKey: 'sk_live_every_option',
+    masterKey: null,
     rngSeed: 7,
     freeze: Date.UTC(2030, 0, 1),
     exposeControl: true,

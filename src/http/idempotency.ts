@@ -1,8 +1,10 @@
 import { and, eq, lt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Caller } from '../accounts/caller.ts'
+import { accounts } from '../accounts/table.ts'
 import { badRequest } from '../errors.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { Cipher } from '../storage/cipher.ts'
 import type { Queries } from '../storage/database.ts'
 import type { Callers } from './access.ts'
 import { idempotency } from './idempotency-table.ts'
@@ -11,12 +13,10 @@ import { wantsEventStream } from './sse.ts'
 const KEPT_MS = 24 * 3_600_000
 const MAX_KEY = 255
 
-/** Stands in place of a body for an answer that was streamed. */
-const STREAMED = ''
-
 /** A POST under way with a key: others with the same key wait for it. */
 interface Turn {
   name: string
+  key: string
   hash: Buffer
   ended: Promise<void>
   end(): void
@@ -26,8 +26,11 @@ interface Turn {
  * `Idempotency-Key` on POST: the same key with the same request within 24 hours gets the first
  * success again, unexecuted; with another request, 400. A request that failed, or whose client was
  * gone before the answer, may be tried again. An answer that streams is not kept, but its key is used.
+ *
+ * Answers are kept for each API key apart, so that a scoped key gets none that another key may see, and
+ * sealed, since some carry secrets.
  */
-export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers) {
+export function idempotencyKeys(queries: Queries, cipher: Cipher, clock: Clock, callers: Callers) {
   const byName = new Map<string, Turn>()
   const byRequest = new WeakMap<Request, Turn>()
 
@@ -35,7 +38,7 @@ export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers
     queries
       .select()
       .from(idempotency)
-      .where(and(eq(idempotency.accountId, caller.accountId), eq(idempotency.key, key)))
+      .where(and(eq(idempotency.apiKeyId, caller.keyId), eq(idempotency.key, key)))
       .get()
 
   return new Elysia({ name: 'berth/idempotency' })
@@ -46,7 +49,7 @@ export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers
       if (key === '' || key.length > MAX_KEY) {
         throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
       }
-      const name = `${caller.accountId} ${key}`
+      const name = `${caller.keyId} ${key}`
       const hash = hashOf(path, wantsEventStream(request.headers.get('accept')), body)
       for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
       queries
@@ -59,18 +62,18 @@ export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers
           'This Idempotency-Key was used with another request. Use a new key for a new request.',
         )
       }
-      if (first && first.body === STREAMED) {
+      if (first && first.body === null) {
         throw badRequest(
           'This Idempotency-Key was used for a stream, which cannot be repeated. Use a new key.',
         )
       }
-      if (first) {
+      if (first?.body) {
         set.status = first.status
         set.headers['idempotent-replayed'] = 'true'
-        return JSON.parse(first.body)
+        return JSON.parse(cipher.open(first.body, contextOf(name)))
       }
       const { promise, resolve } = Promise.withResolvers<void>()
-      const turn: Turn = { name, hash, ended: promise, end: resolve }
+      const turn: Turn = { name, key, hash, ended: promise, end: resolve }
       byName.set(name, turn)
       byRequest.set(request, turn)
     })
@@ -78,15 +81,19 @@ export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers
       const turn = byRequest.get(request)
       const caller = callers.of(request)
       if (!turn || !caller || request.signal.aborted) return
+      const { accountId, keyId: apiKeyId } = caller
+      // The account may have been removed while the request was under way.
+      if (!queries.select().from(accounts).where(eq(accounts.id, accountId)).get()) return
       const { status, body } = answerOf(responseValue, set.status)
       queries
         .insert(idempotency)
         .values({
-          accountId: caller.accountId,
-          key: turn.name.slice(caller.accountId.length + 1),
+          accountId,
+          apiKeyId,
+          key: turn.key,
           requestHash: turn.hash,
           status,
-          body: body ?? STREAMED,
+          body: body === null ? null : cipher.seal(body, contextOf(turn.name)),
           createdAt: clock.now(),
         })
         .run()
@@ -98,6 +105,9 @@ export function idempotencyKeys(queries: Queries, clock: Clock, callers: Callers
       turn.end()
     })
 }
+
+/** What a kept answer is bound to. */
+const contextOf = (name: string): string => `idempotency ${name}`
 
 /** Same path, same kind of answer and same body, whatever the order in which fields came. */
 function hashOf(path: string, stream: boolean, body: unknown): Buffer {

@@ -1,3 +1,4 @@
+import { KEY_LENGTH } from '../runtime/key-text.ts'
 import { systemRandom } from '../runtime/random.ts'
 
 const ALGORITHM = 'aes-256-gcm'
@@ -6,9 +7,6 @@ const FORMAT = 1
 /** Bytes of a nonce; at random, some 2^32 values may be sealed under one key (NIST SP 800-38D, 8.3). */
 const NONCE = 12
 const TAG = 16
-
-/** Bytes of a key. */
-export const CIPHER_KEY_LENGTH = 32
 
 /**
  * Seals secrets for the database: AES-256-GCM under one key, each with a nonce of its own.
@@ -21,7 +19,7 @@ export class Cipher {
 
   /** @param key 32 bytes */
   constructor(key: Uint8Array) {
-    if (key.length !== CIPHER_KEY_LENGTH) throw new RangeError(`A key has ${CIPHER_KEY_LENGTH} bytes.`)
+    if (key.length !== KEY_LENGTH) throw new RangeError(`A key has ${KEY_LENGTH} bytes.`)
     this.#key = key
   }
 

@@ -34,6 +34,9 @@ export interface DataFolder {
   readCredentials(): CredentialsFile | null
   writeCredentials(credentials: CredentialsFile): void
   writeInstance(instance: InstanceFile): void
+  /** The text of `master.key`, or null where there is no such file. */
+  readMasterKey(): string | null
+  writeMasterKey(text: string): void
   /** Gives the folder back; another berth may take it. */
   release(): void
 }
@@ -50,6 +53,7 @@ export function takeDataFolder(path: string): DataFolder {
   const lock = lockFolder(path)
   const instanceFile = join(path, 'instance.json')
   const credentialsFile = join(path, 'credentials.json')
+  const masterKeyFile = join(path, 'master.key')
   remove(instanceFile)
   makePrivate(join(path, 'berth.db'))
   return {
@@ -65,8 +69,10 @@ export function takeDataFolder(path: string): DataFolder {
         )
       }
     },
-    writeCredentials: (credentials) => writePrivate(credentialsFile, credentials),
-    writeInstance: (instance) => writePrivate(instanceFile, instance),
+    writeCredentials: (credentials) => writePrivate(credentialsFile, toJson(credentials)),
+    writeInstance: (instance) => writePrivate(instanceFile, toJson(instance)),
+    readMasterKey: () => (existsSync(masterKeyFile) ? readFileSync(masterKeyFile, 'utf8') : null),
+    writeMasterKey: (text) => writePrivate(masterKeyFile, text),
     release() {
       remove(instanceFile)
       lock.close()
@@ -135,9 +141,11 @@ function remove(path: string): void {
 }
 
 /** Replaces a file that only its owner may read, whole or not at all. */
-function writePrivate(path: string, content: object): void {
+function writePrivate(path: string, content: string): void {
   const fresh = `${path}.new`
   remove(fresh)
-  writeFileSync(fresh, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  writeFileSync(fresh, content, { mode: 0o600 })
   renameSync(fresh, path)
 }
+
+const toJson = (content: object): string => `${JSON.stringify(content, null, 2)}\n`

@@ -2,12 +2,13 @@ import type { Database as Sqlite } from 'bun:sqlite'
 import { StartupError } from '../errors.ts'
 import servers from './migrations/0001_servers.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
+import keys from './migrations/0003_keys.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
  * part of the executable.
  */
-const MIGRATIONS: readonly string[] = [servers, events]
+const MIGRATIONS: readonly string[] = [servers, events, keys]
 
 /**
  * Runs the steps that the file has not seen, each in a transaction of its own together with the

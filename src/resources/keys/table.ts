@@ -1,6 +1,6 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** API keys: their SHA-256 alone is kept. */
+/** API keys: found by their SHA-256, with a copy that only the master key opens. */
 export const apiKeys = sqliteTable('api_keys', {
   id: text('id').primaryKey(),
   accountId: text('account_id').notNull(),
@@ -8,6 +8,15 @@ export const apiKeys = sqliteTable('api_keys', {
   hash: blob('hash', { mode: 'buffer' }).notNull(),
   /** The end of the key, for the masked form. */
   lastFour: text('last_four').notNull(),
+  /** The sealed key; null until the plaintext of a key of before is known again. */
+  cipher: blob('cipher', { mode: 'buffer' }),
+  /** Empty means all of the account's. */
+  allowedServerIds: text('allowed_server_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
+  allowedProjectIds: text('allowed_project_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
+  lastUsedAt: integer('last_used_at'),
 })
+
+/** A key as it is stored. */
+export type ApiKeyRow = typeof apiKeys.$inferSelect

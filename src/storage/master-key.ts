@@ -1,0 +1,62 @@
+import { blob, integer, sqliteTable } from 'drizzle-orm/sqlite-core'
+import { StartupError } from '../errors.ts'
+import { KEY_LENGTH, parseKeyText } from '../runtime/key-text.ts'
+import { systemRandom } from '../runtime/random.ts'
+import { Cipher } from './cipher.ts'
+import type { Queries } from './database.ts'
+import type { DataFolder } from './folder.ts'
+
+/** One row: what the right master key gives for a fixed text. */
+export const masterKeyCheck = sqliteTable('master_key_check', {
+  id: integer('id').primaryKey(),
+  hmac: blob('hmac', { mode: 'buffer' }).notNull(),
+})
+
+const CHECKED_TEXT = 'berth master key check'
+
+/** What the master key is looked for in. */
+interface MasterKeySources {
+  queries: Queries
+  folder: Pick<DataFolder, 'path' | 'readMasterKey' | 'writeMasterKey'>
+  /** The key of `BERTH_MASTER_KEY`, which goes before the folder's file. */
+  given: Uint8Array | null
+}
+
+/**
+ * The cipher under the instance's master key: the given one, else the data folder's `master.key`,
+ * which the first start makes. Only the key that secrets were sealed under before opens the folder.
+ *
+ * @throws StartupError where the key is missing, unreadable or another one
+ */
+export function openCipher({ queries, folder, given }: MasterKeySources): Cipher {
+  const check = queries.select().from(masterKeyCheck).get()
+  const kept = given === null ? keptKey(folder) : null
+  const key = given ?? kept ?? (check ? null : systemRandom.bytes(KEY_LENGTH))
+  if (key === null) {
+    throw new StartupError(
+      `The master key of ${folder.path} is missing, without which its secrets cannot be read. Restore master.key there or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+    )
+  }
+  const hmac = new Bun.CryptoHasher('sha256', key).update(CHECKED_TEXT).digest()
+  if (check && !(check.hmac.length === hmac.length && crypto.timingSafeEqual(check.hmac, hmac))) {
+    throw new StartupError(
+      given
+        ? `BERTH_MASTER_KEY is not the key that the secrets of ${folder.path} are encrypted under. Set it to that one, unset it if the folder has a master.key of its own, or start anew with another --data folder.`
+        : `${folder.path}/master.key is not the key that the folder's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+    )
+  }
+  // The file comes first: a crash in between leaves a key that nothing is sealed under yet.
+  if (!given && !kept) folder.writeMasterKey(`${Buffer.from(key).toString('base64')}\n`)
+  if (!check) queries.insert(masterKeyCheck).values({ id: 1, hmac }).run()
+  return new Cipher(key)
+}
+
+function keptKey(folder: MasterKeySources['folder']): Uint8Array | null {
+  const text = folder.readMasterKey()
+  if (text === null) return null
+  const key = parseKeyText(text)
+  if (key) return key
+  throw new StartupError(
+    `${folder.path}/master.key does not hold a key: expected 32 bytes as base64 or hex. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+  )
+}
