@@ -12,6 +12,8 @@ import { execRoutes } from './resources/exec/routes.ts'
 import type { ExecService } from './resources/exec/service.ts'
 import { filesRoutes } from './resources/files/routes.ts'
 import type { FilesService } from './resources/files/service.ts'
+import { keysRoutes } from './resources/keys/routes.ts'
+import type { KeysService } from './resources/keys/service.ts'
 import { serversRoutes } from './resources/servers/routes.ts'
 import type { ServersService } from './resources/servers/service.ts'
 import type { Clock } from './runtime/clock.ts'
@@ -33,6 +35,7 @@ export interface AppParts {
   servers: ServersService
   exec: ExecService
   files: FilesService
+  keys: KeysService
 }
 
 /**
@@ -55,6 +58,7 @@ export function createApp(parts: AppParts) {
     .use(serversRoutes(access, parts.servers))
     .use(execRoutes(access, parts.exec))
     .use(filesRoutes(access, parts.files))
+    .use(keysRoutes(access, parts.keys))
 }
 
 /** The API. */

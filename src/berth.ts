@@ -47,7 +47,8 @@ export interface ReadyInfo {
   mcp_url: string
   dashboard_url: string
   docs_url: string
-  api_key: string
+  /** Null where the first key was deleted and none was given in its place. */
+  api_key: string | null
   admin_token: string
   data_dir: string
   isolation: Isolation
@@ -120,7 +121,20 @@ async function compose(
   const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
 
   const ids = createIds(clock, randomFor)
-  const keys = new KeysService({ queries: database.queries, clock, ids, random: randomFor('api_key') })
+  const keys = new KeysService({
+    queries: database.queries,
+    cipher,
+    clock,
+    ids,
+    random: randomFor('api_key'),
+    logger,
+    owners: {
+      server: (accountId, id) => servers.owns(accountId, id),
+      // There are no projects yet, so that no account has one.
+      project: () => false,
+    },
+  })
+  releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
   const outbox = new Outbox({ queries: database.queries, clock, ids })
   const servers = new ServersService({
@@ -160,6 +174,7 @@ async function compose(
     servers,
     exec: new ExecService(servers),
     files: new FilesService(servers),
+    keys,
   })
   const selected = await selecting
   reportSelection(selected, logger)
@@ -183,6 +198,7 @@ async function compose(
   // After whoever waits for the start has been told and has had an answer.
   const recovered = Bun.sleep(RECOVERY_DELAY_MS)
     .then(() => servers.recover())
+    .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
     .then(() => ephemeral && removeAbandoned(temporaryDir, systemClock))
     .then(
       () => {
@@ -218,7 +234,7 @@ async function compose(
 function firstCredentials(config: Config, folder: DataFolder, keys: KeysService, random: Random) {
   const kept = folder.readCredentials()
   const credentials = {
-    api_key: keys.ensureFirst(config.apiKey, kept?.api_key ?? null),
+    api_key: keys.ensureFirst(config.apiKey, kept?.api_key),
     admin_token: kept?.admin_token ?? `admin_${base62(random, 43)}`,
   }
   if (credentials.api_key !== kept?.api_key || credentials.admin_token !== kept.admin_token) {

@@ -1,5 +1,20 @@
-/** Who a request comes from: the account behind its credential, and the key that it used. */
-export interface Caller {
+/** What a key reaches (specification, "Authentication" 5). */
+export interface Scope {
+  /** Ids of servers; null for all of the account's. */
+  readonly servers: ReadonlySet<string> | null
+  /** Ids of projects; null for all on the servers that it reaches. */
+  readonly projects: ReadonlySet<string> | null
+}
+
+/** Who a request comes from: the account behind its credential, the key that it used and what that reaches. */
+export interface Caller extends Scope {
   readonly accountId: string
   readonly keyId: string
 }
+
+/** Whether a key does not reach its whole account, and so may do nothing account-level. */
+export const isScoped = ({ servers, projects }: Scope): boolean => servers !== null || projects !== null
+
+/** Whether a server of the account is within a key's reach: only the list of servers counts. */
+export const mayReachServer = ({ servers }: Scope, serverId: string): boolean =>
+  servers === null || servers.has(serverId)

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { Caller } from '../accounts/caller.ts'
+import { type Caller, isScoped } from '../accounts/caller.ts'
 import { BerthError } from '../errors.ts'
 import { readJsonBody } from './body.ts'
 
@@ -21,10 +21,19 @@ export class Callers {
     this.#authenticate = authenticate
   }
 
-  /** The caller of a request. @throws BerthError 401 */
-  admit(request: Request): Caller {
-    const known = this.#known.get(request)
-    if (known) return known
+  /** The caller of a request that needs this access. @throws BerthError 401, 403 for a scoped key */
+  admit(request: Request, needed: Access): Caller {
+    const caller = this.#known.get(request) ?? this.#identify(request)
+    if (needed === 'account' && isScoped(caller)) {
+      throw new BerthError(
+        'forbidden',
+        'This API key reaches only some servers or projects. Use a key that reaches the whole account.',
+      )
+    }
+    return caller
+  }
+
+  #identify(request: Request): Caller {
     const caller = callerOf(request, this.#authenticate)
     this.#known.set(request, caller)
     return caller
@@ -37,8 +46,8 @@ export class Callers {
 }
 
 /**
- * The macro `access` that every operation carries. It checks the credential before anything else of
- * the request is read: the contract's order is 401, 403, 400, 404. Elysia reads bodies before it runs
+ * The macro `access` that every operation carries. It checks the credential and whether its key may do
+ * account-level work before anything else of the request is read: the contract's order is 401, 403, 400, 404. Elysia reads bodies before it runs
  * `transform`, so an operation with a body is admitted in `parse`, one without in `transform`. What
  * `parse` throws reaches the error handler as the cause of Elysia's ParseError.
  *
@@ -47,17 +56,17 @@ export class Callers {
  */
 export function accessControl(callers: Callers, bodyLimit: number) {
   return new Elysia({ name: 'berth/access' }).macro({
-    access(_needed: Access) {
+    access(needed: Access) {
       return {
         async parse({ request }) {
-          callers.admit(request)
+          callers.admit(request, needed)
           // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
           return (await readJsonBody(request, bodyLimit)) ?? null
         },
         transform({ request }) {
-          callers.admit(request)
+          callers.admit(request, needed)
         },
-        resolve: ({ request }) => ({ caller: callers.admit(request) }),
+        resolve: ({ request }) => ({ caller: callers.admit(request, needed) }),
       }
     },
   })

@@ -1,4 +1,4 @@
-import { type IntegerOptions, Type } from '@sinclair/typebox'
+import { type IntegerOptions, Kind, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
 
 /**
@@ -13,6 +13,27 @@ export function oneOf<const Values extends [string, ...string[]]>(
   Reflect.deleteProperty(schema, 'default')
   return schema
 }
+
+/** Bounds of a text, in characters. */
+interface TextBounds {
+  minLength?: number
+  maxLength?: number
+}
+
+TypeRegistry.Set<TSchema & TextBounds>('Text', ({ minLength = 0, maxLength = Infinity }, value) => {
+  if (typeof value !== 'string' || !value.isWellFormed()) return false
+  // Each character is one or two units: most texts need no counting.
+  if (value.length > 2 * maxLength) return false
+  const length = Array.from(value).length
+  return length >= minLength && length <= maxLength
+})
+
+/**
+ * A text of so many characters, which are Unicode code points as JSON Schema has it (2020-12,
+ * validation, 6.3). Elysia's own `String` would count an emoji twice. Half a surrogate pair is refused.
+ */
+export const text = (options: TextBounds & { description?: string }) =>
+  Type.Unsafe<string>({ ...options, type: 'string', [Kind]: 'Text' })
 
 /** A whole number. Elysia's own `Integer` would also take one written as text. */
 export const integer = (options: IntegerOptions = {}) => Type.Integer(options)

@@ -23,7 +23,8 @@ export interface InstanceFile {
 
 /** The secrets a person or a script reads from the data folder. */
 export interface CredentialsFile {
-  api_key: string
+  /** Null where the first key was deleted. */
+  api_key: string | null
   admin_token: string
 }
 

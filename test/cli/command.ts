@@ -1,7 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ReadyInfo } from '../../src/berth.ts'
+import type { KeyedInfo } from '../support/berth.ts'
 import { command as berth } from '../support/serve.ts'
 
 /** How one command is run. */
@@ -58,7 +58,7 @@ export function temporaryFolder(): { path: string } & Disposable {
 
 /** A `berth serve` that runs as a process of its own, in a folder of its own. */
 export interface Served extends AsyncDisposable {
-  readonly info: ReadyInfo
+  readonly info: KeyedInfo
   /** The working directory it was started in; its data folder is `.berth` in it. */
   readonly cwd: string
   readonly child: ReturnType<typeof start>

@@ -17,9 +17,12 @@ export interface Answer<Body = Record<string, unknown>> {
   body: Body
 }
 
+/** The ready line of a berth that has its first key still. */
+export type KeyedInfo = ReadyInfo & { api_key: string }
+
 /** A berth under test. Disposing of it stops it and fails where it left a process behind. */
 export interface TestBerth extends AsyncDisposable {
-  readonly info: ReadyInfo
+  readonly info: KeyedInfo
   readonly dataDir: string
   /** What it logged so far. */
   log(): string
@@ -61,7 +64,7 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   const running = executable
     ? await runExecutable(executable, flags)
     : await runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.surroundings)
-  const { info } = running
+  const info = running.info as KeyedInfo
   const authorization = `Bearer ${info.api_key}`
 
   const berth: TestBerth = {

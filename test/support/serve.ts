@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import type { ReadyInfo } from '../../src/berth.ts'
-import { executable, firstLine } from './berth.ts'
+import { executable, firstLine, type KeyedInfo } from './berth.ts'
 
 /** The command that is berth: the executable under test, or Bun with the source. */
 export const command: string[] = executable
@@ -19,7 +18,7 @@ export const cleanEnvironment = (): Record<string, string> =>
 export interface ServeProcess {
   child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   /** The ready line, once it is there. Rejects, with what was said on stderr, where the process ends before. */
-  ready: Promise<ReadyInfo>
+  ready: Promise<KeyedInfo>
   /** What comes on stdout after the ready line; resolves when the process has ended. */
   rest: Promise<string>
   /** All of stderr; resolves when the process has ended. */
@@ -40,14 +39,14 @@ export function serve(args: string[], env: Record<string, string> = {}): ServePr
   rest.catch(() => {})
   const ready = line.then(async (line) => {
     if (line === null) throw new Error(await stderr)
-    return JSON.parse(line) as ReadyInfo & { event: string }
+    return JSON.parse(line) as KeyedInfo & { event: string }
   })
   ready.catch(() => {})
   return { child, ready, rest, stderr }
 }
 
 /** A JSON call to a berth. */
-export async function call(info: ReadyInfo, method: string, path: string, body?: unknown) {
+export async function call(info: KeyedInfo, method: string, path: string, body?: unknown) {
   const headers = { authorization: `Bearer ${info.api_key}`, 'content-type': 'application/json' }
   const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) }
   const response = await fetch(`${info.base_url}${path}`, init)

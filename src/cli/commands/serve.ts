@@ -12,6 +12,9 @@ const ISOLATION_MEANS: Record<Isolation, string> = {
   none: 'NOT isolated: commands run with your rights on your files',
 }
 
+/** Stands in place of the first key where that was deleted. */
+const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
+
 /**
  * Runs the service until a signal ends it; resolves to the exit code.
  *
@@ -83,7 +86,7 @@ function banner(ready: ReadyInfo, { stdout }: Terminal): string {
   const lines = facts(stdout, [
     ['API', base_url],
     ['Docs', docs_url],
-    ['API key', api_key],
+    ['API key', api_key ?? NO_KEY],
     ['Data', data_dir],
     ['Isolation', `${isolation}: ${ISOLATION_MEANS[isolation]}`],
   ])
@@ -91,7 +94,7 @@ function banner(ready: ReadyInfo, { stdout }: Terminal): string {
     `${paint(stdout, 'bold', `berth ${version}`)} is ready after ${Math.round(ready.started_in_ms)} ms.\n\n`,
     lines.replace(/^/gm, '  ').trimEnd(),
     '\n\n  Provision a server:\n',
-    `    curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key}'\n\n`,
+    `    curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key ?? 'sk_live_…'}'\n\n`,
     '  Stop with Ctrl-C.\n',
   ].join('')
 }

@@ -1,80 +1,217 @@
-import { eq, sql } from 'drizzle-orm'
+import { and, desc, eq, isNull, ne, sql } from 'drizzle-orm'
 import type { Caller } from '../../accounts/caller.ts'
 import { accounts } from '../../accounts/table.ts'
+import { badRequest, notFound } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
 import { base62, type Random } from '../../runtime/random.ts'
+import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
-import { apiKeys } from './table.ts'
+import { Authenticator, hashOf } from './authenticator.ts'
+import { LastUse } from './last-use.ts'
+import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
+import { checkScope, type ScopeOwners, type StoredScope } from './scope.ts'
+import { type ApiKeyRow, apiKeys, toApiKey } from './table.ts'
 
 /** What the keys need. */
 interface KeysDependencies {
   queries: Queries
+  cipher: Cipher
   clock: Clock
   ids: Ids
   random: Random
+  logger: Logger
+  owners: ScopeOwners
 }
 
-/** API keys: 256 bits behind `sk_live_`, found again by their hash. */
+/** Characters of base 62 behind the prefix: 256 bits. */
+const KEY_CHARACTERS = 43
+
+/** API keys: 256 bits behind `sk_live_`, found again by their hash, each with a scope of its own. */
 export class KeysService {
   readonly #queries: Queries
+  readonly #cipher: Cipher
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #random: Random
-  readonly #byHash
+  readonly #owners: ScopeOwners
+  readonly #lastUse: LastUse
+  readonly #authenticator: Authenticator
 
-  constructor({ queries, clock, ids, random }: KeysDependencies) {
+  constructor({ queries, cipher, clock, ids, random, logger, owners }: KeysDependencies) {
     this.#queries = queries
+    this.#cipher = cipher
     this.#clock = clock
     this.#ids = ids
     this.#random = random
-    this.#byHash = queries
-      .select({ id: apiKeys.id, accountId: apiKeys.accountId, hash: apiKeys.hash })
-      .from(apiKeys)
-      .where(eq(apiKeys.hash, sql.placeholder('hash')))
-      .prepare()
+    this.#owners = owners
+    this.#lastUse = new LastUse(queries, clock, logger)
+    this.#authenticator = new Authenticator(queries, this.#lastUse)
   }
 
   /** The caller behind a key's plaintext, or null where it is none of ours. */
   authenticate(key: string): Caller | null {
-    const hash = hashOf(key)
-    const row = this.#byHash.get({ hash })
-    // The index has compared already, up to the first byte that differs; this one tells no timing.
-    if (!row || !crypto.timingSafeEqual(row.hash, hash)) return null
-    return { accountId: row.accountId, keyId: row.id }
+    return this.#authenticator.authenticate(key)
+  }
+
+  /** The account's keys, newest first. */
+  list({ accountId }: Caller): ApiKey[] {
+    const rows = this.#queries
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.accountId, accountId))
+      .orderBy(desc(sql`rowid`))
+      .all()
+    return rows.map((row) => toApiKey(row, this.#lastUse.at(row.id, row.lastUsedAt)))
+  }
+
+  /** Makes a key; the result alone carries its plaintext. @throws BerthError 400 for ids that the account does not have */
+  create(caller: Caller, { label, ...wanted }: ApiKeyCreate): CreatedApiKey {
+    const scope = checkScope(caller, wanted, this.#owners)
+    const key = this.#generate()
+    const id = this.#nextId()
+    const row = this.#insert({
+      id,
+      accountId: caller.accountId,
+      label,
+      key,
+      scope,
+      cipher: this.#seal(id, key),
+    })
+    return { ...toApiKey(row, null), key }
   }
 
   /**
-   * Makes sure that there is a first account and that the given key, or a new one, opens it.
+   * Replaces a key's scope; what is left out means everything.
    *
-   * @param wanted a key chosen by whoever starts the service
-   * @param kept the key of an earlier start
-   * @returns the key's plaintext
+   * @throws BerthError 404, 400 for ids that the account does not have and for the last account-wide key
    */
-  ensureFirst(wanted: string | null, kept: string | null): string {
-    const key = wanted ?? kept ?? `sk_live_${base62(this.#random, 43)}`
-    if (this.authenticate(key)) return key
+  update(caller: Caller, id: string, wanted: ApiKeyScopeUpdate): ApiKeyScope {
+    return this.#queries.transaction(() => {
+      const row = this.#row(caller, id)
+      const scope = checkScope(caller, wanted, this.#owners)
+      if (isLimited(scope)) this.#checkNotLast(row, 'limited')
+      this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
+      return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
+    })
+  }
+
+  /** Ends a key at once, the caller's own too. @throws BerthError 404, 400 for the last account-wide key */
+  delete(caller: Caller, id: string): void {
+    this.#queries.transaction(() => {
+      this.#checkNotLast(this.#row(caller, id), 'deleted')
+      this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
+    })
+    this.#lastUse.forget(id)
+    this.#authenticator.forget(id)
+  }
+
+  /**
+   * Makes sure that there is a first account and that somebody can open it.
+   *
+   * @param wanted a key chosen by whoever starts the service: it is valid from then on, whatever was before
+   * @param kept the key of an earlier start; null where an earlier start found none, undefined for the first start
+   * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null where the kept one
+   *   was deleted and others open the account
+   */
+  ensureFirst(wanted: string | null, kept: string | null | undefined): string | null {
+    const known = wanted ?? kept ?? null
+    if (known !== null && this.#authenticator.find(known)) return known
     return this.#queries.transaction((tx) => {
       const now = this.#clock.now()
       const first = tx.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
+      if (wanted === null && kept !== undefined && first && this.#accountWide(first.id)) return null
       const accountId = first?.id ?? this.#ids.next('acct')
       if (!first) tx.insert(accounts).values({ id: accountId, label: 'First account', createdAt: now }).run()
-      tx.insert(apiKeys)
-        .values({
-          id: this.#ids.next(
-            'key',
-            (id) => tx.select().from(apiKeys).where(eq(apiKeys.id, id)).get() !== undefined,
-          ),
-          accountId,
-          label: 'First key',
-          hash: hashOf(key),
-          lastFour: key.slice(-4),
-          createdAt: now,
-        })
-        .run()
+      const key = known ?? this.#generate()
+      const scope = { allowedServerIds: [], allowedProjectIds: [] }
+      // Sealing loads a library that the start does not wait for: keepCopy comes later.
+      this.#insert({ id: this.#nextId(), accountId, label: 'First key', key, scope, cipher: null })
       return key
     })
   }
+
+  /** Adds the sealed copy to a key that has none and whose plaintext is known. */
+  keepCopy(key: string): void {
+    const row = this.#queries
+      .select({ id: apiKeys.id })
+      .from(apiKeys)
+      .where(and(eq(apiKeys.hash, hashOf(key)), isNull(apiKeys.cipher)))
+      .get()
+    if (!row) return
+    this.#queries
+      .update(apiKeys)
+      .set({ cipher: this.#seal(row.id, key) })
+      .where(eq(apiKeys.id, row.id))
+      .run()
+  }
+
+  /** Writes what waits to be written. */
+  stop(): void {
+    this.#lastUse.flush()
+  }
+
+  #generate(): string {
+    return `sk_live_${base62(this.#random, KEY_CHARACTERS)}`
+  }
+
+  #nextId(): string {
+    const taken = (id: string) =>
+      this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.id, id)).get() !== undefined
+    return this.#ids.next('key', taken)
+  }
+
+  #seal(id: string, key: string): Buffer {
+    return this.#cipher.seal(key, `api_keys ${id}`)
+  }
+
+  #insert(given: NewKey): ApiKeyRow {
+    const { key, scope, ...rest } = given
+    return this.#queries
+      .insert(apiKeys)
+      .values({ ...rest, ...scope, hash: hashOf(key), lastFour: key.slice(-4), createdAt: this.#clock.now() })
+      .returning()
+      .get()
+  }
+
+  #row({ accountId }: Caller, id: string): ApiKeyRow {
+    const own = and(eq(apiKeys.id, id), eq(apiKeys.accountId, accountId))
+    const row = this.#queries.select().from(apiKeys).where(own).get()
+    if (!row) throw notFound(`The API key "${id}"`)
+    return row
+  }
+
+  /** Whether a key but the given one reaches the whole account. */
+  #accountWide(accountId: string, besides = ''): boolean {
+    const none: string[] = []
+    const wide = and(
+      eq(apiKeys.accountId, accountId),
+      ne(apiKeys.id, besides),
+      eq(apiKeys.allowedServerIds, none),
+      eq(apiKeys.allowedProjectIds, none),
+    )
+    return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(wide).limit(1).get() !== undefined
+  }
+
+  /** Without an account-wide key nobody could manage keys any more. */
+  #checkNotLast(row: ApiKeyRow, done: 'limited' | 'deleted'): void {
+    if (isLimited(row) || this.#accountWide(row.accountId, row.id)) return
+    throw badRequest(
+      `The key "${row.id}" is the last one that reaches the whole account and cannot be ${done}. Create another account-wide key first.`,
+    )
+  }
 }
 
-const hashOf = (key: string): Buffer => new Bun.CryptoHasher('sha256').update(key).digest()
+/** What a key is made of. */
+interface NewKey {
+  id: string
+  accountId: string
+  label: string
+  key: string
+  scope: StoredScope
+  cipher: Buffer | null
+}
+
+const isLimited = ({ allowedServerIds, allowedProjectIds }: StoredScope): boolean =>
+  allowedServerIds.length + allowedProjectIds.length > 0

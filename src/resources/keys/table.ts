@@ -1,4 +1,6 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { toIso } from '../../runtime/clock.ts'
+import type { ApiKey } from './model.ts'
 
 /** API keys: found by their SHA-256, with a copy that only the master key opens. */
 export const apiKeys = sqliteTable('api_keys', {
@@ -20,3 +22,14 @@ export const apiKeys = sqliteTable('api_keys', {
 
 /** A key as it is stored. */
 export type ApiKeyRow = typeof apiKeys.$inferSelect
+
+/** The only way from a row to the public shape. @param lastUsedAt milliseconds since 1970 */
+export const toApiKey = (row: ApiKeyRow, lastUsedAt: number | null): ApiKey => ({
+  id: row.id,
+  label: row.label,
+  masked: `sk_live_…${row.lastFour}`,
+  allowed_server_ids: row.allowedServerIds,
+  allowed_project_ids: row.allowedProjectIds,
+  created_at: toIso(row.createdAt),
+  last_used_at: lastUsedAt === null ? null : toIso(lastUsedAt),
+})

@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm'
-import type { Caller } from '../../accounts/caller.ts'
+import { type Caller, mayReachServer } from '../../accounts/caller.ts'
 import { TIER_LIMITS } from '../../accounts/tiers.ts'
 import { type Compute, ComputeError, type Handle, type Sandbox } from '../../compute/driver.ts'
 import { Fleet } from '../../compute/fleet.ts'
@@ -95,15 +95,23 @@ export class ServersService {
     )
   }
 
-  /** The caller's servers, newest first. */
+  /** The servers that the caller reaches, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
-    return this.#lists.get(accountId, () => this.#ofAccount().all({ accountId }).map(toServer))
+    const all = this.#lists.get(accountId, () => this.#ofAccount().all({ accountId }).map(toServer))
+    return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
-  /** The record of one of the caller's servers. @throws BerthError 404 */
+  /** Whether an account has a server of this id. */
+  owns(accountId: string, id: string): boolean {
+    return this.#ofAccountById().get({ id, accountId }) !== undefined
+  }
+
+  /** The record of one of the servers that the caller reaches. @throws BerthError 404 */
   row(caller: Caller, id: string): ServerRow {
-    const row = this.#ofAccountById().get({ id, accountId: caller.accountId })
+    const row = mayReachServer(caller, id)
+      ? this.#ofAccountById().get({ id, accountId: caller.accountId })
+      : undefined
     if (!row) throw notFound(`The server "${id}"`)
     return row
   }
@@ -159,6 +167,8 @@ export class ServersService {
 
   /** Ends and removes a server with everything in it. @throws BerthError 404 */
   async delete(caller: Caller, id: string): Promise<void> {
+    // At once: how long a refusal takes must not tell that there is such a server.
+    this.row(caller, id)
     await this.#turns.run(id, async () => {
       const { handle, accountId, tier, region } = this.row(caller, id)
       this.#queries.transaction(() => {
@@ -178,6 +188,7 @@ export class ServersService {
    * @throws BerthError 404, 502 where its sandbox does not start
    */
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
+    this.row(caller, id)
     return this.#turns.run(id, async () => {
       if (action !== 'start') await this.#stop(this.row(caller, id))
       if (action !== 'stop') await this.#start(this.row(caller, id))

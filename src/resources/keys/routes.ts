@@ -1,0 +1,71 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { DeleteResult } from '../../http/model.ts'
+import { operation } from '../../http/operation.ts'
+import { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
+import type { KeysService } from './service.ts'
+
+const tag = 'API keys'
+
+/** `/keys`: list, create, limit and remove API keys. */
+export const keysRoutes = (access: AccessControl, keys: KeysService) =>
+  new Elysia({ prefix: '/keys' })
+    .use(access)
+    .get(
+      '',
+      ({ caller }) => ({ keys: keys.list(caller) }),
+      operation('keys.list', {
+        access: 'account',
+        tag,
+        summary: 'List API keys',
+        success: { 200: t.Object({ keys: t.Array(ApiKey) }) },
+        errors: [401, 403],
+      }),
+    )
+    .post(
+      '',
+      ({ caller, body }) => status(201, keys.create(caller, body)),
+      operation(
+        'keys.create',
+        {
+          access: 'account',
+          tag,
+          summary: 'Create an API key',
+          description: 'The answer is the only one that carries the key itself.',
+          success: { 201: CreatedApiKey },
+          errors: [400, 401, 403],
+        },
+        { body: ApiKeyCreate },
+      ),
+    )
+    .patch(
+      '/:keyId',
+      ({ caller, params, body }) => keys.update(caller, params.keyId, body),
+      operation(
+        'keys.update',
+        {
+          access: 'account',
+          tag,
+          summary: 'Replace the scope of an API key',
+          description: 'An omitted or empty list means everything. The last account-wide key stays so.',
+          success: { 200: ApiKeyScope },
+          errors: [400, 401, 403, 404],
+        },
+        { body: ApiKeyScopeUpdate },
+      ),
+    )
+    .delete(
+      '/:keyId',
+      ({ caller, params }) => {
+        keys.delete(caller, params.keyId)
+        return { id: params.keyId, deleted: true as const }
+      },
+      operation('keys.delete', {
+        access: 'account',
+        tag,
+        summary: 'Delete an API key',
+        description: 'It opens nothing from then on. The last account-wide key cannot be deleted.',
+        success: { 200: DeleteResult },
+        errors: [400, 401, 403, 404],
+      }),
+    )

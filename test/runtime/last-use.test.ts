@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test'
+import { testBerth } from '../support/berth.ts'
+import { MovedClock } from '../support/clock.ts'
+
+test('last_used_at is kept to the minute: a busy key is written once a minute', async () => {
+  const clock = new MovedClock()
+  await using berth = await testBerth({ surroundings: { clock } })
+  const { id, key } = (await berth.call('POST', '/keys', { label: 'busy' })).body
+  const lastUsed = async () => {
+    const { keys } = (await berth.call('GET', '/keys')).body
+    return keys.find((one: { id: string }) => one.id === id).last_used_at
+  }
+  const use = () => berth.call('GET', '/servers', undefined, { authorization: `Bearer ${key}` })
+  const iso = () => new Date(clock.now()).toISOString()
+
+  expect(await lastUsed()).toBeNull()
+  await use()
+  const first = iso()
+  expect(await lastUsed()).toBe(first)
+  clock.advance(59_999)
+  await use()
+  expect(await lastUsed()).toBe(first)
+  clock.advance(1)
+  await use()
+  const second = iso()
+  expect(await lastUsed()).toBe(second)
+
+  await berth.stop()
+  clock.advance(1_000)
+  await using again = await testBerth({ dataDir: berth.dataDir, surroundings: { clock } })
+  const { keys } = (await again.call('GET', '/keys')).body
+  expect(keys.find((one: { id: string }) => one.id === id).last_used_at).toBe(second)
+})
+
+test('a clock that was set back dates uses by what it says now', async () => {
+  let now = Date.UTC(2030, 0, 2)
+  const clock = { now: () => now, after: () => ({ cancel: () => {} }) }
+  await using berth = await testBerth({ surroundings: { clock } })
+  await berth.call('GET', '/servers')
+  now = Date.UTC(2030, 0, 1)
+  expect((await berth.call('GET', '/keys')).body.keys[0].last_used_at).toBe('2030-01-01T00:00:00.000Z')
+})
