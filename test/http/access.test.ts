@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describeApi } from '../../src/describe.ts'
+import { secondAccount } from '../support/accounts.ts'
+import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
+import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
+
+/** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
+const isAccountLevel = (id: string): boolean => id === 'servers.create' || /^(keys|webhooks)\./.test(id)
+
+const document = await describeApi()
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, { operationId: id, requestBody, security }]) => ({
+    id,
+    method: method.toUpperCase(),
+    path,
+    parameters: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? ''),
+    hasBody: requestBody !== undefined,
+    isPublic: security?.length === 0,
+  })),
+)
+type Operation = (typeof operations)[number]
+
+let berth: TestBerth
+/** A server that the key "elsewhere" is limited to. */
+let elsewhereServer: string
+let elsewhere: string
+let otherAccount: string
+
+beforeAll(async () => {
+  berth = await testBerth()
+  otherAccount = secondAccount(berth.dataDir)
+  elsewhereServer = await berth.server()
+  elsewhere = await keyFor([elsewhereServer])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+async function keyFor(servers: string[]): Promise<string> {
+  return (await berth.call('POST', '/keys', { label: 'test', allowed_server_ids: servers })).body.key
+}
+
+/** What one test works on; afterwards it is removed, as far as the test has not done it. */
+async function world(): Promise<World & AsyncDisposable> {
+  const serverId = await berth.server()
+  await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
+  const keyId: string = (await berth.call('POST', '/keys', { label: 'worked on' })).body.id
+  return {
+    serverId,
+    keyId,
+    async [Symbol.asyncDispose]() {
+      await berth.call('DELETE', `/servers/${serverId}`)
+      await berth.call('DELETE', `/keys/${keyId}`)
+    },
+  }
+}
+
+/** A body as the operation takes it, of another shape, or not even JSON. */
+const SHAPES = ['valid', 'invalid', 'malformed'] as const
+type Shape = (typeof SHAPES)[number]
+
+/** Calls the operation by its example; `null` sends no credential. */
+async function send(
+  { id, method, path, hasBody }: Operation,
+  key: string | null,
+  fill: (parameter: string) => string,
+  shape: Shape = 'valid',
+): Promise<Pick<Answer, 'status' | 'body'>> {
+  const { query, body, invalid } = EXAMPLES[id] ?? {}
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => fill(name))
+  const search = query ? `?${new URLSearchParams(query)}` : ''
+  const response = await fetch(`${berth.info.base_url}${filled}${search}`, {
+    method,
+    headers: {
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...(hasBody ? { 'content-type': 'application/json' } : {}),
+    },
+    ...(hasBody
+      ? { body: { valid: JSON.stringify(body), invalid: JSON.stringify(invalid), malformed: '{' }[shape] }
+      : {}),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+const valueIn = (world: World) => (name: string) => PARAMETERS[name]?.value(world) ?? ''
+const missing = (name: string) => PARAMETERS[name]?.missing ?? ''
+
+/** What the account has, without what changes by itself. */
+async function state(): Promise<unknown> {
+  const [servers, keys] = [
+    (await berth.call('GET', '/servers')).body,
+    (await berth.call('GET', '/keys')).body,
+  ]
+  return [
+    servers.servers.map(({ creditsUsed: _, storageUsedGb: __, ...rest }: Record<string, unknown>) => rest),
+    keys.keys.map(({ last_used_at: _, ...rest }: Record<string, unknown>) => rest),
+  ]
+}
+
+/** Each refusal, whatever the body is, and then that nothing has changed. */
+async function refused(
+  operation: Operation,
+  world: World,
+  key: string | null,
+  status: number,
+  error: string,
+): Promise<void> {
+  const before = await state()
+  for (const shape of operation.hasBody ? SHAPES : (['valid'] as const)) {
+    const answer = await send(operation, key, valueIn(world), shape)
+    expect([shape, answer.status, answer.body.error]).toEqual([shape, status, error])
+  }
+  expect(await state()).toEqual(before)
+}
+
+/** A resource out of reach answers as one that does not exist; the shape of the body is looked at first. */
+async function hidden(operation: Operation, world: World, key: string): Promise<void> {
+  const before = await state()
+  if (operation.hasBody) {
+    expect((await send(operation, key, valueIn(world), 'invalid')).status).toBe(400)
+  }
+  const answer = await send(operation, key, valueIn(world))
+  expect([answer.status, answer.body.error]).toEqual([404, 'not_found'])
+  const absent = await send(operation, key, missing)
+  expect(absent.status).toBe(404)
+  const inTheSameWords = operation.parameters.reduce(
+    (text, name) => text.replaceAll(valueIn(world)(name), missing(name)),
+    JSON.stringify(answer.body),
+  )
+  expect(inTheSameWords).toBe(JSON.stringify(absent.body))
+  expect(await state()).toEqual(before)
+}
+
+/** An operation on no resource answers, and tells nothing of what the key does not reach. */
+async function tellsNothingOf(operation: Operation, world: World, key: string): Promise<void> {
+  const answer = await send(operation, key, valueIn(world))
+  expect(answer.status).toBeLessThan(300)
+  for (const id of Object.values(world)) expect(JSON.stringify(answer.body)).not.toContain(id)
+}
+
+async function allowed(operation: Operation, key: string, world: World): Promise<void> {
+  if (operation.hasBody) {
+    expect((await send(operation, key, valueIn(world), 'invalid')).status).toBe(400)
+  }
+  const answer = await send(operation, key, valueIn(world))
+  expect([answer.status, answer.body]).toEqual([expect.any(Number), expect.any(Object)])
+  expect(answer.status).toBeLessThan(300)
+}
+
+test('every operation has an example, with both bodies and all parameters, and none is left over', () => {
+  const called = operations.filter(({ isPublic }) => !isPublic)
+  expect(Object.keys(EXAMPLES).sort()).toEqual(called.map(({ id }) => id).sort())
+  for (const { id, hasBody, parameters } of called) {
+    const { body, invalid } = EXAMPLES[id] ?? {}
+    expect([id, body !== undefined, invalid !== undefined]).toEqual([id, hasBody, hasBody])
+    expect([id, parameters.filter((name) => !(name in PARAMETERS))]).toEqual([id, []])
+  }
+})
+
+for (const operation of operations) {
+  const accountLevel = isAccountLevel(operation.id)
+  const onResource = operation.parameters.length > 0
+
+  describe(operation.id, () => {
+    if (operation.isPublic) {
+      test('needs no key', async () => {
+        expect((await fetch(`${berth.info.base_url}${operation.path}`)).status).toBe(200)
+      })
+      return
+    }
+
+    test('no key, a garbage key and the admin token: 401', async () => {
+      await using here = await world()
+      for (const key of [null, 'garbage', `sk_live_${'x'.repeat(43)}`, berth.info.admin_token])
+        await refused(operation, here, key, 401, 'missing_or_invalid_api_key')
+    })
+
+    if (accountLevel) {
+      test('a scoped key, wherever it is scoped to: 403, before the body is looked at', async () => {
+        await using here = await world()
+        await refused(operation, here, elsewhere, 403, 'forbidden')
+        await refused(operation, here, await keyFor([here.serverId]), 403, 'forbidden')
+      })
+    } else {
+      test(`a key scoped elsewhere: ${onResource ? '404' : 'nothing of what it does not reach'}`, async () => {
+        await using here = await world()
+        await (onResource ? hidden : tellsNothingOf)(operation, here, elsewhere)
+      })
+
+      test('a key scoped here: done', async () => {
+        await using here = await world()
+        await allowed(operation, await keyFor([elsewhereServer, here.serverId]), here)
+      })
+    }
+
+    test(`a key of another account: ${onResource ? '404' : 'nothing of this one'}`, async () => {
+      await using here = await world()
+      await (onResource ? hidden : tellsNothingOf)(operation, here, otherAccount)
+    })
+
+    test('an account-wide key: done', async () => {
+      await using here = await world()
+      await allowed(operation, berth.info.api_key, here)
+    })
+  })
+}

@@ -1,0 +1,40 @@
+/** What the requests of one test work on. */
+export interface World {
+  /** A server that runs, with the file `file.txt`. */
+  serverId: string
+  /** An account-wide key, besides the one that asks. */
+  keyId: string
+}
+
+/** How an operation is called. A new operation needs its line here. */
+export interface Example {
+  query?: Record<string, string>
+  /** A body that the operation takes. */
+  body?: object
+  /** One whose shape it refuses; every operation with a body has one. */
+  invalid?: object
+}
+
+/** A value for each parameter of a path: one that is there, and one that is not. */
+export const PARAMETERS: Record<string, { value: (world: World) => string; missing: string }> = {
+  serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
+  keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
+}
+
+/** By operation id; those that need nothing beside their path are `{}`. */
+export const EXAMPLES: Record<string, Example> = {
+  'servers.list': {},
+  'servers.create': { body: { task: 'x' }, invalid: { tier: 'huge' } },
+  'servers.get': {},
+  'servers.update': { body: { task: 'x' }, invalid: { task: 5 } },
+  'servers.delete': {},
+  'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },
+  'exec.run': { body: { command: 'true' }, invalid: {} },
+  'files.read': { query: { path: 'file.txt' } },
+  'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
+  'files.delete': { query: { path: 'file.txt' } },
+  'keys.list': {},
+  'keys.create': { body: { label: 'x' }, invalid: {} },
+  'keys.update': { body: {}, invalid: { label: 'x' } },
+  'keys.delete': {},
+}
