@@ -12,13 +12,25 @@ export interface Candidate {
   description: string
 }
 
+/** What ids can name that the running instance knows. */
+export type Known = 'servers' | 'keys'
+
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
- * knows best, or a server, which the running instance knows.
+ * knows best, or an id, which the running instance knows. The prefix stands before it in the same word.
  */
 export type Completion =
   | { kind: 'words'; candidates: Candidate[] }
-  | { kind: 'files' | 'folders' | 'servers'; prefix: string }
+  | { kind: 'files'; prefix: string }
+  | { kind: 'folders'; prefix: string }
+  | { kind: 'ids'; of: Known; prefix: string }
+
+/** Names of values in the help that are ids, or several of them with commas between. */
+const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
+  SERVER: { of: 'servers' },
+  SERVERS: { of: 'servers', several: true },
+  KEY_ID: { of: 'keys' },
+}
 
 /**
  * Completes a command line by the commands, options and values of the program itself.
@@ -96,7 +108,11 @@ function valuesOf(of: Option | Argument, prefix: string, current: string): Compl
   const name = 'flags' in of ? /<([^>]+)>/.exec(of.flags)?.[1] : of.name()
   if (name === 'FILE') return { kind: 'files', prefix }
   if (name === 'DIR') return { kind: 'folders', prefix }
-  if (name === 'SERVER') return { kind: 'servers', prefix }
+  const ids = name === undefined ? undefined : IDS[name]
+  if (ids) {
+    const before = ids.several ? current.slice(0, current.lastIndexOf(',') + 1) : ''
+    return { kind: 'ids', of: ids.of, prefix: prefix + before }
+  }
   return { kind: 'words', candidates: [] }
 }
 

@@ -3,6 +3,7 @@ import { registerCompletion } from './commands/completion.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFiles } from './commands/files.ts'
+import { registerKeys } from './commands/keys.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
@@ -60,6 +61,7 @@ export function createProgram(session: Session): Command {
   registerServers(program, session)
   registerExec(program, session)
   registerFiles(program, session)
+  registerKeys(program, session)
   program.commandsGroup('About berth:')
   registerCompletion(program, session)
   registerOpenApi(program, session)
@@ -98,11 +100,15 @@ export async function runProgram(args: readonly string[], session: Session): Pro
   }
 }
 
+/** Commands that list when nothing more is said. */
+const LISTING = ['servers', 'keys']
+
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {
   const [first, second] = args
   if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
-  if (first === 'servers' && isOption(second)) return ['servers', 'list', ...args.slice(1)]
+  if (first !== undefined && LISTING.includes(first) && isOption(second))
+    return [first, 'list', ...args.slice(1)]
   return isOption(first) ? ['serve', ...args] : args
 }
 

@@ -55,6 +55,18 @@ test('files, folders and server ids are offered where they are meant', async () 
   expect(await offered('servers', 'get', '')).toEqual([server])
 })
 
+test('ids of keys are offered, and those of servers one behind the other', async () => {
+  const { stdout } = await berth.run(['keys', 'list', '--json'])
+  const ids = JSON.parse(stdout).keys.map((key: { id: string }) => key.id)
+  expect(await offered('keys', '')).toEqual(['list', 'create', 'update', 'delete'])
+  expect(await offered('keys', 'delete', 'key_')).toEqual(ids)
+  expect(await offered('keys', 'update', 'x', '--servers', '')).toEqual([server])
+  expect(await offered('keys', 'update', 'x', '--servers', 'srv_x,')).toEqual([`srv_x,${server}`])
+  expect(await offered('keys', 'update', 'x', '--servers=srv_x,srv_')).toEqual([`--servers=srv_x,${server}`])
+  expect(await offered('keys', 'update', 'x', '--servers', `${server},`)).toEqual([])
+  expect(await offered('keys', 'update', 'x', '--api-key', '')).toEqual([])
+})
+
 test('without an instance TAB offers no server and prints no error', async () => {
   using empty = temporaryFolder()
   const outcome = await run(['__complete', 'zsh', '--', 'exec', ''], { cwd: empty.path })
@@ -72,6 +84,8 @@ const TYPED: [typed: string, becomes: string][] = [
   ['berth serve --data=some⇥', 'berth serve --data=some\\ folder'],
   ['berth serve --data only/⇥', 'berth serve --data only/one'],
   ['berth exec srv_⇥', 'berth exec SERVER'],
+  ['berth keys update x --servers=srv_⇥', 'berth keys update x --servers=SERVER'],
+  ['berth keys update x --servers x,srv_⇥', 'berth keys update x --servers x,SERVER'],
   ['berth exec x -- "$(touch ran)" sett⇥', 'berth exec x -- "$(touch ran)" settings.json'],
 ]
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { limitToProjects } from '../support/accounts.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
@@ -181,6 +182,16 @@ describe('a scoped key', () => {
     expect((await run(other)).status).toBe(404)
     expect((await as(key, 'GET', `/servers/${other}/files`)).status).toBe(404)
     expect((await berth.call('GET', `/servers/${other}`)).body.server.status).toBe('running')
+  })
+
+  test('for projects alone is no account-wide one, and reaches all servers', async () => {
+    const server = await berth.server()
+    const { id, key } = await create()
+    limitToProjects(berth.dataDir, id, ['prj_some'])
+    expect((await as(key, 'POST', '/servers', {})).status).toBe(403)
+    expect((await as(key, 'GET', '/keys')).status).toBe(403)
+    expect((await as(key, 'GET', `/servers/${server}`)).status).toBe(200)
+    expect(await listed(id)).toMatchObject({ allowed_server_ids: [], allowed_project_ids: ['prj_some'] })
   })
 
   test('is not answered with what another key got for the same Idempotency-Key', async () => {

@@ -1,10 +1,12 @@
 import { Argument, type Command } from 'commander'
+import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Server } from '../../resources/servers/model.ts'
-import { type Candidate, complete, SHELLS, type Shell } from '../complete.ts'
+import type { Client } from '../client.ts'
+import { type Candidate, complete, type Known, SHELLS, type Shell } from '../complete.ts'
 import { connect, type Session } from '../session.ts'
 
 /** Long enough for an instance on this machine; a person at the TAB key waits no longer. */
-const SERVERS_WITHIN_MS = 500
+const IDS_WITHIN_MS = 500
 
 const MORE = `
 Load it for good:
@@ -20,7 +22,7 @@ export function registerCompletion(program: Command, session: Session): void {
     .command('completion')
     .addArgument(new Argument('<SHELL>', 'for which shell').choices(SHELLS))
     .summary('print a completion script for the shell')
-    .description('Prints a script that completes commands, options, values and server ids.')
+    .description('Prints a script that completes commands, options, values and ids.')
     .addHelpText('after', MORE)
     .action(async (shell: Shell) => stdout.write((await import('../shells.ts')).SHELL_SCRIPTS[shell]))
 
@@ -34,7 +36,13 @@ export function registerCompletion(program: Command, session: Session): void {
       if (completion.kind === 'files' || completion.kind === 'folders')
         return stdout.write(`${completion.kind}\n`)
       const candidates =
-        completion.kind === 'words' ? completion.candidates : await serverIds(session, words.at(-1) ?? '')
+        completion.kind === 'words'
+          ? completion.candidates
+          : (await knownIds(session, completion.of))
+              // One that stands in the same list already is not offered again.
+              .filter(({ value }) => !completion.prefix.includes(value))
+              .map(({ value, description }) => ({ value: completion.prefix + value, description }))
+              .filter(({ value }) => value.startsWith(words.at(-1) ?? ''))
       // Bash replaces only what stands behind the "=".
       const shown = shell === 'bash' ? candidates.map(withoutOption) : candidates
       const lines = shown.map(({ value, description }) => `${value}\t${description}\n`)
@@ -60,19 +68,27 @@ const withoutOption = ({ value, description }: Candidate): Candidate => ({
   description,
 })
 
-/** The ids of the running instance's servers. Nothing where none answers: a TAB must not print errors. */
-async function serverIds(session: Session, current: string): Promise<Candidate[]> {
+/** What describes a thing beside its id, for each list of the API. */
+const LISTS: Record<Known, (client: Client, signal: AbortSignal) => Promise<Candidate[]>> = {
+  servers: async (client, signal) => {
+    const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', { signal })
+    return servers.map(({ id, task, status }) => ({
+      value: id,
+      description: task ? `${status}, ${task}` : status,
+    }))
+  },
+  keys: async (client, signal) => {
+    const { keys } = await client.request<{ keys: ApiKey[] }>('GET', '/keys', { signal })
+    return keys.map(({ id, label }) => ({ value: id, description: label }))
+  },
+}
+
+/** The ids that the running instance knows. Nothing where none answers: a TAB must not print errors. */
+async function knownIds(session: Session, of: Known): Promise<Candidate[]> {
   try {
     const client = await connect(session, {})
-    const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', {
-      signal: AbortSignal.timeout(SERVERS_WITHIN_MS),
-    })
-    return servers
-      .filter(({ id }) => id.startsWith(current))
-      .map(({ id, task, status }) => ({
-        value: id,
-        description: `${status}${task ? `, ${task}` : ''}`.replace(/\s+/g, ' '),
-      }))
+    const found = await LISTS[of](client, AbortSignal.timeout(IDS_WITHIN_MS))
+    return found.map(({ value, description }) => ({ value, description: description.replace(/\s+/g, ' ') }))
   } catch {
     return []
   }
