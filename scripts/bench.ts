@@ -9,6 +9,7 @@ const parts: Record<string, () => Promise<void>> = {
   startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
+  access: async () => (await import('./benchmarks/access.ts')).benchAccess(),
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   // Its figures of memory are those of whole processes, which it starts itself.

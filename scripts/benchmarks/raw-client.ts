@@ -7,17 +7,18 @@ export interface RawClient extends Disposable {
 /**
  * A client that does next to nothing: it writes the same bytes and waits for the announced length of the
  * answer. What `fetch` would add of its own, at the 99th percentile more than a millisecond, would be
- * counted as the service's.
+ * counted as the service's. With a body it sends POST, else GET.
  */
-export async function rawClient(url: string, key: string, path: string, body: unknown): Promise<RawClient> {
+export async function rawClient(url: string, key: string, path: string, body?: unknown): Promise<RawClient> {
   const { hostname, port, host } = new URL(url)
-  const content = JSON.stringify(body)
+  const content = body === undefined ? '' : JSON.stringify(body)
   const head = [
-    `POST ${path} HTTP/1.1`,
+    `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1`,
     `host: ${host}`,
     `authorization: Bearer ${key}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(content)}`,
+    ...(body === undefined
+      ? []
+      : ['content-type: application/json', `content-length: ${Buffer.byteLength(content)}`]),
   ]
   const request = Buffer.from(`${head.join('\r\n')}\r\n\r\n${content}`)
   let received = ''
