@@ -11,7 +11,6 @@ import { apiKeys } from '../../src/resources/keys/table.ts'
 import { servers } from '../../src/resources/servers/table.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { readInstance, takeDataFolder } from '../../src/storage/folder.ts'
-import { masterKeyCheck } from '../../src/storage/master-key.ts'
 
 function temporary(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), 'berth-storage-'))
@@ -72,7 +71,7 @@ describe('openDatabase', () => {
     const path = join(folder.path, 'berth.db')
     openDatabase(path).close()
     const sqlite = new Sqlite(path, { readonly: true })
-    for (const table of [accounts, apiKeys, servers, idempotency, masterKeyCheck] as SQLiteTable[]) {
+    for (const table of [accounts, apiKeys, servers, idempotency] as SQLiteTable[]) {
       const { name, columns } = getTableConfig(table)
       const made = sqlite
         .query<{ name: string; type: string; notnull: number }, []>(`PRAGMA table_info(${name})`)
