@@ -54,7 +54,7 @@ describe('the first start', () => {
   test('keeps its secrets for the owner alone, and no key in the database', async () => {
     const info = await start().ready
     expect(statSync(data()).mode & 0o777).toBe(0o700)
-    for (const file of ['credentials.json', 'instance.json']) {
+    for (const file of ['credentials.json', 'instance.json', 'master.key']) {
       expect(statSync(join(data(), file)).mode & 0o777).toBe(0o600)
     }
     for (const file of readdirSync(data()).filter((name) => name.startsWith('berth.db'))) {

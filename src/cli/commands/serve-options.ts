@@ -6,6 +6,8 @@ const MORE = `
 Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.
 A flag beats the variable, the variable beats the file, the file beats the default.
 A switch that a variable or the file turns on is turned off with --no-NAME.
+BERTH_MASTER_KEY is a variable alone: 32 bytes as base64 or hex that secrets are encrypted under, in place of the
+data folder's master.key.
 
 Examples:
   berth serve                                 keep everything in ./.berth

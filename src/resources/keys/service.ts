@@ -152,8 +152,12 @@ export class KeysService {
     this.#lastUse.flush()
   }
 
+  /** A key that is none yet: randomness that repeats from start to start gives the same ones again. */
   #generate(): string {
-    return `sk_live_${base62(this.#random, KEY_CHARACTERS)}`
+    for (;;) {
+      const key = `sk_live_${base62(this.#random, KEY_CHARACTERS)}`
+      if (!this.#authenticator.find(key)) return key
+    }
   }
 
   #nextId(): string {

@@ -32,6 +32,17 @@ test('last_used_at is kept to the minute: a busy key is written once a minute', 
   expect(keys.find((one: { id: string }) => one.id === id).last_used_at).toBe(second)
 })
 
+test('keys that a seed repeats after a restart are passed over', async () => {
+  const flags = { 'rng-seed': '7', freeze: '2030-01-01T00:00:00Z' }
+  await using berth = await testBerth({ flags })
+  const made = [berth.info.api_key, (await berth.call('POST', '/keys', { label: 'x' })).body.key]
+  await berth.stop()
+  await using again = await testBerth({ flags, dataDir: berth.dataDir })
+  const { status, body } = await again.call('POST', '/keys', { label: 'y' })
+  expect(status).toBe(201)
+  expect(made).not.toContain(body.key)
+})
+
 test('a clock that was set back dates uses by what it says now', async () => {
   let now = Date.UTC(2030, 0, 2)
   const clock = { now: () => now, after: () => ({ cancel: () => {} }) }
