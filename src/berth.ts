@@ -122,7 +122,7 @@ async function compose(
 
   const ids = createIds(clock, randomFor)
   const keys = new KeysService({
-    queries: database.queries,
+    database,
     cipher,
     clock,
     ids,

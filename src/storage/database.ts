@@ -9,7 +9,10 @@ export type Queries = BunSQLiteDatabase
 /** The open database. */
 export interface Database {
   readonly queries: Queries
-  /** A number that grows with every row written through this connection, which is the only one. */
+  /**
+   * A number that grows with every row written through this connection, which is the only one; not a
+   * number inside a transaction, which may yet be undone.
+   */
   version(): number
   /** Copies the write-ahead log into the file and closes it. */
   close(): void
@@ -31,7 +34,7 @@ export function openDatabase(path: string): Database {
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
     return {
       queries: drizzle(sqlite),
-      version: () => changes.get()?.n ?? -1,
+      version: () => (sqlite.inTransaction ? Number.NaN : (changes.get()?.n ?? -1)),
       close() {
         try {
           sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -22,7 +22,8 @@ export class ReadCache<Result> {
     const kept = this.#results.get(key)
     if (kept !== undefined) return kept
     const result = read()
-    this.#results.set(key, result)
+    // What is not there is not kept: anybody could fill the memory by asking for it.
+    if (result !== undefined && result !== null) this.#results.set(key, result)
     return result
   }
 }

@@ -1,26 +1,28 @@
 import { eq, sql } from 'drizzle-orm'
-import type { Caller, Scope } from '../../accounts/caller.ts'
-import type { Queries } from '../../storage/database.ts'
+import type { Caller } from '../../accounts/caller.ts'
+import type { Database } from '../../storage/database.ts'
+import { ReadCache } from '../../storage/read-cache.ts'
 import type { LastUse } from './last-use.ts'
 import { apiKeys } from './table.ts'
 
 /** How an empty list of ids is stored. */
 const EVERYTHING = '[]'
 
-/** A scope with the stored lists that it was read from. */
-interface ReadScope extends Scope {
-  serverIds: string
-  projectIds: string
+/** A key that was found. */
+interface Found {
+  caller: Caller
+  lastUsedAt: number | null
 }
 
-/** Finds the caller behind a key. Every request passes here: lists of ids are read once and kept. */
+/** Finds the caller behind a key. Every request passes here: what was found is kept until anything changes. */
 export class Authenticator {
   readonly #lastUse: LastUse
-  readonly #scopes = new Map<string, ReadScope>()
+  readonly #found: ReadCache<Found | null>
   readonly #byHash
 
-  constructor(queries: Queries, lastUse: LastUse) {
+  constructor({ queries, version }: Database, lastUse: LastUse) {
     this.#lastUse = lastUse
+    this.#found = new ReadCache(version)
     this.#byHash = queries
       .select({
         id: apiKeys.id,
@@ -37,37 +39,27 @@ export class Authenticator {
 
   /** The caller behind a key's plaintext, or null where it is none of ours. */
   authenticate(key: string): Caller | null {
-    const row = this.find(key)
-    if (!row) return null
-    this.#lastUse.note(row.id, row.lastUsedAt)
-    const { servers, projects } = this.#scopeOf(row)
-    return { accountId: row.accountId, keyId: row.id, servers, projects }
+    const hash = hashOf(key)
+    const found = this.#found.get(hash.toString('base64'), () => this.#read(hash))
+    if (!found) return null
+    this.#lastUse.note(found.caller.keyId, found.lastUsedAt)
+    return found.caller
   }
 
-  /** The record of a key's plaintext. */
-  find(key: string) {
-    const hash = hashOf(key)
+  /** Whether a plaintext is a key's. */
+  knows(key: string): boolean {
+    return this.#read(hashOf(key)) !== null
+  }
+
+  #read(hash: Buffer): Found | null {
     const row = this.#byHash.get({ hash })
     // The index has compared already, up to the first byte that differs; this one tells no timing.
-    return row && crypto.timingSafeEqual(row.hash, hash) ? row : null
-  }
-
-  /** The key is gone. */
-  forget(keyId: string): void {
-    this.#scopes.delete(keyId)
-  }
-
-  #scopeOf({ id, serverIds, projectIds }: { id: string; serverIds: string; projectIds: string }): Scope {
-    if (serverIds === EVERYTHING && projectIds === EVERYTHING) return UNLIMITED
-    const known = this.#scopes.get(id)
-    if (known && known.serverIds === serverIds && known.projectIds === projectIds) return known
-    const scope = { serverIds, projectIds, servers: setOf(serverIds), projects: setOf(projectIds) }
-    this.#scopes.set(id, scope)
-    return scope
+    if (!row || !crypto.timingSafeEqual(row.hash, hash)) return null
+    const { id: keyId, accountId, lastUsedAt } = row
+    const scope = { servers: setOf(row.serverIds), projects: setOf(row.projectIds) }
+    return { caller: { accountId, keyId, ...scope }, lastUsedAt }
   }
 }
-
-const UNLIMITED: Scope = { servers: null, projects: null }
 
 const setOf = (list: string): ReadonlySet<string> | null =>
   list === EVERYTHING ? null : new Set(JSON.parse(list) as string[])

@@ -7,7 +7,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { base62, type Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
-import type { Queries } from '../../storage/database.ts'
+import type { Database, Queries } from '../../storage/database.ts'
 import { Authenticator, hashOf } from './authenticator.ts'
 import { LastUse } from './last-use.ts'
 import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
@@ -16,7 +16,7 @@ import { type ApiKeyRow, apiKeys, toApiKey } from './table.ts'
 
 /** What the keys need. */
 interface KeysDependencies {
-  queries: Queries
+  database: Database
   cipher: Cipher
   clock: Clock
   ids: Ids
@@ -39,7 +39,8 @@ export class KeysService {
   readonly #lastUse: LastUse
   readonly #authenticator: Authenticator
 
-  constructor({ queries, cipher, clock, ids, random, logger, owners }: KeysDependencies) {
+  constructor({ database, cipher, clock, ids, random, logger, owners }: KeysDependencies) {
+    const { queries } = database
     this.#queries = queries
     this.#cipher = cipher
     this.#clock = clock
@@ -47,7 +48,7 @@ export class KeysService {
     this.#random = random
     this.#owners = owners
     this.#lastUse = new LastUse(queries, clock, logger)
-    this.#authenticator = new Authenticator(queries, this.#lastUse)
+    this.#authenticator = new Authenticator(database, this.#lastUse)
   }
 
   /** The caller behind a key's plaintext, or null where it is none of ours. */
@@ -104,7 +105,6 @@ export class KeysService {
       this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
     })
     this.#lastUse.forget(id)
-    this.#authenticator.forget(id)
   }
 
   /**
@@ -117,7 +117,7 @@ export class KeysService {
    */
   ensureFirst(wanted: string | null, kept: string | null | undefined): string | null {
     const known = wanted ?? kept ?? null
-    if (known !== null && this.#authenticator.find(known)) return known
+    if (known !== null && this.#authenticator.knows(known)) return known
     return this.#queries.transaction((tx) => {
       const now = this.#clock.now()
       const first = tx.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
@@ -156,7 +156,7 @@ export class KeysService {
   #generate(): string {
     for (;;) {
       const key = `sk_live_${base62(this.#random, KEY_CHARACTERS)}`
-      if (!this.#authenticator.find(key)) return key
+      if (!this.#authenticator.knows(key)) return key
     }
   }
 

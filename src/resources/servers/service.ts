@@ -58,6 +58,7 @@ export class ServersService {
   readonly #fleet: Fleet
   readonly #idle: IdleWatch
   readonly #lists: ReadCache<Server[]>
+  readonly #rows: ReadCache<ServerRow | undefined>
   readonly #turns = new KeyedMutex()
   #reaped: Promise<void> | undefined
   #stopping = false
@@ -68,6 +69,7 @@ export class ServersService {
     const { queries } = database
     this.#queries = queries
     this.#lists = new ReadCache(database.version)
+    this.#rows = new ReadCache(database.version)
     this.#clock = clock
     this.#ids = ids
     this.#logger = logger
@@ -109,8 +111,9 @@ export class ServersService {
 
   /** The record of one of the servers that the caller reaches. @throws BerthError 404 */
   row(caller: Caller, id: string): ServerRow {
+    const { accountId } = caller
     const row = mayReachServer(caller, id)
-      ? this.#ofAccountById().get({ id, accountId: caller.accountId })
+      ? this.#rows.get(`${accountId} ${id}`, () => this.#ofAccountById().get({ id, accountId }))
       : undefined
     if (!row) throw notFound(`The server "${id}"`)
     return row
