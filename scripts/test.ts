@@ -124,7 +124,7 @@ if (!sourceOnly) {
   await check('build', [process.execPath, 'scripts/build.ts'])
   await suite(
     'tests against the executable',
-    ['test/http', 'test/resources', 'test/events', 'test/compute', 'test/cli', 'test/e2e'],
+    ['test/http', 'test/resources', 'test/control', 'test/events', 'test/compute', 'test/cli', 'test/e2e'],
     {
       BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'),
     },

@@ -12,7 +12,7 @@ import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
 import { KeysService } from './resources/keys/service.ts'
 import { ServersService } from './resources/servers/service.ts'
-import { type Clock, frozenClock, systemClock } from './runtime/clock.ts'
+import { machineNow, SteerableClock } from './runtime/clock.ts'
 import { createIds } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
 import { base62, type Random, seededRandom, systemRandom } from './runtime/random.ts'
@@ -36,7 +36,7 @@ export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'>
   /** Where ephemeral folders are made. */
   temporaryDir?: string
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
-  clock?: Clock
+  clock?: SteerableClock
 }
 
 /** What is told when the service answers requests, in the order of the ready line. */
@@ -101,7 +101,7 @@ async function compose(
   release: () => Promise<void>,
 ): Promise<Berth> {
   const { logger, version, sinceStartMs } = surroundings
-  const clock = surroundings.clock ?? (config.freeze === null ? systemClock : frozenClock(config.freeze))
+  const clock = surroundings.clock ?? new SteerableClock({ frozenAt: config.freeze })
   const { rngSeed } = config
   const randomFor = (purpose: string) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose))
 
@@ -119,6 +119,7 @@ async function compose(
   const database = openDatabase(folder.database)
   releases.push(() => database.close())
   const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
+  releases.push(() => clock.stop())
 
   const ids = createIds(clock, randomFor)
   const keys = new KeysService({
@@ -170,6 +171,7 @@ async function compose(
         addressOf: (request) => listener?.addressOf(request) ?? null,
       },
       instance,
+      clock,
     },
     servers,
     exec: new ExecService(servers),
@@ -199,7 +201,7 @@ async function compose(
   const recovered = Bun.sleep(RECOVERY_DELAY_MS)
     .then(() => servers.recover())
     .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
-    .then(() => ephemeral && removeAbandoned(temporaryDir, systemClock))
+    .then(() => ephemeral && removeAbandoned(temporaryDir, machineNow()))
     .then(
       () => {
         ready = true

@@ -1,16 +1,22 @@
 import { Elysia } from 'elysia'
 import { BODY_LIMIT } from '../http/body.ts'
+import type { SteerableClock } from '../runtime/clock.ts'
 import { type ControlGuard, controlAccess } from './access.ts'
+import { clockRoutes } from './clock.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 
 /** What the control API is made of. */
 export interface ControlParts {
   guard: ControlGuard
   instance: InstanceState
+  clock: SteerableClock
 }
 
 /** `/_berth`: what operates and tests the running instance. */
-export function controlRoutes({ guard, instance }: ControlParts) {
+export function controlRoutes({ guard, instance, clock }: ControlParts) {
   const access = controlAccess(guard, BODY_LIMIT)
-  return new Elysia({ name: 'berth/control' }).use(access).use(instanceRoutes(instance))
+  return new Elysia({ name: 'berth/control' })
+    .use(access)
+    .use(instanceRoutes(instance))
+    .use(clockRoutes(access, clock))
 }

@@ -5,31 +5,283 @@ export interface Timer {
 }
 
 /**
- * The one source of time for everything that is dated, waits or expires by the calendar. How long a
- * process may take to end is physical time and does not go by it.
+ * The one source of time for everything that is dated, waits or expires. How long a process may take
+ * to end is physical time and does not go by it.
  */
 export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z. */
+  /** The calendar: milliseconds since 1970-01-01T00:00:00Z. A correction may move it either way. */
   now(): number
-  /** Runs `call` once, when `ms` milliseconds of this clock have passed. */
-  after(ms: number, call: () => void): Timer
+  /** Whole milliseconds that have passed on this clock; never goes back, whatever the calendar does. */
+  elapsed(): number
+  /**
+   * Runs `call` once, when `ms` milliseconds have passed by `elapsed`, never earlier. Whoever moves
+   * the clock waits for the promise it returns; `call` deals with its own failures.
+   */
+  after(ms: number, call: () => void | Promise<void>): Timer
+  /**
+   * Has `call` called when the calendar was moved while no time passed: what goes by dates sets its
+   * timers anew.
+   *
+   * @returns ends it
+   */
+  onCorrection(call: () => void): () => void
 }
 
-/** The machine's clock. Its timers do not keep the process alive. */
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  after(ms, call) {
-    const timer = setTimeout(call, ms)
-    timer.unref()
-    return { cancel: () => clearTimeout(timer) }
-  },
+/** The machine that a clock follows. */
+export interface Machine {
+  /** Milliseconds by a source that never jumps; it may stand while the machine is suspended. */
+  monotonic(): number
+  /** Milliseconds since 1970, as the machine believes. */
+  calendar(): number
 }
 
-/** A clock that stands at one moment: dates repeat from run to run and nothing falls due. */
-export const frozenClock = (at: number): Clock => ({
-  now: () => at,
-  after: () => ({ cancel: () => {} }),
-})
+/** This machine. */
+export const thisMachine: Machine = { monotonic: () => performance.now(), calendar: () => Date.now() }
+
+/** What a clock starts from. */
+export interface ClockOptions {
+  /** It stands at this moment until it is told otherwise; without it, it follows the machine. */
+  frozenAt?: number | null
+  machine?: Machine
+}
+
+/** The machine's calendar may differ so far from the monotonic source before it is followed. */
+const DRIFT_MS = 2_000
+
+/** The longest delay that the system's timers take. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1
+
+interface Waiting {
+  /** By `elapsed`, whole milliseconds. */
+  due: number
+  call: () => void | Promise<void>
+}
+
+/**
+ * The clock: it follows the machine or stands, and can be moved. Timers are due in elapsed time, so
+ * that a step of the machine's calendar, or a laptop that slept, neither fires nor delays any.
+ */
+export class SteerableClock implements Clock {
+  readonly #machine: Machine
+  readonly #startsAt: number | null
+  readonly #waiting = new Set<Waiting>()
+  readonly #listeners = new Set<() => void>()
+  #frozen: boolean
+  /** The elapsed time at which it stands, or null while it follows the machine. */
+  #standsAt: number | null
+  /** What the monotonic source showed when no time had elapsed. */
+  #origin = 0
+  /** Calendar minus elapsed: this clock's, and the machine's where it is followed. */
+  #offset: number
+  #machineOffset = 0
+  /** The due time for which the system's timer is set. */
+  #armedFor = Number.POSITIVE_INFINITY
+  #alarm: ReturnType<typeof setTimeout> | undefined
+  #moves: Promise<unknown> = Promise.resolve()
+
+  constructor({ frozenAt = null, machine = thisMachine }: ClockOptions = {}) {
+    this.#machine = machine
+    this.#startsAt = frozenAt
+    this.#frozen = frozenAt !== null
+    this.#standsAt = 0
+    this.#offset = frozenAt ?? machine.calendar()
+    if (frozenAt === null) this.#follow()
+  }
+
+  now(): number {
+    this.#keepUp()
+    return this.elapsed() + this.#offset
+  }
+
+  elapsed(): number {
+    return Math.floor(this.#exact())
+  }
+
+  after(ms: number, call: () => void | Promise<void>): Timer {
+    const timer = { due: Math.ceil(this.#exact() + Math.max(0, ms)), call }
+    this.#waiting.add(timer)
+    if (timer.due < this.#armedFor) this.#arm(timer.due)
+    return { cancel: () => void this.#waiting.delete(timer) }
+  }
+
+  onCorrection(call: () => void): () => void {
+    this.#listeners.add(call)
+    return () => void this.#listeners.delete(call)
+  }
+
+  /** Whether it stands until it is told otherwise. */
+  get frozen(): boolean {
+    return this.#frozen
+  }
+
+  /** Milliseconds by which its calendar is ahead of the machine's. */
+  get offset(): number {
+    const now = this.now()
+    return this.#standsAt === null ? this.#offset - this.#machineOffset : now - this.#machine.calendar()
+  }
+
+  /** How many timers wait. */
+  get pending(): number {
+    return this.#waiting.size
+  }
+
+  /** Stands from now on. */
+  freeze(): Promise<void> {
+    return this.#inTurn(() => {
+      this.#keepUp()
+      this.#frozen = true
+      this.#stand()
+    })
+  }
+
+  /** Goes on from where it stands. */
+  unfreeze(): Promise<void> {
+    return this.#inTurn(() => {
+      this.#frozen = false
+      this.#follow()
+    })
+  }
+
+  /**
+   * Lets `ms` milliseconds pass: what falls due on the way runs in order, each at its own moment,
+   * also what this work sets. Resolves when all that is done; of several calls each waits for the one
+   * before. Never called and awaited by what a timer runs.
+   *
+   * @throws what the first failing call threw, when all have run
+   */
+  advance(ms: number): Promise<void> {
+    return this.#inTurn(() => this.#pass(ms))
+  }
+
+  /** Moves the calendar: into the future by letting the time pass, into the past as a correction. */
+  set(at: number): Promise<void> {
+    return this.#inTurn(async () => {
+      const ms = at - this.now()
+      if (ms >= 0) await this.#pass(ms)
+      else this.#correct(ms)
+    })
+  }
+
+  /** As at the start: at the moment where it stood, or at the machine's time. Runs nothing. */
+  reset(): Promise<void> {
+    return this.#inTurn(() => {
+      this.#frozen = this.#startsAt !== null
+      const calendar = this.#startsAt ?? this.#machine.calendar()
+      if (this.#frozen) this.#stand()
+      else this.#follow()
+      const by = calendar - this.elapsed() - this.#offset
+      if (by !== 0) this.#correct(by)
+    })
+  }
+
+  /** Drops every timer: nothing falls due any more. */
+  stop(): void {
+    this.#waiting.clear()
+    clearTimeout(this.#alarm)
+    this.#armedFor = Number.POSITIVE_INFINITY
+  }
+
+  #exact(): number {
+    return this.#standsAt ?? this.#machine.monotonic() - this.#origin
+  }
+
+  #stand(): void {
+    this.#standsAt = Math.ceil(this.#exact())
+  }
+
+  #follow(): void {
+    this.#origin = this.#machine.monotonic() - this.#exact()
+    this.#standsAt = null
+    this.#machineOffset = this.#machine.calendar() - this.elapsed()
+    this.#armNext()
+  }
+
+  /** Takes over a step of the machine's calendar. */
+  #keepUp(): void {
+    if (this.#standsAt !== null) return
+    const drift = this.#machine.calendar() - this.elapsed() - this.#machineOffset
+    if (Math.abs(drift) <= DRIFT_MS) return
+    this.#machineOffset += drift
+    this.#offset += drift
+    // Whoever asked for the time may be in the middle of something.
+    queueMicrotask(() => this.#tell())
+  }
+
+  #correct(by: number): void {
+    this.#offset += by
+    this.#tell()
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+
+  #inTurn<T>(move: () => T | Promise<T>): Promise<T> {
+    const turn = this.#moves.then(move)
+    this.#moves = turn.catch(() => {})
+    return turn
+  }
+
+  async #pass(ms: number): Promise<void> {
+    this.#keepUp()
+    this.#stand()
+    const end = this.elapsed() + ms
+    const failures: unknown[] = []
+    for (let next = this.#next(end); next; next = this.#next(end)) {
+      this.#waiting.delete(next)
+      this.#standsAt = Math.max(next.due, this.elapsed())
+      try {
+        await next.call()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    this.#standsAt = end
+    if (!this.#frozen) this.#follow()
+    if (failures.length > 0) throw failures[0]
+  }
+
+  /** The timer that is due first, until `end`; of those due together the one set first. */
+  #next(end: number): Waiting | undefined {
+    let first: Waiting | undefined
+    for (const timer of this.#waiting) {
+      if (timer.due <= end && (first === undefined || timer.due < first.due)) first = timer
+    }
+    return first
+  }
+
+  #armNext(): void {
+    this.#armedFor = Number.POSITIVE_INFINITY
+    const next = this.#next(Number.MAX_VALUE)
+    if (next) this.#arm(next.due)
+    else clearTimeout(this.#alarm)
+  }
+
+  #arm(due: number): void {
+    if (this.#standsAt !== null) return
+    clearTimeout(this.#alarm)
+    this.#armedFor = due
+    const delay = Math.min(Math.max(0, Math.ceil(due - this.#exact())), LONGEST_DELAY_MS)
+    this.#alarm = setTimeout(() => this.#ring(), delay)
+    this.#alarm.unref()
+  }
+
+  #ring(): void {
+    if (this.#standsAt !== null) return
+    const end = this.elapsed()
+    try {
+      for (let next = this.#next(end); next; next = this.#next(end)) {
+        this.#waiting.delete(next)
+        void next.call()
+      }
+    } finally {
+      this.#armNext()
+    }
+  }
+}
+
+/** The machine's calendar, for what the machine itself has dated. */
+export const machineNow = (): number => thisMachine.calendar()
 
 /** ISO 8601 in UTC with milliseconds, the form of every time in an answer. */
 export const toIso = (ms: number): string => new Date(ms).toISOString()

@@ -26,7 +26,7 @@ const RANDOM_LENGTH = 16
  *
  * @param randomOf the randomness of each prefix: how many ids of one kind are made changes no other
  */
-export function createIds(clock: Clock, randomOf: (prefix: IdPrefix) => Random): Ids {
+export function createIds(clock: Pick<Clock, 'now'>, randomOf: (prefix: IdPrefix) => Random): Ids {
   const series = new Map<IdPrefix, () => string>()
   return {
     next(prefix, isTaken = () => false) {
@@ -40,7 +40,7 @@ export function createIds(clock: Clock, randomOf: (prefix: IdPrefix) => Random):
   }
 }
 
-function ulids(clock: Clock, random: Random): () => string {
+function ulids(clock: Pick<Clock, 'now'>, random: Random): () => string {
   let time = -1
   let time32 = ''
   let digits: number[] = []

@@ -1,6 +1,5 @@
 import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Clock } from '../runtime/clock.ts'
 import { isInUse } from './folder.ts'
 
 const PREFIX = 'berth-ephemeral-'
@@ -22,13 +21,13 @@ export function makeEphemeral(temporaryDir: string): EphemeralFolder {
 }
 
 /** Removes the ephemeral folders of this user whose berth was killed and could not. */
-export function removeAbandoned(temporaryDir: string, clock: Clock): void {
+export function removeAbandoned(temporaryDir: string, now: number): void {
   const user = process.getuid?.()
   for (const name of readdirSync(temporaryDir)) {
     if (!name.startsWith(PREFIX)) continue
     const path = join(temporaryDir, name)
     const { uid, mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {}
-    if (uid !== user || mtimeMs === undefined || clock.now() - mtimeMs < YOUNG_MS) continue
+    if (uid !== user || mtimeMs === undefined || now - mtimeMs < YOUNG_MS) continue
     if (existsSync(join(path, 'lock')) && isInUse(path)) continue
     removeTree(path)
   }

@@ -7,11 +7,11 @@ test('an Idempotency-Key is remembered for 24 hours, and then free for another r
   await using berth = await testBerth({ surroundings: { clock } })
   const headers = { 'idempotency-key': 'daily' }
   const first = await berth.call('POST', '/servers', { task: 'first' }, headers)
-  clock.advance(23 * 3_600_000)
+  await clock.advance(23 * 3_600_000)
   const again = await berth.call('POST', '/servers', { task: 'first' }, headers)
   expect(again.body).toEqual(first.body)
   expect(again.headers.get('idempotent-replayed')).toBe('true')
-  clock.advance(2 * 3_600_000)
+  await clock.advance(2 * 3_600_000)
   const other = await berth.call('POST', '/servers', { task: 'other' }, headers)
   expect(other.status).toBe(201)
   expect(other.body.id).not.toBe(first.body.id)

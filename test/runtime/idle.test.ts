@@ -19,21 +19,21 @@ const statusOf = async (id: string) => {
 describe('idle timeout', () => {
   test('a server that nobody uses goes to sleep, and not before', async () => {
     const id = await berth.server()
-    clock.advance(14 * MINUTE)
+    await clock.advance(14 * MINUTE)
     expect(await statusOf(id)).toBe('running')
-    clock.advance(2 * MINUTE)
+    await clock.advance(2 * MINUTE)
     await until(async () => (await statusOf(id)) === 'sleeping', 'it sleeps')
   })
 
   test('a command and a file call begin the time anew', async () => {
     const id = await berth.server()
-    clock.advance(14 * MINUTE)
+    await clock.advance(14 * MINUTE)
     await berth.exec(id, 'true')
-    clock.advance(14 * MINUTE)
+    await clock.advance(14 * MINUTE)
     await berth.call('GET', `/servers/${id}/files`)
-    clock.advance(14 * MINUTE)
+    await clock.advance(14 * MINUTE)
     expect(await statusOf(id)).toBe('running')
-    clock.advance(2 * MINUTE)
+    await clock.advance(2 * MINUTE)
     await until(async () => (await statusOf(id)) === 'sleeping', 'it sleeps')
   })
 
@@ -41,11 +41,11 @@ describe('idle timeout', () => {
     const id = await berth.server()
     const running = berth.exec(id, 'while [ ! -e done ]; do sleep 0.02; done; echo over')
     await until(() => processesOf(berth.dataDir).some((line) => line.includes('-e done')), 'it runs')
-    clock.advance(60 * MINUTE)
+    await clock.advance(60 * MINUTE)
     expect(await statusOf(id)).toBe('running')
     await berth.call('PUT', `/servers/${id}/files`, { path: 'done', content: '' })
     expect((await running).stdout).toBe('over\n')
-    clock.advance(16 * MINUTE)
+    await clock.advance(16 * MINUTE)
     await until(async () => (await statusOf(id)) === 'sleeping', 'it sleeps')
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { frozenClock, systemClock, toIso } from '../../src/runtime/clock.ts'
+import { toIso } from '../../src/runtime/clock.ts'
 import { parseDuration } from '../../src/runtime/duration.ts'
 import { createIds } from '../../src/runtime/ids.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
@@ -25,7 +25,7 @@ describe('durations', () => {
 describe('ids', () => {
   test('ascend within a millisecond, and when the clock goes back', () => {
     let now = 1_000_000
-    const ids = createIds({ ...systemClock, now: () => now }, () => systemRandom)
+    const ids = createIds({ now: () => now }, () => systemRandom)
     const made = Array.from({ length: 100 }, (_, n) => {
       if (n === 50) now -= 5_000
       return ids.next('srv')
@@ -35,12 +35,12 @@ describe('ids', () => {
   })
 
   test('repeat from run to run with a seed and a frozen clock', () => {
-    const make = () => createIds(frozenClock(5), (prefix) => seededRandom(7, prefix)).next('key')
+    const make = () => createIds({ now: () => 5 }, (prefix) => seededRandom(7, prefix)).next('key')
     expect(make()).toBe(make())
   })
 
   test('of one kind do not change those of another, and taken ones are passed over', () => {
-    const make = () => createIds(frozenClock(5), (prefix) => seededRandom(7, prefix))
+    const make = () => createIds({ now: () => 5 }, (prefix) => seededRandom(7, prefix))
     const [first, second] = [make(), make()]
     for (let n = 0; n < 5; n++) first.next('req')
     const id = first.next('srv')

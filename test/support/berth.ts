@@ -31,6 +31,9 @@ export interface TestBerth extends AsyncDisposable {
   /** A JSON request and its JSON answer. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<any>>
+  /** A JSON call of the control API, with the admin token. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+  control(method: string, path: string, body?: unknown): Promise<Answer<any>>
   /** Provisions a server and returns its id. */
   server(wishes?: object): Promise<string>
   /** Runs a command on a server. */
@@ -85,6 +88,8 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
       const response = await berth.fetch(path, init)
       return { status: response.status, headers: response.headers, body: await response.json() }
     },
+    control: (method, path, body) =>
+      berth.call(method, `/_berth${path}`, body, { authorization: `Bearer ${info.admin_token}` }),
     async server(wishes = {}) {
       const { status, body } = await berth.call('POST', '/servers', wishes)
       if (status !== 201) throw new Error(`no server: ${status} ${JSON.stringify(body)}`)

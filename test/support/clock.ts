@@ -1,39 +1,32 @@
-import type { Clock } from '../../src/runtime/clock.ts'
+import { type Machine, SteerableClock } from '../../src/runtime/clock.ts'
 
 /** A clock that moves when it is told to; what falls due on the way runs in order. */
-export class MovedClock implements Clock {
-  #now: number
-  readonly #timers = new Set<{ at: number; call: () => void }>()
-
+export class MovedClock extends SteerableClock {
   constructor(now = Date.UTC(2030, 0, 1)) {
-    this.#now = now
+    super({ frozenAt: now })
+  }
+}
+
+/** A machine whose time passes, and whose calendar is corrected, when a test says so. */
+export class PretendedMachine implements Machine {
+  #monotonic = 0
+  #calendar: number
+
+  constructor(calendar = Date.UTC(2030, 0, 1)) {
+    this.#calendar = calendar
   }
 
-  now(): number {
-    return this.#now
+  monotonic = (): number => this.#monotonic
+  calendar = (): number => this.#calendar
+
+  /** Time passes. */
+  pass(ms: number): void {
+    this.#monotonic += ms
+    this.#calendar += ms
   }
 
-  after(ms: number, call: () => void) {
-    const timer = { at: this.#now + ms, call }
-    this.#timers.add(timer)
-    return { cancel: () => void this.#timers.delete(timer) }
-  }
-
-  /** Moves on by `ms`, running every timer that falls due. */
-  advance(ms: number): void {
-    const end = this.#now + ms
-    for (;;) {
-      const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)
-      if (!next) break
-      this.#timers.delete(next)
-      this.#now = next.at
-      next.call()
-    }
-    this.#now = end
-  }
-
-  /** Timers that wait. */
-  get pending(): number {
-    return this.#timers.size
+  /** The calendar alone is moved. */
+  correct(ms: number): void {
+    this.#calendar += ms
   }
 }

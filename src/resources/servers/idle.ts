@@ -7,11 +7,11 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 export class IdleWatch {
   readonly #clock: Clock
   readonly #timeoutMs: number | null
-  readonly #onIdle: (serverId: string) => void
+  readonly #onIdle: (serverId: string) => void | Promise<void>
   readonly #timers = new Map<string, Timer>()
   readonly #uses = new Map<string, number>()
 
-  constructor(clock: Clock, timeoutMs: number | null, onIdle: (serverId: string) => void) {
+  constructor(clock: Clock, timeoutMs: number | null, onIdle: (serverId: string) => void | Promise<void>) {
     this.#clock = clock
     this.#timeoutMs = timeoutMs
     this.#onIdle = onIdle
@@ -38,7 +38,7 @@ export class IdleWatch {
     this.#timers.get(serverId)?.cancel()
     const timer = this.#clock.after(this.#timeoutMs, () => {
       this.#timers.delete(serverId)
-      this.#onIdle(serverId)
+      return this.#onIdle(serverId)
     })
     this.#timers.set(serverId, timer)
   }

@@ -322,11 +322,15 @@ export class ServersService {
     })
   }
 
-  #sleepWhenIdle(serverId: string): void {
-    void this.#turns.run(serverId, async () => {
-      const row = this.#find(serverId)
-      if (row?.status === 'running') await this.#stop(row)
-    })
+  async #sleepWhenIdle(serverId: string): Promise<void> {
+    try {
+      await this.#turns.run(serverId, async () => {
+        const row = this.#find(serverId)
+        if (row?.status === 'running') await this.#stop(row)
+      })
+    } catch (error) {
+      this.#logger.error('an idle server could not be put to sleep', { serverId, error })
+    }
   }
 
   #markSleeping(serverId: string): void {
