@@ -1,4 +1,7 @@
 import { tmpdir } from 'node:os'
+import { Metering } from './accounts/metering.ts'
+import { instancePlan } from './accounts/plan.ts'
+import { Plans } from './accounts/plans.ts'
 import { createApp } from './app.ts'
 import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
@@ -103,6 +106,7 @@ async function compose(
   const { logger, version, sinceStartMs } = surroundings
   const clock = surroundings.clock ?? new SteerableClock({ frozenAt: config.freeze })
   const { rngSeed } = config
+  const plan = instancePlan(config.plan)
   const randomFor = (purpose: string) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose))
 
   const temporaryDir = surroundings.temporaryDir ?? tmpdir()
@@ -138,6 +142,8 @@ async function compose(
   releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
   const outbox = new Outbox({ queries: database.queries, clock, ids })
+  const plans = new Plans(database, plan)
+  const metering = new Metering({ queries: database.queries, clock, outbox, plans, logger })
   const servers = new ServersService({
     database,
     clock,
@@ -145,6 +151,8 @@ async function compose(
     logger,
     compute: new ElectedDriver(selecting),
     outbox,
+    plans,
+    metering,
     idleTimeoutMs: config.idleTimeoutMs,
   })
   let ready = false

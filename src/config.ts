@@ -37,6 +37,8 @@ export interface Config {
   readonly logLevel: LogLevel
   /** A running server goes to sleep after this many milliseconds without use; null for never. */
   readonly idleTimeoutMs: number | null
+  /** What the plan of accounts says otherwise than berth's own, as it was given. */
+  readonly plan: Readonly<Record<string, unknown>> | null
 }
 
 /** One option of `serve`: a flag, an environment variable and a key of the config file at once. */
@@ -145,6 +147,12 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
       return { idleTimeoutMs: ms === 0 ? null : ms }
     },
   },
+  {
+    name: 'plan',
+    value: 'JSON',
+    description: 'what accounts may have and pay, such as {"servers":5} (see docs/accounts.md)',
+    parse: (value) => ({ plan: object(value) }),
+  },
 ]
 
 /** What a config is read from. */
@@ -181,6 +189,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,
+    plan: null,
   }
   for (const option of CONFIG_OPTIONS) {
     const variable = environmentName(option.name)
@@ -281,6 +290,20 @@ function boolean(value: unknown): boolean {
   if (value === true || value === 'true' || value === '1') return true
   if (value === false || value === 'false' || value === '0') return false
   throw new Error('true, false, 1 or 0')
+}
+
+/** An object, or the JSON text of one. */
+function object(value: unknown): object {
+  let read = value
+  if (typeof value === 'string') {
+    try {
+      read = JSON.parse(value)
+    } catch {
+      read = null
+    }
+  }
+  if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read
+  throw new Error('a JSON object such as {"servers":5}')
 }
 
 function oneOf(value: unknown, allowed: readonly string[]): string {

@@ -52,6 +52,7 @@ const CASES: Record<
   'public-host': { setting: 'publicHost', good: ['Box.Local', 'box.local'], other: 'b', bad: null },
   'log-level': { setting: 'logLevel', good: ['silent', 'silent'], other: 'debug', bad: 'loud' },
   'idle-timeout': { setting: 'idleTimeoutMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
+  plan: { setting: 'plan', good: ['{"servers":5}', { servers: 5 }], other: '{"servers":6}', bad: '[5' },
 }
 
 test('every option is covered here', () => {
@@ -174,5 +175,6 @@ test('a file that sets every option is taken as it stands', () => {
     publicHost: 'berth.test',
     logLevel: 'warn',
     idleTimeoutMs: 900_000,
+    plan: { servers: 5, credits_per_hour: { large: 2.5 } },
   })
 })

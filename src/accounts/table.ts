@@ -1,4 +1,5 @@
-import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { PlanOverrides } from './plan.ts'
 
 /** Accounts: whom resources belong to. */
 export const accounts = sqliteTable('accounts', {
@@ -6,4 +7,36 @@ export const accounts = sqliteTable('accounts', {
   label: text('label').notNull(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
+  /** What its plan says otherwise than the instance's. */
+  plan: text('plan', { mode: 'json' }).$type<PlanOverrides>(),
+  /** Units of credits a month; null for the plan's cap. */
+  budgetCap: integer('budget_cap'),
 })
+
+/** What accounts used in calendar months (UTC). */
+export const accountUsage = sqliteTable(
+  'account_usage',
+  {
+    accountId: text('account_id').notNull(),
+    /** As in `2030-01`. */
+    month: text('month').notNull(),
+    /** Units of credits. */
+    used: integer('used').notNull(),
+    /** The caps, in units, for which quota.threshold was emitted. */
+    thresholdCaps: text('threshold_caps', { mode: 'json' }).$type<number[]>().notNull().default([]),
+    /** The caps, in units, for which quota.cap_reached was emitted. */
+    reachedCaps: text('reached_caps', { mode: 'json' }).$type<number[]>().notNull().default([]),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.month] })],
+)
+
+/** The columns of servers that metering writes, and nothing else does. */
+export const meteredColumns = () => ({
+  /** Units of credits used, ever. */
+  creditUnits: integer('credit_units').notNull().default(0),
+  /** Milliseconds of the begun second that is not charged yet. */
+  carryMs: integer('carry_ms').notNull().default(0),
+})
+
+/** Servers, as far as metering knows them. */
+export const meteredServers = sqliteTable('servers', { id: text('id').primaryKey(), ...meteredColumns() })

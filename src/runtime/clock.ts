@@ -20,11 +20,11 @@ export interface Clock {
   after(ms: number, call: () => void | Promise<void>): Timer
   /**
    * Has `call` called when the calendar was moved while no time passed: what goes by dates sets its
-   * timers anew.
+   * timers anew. Whoever moved it waits for the promise that `call` returns.
    *
    * @returns ends it
    */
-  onCorrection(call: () => void): () => void
+  onCorrection(call: () => void | Promise<void>): () => void
 }
 
 /** The machine that a clock follows. */
@@ -65,7 +65,7 @@ export class SteerableClock implements Clock {
   readonly #machine: Machine
   readonly #startsAt: number | null
   readonly #waiting = new Set<Waiting>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<() => void | Promise<void>>()
   #frozen: boolean
   /** The elapsed time at which it stands, or null while it follows the machine. */
   #standsAt: number | null
@@ -104,7 +104,7 @@ export class SteerableClock implements Clock {
     return { cancel: () => void this.#waiting.delete(timer) }
   }
 
-  onCorrection(call: () => void): () => void {
+  onCorrection(call: () => void | Promise<void>): () => void {
     this.#listeners.add(call)
     return () => void this.#listeners.delete(call)
   }
@@ -158,7 +158,7 @@ export class SteerableClock implements Clock {
     return this.#inTurn(async () => {
       const ms = at - this.now()
       if (ms >= 0) await this.#pass(ms)
-      else this.#correct(ms)
+      else await this.#correct(ms)
     })
   }
 
@@ -170,7 +170,7 @@ export class SteerableClock implements Clock {
       if (this.#frozen) this.#stand()
       else this.#follow()
       const by = calendar - this.elapsed() - this.#offset
-      if (by !== 0) this.#correct(by)
+      if (by !== 0) return this.#correct(by)
     })
   }
 
@@ -204,16 +204,16 @@ export class SteerableClock implements Clock {
     this.#machineOffset += drift
     this.#offset += drift
     // Whoever asked for the time may be in the middle of something.
-    queueMicrotask(() => this.#tell())
+    queueMicrotask(() => void this.#tell())
   }
 
-  #correct(by: number): void {
+  #correct(by: number): Promise<void> {
     this.#offset += by
-    this.#tell()
+    return this.#tell()
   }
 
-  #tell(): void {
-    for (const listener of this.#listeners) listener()
+  async #tell(): Promise<void> {
+    await Promise.all([...this.#listeners].map((listener) => listener()))
   }
 
   #inTurn<T>(move: () => T | Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getTableConfig, type SQLiteTable } from 'drizzle-orm/sqlite-core'
-import { accounts } from '../../src/accounts/table.ts'
+import { accounts, accountUsage } from '../../src/accounts/table.ts'
 import { StartupError } from '../../src/errors.ts'
 import { idempotency } from '../../src/http/idempotency-table.ts'
 import { apiKeys } from '../../src/resources/keys/table.ts'
@@ -25,7 +25,9 @@ describe('openDatabase', () => {
     first.queries.insert(accounts).values({ id: 'acct_1', label: 'x', createdAt: 1 }).run()
     first.close()
     const second = openDatabase(path)
-    expect(second.queries.select().from(accounts).all()).toEqual([{ id: 'acct_1', label: 'x', createdAt: 1 }])
+    expect(second.queries.select().from(accounts).all()).toMatchObject([
+      { id: 'acct_1', label: 'x', createdAt: 1 },
+    ])
     second.close()
   })
 
@@ -71,7 +73,7 @@ describe('openDatabase', () => {
     const path = join(folder.path, 'berth.db')
     openDatabase(path).close()
     const sqlite = new Sqlite(path, { readonly: true })
-    for (const table of [accounts, apiKeys, servers, idempotency] as SQLiteTable[]) {
+    for (const table of [accounts, accountUsage, apiKeys, servers, idempotency] as SQLiteTable[]) {
       const { name, columns } = getTableConfig(table)
       const made = sqlite
         .query<{ name: string; type: string; notnull: number }, []>(`PRAGMA table_info(${name})`)

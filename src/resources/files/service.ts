@@ -1,5 +1,4 @@
 import type { Caller } from '../../accounts/caller.ts'
-import { TIER_LIMITS } from '../../accounts/tiers.ts'
 import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -83,7 +82,7 @@ export class FilesService {
 
   /** The sum that is kept is enough while it leaves room; near the limit the workspace is measured. */
   async #checkRoom(row: ServerRow, path: string, bytes: number): Promise<void> {
-    const limit = TIER_LIMITS[row.tier].storageBytes
+    const limit = this.#servers.limits(row).storageBytes
     if ((await this.#servers.meter.current(row)) + bytes <= limit) return
     const replaced = await this.#workspace(row)
       .stat(path)

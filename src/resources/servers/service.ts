@@ -1,18 +1,19 @@
-import { and, eq, sql } from 'drizzle-orm'
 import { type Caller, mayReachServer } from '../../accounts/caller.ts'
-import { TIER_LIMITS } from '../../accounts/tiers.ts'
-import { type Compute, ComputeError, type Handle, type Sandbox } from '../../compute/driver.ts'
+import type { Metering } from '../../accounts/metering.ts'
+import { limitsOf } from '../../accounts/plan.ts'
+import type { Plans } from '../../accounts/plans.ts'
+import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from '../../compute/driver.ts'
 import { Fleet } from '../../compute/fleet.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { BerthError, notFound } from '../../errors.ts'
+import { BerthError, type ErrorCode, notFound } from '../../errors.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
-import { once } from '../../runtime/once.ts'
-import type { Database, Queries } from '../../storage/database.ts'
+import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
+import { Admission } from './admission.ts'
 import { IdleWatch } from './idle.ts'
 import type {
   CreatedServer,
@@ -22,8 +23,9 @@ import type {
   ServerStatus,
   ServerUpdate,
 } from './model.ts'
+import { ServerRecords } from './records.ts'
 import { StorageMeter } from './storage-meter.ts'
-import { type ServerRow, servers, toServer } from './table.ts'
+import { type ServerRow, toServer } from './table.ts'
 
 /** How long a look at one server waits for a fresh measurement of its files. */
 const MEASURE_PATIENCE_MS = 50
@@ -39,6 +41,8 @@ export interface ServersDependencies {
   logger: Logger
   compute: Compute
   outbox: Outbox
+  plans: Plans
+  metering: Metering
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
 }
@@ -49,12 +53,14 @@ export interface ServersDependencies {
  */
 export class ServersService {
   readonly meter: StorageMeter
-  readonly #queries: Queries
+  readonly #records: ServerRecords
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #logger: Logger
   readonly #compute: Compute
-  readonly #outbox: Outbox
+  readonly #plans: Plans
+  readonly #admission: Admission
+  readonly #metering: Metering
   readonly #fleet: Fleet
   readonly #idle: IdleWatch
   readonly #lists: ReadCache<Server[]>
@@ -62,58 +68,51 @@ export class ServersService {
   readonly #turns = new KeyedMutex()
   #reaped: Promise<void> | undefined
   #stopping = false
-  readonly #ofAccount
-  readonly #ofAccountById
 
-  constructor({ database, clock, ids, logger, compute, outbox, idleTimeoutMs }: ServersDependencies) {
-    const { queries } = database
-    this.#queries = queries
+  constructor({
+    database,
+    clock,
+    ids,
+    logger,
+    compute,
+    outbox,
+    plans,
+    metering,
+    idleTimeoutMs,
+  }: ServersDependencies) {
+    this.#records = new ServerRecords({ queries: database.queries, outbox, metering })
     this.#lists = new ReadCache(database.version)
     this.#rows = new ReadCache(database.version)
     this.#clock = clock
     this.#ids = ids
     this.#logger = logger
     this.#compute = compute
-    this.#outbox = outbox
-    this.meter = new StorageMeter(queries, compute, logger)
+    this.#plans = plans
+    this.#admission = new Admission(plans, (accountId) => this.#records.ofAccount(accountId).length)
+    this.#metering = metering
+    metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
+    this.meter = new StorageMeter(database.queries, compute, logger)
     this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
-    this.#ofAccount = once(() =>
-      queries
-        .select()
-        .from(servers)
-        .where(eq(servers.accountId, sql.placeholder('accountId')))
-        .orderBy(sql`rowid desc`)
-        .prepare(),
-    )
-    this.#ofAccountById = once(() =>
-      queries
-        .select()
-        .from(servers)
-        .where(
-          and(eq(servers.id, sql.placeholder('id')), eq(servers.accountId, sql.placeholder('accountId'))),
-        )
-        .prepare(),
-    )
   }
 
   /** The servers that the caller reaches, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
-    const all = this.#lists.get(accountId, () => this.#ofAccount().all({ accountId }).map(toServer))
+    const all = this.#lists.get(accountId, () => this.#records.ofAccount(accountId).map(toServer))
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
   /** Whether an account has a server of this id. */
   owns(accountId: string, id: string): boolean {
-    return this.#ofAccountById().get({ id, accountId }) !== undefined
+    return this.#records.ofAccountById(accountId, id) !== undefined
   }
 
   /** The record of one of the servers that the caller reaches. @throws BerthError 404 */
   row(caller: Caller, id: string): ServerRow {
     const { accountId } = caller
     const row = mayReachServer(caller, id)
-      ? this.#rows.get(`${accountId} ${id}`, () => this.#ofAccountById().get({ id, accountId }))
+      ? this.#rows.get(`${accountId} ${id}`, () => this.#records.ofAccountById(accountId, id))
       : undefined
     if (!row) throw notFound(`The server "${id}"`)
     return row
@@ -122,21 +121,27 @@ export class ServersService {
   /** One server, its storage measured afresh where that is quickly done. @throws BerthError 404 */
   async get(caller: Caller, id: string): Promise<Server> {
     await this.meter.refresh(this.row(caller, id), MEASURE_PATIENCE_MS)
+    this.#metering.settle(caller.accountId)
     return toServer(this.row(caller, id))
   }
 
-  /** Provisions a server: it runs when this resolves. @throws BerthError 502 where its sandbox does not start */
+  /**
+   * Provisions a server: it runs when this resolves.
+   *
+   * @throws BerthError 403 where the plan or the budget does not allow it, 502 where its sandbox does not start
+   */
   async create(
     caller: Caller,
     { task = '', tier = 'small', region = 'us-east' }: ServerCreate,
   ): Promise<CreatedServer> {
-    const id = this.#ids.next('srv', (taken) => this.#find(taken) !== undefined)
-    return this.#turns.run(id, async () => {
-      const handle = await this.#compute.create(id)
-      try {
-        const row = this.#queries
-          .insert(servers)
-          .values({
+    this.#metering.checkBudget(caller.accountId, 'plan_limit')
+    const counted = this.#admission.admit(caller.accountId, tier)
+    const id = this.#ids.next('srv', (taken) => this.#records.find(taken) !== undefined)
+    return this.#turns
+      .run(id, async (): Promise<CreatedServer> => {
+        const handle = await this.#compute.create(id)
+        try {
+          const row = this.#records.add({
             id,
             accountId: caller.accountId,
             task,
@@ -146,25 +151,23 @@ export class ServersService {
             handle,
             createdAt: this.#clock.now(),
           })
-          .returning()
-          .get()
-        await this.#start(row)
-        this.#announce(row)
-      } catch (error) {
-        this.#remove(id)
-        await this.#destroy(id, handle)
-        throw error
-      }
-      return { id, url: null, status: 'running', tier }
-    })
+          counted()
+          await this.#start(row, 'plan_limit')
+          this.#records.announce(row)
+        } catch (error) {
+          this.#records.drop(id)
+          await this.#destroy(id, handle)
+          throw error
+        }
+        return { id, url: null, status: 'running', tier }
+      })
+      .finally(counted)
   }
 
   /** Changes label or region. @throws BerthError 404 */
   async update(caller: Caller, id: string, changes: ServerUpdate): Promise<Server> {
     this.row(caller, id)
-    if (Object.keys(changes).length > 0) {
-      this.#queries.update(servers).set(changes).where(eq(servers.id, id)).run()
-    }
+    if (Object.keys(changes).length > 0) this.#records.change(id, changes)
     return this.get(caller, id)
   }
 
@@ -172,23 +175,13 @@ export class ServersService {
   async delete(caller: Caller, id: string): Promise<void> {
     // At once: how long a refusal takes must not tell that there is such a server.
     this.row(caller, id)
-    await this.#turns.run(id, async () => {
-      const { handle, accountId, tier, region } = this.row(caller, id)
-      this.#queries.transaction(() => {
-        this.#remove(id)
-        this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
-      })
-      this.#idle.forget(id)
-      await this.#fleet.stop(id)
-      this.meter.forget(id)
-      await this.#destroy(id, handle)
-    })
+    await this.#turns.run(id, () => this.#delete(this.row(caller, id)))
   }
 
   /**
    * Starts, stops or restarts a server; start on a running one and stop on a sleeping one change nothing.
    *
-   * @throws BerthError 404, 502 where its sandbox does not start
+   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start
    */
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
     this.row(caller, id)
@@ -202,7 +195,7 @@ export class ServersService {
   /**
    * The sandbox of a server, woken where it sleeps, and a function to call when the use of it is over.
    *
-   * @throws BerthError 404, 502 where its sandbox does not start
+   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start
    */
   async use(caller: Caller, id: string): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
     const row = this.row(caller, id)
@@ -222,6 +215,22 @@ export class ServersService {
     return this.#compute.workspace(row.handle)
   }
 
+  /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
+  limits({ accountId, tier }: ServerRow): Limits {
+    return limitsOf(this.#plans.of(accountId).plan, tier)
+  }
+
+  /** Ends and removes every server of an account, also those that are coming up. */
+  async deleteAll(accountId: string): Promise<void> {
+    for (
+      let rows = this.#records.ofAccount(accountId);
+      rows.length > 0;
+      rows = this.#records.ofAccount(accountId)
+    ) {
+      await Promise.all(rows.map(({ id }) => this.#turns.run(id, () => this.#delete(this.#records.find(id)))))
+    }
+  }
+
   /** A call touched the server without needing its sandbox. */
   touch(id: string): void {
     if (this.#fleet.get(id)) this.#idle.touch(id)
@@ -235,7 +244,7 @@ export class ServersService {
     // A stop may come before the start has told of itself.
     if (this.#stopping) return
     await this.#afterReaping()
-    const rows = this.#queries.select().from(servers).where(eq(servers.status, 'running')).all()
+    const rows = this.#records.running()
     const next = async (): Promise<void> => {
       for (let row = rows.pop(); row; row = rows.pop()) await this.#recoverOne(row)
     }
@@ -247,15 +256,17 @@ export class ServersService {
     this.#stopping = true
     this.#idle.stop()
     await this.#fleet.close()
+    this.#metering.close()
     await this.meter.stop()
   }
 
-  #find(id: string): ServerRow | undefined {
-    return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
-  }
-
-  #remove(id: string): void {
-    this.#queries.delete(servers).where(eq(servers.id, id)).run()
+  async #delete(row: ServerRow | undefined): Promise<void> {
+    if (!row) return
+    this.#records.remove(row)
+    this.#idle.forget(row.id)
+    await this.#fleet.stop(row.id)
+    this.meter.forget(row.id)
+    await this.#destroy(row.id, row.handle)
   }
 
   /** The record is gone, and so the server is; a folder that resists is removed at the next start. */
@@ -273,17 +284,8 @@ export class ServersService {
     return this.#reaped
   }
 
-  /** The server runs for the first time. */
-  #announce({ id, accountId, tier, region }: ServerRow): void {
-    this.#queries.transaction(() => {
-      this.#queries.update(servers).set({ announced: true }).where(eq(servers.id, id)).run()
-      this.#outbox.emit(accountId, 'server.created', { server_id: id, status: 'running', tier, region })
-    })
-  }
-
   async #reap(): Promise<void> {
-    const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
-    const handles = known.map(({ handle }) => handle)
+    const handles = this.#records.handles()
     // The folders to remove are listed at once: those of servers made from now on are not among them.
     // Removing them may take long, and nothing waits for it.
     this.#compute
@@ -292,11 +294,20 @@ export class ServersService {
     await this.#compute.reap(handles)
   }
 
-  async #start(row: ServerRow): Promise<Sandbox> {
+  /** @param overBudget the code of the failure where the budget is used up */
+  async #start(row: ServerRow, overBudget: ErrorCode = 'budget_exceeded'): Promise<Sandbox> {
+    this.#metering.checkBudget(row.accountId, overBudget)
     await this.#afterReaping()
     try {
-      const sandbox = await this.#fleet.start(row.id, row.handle, TIER_LIMITS[row.tier])
-      if (row.status !== 'running') this.#setStatus(row.id, 'running')
+      const sandbox = await this.#fleet.start(row.id, row.handle, this.limits(row))
+      try {
+        // It may have been used up while the sandbox came up.
+        this.#metering.checkBudget(row.accountId, overBudget)
+        this.#records.runs(row)
+      } catch (error) {
+        await this.#fleet.stop(row.id)
+        throw error
+      }
       this.#idle.touch(row.id)
       return sandbox
     } catch (error) {
@@ -308,16 +319,16 @@ export class ServersService {
 
   async #stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
-    this.#fallAsleep(row.id)
+    this.#records.sleeps(row.id)
     await this.#fleet.stop(row.id)
     this.meter.changed(row)
   }
 
   async #recoverOne(row: ServerRow): Promise<void> {
     await this.#turns.run(row.id, async () => {
-      const now = this.#find(row.id)
+      const now = this.#records.find(row.id)
       if (this.#stopping || now?.status !== 'running') return
-      if (!now.announced) this.#announce(now)
+      if (!now.announced) this.#records.announce(now)
       await this.#start(now).catch(() => this.#stopping || this.#markSleeping(row.id))
     })
   }
@@ -325,7 +336,7 @@ export class ServersService {
   async #sleepWhenIdle(serverId: string): Promise<void> {
     try {
       await this.#turns.run(serverId, async () => {
-        const row = this.#find(serverId)
+        const row = this.#records.find(serverId)
         if (row?.status === 'running') await this.#stop(row)
       })
     } catch (error) {
@@ -333,28 +344,19 @@ export class ServersService {
     }
   }
 
+  /** The budget of an account is used up: whatever costs ends. */
+  async #sleepAtCap(accountId: string): Promise<void> {
+    const sleep = async (id: string): Promise<void> => {
+      const row = this.#records.find(id)
+      if (row && row.status !== 'sleeping' && this.#metering.isCapped(accountId)) await this.#stop(row)
+    }
+    await Promise.all(
+      this.#records.ofAccount(accountId).map(({ id }) => this.#turns.run(id, () => sleep(id))),
+    )
+  }
+
   #markSleeping(serverId: string): void {
     this.#idle.forget(serverId)
-    this.#fallAsleep(serverId)
-  }
-
-  /** The record of a server that stops, for whatever reason. */
-  #fallAsleep(serverId: string): void {
-    this.#queries.transaction(() => {
-      const row = this.#find(serverId)
-      if (!row || row.status === 'sleeping') return
-      this.#setStatus(serverId, 'sleeping')
-      const { accountId, tier, region } = row
-      this.#outbox.emit(accountId, 'server.stopped', {
-        server_id: serverId,
-        status: 'sleeping',
-        tier,
-        region,
-      })
-    })
-  }
-
-  #setStatus(serverId: string, status: ServerStatus): void {
-    this.#queries.update(servers).set({ status }).where(eq(servers.id, serverId)).run()
+    this.#records.sleeps(serverId)
   }
 }

@@ -1,4 +1,6 @@
-import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { toCredits } from '../../accounts/credits.ts'
+import { meteredColumns } from '../../accounts/table.ts'
 import { toGb } from '../../accounts/tiers.ts'
 import type { Handle } from '../../compute/driver.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -17,7 +19,7 @@ export const servers = sqliteTable('servers', {
   storageBytes: integer('storage_bytes').notNull().default(0),
   /** Whether server.created was emitted for it. */
   announced: integer('announced', { mode: 'boolean' }).notNull().default(false),
-  creditsUsed: real('credits_used').notNull().default(0),
+  ...meteredColumns(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
 })
@@ -32,7 +34,7 @@ export const toServer = (row: ServerRow): Server => ({
   tier: row.tier,
   status: row.status,
   region: row.region,
-  creditsUsed: row.creditsUsed,
+  creditsUsed: toCredits(row.creditUnits),
   storageUsedGb: toGb(row.storageBytes),
   publicUrl: null,
   createdAt: toIso(row.createdAt),

@@ -1,0 +1,131 @@
+import { and, eq, sql } from 'drizzle-orm'
+import type { Metering } from '../../accounts/metering.ts'
+import type { Outbox } from '../../events/outbox.ts'
+import { once } from '../../runtime/once.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ServerUpdate } from './model.ts'
+import { type ServerRow, servers } from './table.ts'
+
+/** What the records need. */
+interface RecordsDependencies {
+  queries: Queries
+  outbox: Outbox
+  metering: Metering
+}
+
+/**
+ * The records of servers. What a change of state means to others, the event and the charge, is
+ * written in the transaction of the change.
+ */
+export class ServerRecords {
+  readonly #queries: Queries
+  readonly #outbox: Outbox
+  readonly #metering: Metering
+  readonly #ofAccount
+  readonly #ofAccountById
+
+  constructor({ queries, outbox, metering }: RecordsDependencies) {
+    this.#queries = queries
+    this.#outbox = outbox
+    this.#metering = metering
+    this.#ofAccount = once(() =>
+      queries
+        .select()
+        .from(servers)
+        .where(eq(servers.accountId, sql.placeholder('accountId')))
+        .orderBy(sql`rowid desc`)
+        .prepare(),
+    )
+    this.#ofAccountById = once(() =>
+      queries
+        .select()
+        .from(servers)
+        .where(
+          and(eq(servers.id, sql.placeholder('id')), eq(servers.accountId, sql.placeholder('accountId'))),
+        )
+        .prepare(),
+    )
+  }
+
+  /** Those of an account, newest first. */
+  ofAccount(accountId: string): ServerRow[] {
+    return this.#ofAccount().all({ accountId })
+  }
+
+  /** One of an account, where it has it. */
+  ofAccountById(accountId: string, id: string): ServerRow | undefined {
+    return this.#ofAccountById().get({ id, accountId })
+  }
+
+  /** One, whosever it is. */
+  find(id: string): ServerRow | undefined {
+    return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
+  }
+
+  /** Those that ran when they were last heard of. */
+  running(): ServerRow[] {
+    return this.#queries.select().from(servers).where(eq(servers.status, 'running')).all()
+  }
+
+  /** Handles of all. */
+  handles(): ServerRow['handle'][] {
+    const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
+    return known.map(({ handle }) => handle)
+  }
+
+  add(row: typeof servers.$inferInsert): ServerRow {
+    return this.#queries.insert(servers).values(row).returning().get()
+  }
+
+  change(id: string, changes: ServerUpdate): void {
+    this.#queries.update(servers).set(changes).where(eq(servers.id, id)).run()
+  }
+
+  /** The server runs from now on, and costs. */
+  runs(row: ServerRow): void {
+    this.#queries.transaction(() => {
+      if (row.status !== 'running') this.#setStatus(row.id, 'running')
+      this.#metering.begin(row)
+    })
+  }
+
+  /** The server runs for the first time. */
+  announce({ id, accountId, tier, region }: ServerRow): void {
+    this.#queries.transaction(() => {
+      this.#queries.update(servers).set({ announced: true }).where(eq(servers.id, id)).run()
+      this.#outbox.emit(accountId, 'server.created', { server_id: id, status: 'running', tier, region })
+    })
+  }
+
+  /** The server stops, for whatever reason; nothing changes for one that sleeps. */
+  sleeps(id: string): void {
+    this.#queries.transaction(() => {
+      const row = this.find(id)
+      if (!row || row.status === 'sleeping') return
+      const { accountId, tier, region } = row
+      this.#metering.end(id)
+      this.#setStatus(id, 'sleeping')
+      this.#outbox.emit(accountId, 'server.stopped', { server_id: id, status: 'sleeping', tier, region })
+    })
+  }
+
+  /** A server that never came up leaves no record. */
+  drop(id: string): void {
+    this.#queries.transaction(() => {
+      this.#metering.end(id)
+      this.#queries.delete(servers).where(eq(servers.id, id)).run()
+    })
+  }
+
+  /** The server is gone. */
+  remove({ id, accountId, tier, region }: ServerRow): void {
+    this.#queries.transaction(() => {
+      this.drop(id)
+      this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
+    })
+  }
+
+  #setStatus(id: string, status: ServerRow['status']): void {
+    this.#queries.update(servers).set({ status }).where(eq(servers.id, id)).run()
+  }
+}
