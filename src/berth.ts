@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { Metering } from './accounts/metering.ts'
 import { instancePlan } from './accounts/plan.ts'
 import { Plans } from './accounts/plans.ts'
+import { AccountsService } from './accounts/service.ts'
 import { createApp } from './app.ts'
 import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
@@ -180,6 +181,15 @@ async function compose(
       },
       instance,
       clock,
+      accounts: new AccountsService({
+        queries: database.queries,
+        clock,
+        ids,
+        plans,
+        metering,
+        keys,
+        servers,
+      }),
     },
     servers,
     exec: new ExecService(servers),

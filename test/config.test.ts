@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { instancePlan } from '../src/accounts/plan.ts'
 import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../src/config.ts'
 import { StartupError, UsageError } from '../src/errors.ts'
 
@@ -83,6 +84,13 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
   expect(() => load({ file: { [name]: bad } })).toThrow(
     new RegExp(`"${name}" in .*berth\\.config\\.json: expected `),
   )
+})
+
+test('a plan that is none stops the start with a sentence', () => {
+  const { plan } = load({ file: { plan: { credits_per_hour: { small: -1 } } } })
+  expect(() => instancePlan(plan)).toThrow(StartupError)
+  expect(() => instancePlan(plan)).toThrow(/"credits_per_hour.small" to be a number .* --plan, BERTH_PLAN/)
+  expect(instancePlan({ servers: 7 })).toMatchObject({ servers: 7, monthly_cap: 1_000 })
 })
 
 test('a bad value behind one that beats it does no harm', () => {

@@ -25,7 +25,9 @@ export function temporaryFolder(): { path: string } & Disposable {
 /** Starts the executable on a free port and the given folder, or a temporary one. */
 export async function startInstance(folder?: string): Promise<Instance> {
   const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
-  const child = Bun.spawn([executable, 'serve', '--json', '--port', '0', '--log-level', 'error', ...where], {
+  // More servers than a plan has by itself.
+  const options = ['--port', '0', '--log-level', 'error', '--plan', '{"servers":10000}', ...where]
+  const child = Bun.spawn([executable, 'serve', '--json', ...options], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'inherit',

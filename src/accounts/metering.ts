@@ -5,6 +5,7 @@ import { type Clock, type Timer, toIso } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Queries } from '../storage/database.ts'
 import { chargeUntil, momentOf, pause, type Run } from './accrual.ts'
+import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
@@ -70,12 +71,9 @@ export class Metering {
   readonly #logger: Logger
   readonly #usage: UsageBook
   readonly #accounts = new Map<string, Account>()
-  /** Accounts whose servers are being put to sleep, and those for which that was asked meanwhile. */
-  readonly #falling = new Map<string, Promise<void>>()
-  readonly #fallAgain = new Set<string>()
+  readonly #atCap: CapAction
   readonly #unsubscribe: () => void
   #heartbeat: ReturnType<typeof setInterval> | undefined
-  #onCap: (accountId: string) => Promise<void> = async () => {}
   /** Calendar minus elapsed, as everything up to `settledAt` was dated. */
   #offset: number
 
@@ -84,6 +82,7 @@ export class Metering {
     this.#clock = clock
     this.#plans = plans
     this.#logger = logger
+    this.#atCap = new CapAction(logger)
     this.#usage = new UsageBook(queries, outbox)
     this.#offset = clock.now() - clock.elapsed()
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
@@ -91,7 +90,7 @@ export class Metering {
 
   /** Says who puts the servers of an account to sleep when its budget is used up. */
   whenCapped(sleep: (accountId: string) => Promise<void>): void {
-    this.#onCap = sleep
+    this.#atCap.is(sleep)
   }
 
   /** A server runs from now on; nothing changes for one that does already. */
@@ -161,6 +160,11 @@ export class Metering {
       this.#usage.keep(this.#usageNow(accountId), cap)
       this.settle(accountId)
     })
+  }
+
+  /** Resolves when the servers of an account sleep, where its budget is used up. */
+  asleep(accountId: string): Promise<void> {
+    return this.#atCap.done(accountId)
   }
 
   /** What an account has used in the month that is now, and its cap, in credits. */
@@ -267,7 +271,7 @@ export class Metering {
     account.timer = null
     if (runs.length === 0) return
     account.timer = this.#clock.after(wake - this.#clock.elapsed(), () => this.#due(account.id))
-    if (capped) this.#fall(account.id)
+    if (capped) this.#atCap.begin(account.id)
   }
 
   /** Resolves when the servers that this puts to sleep do. */
@@ -277,26 +281,7 @@ export class Metering {
     } catch (error) {
       this.#logger.error('credits could not be charged; they are at the next chance', { accountId, error })
     }
-    await this.#falling.get(accountId)
-  }
-
-  /** Has the servers of an account sleep when the transaction under way is over, and again where that is asked meanwhile. */
-  #fall(accountId: string): void {
-    if (this.#falling.has(accountId)) this.#fallAgain.add(accountId)
-    else this.#falling.set(accountId, this.#sleep(accountId))
-  }
-
-  async #sleep(accountId: string): Promise<void> {
-    do {
-      await Promise.resolve()
-      this.#fallAgain.delete(accountId)
-      try {
-        await this.#onCap(accountId)
-      } catch (error) {
-        this.#logger.error('servers over budget could not be put to sleep', { accountId, error })
-      }
-    } while (this.#fallAgain.has(accountId) && this.#accounts.has(accountId))
-    this.#falling.delete(accountId)
+    await this.asleep(accountId)
   }
 
   /** The calendar was moved: what was used until now belongs where it was before. */
@@ -304,7 +289,7 @@ export class Metering {
     for (const { id } of this.#accounts.values()) this.settle(id)
     this.#offset = this.#clock.now() - this.#clock.elapsed()
     for (const { id } of this.#accounts.values()) this.settle(id)
-    await Promise.all(this.#falling.values())
+    await this.#atCap.allDone()
   }
 
   /** A clock that stands has nothing new to write. */

@@ -1,7 +1,9 @@
 import { Elysia } from 'elysia'
+import type { AccountsService } from '../accounts/service.ts'
 import { BODY_LIMIT } from '../http/body.ts'
 import type { SteerableClock } from '../runtime/clock.ts'
 import { type ControlGuard, controlAccess } from './access.ts'
+import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 
@@ -10,13 +12,15 @@ export interface ControlParts {
   guard: ControlGuard
   instance: InstanceState
   clock: SteerableClock
+  accounts: AccountsService
 }
 
 /** `/_berth`: what operates and tests the running instance. */
-export function controlRoutes({ guard, instance, clock }: ControlParts) {
+export function controlRoutes({ guard, instance, clock, accounts }: ControlParts) {
   const access = controlAccess(guard, BODY_LIMIT)
   return new Elysia({ name: 'berth/control' })
     .use(access)
     .use(instanceRoutes(instance))
     .use(clockRoutes(access, clock))
+    .use(accountsRoutes(access, accounts))
 }

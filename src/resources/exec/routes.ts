@@ -30,7 +30,7 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
         events:
           'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated"}`, or `error` with the body of a failure.',
         success: { 200: ExecResult },
-        errors: [400, 401, 404, 502],
+        errors: [400, 401, 402, 404, 502],
       },
       { body: ExecRequest },
     ),

@@ -147,6 +147,21 @@ export class KeysService {
       .run()
   }
 
+  /** Makes a key that reaches the whole account, for whoever operates the instance, and returns its plaintext. */
+  issue(accountId: string, label: string): string {
+    return this.create({ accountId, keyId: '', servers: null, projects: null }, { label }).key
+  }
+
+  /** Ends every key of an account at once. */
+  revokeAll(accountId: string): void {
+    const ended = this.#queries
+      .delete(apiKeys)
+      .where(eq(apiKeys.accountId, accountId))
+      .returning({ id: apiKeys.id })
+      .all()
+    for (const { id } of ended) this.#lastUse.forget(id)
+  }
+
   /** Writes what waits to be written. */
   stop(): void {
     this.#lastUse.flush()

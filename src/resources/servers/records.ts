@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, count, eq, sql } from 'drizzle-orm'
 import type { Metering } from '../../accounts/metering.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import { once } from '../../runtime/once.ts'
@@ -23,6 +23,7 @@ export class ServerRecords {
   readonly #metering: Metering
   readonly #ofAccount
   readonly #ofAccountById
+  readonly #count
 
   constructor({ queries, outbox, metering }: RecordsDependencies) {
     this.#queries = queries
@@ -45,6 +46,18 @@ export class ServerRecords {
         )
         .prepare(),
     )
+    this.#count = once(() =>
+      queries
+        .select({ n: count() })
+        .from(servers)
+        .where(eq(servers.accountId, sql.placeholder('accountId')))
+        .prepare(),
+    )
+  }
+
+  /** How many an account has. */
+  count(accountId: string): number {
+    return this.#count().get({ accountId })?.n ?? 0
   }
 
   /** Those of an account, newest first. */

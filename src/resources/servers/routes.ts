@@ -97,7 +97,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
           tag,
           summary: 'Start, stop or restart a server',
           success: { 200: ServerActionResult },
-          errors: [400, 401, 404, 502],
+          errors: [400, 401, 402, 404, 502],
         },
         { body: ServerActionRequest },
       ),

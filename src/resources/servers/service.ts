@@ -88,7 +88,7 @@ export class ServersService {
     this.#logger = logger
     this.#compute = compute
     this.#plans = plans
-    this.#admission = new Admission(plans, (accountId) => this.#records.ofAccount(accountId).length)
+    this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
     metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
     this.meter = new StorageMeter(database.queries, compute, logger)
@@ -141,6 +141,8 @@ export class ServersService {
       .run(id, async (): Promise<CreatedServer> => {
         const handle = await this.#compute.create(id)
         try {
+          // Throws where the account has been removed meanwhile.
+          this.#plans.of(caller.accountId)
           const row = this.#records.add({
             id,
             accountId: caller.accountId,
@@ -220,15 +222,15 @@ export class ServersService {
     return limitsOf(this.#plans.of(accountId).plan, tier)
   }
 
-  /** Ends and removes every server of an account, also those that are coming up. */
+  /** How many servers an account has. */
+  count(accountId: string): number {
+    return this.#records.count(accountId)
+  }
+
+  /** Ends and removes the servers that an account has. */
   async deleteAll(accountId: string): Promise<void> {
-    for (
-      let rows = this.#records.ofAccount(accountId);
-      rows.length > 0;
-      rows = this.#records.ofAccount(accountId)
-    ) {
-      await Promise.all(rows.map(({ id }) => this.#turns.run(id, () => this.#delete(this.#records.find(id)))))
-    }
+    const rows = this.#records.ofAccount(accountId)
+    await Promise.all(rows.map(({ id }) => this.#turns.run(id, () => this.#delete(this.#records.find(id)))))
   }
 
   /** A call touched the server without needing its sandbox. */
