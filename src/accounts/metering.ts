@@ -1,17 +1,15 @@
-import { eq, sql } from 'drizzle-orm'
 import { BerthError, type ErrorCode } from '../errors.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { type Clock, type Timer, toIso } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Queries } from '../storage/database.ts'
-import { chargeUntil, momentOf, pause, type Run } from './accrual.ts'
 import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
+import { Ledger, type RunningAccount, type Settled } from './ledger.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
-import { meteredServers } from './table.ts'
 import type { TierName } from './tiers.ts'
-import { nextMark, UsageBook } from './usage.ts'
+import { UsageBook } from './usage.ts'
 
 /** What metering needs. */
 export interface MeteringDependencies {
@@ -33,28 +31,9 @@ export interface Metered {
   carryMs: number
 }
 
-/** A server that runs. */
-interface ServerRun extends Run {
-  id: string
-  tier: TierName
-}
-
-/** An account some of whose servers run. */
-interface Account {
-  id: string
-  runs: ServerRun[]
-  /** The elapsed time up to which everything is charged and notified. */
-  settledAt: number
+/** An account some of whose servers run, and when it is looked at next. */
+interface Account extends RunningAccount {
   timer: Timer | null
-}
-
-/** What settling an account found. */
-interface Settled {
-  runs: ServerRun[]
-  to: number
-  /** The elapsed time of the next thing that happens by itself. */
-  wake: number
-  capped: boolean
 }
 
 /**
@@ -70,6 +49,7 @@ export class Metering {
   readonly #plans: Plans
   readonly #logger: Logger
   readonly #usage: UsageBook
+  readonly #ledger: Ledger
   readonly #accounts = new Map<string, Account>()
   readonly #atCap: CapAction
   readonly #unsubscribe: () => void
@@ -84,6 +64,7 @@ export class Metering {
     this.#logger = logger
     this.#atCap = new CapAction(logger)
     this.#usage = new UsageBook(queries, outbox)
+    this.#ledger = new Ledger(queries, plans, this.#usage)
     this.#offset = clock.now() - clock.elapsed()
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
   }
@@ -93,7 +74,7 @@ export class Metering {
     this.#atCap.is(sleep)
   }
 
-  /** A server runs from now on; nothing changes for one that does already. */
+  /** A server runs from now on, as is committed; nothing changes for one that does already. */
   begin({ id, accountId, tier, carryMs }: Metered): void {
     const { rates } = this.#termsOf(accountId)
     this.settle(accountId)
@@ -105,16 +86,21 @@ export class Metering {
     this.#heartbeat ??= setInterval(() => this.#beatIfMoved(), HEARTBEAT_MS).unref()
   }
 
-  /** A server runs no more. Call it in the transaction that says so, while its row is still there. */
-  end(serverId: string): void {
-    for (const account of this.#accounts.values()) {
-      if (!account.runs.some(({ id }) => id === serverId)) continue
-      this.settle(account.id, true)
+  /**
+   * A server runs no more. Call it in the transaction that says so, while its row is still there.
+   *
+   * @returns to be called when that is committed
+   */
+  end(serverId: string): () => void {
+    const account = [...this.#accounts.values()].find(({ runs }) => runs.some(({ id }) => id === serverId))
+    if (!account) return () => {}
+    this.settle(account.id, true)
+    return () => {
       account.runs = account.runs.filter(({ id }) => id !== serverId)
       if (account.runs.length === 0) this.#drop(account)
       else this.settle(account.id)
+      if (this.#accounts.size === 0) this.#stopBeating()
     }
-    if (this.#accounts.size === 0) this.#stopBeating()
   }
 
   /**
@@ -125,7 +111,9 @@ export class Metering {
   settle(accountId: string, exactly = false): void {
     const account = this.#accounts.get(accountId)
     if (!account) return
-    const settled = this.#queries.transaction(() => this.#charge(account, this.#clock.elapsed(), exactly))
+    const settled = this.#queries.transaction(() =>
+      this.#ledger.charge(account, this.#clock.elapsed(), this.#offset, exactly),
+    )
     this.#apply(account, settled)
   }
 
@@ -133,11 +121,9 @@ export class Metering {
   charge(accountId: string, serverId: string, what: 'task' | 'build'): void {
     this.#queries.transaction(() => {
       this.settle(accountId)
-      const { plan, cap } = this.#plans.of(accountId)
+      const { plan } = this.#plans.of(accountId)
       const units = toUnits(plan[`credits_per_${what}`])
-      this.#add(serverId, units)
-      const usage = this.#usageNow(accountId)
-      this.#usage.keep({ ...usage, used: usage.used + units }, cap)
+      this.#ledger.add(accountId, serverId, monthOf(this.#now()), units)
       this.settle(accountId)
     })
   }
@@ -220,53 +206,10 @@ export class Metering {
     this.#accounts.delete(account.id)
   }
 
-  /** Writes what an account used up to `to`, piece by piece: pieces end where a month or the budget does. */
-  #charge(account: Account, to: number, exactly: boolean): Settled {
-    const { cap } = this.#plans.of(account.id)
-    const runs = account.runs.map((run) => ({ ...run }))
-    const units = new Map<string, number>()
-    for (let at = account.settledAt; ; ) {
-      const turn = monthEnd(at + this.#offset) - this.#offset
-      let usage = this.#usage.read(account.id, monthOf(at + this.#offset))
-      const capped = usage.used >= cap
-      const mark = capped ? turn : momentOf(runs, nextMark(usage, cap) - usage.used, at)
-      const wake = Math.min(mark, turn)
-      const end = Math.min(to, wake)
-      let sum = 0
-      for (const run of runs) {
-        if (capped) pause(run, end - at)
-        const used = capped ? 0 : chargeUntil(run, end)
-        units.set(run.id, (units.get(run.id) ?? 0) + used)
-        sum += used
-      }
-      if (sum > 0) usage = this.#usage.keep({ ...usage, used: usage.used + sum }, cap)
-      const over = end === to && wake > to
-      at = end
-      if (!over) continue
-      for (const run of runs) this.#write(run, units.get(run.id) ?? 0, to, exactly)
-      return { runs, to, wake, capped: usage.used >= cap }
-    }
-  }
-
-  #write(run: ServerRun, units: number, to: number, exactly: boolean): void {
-    if (units === 0 && !exactly) return
-    const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
-    this.#queries
-      .update(meteredServers)
-      .set({ creditUnits, carryMs: to - run.since })
-      .where(eq(meteredServers.id, run.id))
-      .run()
-  }
-
-  #add(serverId: string, units: number): void {
-    const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
-    this.#queries.update(meteredServers).set({ creditUnits }).where(eq(meteredServers.id, serverId)).run()
-  }
-
   /** Takes over what was settled, sets the timer for what comes next, and has servers sleep. */
-  #apply(account: Account, { runs, to, wake, capped }: Settled): void {
+  #apply(account: Account, { runs, settledAt, wake, capped }: Settled): void {
     account.runs = runs
-    account.settledAt = to
+    account.settledAt = settledAt
     account.timer?.cancel()
     account.timer = null
     if (runs.length === 0) return
@@ -305,7 +248,9 @@ export class Metering {
     const to = this.#clock.elapsed()
     const accounts = [...this.#accounts.values()]
     try {
-      const settled = this.#queries.transaction(() => accounts.map((one) => this.#charge(one, to, true)))
+      const settled = this.#queries.transaction(() =>
+        accounts.map((one) => this.#ledger.charge(one, to, this.#offset, true)),
+      )
       accounts.forEach((account, index) => {
         const one = settled[index]
         if (one) this.#apply(account, one)

@@ -96,10 +96,8 @@ export class ServerRecords {
 
   /** The server runs from now on, and costs. */
   runs(row: ServerRow): void {
-    this.#queries.transaction(() => {
-      if (row.status !== 'running') this.#setStatus(row.id, 'running')
-      this.#metering.begin(row)
-    })
+    if (row.status !== 'running') this.#setStatus(row.id, 'running')
+    this.#metering.begin(row)
   }
 
   /** The server runs for the first time. */
@@ -112,30 +110,39 @@ export class ServerRecords {
 
   /** The server stops, for whatever reason; nothing changes for one that sleeps. */
   sleeps(id: string): void {
-    this.#queries.transaction(() => {
+    const charged = this.#queries.transaction(() => {
       const row = this.find(id)
-      if (!row || row.status === 'sleeping') return
+      if (!row || row.status === 'sleeping') return null
       const { accountId, tier, region } = row
-      this.#metering.end(id)
+      const ended = this.#metering.end(id)
       this.#setStatus(id, 'sleeping')
       this.#outbox.emit(accountId, 'server.stopped', { server_id: id, status: 'sleeping', tier, region })
+      return ended
     })
+    charged?.()
   }
 
   /** A server that never came up leaves no record. */
   drop(id: string): void {
-    this.#queries.transaction(() => {
-      this.#metering.end(id)
-      this.#queries.delete(servers).where(eq(servers.id, id)).run()
-    })
+    const charged = this.#queries.transaction(() => this.#delete(id))
+    charged()
   }
 
   /** The server is gone. */
   remove({ id, accountId, tier, region }: ServerRow): void {
-    this.#queries.transaction(() => {
-      this.drop(id)
+    const charged = this.#queries.transaction(() => {
+      const ended = this.#delete(id)
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
+      return ended
     })
+    charged()
+  }
+
+  /** @returns to be called when that is committed */
+  #delete(id: string): () => void {
+    const ended = this.#metering.end(id)
+    this.#queries.delete(servers).where(eq(servers.id, id)).run()
+    return ended
   }
 
   #setStatus(id: string, status: ServerRow['status']): void {
