@@ -117,6 +117,12 @@ export class Metering {
     this.#apply(account, settled)
   }
 
+  /** Settles an account that was not settled for as long as a heartbeat takes: the clock was moved. */
+  catchUp(accountId: string): void {
+    const account = this.#accounts.get(accountId)
+    if (account && this.#clock.elapsed() - account.settledAt >= HEARTBEAT_MS) this.settle(accountId)
+  }
+
   /** Charges a task or a build. Whether the budget allows it is `checkBudget`, before. */
   charge(accountId: string, serverId: string, what: 'task' | 'build'): void {
     this.#queries.transaction(() => {

@@ -188,7 +188,10 @@ describe('a budget', () => {
     const { body: small } = await one.call('POST', '/servers')
     const { body: large } = await one.call('POST', '/servers', { tier: 'large' })
     await one.call('POST', `/servers/${large.id}/exec`, { command: 'sleep 1000 &' })
-    await berth.control('POST', '/clock', { advance: '6m' })
+    await berth.control('POST', '/clock', { advance: '3m' })
+    const listed = (await one.call('GET', '/servers')).body.servers
+    expect(listed.map(({ creditsUsed }: { creditsUsed: number }) => creditsUsed)).toEqual([0.2, 0.05])
+    await berth.control('POST', '/clock', { advance: '3m' })
     const used = (await one.call('GET', `/servers/${large.id}`)).body.server.creditsUsed
     expect(used).toBe(0.4)
     expect(await viewOf(one.id)).toMatchObject({ credits_used: 0.5, month: '2030-01' })
@@ -221,6 +224,24 @@ describe('a budget', () => {
     await berth.control('POST', '/clock', { set: '2030-02-01' })
     expect(await viewOf(one.id)).toMatchObject({ credits_used: 0, month: '2030-02' })
     expect((await one.call('POST', `/servers/${small.id}/actions`, { action: 'start' })).status).toBe(200)
+  })
+
+  test('that ends while servers come up lets none of them slip through', async () => {
+    const one = await account({ budget_cap: 1 })
+    const creating = Array.from({ length: 8 }, () => one.call('POST', '/servers'))
+    const [answers] = await Promise.all([Promise.all(creating), one.change({ credits_used: 1 })])
+    for (const { status, body } of answers) {
+      if (status === 201) continue
+      expect([status, body.error]).toEqual([403, 'plan_limit'])
+    }
+    await one.change({ label: 'all that was begun is over' })
+    const { servers } = (await one.call('GET', '/servers')).body
+    const made = answers.filter(({ status }) => status === 201).map(({ body }) => body.id)
+    expect(servers.map(({ id }: { id: string }) => id).sort()).toEqual(made.sort())
+    for (const { id, status } of servers) {
+      expect(status).toBe('sleeping')
+      expect(processesOf(join(berth.dataDir, 'servers', id))).toEqual([])
+    }
   })
 
   test('that is lowered below the use ends what runs at once', async () => {

@@ -99,6 +99,7 @@ export class ServersService {
   /** The servers that the caller reaches, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
+    this.#metering.catchUp(accountId)
     const all = this.#lists.get(accountId, () => this.#records.ofAccount(accountId).map(toServer))
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
