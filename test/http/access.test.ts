@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { describeApi } from '../../src/describe.ts'
-import { secondAccount } from '../support/accounts.ts'
 import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
 import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
 
@@ -28,7 +27,7 @@ let otherAccount: string
 
 beforeAll(async () => {
   berth = await testBerth()
-  otherAccount = secondAccount(berth.dataDir)
+  otherAccount = (await berth.control('POST', '/accounts')).body.api_key
   elsewhereServer = await berth.server()
   elsewhere = await keyFor([elsewhereServer])
 })
