@@ -16,6 +16,8 @@ import { keysRoutes } from './resources/keys/routes.ts'
 import type { KeysService } from './resources/keys/service.ts'
 import { serversRoutes } from './resources/servers/routes.ts'
 import type { ServersService } from './resources/servers/service.ts'
+import { webhooksRoutes } from './resources/webhooks/routes.ts'
+import type { WebhooksService } from './resources/webhooks/service.ts'
 import type { Clock } from './runtime/clock.ts'
 import type { Ids } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -36,6 +38,7 @@ export interface AppParts {
   exec: ExecService
   files: FilesService
   keys: KeysService
+  webhooks: WebhooksService
 }
 
 /**
@@ -59,6 +62,7 @@ export function createApp(parts: AppParts) {
     .use(execRoutes(access, parts.exec))
     .use(filesRoutes(access, parts.files))
     .use(keysRoutes(access, parts.keys))
+    .use(webhooksRoutes(access, parts.webhooks))
 }
 
 /** The API. */

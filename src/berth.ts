@@ -16,6 +16,7 @@ import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
 import { KeysService } from './resources/keys/service.ts'
 import { ServersService } from './resources/servers/service.ts'
+import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
 import { machineNow, SteerableClock } from './runtime/clock.ts'
 import { createIds } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -41,6 +42,7 @@ export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'>
   temporaryDir?: string
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
   clock?: SteerableClock
+  webhooks?: WebhookSurroundings
 }
 
 /** What is told when the service answers requests, in the order of the ready line. */
@@ -156,6 +158,20 @@ async function compose(
     metering,
     idleTimeoutMs: config.idleTimeoutMs,
   })
+  const { webhooks, deliveries } = composeWebhooks({
+    queries: database.queries,
+    clock,
+    ids,
+    logger,
+    cipher,
+    outbox,
+    version,
+    randomFor,
+    allowLocal: config.allowLocalWebhooks,
+    surroundings: surroundings.webhooks,
+  })
+  releases.push(() => deliveries.stop())
+  const closing = new AbortController()
   let ready = false
   const startedAt = performance.now()
   const instance: InstanceState = {
@@ -190,11 +206,14 @@ async function compose(
         keys,
         servers,
       }),
+      events: { queries: database.queries, outbox, stopping: closing.signal },
+      deliveries: { queries: database.queries, deliveries },
     },
     servers,
     exec: new ExecService(servers),
     files: new FilesService(servers),
     keys,
+    webhooks,
   })
   const selected = await selecting
   reportSelection(selected, logger)
@@ -208,6 +227,7 @@ async function compose(
   releases.push(async () => {
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
     const drained = listening.drain()
+    closing.abort()
     await servers.shutDown()
     await Promise.race([drained, Bun.sleep(STOP_GRACE_MS)])
     await listening.close()
@@ -217,7 +237,10 @@ async function compose(
   folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
   // After whoever waits for the start has been told and has had an answer.
   const recovered = Bun.sleep(RECOVERY_DELAY_MS)
-    .then(() => servers.recover())
+    .then(() => {
+      deliveries.start()
+      return servers.recover()
+    })
     .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
     .then(() => ephemeral && removeAbandoned(temporaryDir, machineNow()))
     .then(

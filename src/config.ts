@@ -32,6 +32,8 @@ export interface Config {
   readonly freeze: number | null
   /** The control API answers callers from other machines too. */
   readonly exposeControl: boolean
+  /** Webhooks may go to http and loopback too, for development. */
+  readonly allowLocalWebhooks: boolean
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
@@ -124,6 +126,11 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     parse: (value) => ({ exposeControl: boolean(value) }),
   },
   {
+    name: 'allow-local-webhooks',
+    description: 'let webhooks go to http and loopback addresses too, for development',
+    parse: (value) => ({ allowLocalWebhooks: boolean(value) }),
+  },
+  {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
@@ -186,6 +193,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     rngSeed: null,
     freeze: null,
     exposeControl: false,
+    allowLocalWebhooks: false,
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,

@@ -1,40 +1,100 @@
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { EventName } from './names.ts'
 
-/** What happened to a task. */
-interface TaskData {
-  task_id: string
-  server_id: string
-  status: string
-  result?: string
-}
+const text = (description: string) => Type.String({ description })
+const nullableUrl = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 
-/** Where a budget stands: credits of the calendar month. */
-interface QuotaData {
-  credits_used: number
-  budget_cap: number
-}
+const serverId = text('Id of the server.')
+const projectId = text('Id of the project.')
+const tier = text('Size of the server: small, medium or large.')
+const region = text('Where the server is said to be.')
 
-/** What happened to a model that is being tuned. */
-type TuningData = Record<string, unknown>
+/** Ids as an example shows them. */
+const SERVER = 'srv_01k0example0server0000000'
+const PROJECT = 'prj_01k0example0project000000'
+const TASK = 'task_01k0example0task000000000'
+
+const task = (status: string, result?: string) =>
+  Type.Object(
+    {
+      task_id: text('Id of the task.'),
+      server_id: serverId,
+      status: text('State of the task.'),
+      result: Type.Optional(text('What came of it, or why it failed.')),
+    },
+    { examples: [{ task_id: TASK, server_id: SERVER, status, ...(result ? { result } : {}) }] },
+  )
+
+const serverRuns = (status: string) =>
+  Type.Object(
+    { server_id: serverId, status: text('State of the server.'), tier, region },
+    { examples: [{ server_id: SERVER, status, tier: 'small', region: 'us-east' }] },
+  )
+
+const deployment = Type.Object(
+  { server_id: serverId, url: text('URL of the deployment.') },
+  { examples: [{ server_id: SERVER, url: 'http://example.localhost:4747/' }] },
+)
+
+const quota = (credits: number) =>
+  Type.Object(
+    {
+      credits_used: Type.Number({ description: 'Credits used in this calendar month (UTC).' }),
+      budget_cap: Type.Number({ description: 'Credits that the month may use.' }),
+    },
+    { examples: [{ credits_used: credits, budget_cap: 1_000 }] },
+  )
+
+const tuning = Type.Object({}, { examples: [{}] })
 
 /**
- * What each event's payload says beside `event` and `created_at` (specification, "Payload shapes").
- * The fields are snake_case, as in every payload.
+ * What each event's payload says beside `event` and `created_at` (specification, "Payload shapes"),
+ * with an example. The one source of types, documents and synthetic events. Names are snake_case, as
+ * in every payload; further fields may come.
  */
-export interface EventData extends Record<EventName, object> {
-  'task.created': TaskData
-  'task.completed': TaskData
-  'task.failed': TaskData
-  'project.ready': { project_id: string; server_id: string; url: string | null }
-  'project.init_failed': { project_id: string; server_id: string; init_phase: string }
-  'project.secrets_required': { project_id: string; server_id: string; keys: string[] }
-  'deployment.live': { server_id: string; url: string }
-  'deployment.removed': { server_id: string; url: string }
-  'server.created': { server_id: string; status: string; tier: string; region: string }
-  'server.stopped': { server_id: string; status: string; tier: string; region: string }
-  'server.deleted': { server_id: string; tier: string; region: string }
-  'quota.threshold': QuotaData
-  'quota.cap_reached': QuotaData
-  'tuning.started': TuningData
-  'tuning.completed': TuningData
-}
+export const EVENT_DATA = {
+  'task.created': task('running'),
+  'task.completed': task('completed', 'Done.'),
+  'task.failed': task('failed', 'A command failed.'),
+  'project.ready': Type.Object(
+    { project_id: projectId, server_id: serverId, url: nullableUrl('URL of the app; null while private.') },
+    { examples: [{ project_id: PROJECT, server_id: SERVER, url: 'http://127.0.0.1:4801/' }] },
+  ),
+  'project.init_failed': Type.Object(
+    {
+      project_id: projectId,
+      server_id: serverId,
+      init_phase: text('The step of the bring-up that failed.'),
+      log: Type.Optional(text("The end of that step's log.")),
+    },
+    { examples: [{ project_id: PROJECT, server_id: SERVER, init_phase: 'install', log: 'not found\n' }] },
+  ),
+  'project.secrets_required': Type.Object(
+    {
+      project_id: projectId,
+      server_id: serverId,
+      keys: Type.Array(Type.String(), { description: 'Names of the environment variables to provide.' }),
+    },
+    { examples: [{ project_id: PROJECT, server_id: SERVER, keys: ['DATABASE_URL'] }] },
+  ),
+  'deployment.live': deployment,
+  'deployment.removed': deployment,
+  'server.created': serverRuns('running'),
+  'server.stopped': serverRuns('sleeping'),
+  'server.deleted': Type.Object(
+    { server_id: serverId, tier, region },
+    { examples: [{ server_id: SERVER, tier: 'small', region: 'us-east' }] },
+  ),
+  'quota.threshold': quota(800),
+  'quota.cap_reached': quota(1_000),
+  'tuning.started': tuning,
+  'tuning.completed': tuning,
+} as const satisfies Record<EventName, TObject>
+
+/** What each event says, by its name. */
+export type EventData = { [Name in EventName]: Static<(typeof EVENT_DATA)[Name]> }
+
+/** The example of an event's data. */
+export const exampleOf = (event: EventName): Record<string, unknown> => ({
+  ...(EVENT_DATA[event] as TObject & { examples: Record<string, unknown>[] }).examples[0],
+})

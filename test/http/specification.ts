@@ -59,7 +59,6 @@ export const MISSING_GROUPS: readonly string[] = [
   'builds',
   'projects',
   'templates',
-  'webhooks',
 ]
 
 /**

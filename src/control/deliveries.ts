@@ -1,0 +1,93 @@
+import { status as answer, Elysia, t } from 'elysia'
+import { notFound } from '../errors.ts'
+import { oneOf } from '../http/schema.ts'
+import type { Deliveries } from '../resources/webhooks/deliveries.ts'
+import { readDeliveries } from '../resources/webhooks/history.ts'
+import { DELIVERY_STATUSES } from '../resources/webhooks/table.ts'
+import type { Queries } from '../storage/database.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+/** How many are listed where no limit is given, and at most. */
+const LIMIT = { default: 1_000, most: 100_000 }
+
+const Delivery = t.Object({
+  id: t.String(),
+  webhook_id: t.String(),
+  account_id: t.String(),
+  event_id: t.String(),
+  event: t.String(),
+  url: t.String(),
+  status: oneOf([...DELIVERY_STATUSES]),
+  created_at: t.String({ format: 'date-time' }),
+  next_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
+  attempts: t.Array(
+    t.Object({
+      number: t.Number(),
+      at: t.String({ format: 'date-time' }),
+      status: t.Nullable(t.Number()),
+      ms: t.Number(),
+      error: t.Nullable(t.String()),
+      request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
+      response: t.Nullable(t.Object({ body: t.String() })),
+    }),
+  ),
+})
+
+const DeliveryQuery = t.Object(
+  {
+    webhook_id: t.Optional(t.String()),
+    event_id: t.Optional(t.String()),
+    account_id: t.Optional(t.String()),
+    status: t.Optional(oneOf([...DELIVERY_STATUSES])),
+    limit: t.Optional(t.Integer({ minimum: 1, maximum: LIMIT.most })),
+  },
+  { additionalProperties: false },
+)
+
+/** What the calls about deliveries need. */
+export interface DeliveryParts {
+  queries: Queries
+  deliveries: Deliveries
+}
+
+/** `/_berth/deliveries`: what was sent to webhooks and what came back. */
+export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }: DeliveryParts) =>
+  new Elysia({ prefix: '/_berth/deliveries' })
+    .use(access)
+    .get(
+      '',
+      ({ query }) => {
+        const { webhook_id, event_id, account_id, status, limit = LIMIT.default } = query
+        return {
+          deliveries: readDeliveries(queries, {
+            limit,
+            ...(webhook_id === undefined ? {} : { webhookId: webhook_id }),
+            ...(event_id === undefined ? {} : { eventId: event_id }),
+            ...(account_id === undefined ? {} : { accountId: account_id }),
+            ...(status === undefined ? {} : { status }),
+          }),
+        }
+      },
+      controlOperation(
+        'control.deliveries.list',
+        {
+          summary: 'Deliveries with their attempts, newest first',
+          success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
+        },
+        { query: DeliveryQuery },
+      ),
+    )
+    .post(
+      '/:deliveryId/retry',
+      async ({ params: { deliveryId } }) => {
+        const known = await deliveries.retry(deliveryId)
+        const [delivery] = known ? readDeliveries(queries, { id: deliveryId, limit: 1 }) : []
+        if (!delivery) throw notFound(`The delivery "${deliveryId}"`)
+        return answer(202, delivery)
+      },
+      controlOperation('control.deliveries.retry', {
+        summary: 'Attempt a delivery at once, whatever became of it',
+        success: { 202: Delivery },
+      }),
+    )

@@ -1,0 +1,181 @@
+import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
+import { Elysia, type Static, status, t } from 'elysia'
+import { accounts } from '../accounts/table.ts'
+import { badRequest } from '../errors.ts'
+import type { EventData } from '../events/data.ts'
+import { EVENT_NAMES } from '../events/names.ts'
+import type { Outbox } from '../events/outbox.ts'
+import { type EventRow, events } from '../events/table.ts'
+import { oneOf } from '../http/schema.ts'
+import { eventStream, type SendEvent, wantsEventStream } from '../http/sse.ts'
+import { toIso } from '../runtime/clock.ts'
+import type { Queries } from '../storage/database.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+/** How many are listed where no limit is given, and at most. */
+const LIMIT = { default: 1_000, most: 100_000 }
+
+/** Events that are read at a time for a stream. */
+const AT_ONCE = 100
+
+const EmittedEvent = t.Object({
+  id: t.String(),
+  event: oneOf([...EVENT_NAMES]),
+  account_id: t.String(),
+  data: t.Record(t.String(), t.Unknown()),
+  created_at: t.String({ format: 'date-time' }),
+})
+
+const EventsQuery = t.Object(
+  {
+    event: t.Optional(oneOf([...EVENT_NAMES])),
+    account_id: t.Optional(t.String()),
+    /** Only what came after the event of this id. */
+    after: t.Optional(t.String()),
+    limit: t.Optional(t.Integer({ minimum: 1, maximum: LIMIT.most })),
+    follow: t.Optional(oneOf(['true', 'false'])),
+  },
+  { additionalProperties: false },
+)
+type EventsQuery = Static<typeof EventsQuery>
+
+const EventCreate = t.Object(
+  {
+    event: oneOf([...EVENT_NAMES]),
+    data: t.Optional(t.Record(t.String(), t.Unknown())),
+    account_id: t.Optional(t.String()),
+  },
+  { additionalProperties: false },
+)
+
+/** What the calls about events need. */
+export interface EventParts {
+  queries: Queries
+  outbox: Outbox
+  /** Fires when berth stops: streams end. */
+  stopping: AbortSignal
+}
+
+/** `/_berth/events`: all that was emitted, and synthetic events. */
+export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventParts) =>
+  new Elysia({ prefix: '/_berth/events' })
+    .use(access)
+    .get(
+      '',
+      ({ query, request }) => {
+        const after = query.after === undefined ? undefined : positionOf(queries, query.after)
+        if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          return { events: listed(queries, query, after) }
+        }
+        const from = after ?? newest(queries)
+        return eventStream((send, gone) =>
+          follow(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
+        )
+      },
+      controlOperation(
+        'control.events.list',
+        {
+          summary: 'Emitted events, newest first, or a stream of those to come',
+          success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
+        },
+        { query: EventsQuery },
+      ),
+    )
+    .post(
+      '',
+      async ({ body: { event, data, account_id } }) => {
+        for (const field of ['event', 'created_at']) {
+          if (data && field in data) throw badRequest(`"data.${field}" in the body: berth sets it itself.`)
+        }
+        const accountId = accountOf(queries, account_id)
+        // Without data of its own it carries that of the documents: a receiver finds the fields it expects.
+        const content = data ?? (await import('../events/data.ts')).exampleOf(event)
+        return status(201, shown(outbox.emit(accountId, event, content as EventData[typeof event])))
+      },
+      controlOperation(
+        'control.events.emit',
+        { summary: 'Emit a synthetic event', success: { 201: EmittedEvent } },
+        { body: EventCreate },
+      ),
+    )
+
+const shown = ({ id, event, accountId, data, createdAt }: EventRow): Static<typeof EmittedEvent> => ({
+  id,
+  event,
+  account_id: accountId,
+  data,
+  created_at: toIso(createdAt),
+})
+
+const matching = ({ event, account_id }: EventsQuery, after?: number) =>
+  and(
+    event === undefined ? undefined : eq(events.event, event),
+    account_id === undefined ? undefined : eq(events.accountId, account_id),
+    after === undefined ? undefined : gt(events.seq, after),
+  )
+
+const listed = (queries: Queries, query: EventsQuery, after?: number) =>
+  queries
+    .select()
+    .from(events)
+    .where(matching(query, after))
+    .orderBy(desc(events.seq))
+    .limit(query.limit ?? LIMIT.default)
+    .all()
+    .map(shown)
+
+const newest = (queries: Queries): number =>
+  queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()?.seq ?? 0
+
+function positionOf(queries: Queries, id: string): number {
+  const known = queries.select({ seq: events.seq }).from(events).where(eq(events.id, id)).get()
+  if (known) return known.seq
+  throw badRequest(`"after" in the query: expected the id of an event, got ${JSON.stringify(id)}.`)
+}
+
+/** The account that is named, or the first. */
+function accountOf(queries: Queries, id: string | undefined): string {
+  const all = queries.select({ id: accounts.id }).from(accounts)
+  const known = (id === undefined ? all.orderBy(sql`rowid`) : all.where(eq(accounts.id, id))).limit(1).get()
+  if (known) return known.id
+  throw badRequest(`"account_id" in the body: there is no account ${JSON.stringify(id)}.`)
+}
+
+/** Sends what comes after a position until `ended`; as many as the limit says, where one is given. */
+async function follow(
+  queries: Queries,
+  outbox: Outbox,
+  query: EventsQuery,
+  from: number,
+  send: SendEvent,
+  ended: AbortSignal,
+): Promise<void> {
+  let next = Promise.withResolvers<void>()
+  const tell = () => next.resolve()
+  const unsubscribe = outbox.subscribe(tell)
+  ended.addEventListener('abort', tell)
+  try {
+    let [position, left] = [from, query.limit ?? Number.POSITIVE_INFINITY]
+    while (!ended.aborted && left > 0) {
+      next = Promise.withResolvers<void>()
+      const rows = queries
+        .select()
+        .from(events)
+        .where(matching(query, position))
+        .orderBy(asc(events.seq))
+        .limit(Math.min(AT_ONCE, left))
+        .all()
+      for (const row of rows) {
+        if (ended.aborted) return
+        await send(row.event, shown(row))
+        position = row.seq
+        left -= 1
+      }
+      if (rows.length === 0) await next.promise
+    }
+  } finally {
+    unsubscribe()
+    ended.removeEventListener('abort', tell)
+  }
+}

@@ -1,0 +1,68 @@
+import type { Outbox } from '../../events/outbox.ts'
+import { webhooks } from './table.ts'
+import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
+
+/** What the deliveries need. */
+export interface DeliveriesDependencies extends WorkerDependencies {
+  outbox: Outbox
+}
+
+/**
+ * Delivers what the outbox holds. The worker, and the libraries behind it, are loaded when there is a
+ * first webhook to deliver to: a start does not pay for them.
+ */
+export class Deliveries {
+  readonly #dependencies: DeliveriesDependencies
+  readonly #stopListening: () => void
+  #loading: Promise<DeliveryWorker> | undefined
+  #worker: DeliveryWorker | undefined
+  #stopped = false
+
+  constructor(dependencies: DeliveriesDependencies) {
+    this.#dependencies = dependencies
+    this.#stopListening = dependencies.outbox.subscribe(() => this.#wake())
+  }
+
+  /** Goes on with what an earlier berth left, where there is something to go on with. */
+  start(): void {
+    this.#wake()
+  }
+
+  /** Has a delivery attempted at once, whatever became of it. Resolves to whether there is one of this id. */
+  async retry(deliveryId: string): Promise<boolean> {
+    return (await this.#load()).retry(deliveryId)
+  }
+
+  /** A webhook was removed. */
+  forget(webhookId: string): void {
+    this.#worker?.forget(webhookId)
+  }
+
+  /** Ends all attempts; those under way are made again at the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#stopListening()
+    await (await this.#loading?.catch(() => undefined))?.stop()
+  }
+
+  #wake(): void {
+    this.#worker?.wake()
+    if (this.#stopped || this.#loading || !this.#hasWebhooks()) return
+    this.#load().catch((error) => this.#dependencies.logger.error('webhooks cannot be delivered', { error }))
+  }
+
+  #load(): Promise<DeliveryWorker> {
+    this.#loading ??= import('./worker.ts').then(({ DeliveryWorker }) => {
+      const worker = new DeliveryWorker(this.#dependencies)
+      this.#worker = worker
+      if (!this.#stopped) worker.start()
+      return worker
+    })
+    return this.#loading
+  }
+
+  #hasWebhooks(): boolean {
+    const { queries } = this.#dependencies
+    return queries.select({ id: webhooks.id }).from(webhooks).limit(1).get() !== undefined
+  }
+}

@@ -1,0 +1,111 @@
+import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm'
+import { events } from '../../events/table.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { Queries } from '../../storage/database.ts'
+import { type AttemptRow, type DeliveryStatus, deliveries, deliveryAttempts, webhooks } from './table.ts'
+
+/** Which deliveries are asked for. */
+export interface DeliveryFilter {
+  id?: string
+  webhookId?: string
+  eventId?: string
+  accountId?: string
+  status?: DeliveryStatus
+  /** How many at most. */
+  limit: number
+}
+
+/** A delivery with all that was sent and came back. */
+export interface DeliveryReport {
+  id: string
+  webhook_id: string
+  account_id: string
+  event_id: string
+  event: string
+  url: string
+  status: DeliveryStatus
+  created_at: string
+  /** When it is tried next; null where it is under way or done. */
+  next_attempt_at: string | null
+  attempts: AttemptReport[]
+}
+
+/** One attempt. */
+export interface AttemptReport {
+  number: number
+  at: string
+  status: number | null
+  ms: number
+  error: string | null
+  request: { headers: Record<string, string>; body: string }
+  response: { body: string } | null
+}
+
+/** Deliveries with their attempts, newest first. */
+export function readDeliveries(queries: Queries, filter: DeliveryFilter): DeliveryReport[] {
+  const { id, webhookId, eventId, accountId, status, limit } = filter
+  const rows = queries
+    .select({ delivery: deliveries, eventId: events.id, event: events.event, webhook: webhooks })
+    .from(deliveries)
+    .innerJoin(events, eq(events.seq, deliveries.eventSeq))
+    .innerJoin(webhooks, eq(webhooks.id, deliveries.webhookId))
+    .where(
+      and(
+        id === undefined ? undefined : eq(deliveries.id, id),
+        webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
+        eventId === undefined ? undefined : eq(events.id, eventId),
+        accountId === undefined ? undefined : eq(webhooks.accountId, accountId),
+        status === undefined ? undefined : eq(deliveries.status, status),
+      ),
+    )
+    .orderBy(desc(sql`${deliveries}.rowid`))
+    .limit(limit)
+    .all()
+  const attempts = attemptsOf(
+    queries,
+    rows.map(({ delivery }) => delivery.id),
+  )
+  return rows.map(({ delivery, eventId, event, webhook }) => ({
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    account_id: webhook.accountId,
+    event_id: eventId,
+    event,
+    url: webhook.url,
+    status: delivery.status,
+    created_at: toIso(delivery.createdAt),
+    next_attempt_at: delivery.nextAttemptAt > 0 ? toIso(delivery.nextAttemptAt) : null,
+    attempts: attempts.get(delivery.id) ?? [],
+  }))
+}
+
+/** Ids in one statement, well under SQLite's limit of variables. */
+const IDS_AT_ONCE = 1_000
+
+function attemptsOf(queries: Queries, ids: string[]): Map<string, AttemptReport[]> {
+  const byDelivery = new Map<string, AttemptReport[]>()
+  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+    const rows = queries
+      .select()
+      .from(deliveryAttempts)
+      .where(inArray(deliveryAttempts.deliveryId, ids.slice(at, at + IDS_AT_ONCE)))
+      .orderBy(asc(deliveryAttempts.deliveryId), asc(deliveryAttempts.number))
+      .all()
+    for (const row of rows) {
+      const known = byDelivery.get(row.deliveryId)
+      if (known) known.push(toReport(row))
+      else byDelivery.set(row.deliveryId, [toReport(row)])
+    }
+  }
+  return byDelivery
+}
+
+const toReport = ({ number, at, status, ms, error, headers, body, answer }: AttemptRow): AttemptReport => ({
+  number,
+  at: toIso(at),
+  status,
+  ms,
+  error,
+  request: { headers, body },
+  response: answer === null ? null : { body: answer },
+})

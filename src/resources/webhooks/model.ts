@@ -1,0 +1,54 @@
+import { type TString, Type } from '@sinclair/typebox'
+import { type Static, t } from 'elysia'
+import { EVENT_NAMES } from '../../events/names.ts'
+import { oneOf } from '../../http/schema.ts'
+
+/** Characters that a destination may have. */
+export const URL_LIMIT = 2_048
+
+/** Name of an event, as a subscription lists it. */
+const SubscribedEvent = oneOf([...EVENT_NAMES])
+
+/** A URL to show. It was checked when it came, by another rule than Elysia's for this format. */
+const Url = Type.Any({ type: 'string', format: 'uri' }) as unknown as TString
+
+const fields = {
+  id: t.String(),
+  url: Url,
+  events: t.Array(SubscribedEvent),
+  created_at: t.String({ format: 'date-time' }),
+}
+
+/** A subscription. */
+export const Webhook = t.Object(fields, { $id: 'Webhook', additionalProperties: false })
+export type Webhook = Static<typeof Webhook>
+
+/** Answer of a subscription's creation, the only one with the secret. */
+export const CreatedWebhook = t.Object(
+  {
+    ...fields,
+    secret: t.String({
+      description: 'Signing secret, `whsec_` and base64 of 32 bytes. It is shown this once.',
+    }),
+  },
+  { $id: 'CreatedWebhook', additionalProperties: false },
+)
+export type CreatedWebhook = Static<typeof CreatedWebhook>
+
+/** Wishes for a new subscription. */
+export const WebhookCreate = t.Object(
+  {
+    url: t.String({
+      minLength: 1,
+      maxLength: URL_LIMIT,
+      description: 'Where to send the events: a public https URL without credentials.',
+    }),
+    events: t.Optional(
+      t.Array(SubscribedEvent, {
+        description: 'Names of the events to send; left out or empty: all of them.',
+      }),
+    ),
+  },
+  { $id: 'WebhookCreate', additionalProperties: false },
+)
+export type WebhookCreate = Static<typeof WebhookCreate>

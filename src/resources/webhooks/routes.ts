@@ -1,0 +1,56 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { DeleteResult } from '../../http/model.ts'
+import { operation } from '../../http/operation.ts'
+import { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
+import type { WebhooksService } from './service.ts'
+
+const tag = 'Webhooks'
+
+/** `/webhooks`: subscribe to events. */
+export const webhooksRoutes = (access: AccessControl, webhooks: WebhooksService) =>
+  new Elysia({ prefix: '/webhooks' })
+    .use(access)
+    .get(
+      '',
+      ({ caller }) => ({ webhooks: webhooks.list(caller) }),
+      operation('webhooks.list', {
+        access: 'account',
+        tag,
+        summary: 'List webhooks',
+        success: { 200: t.Object({ webhooks: t.Array(Webhook) }) },
+        errors: [401, 403],
+      }),
+    )
+    .post(
+      '',
+      async ({ caller, body }) => status(201, await webhooks.create(caller, body)),
+      operation(
+        'webhooks.create',
+        {
+          access: 'account',
+          tag,
+          summary: 'Subscribe to events',
+          description:
+            'Events that happen from now on are sent as signed POST requests (Standard Webhooks). The destination must be public and https; a name that does not resolve yet is accepted and checked at every delivery.',
+          success: { 201: CreatedWebhook },
+          errors: [400, 401, 403],
+        },
+        { body: WebhookCreate },
+      ),
+    )
+    .delete(
+      '/:webhookId',
+      ({ caller, params }) => {
+        webhooks.delete(caller, params.webhookId)
+        return { id: params.webhookId, deleted: true as const }
+      },
+      operation('webhooks.delete', {
+        access: 'account',
+        tag,
+        summary: 'End a subscription',
+        description: 'An attempt under way ends, and nothing more is sent.',
+        success: { 200: DeleteResult },
+        errors: [401, 403, 404],
+      }),
+    )

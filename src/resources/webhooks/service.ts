@@ -1,0 +1,120 @@
+import { and, desc, eq, sql } from 'drizzle-orm'
+import type { Caller } from '../../accounts/caller.ts'
+import { badRequest, notFound } from '../../errors.ts'
+import { EVENT_NAMES } from '../../events/names.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Random } from '../../runtime/random.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { DestinationRules } from './destination.ts'
+import type { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
+import { toWebhook, webhooks } from './table.ts'
+
+/** How long a creation waits for a name to resolve. */
+const RESOLVE_PATIENCE_MS = 2_000
+
+/** What the webhooks need. */
+interface WebhooksDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  cipher: Cipher
+  /** For signing secrets. */
+  random: Random
+  destinations: DestinationRules
+  /** Is told of a webhook that is gone. */
+  onDeleted: (webhookId: string) => void
+}
+
+/** Subscriptions to events. */
+export class WebhooksService {
+  readonly #dependencies: WebhooksDependencies
+  readonly #queries: Queries
+
+  constructor(dependencies: WebhooksDependencies) {
+    this.#dependencies = dependencies
+    this.#queries = dependencies.queries
+  }
+
+  /** The caller's webhooks, newest first. */
+  list({ accountId }: Caller): Webhook[] {
+    return this.#queries
+      .select()
+      .from(webhooks)
+      .where(eq(webhooks.accountId, accountId))
+      .orderBy(desc(sql`rowid`))
+      .all()
+      .map(toWebhook)
+  }
+
+  /**
+   * Subscribes to what happens from now on. A name that does not resolve is accepted, since berth
+   * works offline: every delivery checks the destination anew.
+   *
+   * @throws BerthError 400 where the destination is not allowed
+   */
+  async create({ accountId }: Caller, { url, events = [] }: WebhookCreate): Promise<CreatedWebhook> {
+    await this.#check(url)
+    const [{ newSecret }, { subscribePosition }, { secretContext }] = await Promise.all([
+      import('./signature.ts'),
+      import('./fan-out.ts'),
+      import('./delivery.ts'),
+    ])
+    const { ids, clock, cipher, random } = this.#dependencies
+    const secret = newSecret(random)
+    return this.#queries.transaction((tx) => {
+      const id = ids.next('wh', (taken) => this.#row(taken) !== undefined)
+      const row = tx
+        .insert(webhooks)
+        .values({
+          id,
+          accountId,
+          url: isPlain(url) ? url : new URL(url).href,
+          events: events.length > 0 ? [...new Set(events)] : [...EVENT_NAMES],
+          secret: cipher.seal(secret, secretContext(id)),
+          fromSeq: subscribePosition(tx),
+          createdAt: clock.now(),
+        })
+        .returning()
+        .get()
+      return { ...toWebhook(row), secret }
+    })
+  }
+
+  /** Ends a subscription: nothing more is sent to it, and its deliveries are forgotten. @throws BerthError 404 */
+  delete({ accountId }: Caller, id: string): void {
+    const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, accountId))
+    const [gone] = this.#queries.delete(webhooks).where(mine).returning({ id: webhooks.id }).all()
+    if (!gone) throw notFound(`The webhook "${id}"`)
+    this.#dependencies.onDeleted(id)
+  }
+
+  #row(id: string) {
+    return this.#queries.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.id, id)).get()
+  }
+
+  async #check(url: string): Promise<void> {
+    const { checkDestination, DestinationError } = await import('./destination.ts')
+    const { allowLocal, resolve } = this.#dependencies.destinations
+    try {
+      await checkDestination(url, {
+        allowLocal,
+        resolve: (name) => within(RESOLVE_PATIENCE_MS, resolve(name)),
+      })
+    } catch (error) {
+      if (!(error instanceof DestinationError)) throw error
+      if (!error.unresolved) throw badRequest(error.message)
+    }
+  }
+}
+
+/** Whether it is written with the characters of RFC 3986 alone; others are shown as the parser writes them. */
+const isPlain = (url: string): boolean => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/.test(url)
+
+/** What `work` resolves to, or nothing where it takes longer. */
+async function within(ms: number, work: Promise<string[]>): Promise<string[]> {
+  const { promise: late, resolve } = Promise.withResolvers<string[]>()
+  const timer = setTimeout(() => resolve([]), ms)
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}

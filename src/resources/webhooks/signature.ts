@@ -1,0 +1,26 @@
+import type { Random } from '../../runtime/random.ts'
+
+/** A new signing secret: `whsec_` and base64 of 32 bytes (Standard Webhooks, "Signature scheme"). */
+export const newSecret = (random: Random): string =>
+  `whsec_${Buffer.from(random.bytes(32)).toString('base64')}`
+
+/**
+ * The headers that sign a delivery (Standard Webhooks, "Webhook headers"): HMAC-SHA256 over id, time
+ * and body. The library is loaded at the first use.
+ *
+ * @param id the event's, the same at every attempt
+ * @param at milliseconds since 1970
+ */
+export async function signatureHeaders(
+  secret: string,
+  id: string,
+  at: number,
+  body: string,
+): Promise<Record<string, string>> {
+  const { Webhook } = await import('standardwebhooks')
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, new Date(at), body),
+  }
+}

@@ -1,0 +1,78 @@
+import { blob, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { EventName } from '../../events/names.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { Webhook } from './model.ts'
+
+/** Subscriptions. Times are milliseconds since 1970. */
+export const webhooks = sqliteTable('webhooks', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  url: text('url').notNull(),
+  events: text('events', { mode: 'json' }).$type<EventName[]>().notNull(),
+  /** Sealed. */
+  secret: blob('secret', { mode: 'buffer' }).notNull(),
+  /** The last event before the subscription. */
+  fromSeq: integer('from_seq').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+/** A subscription as it is stored. */
+export type WebhookRow = typeof webhooks.$inferSelect
+
+/** The last event that deliveries were made of: one row. */
+export const fanOut = sqliteTable('fan_out', {
+  id: integer('id').primaryKey(),
+  seq: integer('seq').notNull(),
+})
+
+/** How a delivery stands. */
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** One event for one webhook. */
+export const deliveries = sqliteTable('deliveries', {
+  id: text('id').primaryKey(),
+  webhookId: text('webhook_id').notNull(),
+  eventSeq: integer('event_seq').notNull(),
+  status: text('status').$type<DeliveryStatus>().notNull(),
+  /** Attempts made so far. */
+  attempts: integer('attempts').notNull().default(0),
+  /** 0 for "at once". */
+  nextAttemptAt: integer('next_attempt_at').notNull().default(0),
+  createdAt: integer('created_at').notNull(),
+})
+
+/** A delivery as it is stored. */
+export type DeliveryRow = typeof deliveries.$inferSelect
+
+/** Attempts to deliver. */
+export const deliveryAttempts = sqliteTable(
+  'delivery_attempts',
+  {
+    deliveryId: text('delivery_id').notNull(),
+    /** From 1. */
+    number: integer('number').notNull(),
+    at: integer('at').notNull(),
+    ms: real('ms').notNull(),
+    /** HTTP status; null where no answer came. */
+    status: integer('status'),
+    /** Why it failed; null where it did not. */
+    error: text('error'),
+    headers: text('headers', { mode: 'json' }).$type<Record<string, string>>().notNull(),
+    body: text('body').notNull(),
+    /** The first KiB of the answer; null where none came. */
+    answer: text('answer'),
+  },
+  (table) => [primaryKey({ columns: [table.deliveryId, table.number] })],
+)
+
+/** An attempt as it is stored. */
+export type AttemptRow = typeof deliveryAttempts.$inferSelect
+
+/** The only way from a row to the public shape. */
+export const toWebhook = ({ id, url, events, createdAt }: WebhookRow): Webhook => ({
+  id,
+  url,
+  events,
+  created_at: toIso(createdAt),
+})

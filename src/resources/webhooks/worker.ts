@@ -1,0 +1,210 @@
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Random } from '../../runtime/random.ts'
+import type { Queries } from '../../storage/database.ts'
+import { type Attempt, attemptDelivery, type DeliveryMeans } from './delivery.ts'
+import { FanOut } from './fan-out.ts'
+import { DeliveryQueue, type Due, type Verdict } from './queue.ts'
+import { retryWait } from './retry.ts'
+import { Slots } from './slots.ts'
+
+/** How long after a fault of berth's own (a full disk) a webhook is tried again. */
+const AFTER_FAULT_MS = 5_000
+
+/** What the worker needs. */
+export interface WorkerDependencies extends DeliveryMeans {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  logger: Logger
+  /** For the jitter of retries. */
+  random: Random
+}
+
+/**
+ * Decides who is sent what and when. A webhook has at most one attempt under way, and those that
+ * have something to be sent take turns, so that neither one that fails nor one with a long queue
+ * holds another up.
+ */
+export class DeliveryWorker {
+  readonly #dependencies: WorkerDependencies
+  readonly #fanOut: FanOut
+  readonly #queue: DeliveryQueue
+  readonly #slots = new Slots(() => this.#pump())
+  /** Webhooks that may have something to be sent, in the order of their turns. */
+  readonly #ready = new Set<string>()
+  readonly #underWay = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
+  /** Webhooks whose last attempt was a retry: the next one is an event's first, where there is one. */
+  readonly #hadRetry = new Set<string>()
+  readonly #whenIdle: (() => void)[] = []
+  #timer: { at: number; timer: Timer } | null = null
+  #calendar: number
+  #stopListening: () => void
+  #stopped = false
+
+  constructor(dependencies: WorkerDependencies) {
+    const { queries, clock } = dependencies
+    this.#dependencies = dependencies
+    this.#fanOut = new FanOut(dependencies)
+    this.#queue = new DeliveryQueue(queries)
+    this.#calendar = clock.now() - clock.elapsed()
+    this.#stopListening = clock.onCorrection(() => this.#followCalendar())
+  }
+
+  /** Goes on with what an earlier berth left. */
+  start(): void {
+    const now = this.#dependencies.clock.now()
+    this.#queue.limitRetries(now)
+    this.#fan()
+    this.#enqueue(this.#queue.dueWebhooks(now))
+    this.#arm()
+  }
+
+  /** Events have come. */
+  wake(): void {
+    if (!this.#stopped) this.#fan()
+  }
+
+  /** Has a delivery attempted at once. Returns whether there is one of this id. */
+  retry(deliveryId: string): boolean {
+    const webhookId = this.#queue.retry(deliveryId)
+    if (webhookId === null) return false
+    this.#enqueue([webhookId])
+    return true
+  }
+
+  /** A webhook was removed: its attempt under way ends, and nothing more is sent to it. */
+  forget(webhookId: string): void {
+    this.#ready.delete(webhookId)
+    this.#hadRetry.delete(webhookId)
+    this.#queue.forget(webhookId)
+    this.#underWay.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
+  }
+
+  /** Ends all attempts; those under way are made again at the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#stopListening()
+    this.#timer?.timer.cancel()
+    this.#ready.clear()
+    const ended = [...this.#underWay.values()].map(({ cancel, ended }) => {
+      cancel.abort(new Error('berth stops.'))
+      return ended
+    })
+    await Promise.all(ended)
+  }
+
+  /** Makes deliveries of the events that have come, some at a time. */
+  #fan(): void {
+    const { webhookIds, more } = this.#fanOut.step()
+    this.#enqueue(webhookIds)
+    if (more) setImmediate(() => this.wake())
+  }
+
+  #enqueue(webhookIds: Iterable<string>): void {
+    if (this.#stopped) return
+    for (const id of webhookIds) if (!this.#underWay.has(id)) this.#ready.add(id)
+    this.#pump()
+  }
+
+  /** Begins attempts while there is room, one webhook after the other. */
+  #pump(): void {
+    for (const webhookId of this.#ready) {
+      if (this.#stopped || !this.#slots.free) break
+      this.#ready.delete(webhookId)
+      const now = this.#dependencies.clock.now()
+      const due = this.#queue.next(webhookId, now, !this.#hadRetry.has(webhookId))
+      if (due) this.#begin(due)
+    }
+    if (this.#ready.size + this.#underWay.size > 0) return
+    for (const tell of this.#whenIdle.splice(0)) tell()
+  }
+
+  #begin(due: Due): void {
+    const { id } = due.webhook
+    if (due.delivery.nextAttemptAt > 0) this.#hadRetry.add(id)
+    else this.#hadRetry.delete(id)
+    const cancel = new AbortController()
+    const release = this.#slots.take()
+    const ended = attemptDelivery(due.event, due.webhook, this.#dependencies, cancel.signal)
+      .then((attempt) => {
+        if (cancel.signal.aborted) return
+        this.#settle(due, attempt)
+        this.#ready.add(id)
+      })
+      .catch((error) => {
+        this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
+        this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
+      })
+      .finally(() => {
+        this.#underWay.delete(id)
+        release()
+        this.#pump()
+      })
+    this.#underWay.set(id, { cancel, ended })
+  }
+
+  #settle(due: Due, attempt: Attempt): void {
+    const { delivery, webhook } = due
+    const verdict = this.#verdict(delivery.attempts + 1, attempt)
+    this.#queue.record(due, attempt, verdict)
+    const { status, ms, error } = attempt
+    this.#dependencies.logger.debug('webhook delivery attempted', {
+      deliveryId: delivery.id,
+      webhookId: webhook.id,
+      status,
+      ms,
+      ...(error ? { error } : {}),
+    })
+    if (verdict.status === 'pending') this.#armFor(verdict.nextAttemptAt)
+  }
+
+  #verdict(attempts: number, { error }: Attempt): Verdict {
+    if (error === null) return { status: 'delivered' }
+    const { clock, random } = this.#dependencies
+    const wait = retryWait(attempts, random)
+    return wait === null ? { status: 'failed' } : { status: 'pending', nextAttemptAt: clock.now() + wait }
+  }
+
+  /** Sets the one timer for the next retry. */
+  #arm(): void {
+    const at = this.#queue.nextRetryAt(this.#dependencies.clock.now())
+    if (at !== null) this.#armFor(at)
+  }
+
+  #armFor(at: number): void {
+    if (this.#stopped || (this.#timer && this.#timer.at <= at)) return
+    this.#timer?.timer.cancel()
+    const { clock } = this.#dependencies
+    this.#timer = { at, timer: clock.after(at - clock.now(), () => this.#fire()) }
+  }
+
+  /** Retries are due. Resolves when they were made, or after the time that one may take. */
+  async #fire(): Promise<void> {
+    this.#timer = null
+    if (this.#stopped) return
+    this.#enqueue(this.#queue.dueWebhooks(this.#dependencies.clock.now()))
+    this.#arm()
+    await this.#idle()
+  }
+
+  #idle(): Promise<void> {
+    if (this.#ready.size + this.#underWay.size === 0) return Promise.resolve()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, this.#dependencies.timeoutMs)
+    this.#whenIdle.push(resolve)
+    return promise.finally(() => clearTimeout(timer))
+  }
+
+  /** The calendar was corrected while no time passed: retries wait as long as before. */
+  #followCalendar(): void {
+    const { clock } = this.#dependencies
+    const calendar = clock.now() - clock.elapsed()
+    this.#queue.shiftRetries(calendar - this.#calendar)
+    this.#calendar = calendar
+    this.#timer?.timer.cancel()
+    this.#timer = null
+    this.#arm()
+  }
+}

@@ -1,0 +1,312 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { until } from '../support/processes.ts'
+import { type Received, type Receiver, receiver, replyWith, verify } from '../support/receiver.ts'
+
+let berth: TestBerth
+beforeAll(async () => {
+  berth = await testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+interface Subscription extends AsyncDisposable {
+  id: string
+  secret: string
+}
+
+/** A webhook that is gone after the test. */
+async function subscribe(url: string, events?: string[]): Promise<Subscription> {
+  const { status, body } = await berth.call('POST', '/webhooks', { url, events })
+  expect(status).toBe(201)
+  return {
+    ...body,
+    [Symbol.asyncDispose]: async () => void (await berth.call('DELETE', `/webhooks/${body.id}`)),
+  }
+}
+
+const emit = async (event: string, data?: object) =>
+  (await berth.control('POST', '/events', { event, data })).body
+
+const deliveriesOf = async (webhook: { id: string }) =>
+  (await berth.control('GET', `/deliveries?webhook_id=${webhook.id}`)).body.deliveries
+
+/** The deliveries of a webhook, once `ready` holds for them. */
+async function settled(
+  webhook: { id: string },
+  ready: (deliveries: { status: string; attempts: unknown[] }[]) => boolean,
+) {
+  await until(async () => ready(await deliveriesOf(webhook)), 'the deliveries are settled')
+  return deliveriesOf(webhook)
+}
+
+const advance = (by: string) => berth.control('POST', '/clock', { advance: by })
+const now = async () => Date.parse((await berth.control('GET', '/clock')).body.now)
+
+describe('a delivery', () => {
+  test('is what Standard Webhooks says, and verifies with its library', async () => {
+    await using target = await receiver()
+    await using webhook = await subscribe(target.url)
+    const event = await emit('deployment.live', { server_id: 'srv_1', url: 'https://x.example/' })
+    const [got] = (await target.got(1)) as [Received]
+    // A copy: the matcher writes its wildcards into what it is given.
+    expect({ ...got.headers }).toMatchObject({
+      'content-type': 'application/json',
+      'user-agent': expect.stringMatching(/^berth\/\S+$/),
+      'webhook-id': event.id,
+      'webhook-timestamp': expect.stringMatching(/^\d{10}$/),
+      'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
+    })
+    expect(verify(webhook.secret, got, await now())).toEqual({
+      event: 'deployment.live',
+      server_id: 'srv_1',
+      url: 'https://x.example/',
+      created_at: event.created_at,
+    })
+    expect(() => verify(webhook.secret, { ...got, body: `${got.body} ` })).toThrow('signature')
+  })
+
+  test('comes for what really happens, and for what was subscribed to alone', async () => {
+    await using target = await receiver()
+    await using all = await subscribe(`${target.url}?all`)
+    await using _some = await subscribe(`${target.url}?some`, ['server.deleted'])
+    const id = await berth.server()
+    await berth.call('DELETE', `/servers/${id}`)
+    await target.got(3)
+    const of = (path: string) =>
+      target.received.filter((one) => one.path === path).map(({ payload }) => payload.event)
+    expect(of('/hook?all')).toEqual(['server.created', 'server.deleted'])
+    expect(of('/hook?some')).toEqual(['server.deleted'])
+    expect(target.received[0]?.payload).toMatchObject({ server_id: id, tier: 'small', region: 'us-east' })
+    expect((await deliveriesOf(all)).length).toBe(2)
+  })
+
+  test('does not come for what happened before the subscription', async () => {
+    await emit('task.created')
+    await using target = await receiver()
+    await using _webhook = await subscribe(target.url)
+    const event = await emit('task.completed')
+    const [got] = (await target.got(1)) as [Received]
+    expect(got.headers['webhook-id']).toBe(event.id)
+  })
+
+  test('comes in order, one at a time for a webhook', async () => {
+    let [open, most] = [0, 0]
+    await using target = await receiver({
+      reply(response) {
+        most = Math.max(most, ++open)
+        setTimeout(() => {
+          open -= 1
+          response.end()
+        }, 5)
+      },
+    })
+    await using _webhook = await subscribe(target.url)
+    const ids: string[] = []
+    for (let n = 0; n < 30; n++) ids.push((await emit('tuning.started', { n })).id)
+    await target.got(30)
+    expect(target.received.map(({ headers }) => headers['webhook-id'] ?? '')).toEqual(ids)
+    expect(most).toBe(1)
+  })
+
+  test('is kept with what was sent and what came back, of that the first KiB', async () => {
+    await using target = await receiver({ reply: replyWith(201, 'x'.repeat(5_000)) })
+    await using webhook = await subscribe(target.url)
+    const event = await emit('quota.threshold')
+    const [delivery] = await settled(webhook, ([one]) => one?.status === 'delivered')
+    const [got] = target.received as [Received]
+    expect(delivery).toMatchObject({
+      id: expect.stringMatching(/^dlv_[0-9a-z]{26}$/),
+      webhook_id: webhook.id,
+      event_id: event.id,
+      event: 'quota.threshold',
+      next_attempt_at: null,
+    })
+    expect(delivery.attempts).toEqual([
+      {
+        number: 1,
+        at: expect.stringMatching(/Z$/),
+        status: 201,
+        ms: expect.any(Number),
+        error: null,
+        request: { headers: expect.objectContaining({ 'webhook-id': event.id }), body: got.body },
+        response: { body: 'x'.repeat(1_024) },
+      },
+    ])
+    for (const [name, value] of Object.entries(delivery.attempts[0].request.headers)) {
+      expect(got.headers[name]).toBe(value as string)
+    }
+  })
+})
+
+/** How an answer fails, and what is kept of it. */
+const FAILURES: [string, Receiver['reply'], object][] = [
+  [
+    '500',
+    replyWith(500, 'oops'),
+    { status: 500, error: 'The receiver answered with 500.', response: { body: 'oops' } },
+  ],
+  ['404', replyWith(404), { status: 404 }],
+  [
+    'a redirect, which is not followed',
+    replyWith(302, '', { location: 'http://127.0.0.1:1/elsewhere' }),
+    { status: 302, error: expect.stringContaining('Redirects are not followed') },
+  ],
+  ['a connection that is closed at once', (response) => void response.socket?.destroy(), { status: null }],
+  [
+    'an answer that is broken off',
+    (response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('some', () => response.socket?.destroy())
+    },
+    { status: null, error: expect.stringContaining('not reached') },
+  ],
+]
+
+describe('an attempt that fails', () => {
+  test.each(FAILURES)('by %s is kept and made again with the same id', async (_name, reply, kept) => {
+    await using target = await receiver({ reply })
+    await using webhook = await subscribe(target.url)
+    const event = await emit('server.stopped')
+    const [failed] = await settled(webhook, ([one]) => one?.attempts.length === 1)
+    expect(failed.status).toBe('pending')
+    expect(failed.attempts[0].error).toBeString()
+    expect(failed.attempts[0]).toMatchObject(kept)
+    target.reply = replyWith(204)
+    await advance('5s')
+    const [delivery] = await deliveriesOf(webhook)
+    expect(delivery).toMatchObject({ status: 'delivered', next_attempt_at: null })
+    expect(delivery.attempts.length).toBe(2)
+    const [first, second] = target.received as [Received, Received]
+    expect(second.headers['webhook-id']).toBe(event.id)
+    expect(second.body).toBe(first.body)
+    expect(Number(second.headers['webhook-timestamp'])).toBeGreaterThanOrEqual(
+      Number(first.headers['webhook-timestamp']) + 4,
+    )
+    expect(verify(webhook.secret, second, await now())).toMatchObject({ event: 'server.stopped' })
+  })
+
+  test('is made again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, and then given up', async () => {
+    await using target = await receiver({ reply: replyWith(503) })
+    await using webhook = await subscribe(target.url)
+    await emit('task.failed')
+    await settled(webhook, ([one]) => one?.attempts.length === 1)
+    let made = 1
+    for (const wait of ['5s', '5m', '30m', '2h', '5h', '10h', '14h']) {
+      const ms =
+        { s: 1_000, m: 60_000, h: 3_600_000 }[wait.at(-1) as 's' | 'm' | 'h'] * Number.parseInt(wait, 10)
+      const [waiting] = await deliveriesOf(webhook)
+      const left = Date.parse(waiting.next_attempt_at) - Date.parse(waiting.attempts.at(-1).at)
+      // Jitter makes it up to a tenth shorter; the attempt itself took a moment.
+      expect(left).toBeGreaterThanOrEqual(ms * 0.9 - 1)
+      expect(left).toBeLessThanOrEqual(ms + 1_000)
+      await advance(`${Math.floor(ms * 0.8)}ms`)
+      expect(target.received.length).toBe(made)
+      await advance(`${Math.ceil(ms * 0.2) + 1_000}ms`)
+      expect(target.received.length).toBe(++made)
+    }
+    const [delivery] = await deliveriesOf(webhook)
+    expect(delivery).toMatchObject({ status: 'failed', next_attempt_at: null })
+    expect(delivery.attempts.map(({ number }: { number: number }) => number)).toEqual([
+      1, 2, 3, 4, 5, 6, 7, 8,
+    ])
+    await advance('100h')
+    expect(target.received.length).toBe(8)
+
+    target.reply = replyWith(200)
+    const { status, body } = await berth.control('POST', `/deliveries/${delivery.id}/retry`)
+    expect([status, body.id]).toEqual([202, delivery.id])
+    const [again] = await settled(webhook, ([one]) => one?.status === 'delivered')
+    expect(again.attempts.length).toBe(9)
+  })
+
+  test('holds up no later event of the same webhook', async () => {
+    await using target = await receiver({
+      reply: (response, { payload }) =>
+        void response
+          .writeHead(payload.event === 'tuning.started' && target.received.length === 1 ? 500 : 200)
+          .end(),
+    })
+    await using webhook = await subscribe(target.url)
+    const first = await emit('tuning.started')
+    const later = await emit('tuning.completed')
+    await target.got(2)
+    expect(target.received.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, later.id])
+    await settled(webhook, (all) => all.every(({ attempts }) => attempts.length === 1))
+    await advance('5s')
+    expect(target.received[2]?.headers['webhook-id']).toBe(first.id)
+  })
+
+  test('waits as long as before where the clock is set back, and new events do not wait at all', async () => {
+    await using target = await receiver({ reply: replyWith(500) })
+    await using webhook = await subscribe(target.url)
+    await emit('task.created')
+    await settled(webhook, ([one]) => one?.attempts.length === 1)
+    await berth.control('POST', '/clock', { set: new Date((await now()) - 86_400_000).toISOString() })
+    target.reply = replyWith(200)
+    await emit('task.completed')
+    await target.got(2)
+    await advance('5s')
+    expect(target.received.map(({ payload }) => payload.event)).toEqual([
+      'task.created',
+      'task.completed',
+      'task.created',
+    ])
+  })
+})
+
+test('deleting a webhook ends its attempt under way, and sends nothing more', async () => {
+  await using target = await receiver({ reply: () => {} })
+  const webhook = await subscribe(target.url)
+  for (let n = 0; n < 5; n++) await emit('tuning.started')
+  await target.got(1)
+  expect(target.open).toBe(1)
+  await berth.call('DELETE', `/webhooks/${webhook.id}`)
+  await until(() => target.open === 0, 'the connection is closed')
+  await emit('tuning.started')
+  await advance('100h')
+  expect(target.received.length).toBe(1)
+  expect(await deliveriesOf(webhook)).toEqual([])
+  expect(berth.log()).not.toContain('ERROR')
+})
+
+test('receivers that never answer hold up nobody else, however many they are', async () => {
+  const silent = await Promise.all(Array.from({ length: 100 }, () => receiver({ reply: () => {} })))
+  await using quick = await receiver()
+  const hooks = await Promise.all(silent.map(({ url }) => subscribe(url, ['tuning.started'])))
+  hooks.push(await subscribe(quick.url, ['tuning.started']))
+  for (let n = 0; n < 20; n++) await emit('tuning.started', { n })
+  await quick.got(20, 8_000)
+  expect(quick.received.map(({ payload }) => payload.n)).toEqual(Array.from({ length: 20 }, (_, n) => n))
+  for (const hook of hooks) await hook[Symbol.asyncDispose]()
+  for (const one of silent) await one[Symbol.asyncDispose]()
+})
+
+test('an attempt under way at the stop is made again at the next start, with the same id', async () => {
+  await using target = await receiver({ reply: () => {} })
+  await using first = await testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
+  await first.call('POST', '/webhooks', { url: target.url })
+  const { body: event } = await first.control('POST', '/events', { event: 'quota.cap_reached' })
+  await target.got(1)
+  const began = performance.now()
+  await first.stop()
+  expect(performance.now() - began).toBeLessThan(3_000)
+  target.reply = replyWith(200)
+  await using _second = await testBerth({
+    flags: { 'allow-local-webhooks': true, isolation: 'none' },
+    dataDir: first.dataDir,
+  })
+  await target.got(2)
+  expect(target.received.map(({ headers }) => headers['webhook-id'])).toEqual([event.id, event.id])
+})
+
+test('a webhook of before does not lead to loopback when berth runs without the option', async () => {
+  await using target = await receiver()
+  await using first = await testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
+  await first.call('POST', '/webhooks', { url: target.url })
+  await first.stop()
+  await using second = await testBerth({ flags: { isolation: 'none' }, dataDir: first.dataDir })
+  await second.control('POST', '/events', { event: 'task.created' })
+  const read = async () => (await second.control('GET', '/deliveries')).body.deliveries[0]
+  await until(async () => (await read())?.attempts.length === 1, 'the attempt is made')
+  expect((await read()).attempts[0].error).toContain('refused')
+  expect(target.received).toEqual([])
+})
