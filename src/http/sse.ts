@@ -28,9 +28,11 @@ export function eventStream(run: (send: SendEvent, gone: AbortSignal) => Promise
           room = resolve
           return promise
         }
+        const comment = () => controller.enqueue(encoder.encode(': \n\n'))
+        // The head of an answer goes out with its first byte: a client learns at once that it is connected.
+        comment()
         keepAlive = setInterval(() => {
-          if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0)
-            controller.enqueue(encoder.encode(': \n\n'))
+          if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0) comment()
         }, KEEP_ALIVE_MS)
         run(send, gone.signal)
           .then(() => gone.signal.aborted || controller.close())

@@ -3,6 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020'
 import { Elysia, t } from 'elysia'
 import { describeApi, describedApp } from '../../src/describe.ts'
+import { EVENT_NAMES } from '../../src/events/names.ts'
 import { openApiDocument } from '../../src/http/openapi/document.ts'
 import type { OpenApiDocument, Parameter, Schema } from '../../src/http/openapi/model.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
@@ -219,6 +220,39 @@ describe('operations', () => {
       'application/json',
       'text/event-stream',
     ])
+  })
+})
+
+describe('webhooks', () => {
+  const schemaOf = (event: string) => {
+    const schema = document.webhooks[event]?.post?.requestBody?.content['application/json']?.schema
+    return resolve(String(schema?.$ref)) as Schema
+  }
+
+  test('describes what is sent for each of the fifteen events', () => {
+    expect(Object.keys(document.webhooks)).toEqual([...EVENT_NAMES])
+    for (const event of EVENT_NAMES) {
+      const operation = document.webhooks[event]?.post
+      expect(operation?.parameters?.map((one) => ('name' in one ? one.name : ''))).toEqual([
+        'webhook-id',
+        'webhook-timestamp',
+        'webhook-signature',
+      ])
+      expect(schemaOf(event)).toMatchObject({ properties: { event: { const: event } } })
+    }
+  })
+
+  test('the examples of payloads, which synthetic events carry, are valid by their schemas', () => {
+    const checker = new Ajv2020({ strict: true, formats: { 'date-time': true } })
+    for (const event of EVENT_NAMES) {
+      const { examples, ...schema } = schemaOf(event)
+      const valid = checker.compile(schema)
+      expect([event, valid((examples as unknown[])[0])]).toEqual([event, true])
+      expect(valid({ event, created_at: 'x' })).toBe(event.startsWith('tuning.'))
+    }
+    expect(schemaOf('deployment.live')).toMatchObject({
+      required: ['event', 'server_id', 'url', 'created_at'],
+    })
   })
 })
 

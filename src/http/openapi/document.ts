@@ -5,6 +5,7 @@ import { DEFAULT_SECURITY, INFO, PARAMETERS, SECURITY_SCHEMES } from './info.ts'
 import type { OpenApiDocument, Paths } from './model.ts'
 import { completeOperation, type Generated } from './operations.ts'
 import { SharedSchemas } from './schemas.ts'
+import { describeWebhooks } from './webhooks.ts'
 
 /** TypeBox's mark of an optional shape. */
 const OPTIONAL = Symbol.for('TypeBox.Optional')
@@ -30,6 +31,7 @@ export function openApiDocument(app: AnyElysia): OpenApiDocument {
       }),
     )
   }
+  const webhooks = describeWebhooks(schemas)
   return {
     openapi: '3.1.0',
     info: INFO,
@@ -37,6 +39,7 @@ export function openApiDocument(app: AnyElysia): OpenApiDocument {
     security: DEFAULT_SECURITY,
     tags: usedTags(paths),
     paths,
+    webhooks,
     components: {
       securitySchemes: usedSchemes(paths),
       parameters: PARAMETERS,

@@ -52,6 +52,8 @@ export interface OpenApiDocument {
   security: Record<string, string[]>[]
   tags: { name: string; description: string }[]
   paths: Paths
+  /** What is sent to those who subscribe, by event. */
+  webhooks: Paths
   components: {
     securitySchemes: Record<string, object>
     parameters: Record<string, Parameter>
