@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ReadyInfo } from '../../src/berth.ts'
+import { until } from '../support/processes.ts'
+import { type Receiver, receiver } from '../support/receiver.ts'
+import { serve } from '../support/serve.ts'
+
+/** How often berth is killed. */
+const KILLS = 200
+
+/** Events that are asked for at once in every life. */
+const EVENTS = 4
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-crash-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const start = () =>
+  serve([
+    '--port',
+    '0',
+    '--data',
+    folder,
+    '--isolation',
+    'none',
+    '--allow-local-webhooks',
+    '--log-level',
+    'error',
+  ])
+
+async function control(info: ReadyInfo, method: string, path: string, body?: unknown) {
+  const headers = { authorization: `Bearer ${info.admin_token}`, 'content-type': 'application/json' }
+  const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) }
+  const response = await fetch(`${info.base_url}/_berth${path}`, init)
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+  return (await response.json()) as any
+}
+
+/** Emits an event; resolves to its id, or null where berth was gone before it said so. */
+const emit = (info: ReadyInfo, n: string): Promise<string | null> =>
+  control(info, 'POST', '/events', { event: 'tuning.started', data: { n } }).then(
+    ({ id }) => id,
+    () => null,
+  )
+
+/** The ids under which each event came. */
+function idsByEvent({ received }: Receiver): Map<string, Set<string>> {
+  const ids = new Map<string, Set<string>>()
+  for (const { headers, payload } of received) {
+    const known = ids.get(payload.n) ?? new Set()
+    ids.set(payload.n, known.add(headers['webhook-id'] ?? ''))
+  }
+  return ids
+}
+
+test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, lose no event that was acknowledged`, async () => {
+  await using quick = await receiver()
+  // Amid its answer berth is killed most of the time.
+  await using slow = await receiver({ reply: (response) => void setTimeout(() => response.end(), 3) })
+  const acknowledged = new Map<string, string>()
+  let killedAmid = 0
+
+  const first = start()
+  const info = await first.ready
+  for (const { url } of [quick, slow]) {
+    const headers = { authorization: `Bearer ${info.api_key}`, 'content-type': 'application/json' }
+    const made = await fetch(`${info.base_url}/webhooks`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ url }),
+    })
+    expect(made.status).toBe(201)
+  }
+  first.child.kill('SIGKILL')
+  await first.child.exited
+
+  for (let life = 0; life < KILLS; life++) {
+    const berth = start()
+    const ready = await berth.ready
+    const asked = Array.from({ length: EVENTS }, async (_, n) => {
+      const id = await emit(ready, `${life}.${n}`)
+      if (id !== null) acknowledged.set(`${life}.${n}`, id)
+    })
+    // By turns: right at the commit, a moment later, when something has come, and amid what comes.
+    const before = slow.received.length
+    if (life % 4 === 0) await Promise.race(asked)
+    if (life % 4 === 1) await Promise.all(asked)
+    if (life % 4 === 2) await until(() => slow.received.length > before, 'something comes')
+    if (life % 4 === 3) await Bun.sleep((life % 20) / 2)
+    if (slow.open > 0 || quick.open > 0) killedAmid += 1
+    berth.child.kill('SIGKILL')
+    await Promise.all([berth.child.exited, ...asked])
+  }
+
+  const last = start()
+  const final = await last.ready
+  const lost = (target: Receiver) => {
+    const came = idsByEvent(target)
+    return [...acknowledged].filter(([n, id]) => !came.get(n)?.has(id))
+  }
+  await until(() => lost(quick).length + lost(slow).length === 0, 'all has come', 20_000).catch(() => {})
+  expect([lost(quick), lost(slow)]).toEqual([[], []])
+  for (const target of [quick, slow]) {
+    const changed = [...idsByEvent(target)].filter(([, ids]) => ids.size !== 1)
+    expect(changed).toEqual([])
+  }
+  // What was written is what comes: nothing is made up, and each event is one.
+  const { events } = await control(final, 'GET', '/events?limit=100000')
+  const written = new Set(events.map((event: { id: string }) => event.id))
+  expect(written.size).toBe(events.length)
+  expect(quick.received.filter(({ headers }) => !written.has(headers['webhook-id']))).toEqual([])
+  expect(acknowledged.size).toBeGreaterThan(KILLS)
+  expect(killedAmid).toBeGreaterThan(KILLS / 10)
+  last.child.kill('SIGTERM')
+  await last.child.exited
+}, 180_000)
