@@ -12,8 +12,8 @@ export interface Candidate {
   description: string
 }
 
-/** What ids can name that the running instance knows. */
-export type Known = 'servers' | 'keys'
+/** What can be named that the running instance knows. */
+export type Known = 'servers' | 'keys' | 'webhooks' | 'events'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -30,6 +30,8 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   SERVER: { of: 'servers' },
   SERVERS: { of: 'servers', several: true },
   KEY_ID: { of: 'keys' },
+  WEBHOOK: { of: 'webhooks' },
+  EVENTS: { of: 'events', several: true },
 }
 
 /**

@@ -8,6 +8,7 @@ import { registerOpenApi } from './commands/openapi.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
 import { registerVersion } from './commands/version.ts'
+import { registerWebhooks } from './commands/webhooks.ts'
 import { paint } from './output.ts'
 import type { Session } from './session.ts'
 
@@ -62,6 +63,7 @@ export function createProgram(session: Session): Command {
   registerExec(program, session)
   registerFiles(program, session)
   registerKeys(program, session)
+  registerWebhooks(program, session)
   program.commandsGroup('About berth:')
   registerCompletion(program, session)
   registerOpenApi(program, session)
@@ -101,7 +103,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'keys']
+const LISTING = ['servers', 'keys', 'webhooks']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

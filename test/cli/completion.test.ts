@@ -46,6 +46,19 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('servers', 'create', '--task', '')).toEqual([])
 })
 
+test('webhook ids and names of events are offered where they are meant', async () => {
+  const { stdout } = await berth.run(['webhooks', 'create', 'https://8.8.8.8/', '--json'])
+  expect(await offered('webhooks', 'delete', 'wh_')).toEqual([JSON.parse(stdout).id])
+  expect(await offered('webhooks', 'create', '--events', 'quota.')).toEqual([
+    'quota.threshold',
+    'quota.cap_reached',
+  ])
+  expect(await offered('webhooks', 'create', '--events', 'quota.threshold,task.c')).toEqual([
+    'quota.threshold,task.created',
+    'quota.threshold,task.completed',
+  ])
+})
+
 test('files, folders and server ids are offered where they are meant', async () => {
   expect(await offered('serve', '--config', '')).toEqual(['files'])
   expect(await offered('serve', '--data=')).toEqual(['folders'])

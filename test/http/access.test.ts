@@ -42,12 +42,15 @@ async function world(): Promise<World & AsyncDisposable> {
   const serverId = await berth.server()
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
   const keyId: string = (await berth.call('POST', '/keys', { label: 'worked on' })).body.id
+  const webhookId: string = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body.id
   return {
     serverId,
     keyId,
+    webhookId,
     async [Symbol.asyncDispose]() {
       await berth.call('DELETE', `/servers/${serverId}`)
       await berth.call('DELETE', `/keys/${keyId}`)
+      await berth.call('DELETE', `/webhooks/${webhookId}`)
     },
   }
 }
@@ -84,13 +87,15 @@ const missing = (name: string) => PARAMETERS[name]?.missing ?? ''
 
 /** What the account has, without what changes by itself. */
 async function state(): Promise<unknown> {
-  const [servers, keys] = [
+  const [servers, keys, webhooks] = [
     (await berth.call('GET', '/servers')).body,
     (await berth.call('GET', '/keys')).body,
+    (await berth.call('GET', '/webhooks')).body,
   ]
   return [
     servers.servers.map(({ creditsUsed: _, storageUsedGb: __, ...rest }: Record<string, unknown>) => rest),
     keys.keys.map(({ last_used_at: _, ...rest }: Record<string, unknown>) => rest),
+    webhooks,
   ]
 }
 

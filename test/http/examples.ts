@@ -4,6 +4,7 @@ export interface World {
   serverId: string
   /** An account-wide key, besides the one that asks. */
   keyId: string
+  webhookId: string
 }
 
 /** How an operation is called. A new operation needs its line here. */
@@ -19,6 +20,7 @@ export interface Example {
 export const PARAMETERS: Record<string, { value: (world: World) => string; missing: string }> = {
   serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
   keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
+  webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
 
 /** By operation id; those that need nothing beside their path are `{}`. */
@@ -37,4 +39,7 @@ export const EXAMPLES: Record<string, Example> = {
   'keys.create': { body: { label: 'x' }, invalid: {} },
   'keys.update': { body: {}, invalid: { label: 'x' } },
   'keys.delete': {},
+  'webhooks.list': {},
+  'webhooks.create': { body: { url: 'https://8.8.8.8/' }, invalid: { url: 5 } },
+  'webhooks.delete': {},
 }

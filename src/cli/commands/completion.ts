@@ -1,6 +1,8 @@
 import { Argument, type Command } from 'commander'
+import { EVENT_NAMES } from '../../events/names.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Server } from '../../resources/servers/model.ts'
+import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
 import { type Candidate, complete, type Known, SHELLS, type Shell } from '../complete.ts'
 import { connect, type Session } from '../session.ts'
@@ -81,6 +83,11 @@ const LISTS: Record<Known, (client: Client, signal: AbortSignal) => Promise<Cand
     const { keys } = await client.request<{ keys: ApiKey[] }>('GET', '/keys', { signal })
     return keys.map(({ id, label }) => ({ value: id, description: label }))
   },
+  webhooks: async (client, signal) => {
+    const { webhooks } = await client.request<{ webhooks: Webhook[] }>('GET', '/webhooks', { signal })
+    return webhooks.map(({ id, url }) => ({ value: id, description: url }))
+  },
+  events: async () => EVENT_NAMES.map((value) => ({ value, description: '' })),
 }
 
 /** The ids that the running instance knows. Nothing where none answers: a TAB must not print errors. */

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Served, serve } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve(['--isolation', 'none'])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const url = 'https://8.8.8.8/hook'
+
+const json = async (...args: string[]) => {
+  const { exitCode, stdout, stderr } = await berth.run(['webhooks', ...args, '--json'])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(stdout.split('\n').length).toBe(2)
+  return JSON.parse(stdout)
+}
+
+test('a webhook is created, listed and deleted from the terminal', async () => {
+  const { id, secret, ...created } = await json('create', url, '--events', 'task.failed, task.created')
+  expect(created).toMatchObject({ url, events: ['task.failed', 'task.created'] })
+  expect(secret).toMatch(/^whsec_/)
+  const { webhooks } = await json('list')
+  expect(webhooks.map((one: { id: string }) => one.id)).toEqual([id])
+  expect(JSON.stringify(webhooks)).not.toContain(secret)
+  expect(await json('delete', id)).toEqual({ id, deleted: true })
+  expect((await json('create', url)).events.length).toBe(15)
+  for (const { id } of (await json('list')).webhooks) await json('delete', id)
+})
+
+test('people get a table and, once, the secret', async () => {
+  expect((await berth.run(['webhooks'])).stdout).toBe(
+    'No webhooks yet. Make one with "berth webhooks create URL".\n',
+  )
+  const created = (await berth.run(['webhooks', 'create', url, '--events', 'quota.threshold'])).stdout
+  const secret = /^Secret +(whsec_\S+)$/m.exec(created)?.[1] ?? ''
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+  const { stdout } = await berth.run(['webhooks'])
+  expect(stdout).toMatch(
+    /^ID +URL +CREATED +EVENTS\nwh_\w+ +https:\/\/8\.8\.8\.8\/hook +\S+Z +quota\.threshold\n$/,
+  )
+  const id = /wh_\w+/.exec(stdout)?.[0] ?? ''
+  expect((await berth.run(['webhooks', 'rm', id])).stdout).toBe(`Deleted ${id}.\n`)
+})
+
+test('what is refused is told with the reason', async () => {
+  const local = await berth.run(['webhooks', 'create', 'http://localhost:9000/'])
+  expect(local).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(local.stderr).toContain('--allow-local-webhooks')
+  const unknown = await berth.run(['webhooks', 'create', url, '--events', 'task.exploded'])
+  expect(unknown.stderr).toMatch(/^berth: .*"task\.exploded".*\(bad_request\)\n$/)
+})
