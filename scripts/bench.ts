@@ -11,6 +11,7 @@ const parts: Record<string, () => Promise<void>> = {
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
   access: async () => (await import('./benchmarks/access.ts')).benchAccess(),
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
+  webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   // Its figures of memory are those of whole processes, which it starts itself.
   storage: async () => {

@@ -14,6 +14,9 @@ export interface Instance extends AsyncDisposable {
   /** A request with the key; the answer's JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
   call(method: string, path: string, body?: unknown): Promise<any>
+  /** A request to the control API, with the admin token. */
+  // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
+  control(method: string, path: string, body?: unknown): Promise<any>
 }
 
 /** A temporary folder that is removed when disposed of. */
@@ -22,29 +25,31 @@ export function temporaryFolder(): { path: string } & Disposable {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Starts the executable on a free port and the given folder, or a temporary one. */
-export async function startInstance(folder?: string): Promise<Instance> {
+/** Starts the executable on a free port and the given folder, or a temporary one, with further flags. */
+export async function startInstance(folder?: string, flags: string[] = []): Promise<Instance> {
   const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
   // More servers than a plan has by itself.
-  const options = ['--port', '0', '--log-level', 'error', '--plan', '{"servers":10000}', ...where]
+  const options = ['--port', '0', '--log-level', 'error', '--plan', '{"servers":10000}', ...where, ...flags]
   const child = Bun.spawn([executable, 'serve', '--json', ...options], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'inherit',
   })
   const ready = JSON.parse(await readLine(child.stdout))
-  const headers = { authorization: `Bearer ${ready.api_key}`, 'content-type': 'application/json' }
+  const send = async (credential: string, method: string, path: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+    const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) }
+    const response = await fetch(`${ready.base_url}${path}`, init)
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return response.json()
+  }
   return {
     pid: ready.pid,
     url: ready.base_url,
     key: ready.api_key,
     isolation: ready.isolation,
-    async call(method, path, body) {
-      const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) }
-      const response = await fetch(`${ready.base_url}${path}`, init)
-      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-      return response.json()
-    },
+    call: (method, path, body) => send(ready.api_key, method, path, body),
+    control: (method, path, body) => send(ready.admin_token, method, `/_berth${path}`, body),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await child.exited

@@ -1,6 +1,7 @@
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
+import { once } from '../runtime/once.ts'
 import type { Queries } from '../storage/database.ts'
 import type { EventData } from './data.ts'
 import type { EventName } from './names.ts'
@@ -18,26 +19,42 @@ interface OutboxDependencies {
  * none up. Whoever delivers them reads them from here.
  */
 export class Outbox {
-  readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
+  readonly #find
+  readonly #insert
   readonly #listeners = new Set<() => void>()
   #telling = false
 
   constructor({ queries, clock, ids }: OutboxDependencies) {
-    this.#queries = queries
     this.#clock = clock
     this.#ids = ids
+    this.#find = once(() =>
+      queries
+        .select({ id: events.id })
+        .from(events)
+        .where(eq(events.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#insert = once(() =>
+      queries
+        .insert(events)
+        .values({
+          id: sql.placeholder('id'),
+          accountId: sql.placeholder('accountId'),
+          event: sql.placeholder('event'),
+          data: sql.placeholder('data'),
+          createdAt: sql.placeholder('createdAt'),
+        })
+        .returning()
+        .prepare(),
+    )
   }
 
   /** Writes an event. Call it inside the transaction that makes it true: there is one connection. */
   emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
-    const id = this.#ids.next('evt', (taken) => this.#find(taken) !== undefined)
-    const row = this.#queries
-      .insert(events)
-      .values({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
-      .returning()
-      .get()
+    const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
+    const row = this.#insert().get({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
     this.#tellSoon()
     return row
   }
@@ -50,10 +67,6 @@ export class Outbox {
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
-  }
-
-  #find(id: string): { id: string } | undefined {
-    return this.#queries.select({ id: events.id }).from(events).where(eq(events.id, id)).get()
   }
 
   /** A transaction is synchronous: what is queued here runs when it is over. */

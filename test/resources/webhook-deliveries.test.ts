@@ -108,6 +108,28 @@ describe('a delivery', () => {
     expect(most).toBe(1)
   })
 
+  test('comes once and in order to each of many webhooks', async () => {
+    const targets = await Promise.all(Array.from({ length: 10 }, () => receiver()))
+    const hooks = await Promise.all(targets.map(({ url }) => subscribe(url)))
+    await Promise.all(Array.from({ length: 100 }, (_, n) => emit('tuning.started', { n })))
+    const expected = (await berth.control('GET', '/events?limit=100')).body.events
+      .map(({ data }: { data: { n: number } }) => data.n)
+      .reverse()
+    for (const target of targets) {
+      await target.got(100)
+      expect(target.received.map(({ payload }) => payload.n)).toEqual(expected)
+    }
+    for (const hook of hooks) {
+      const deliveries = await settled(hook, (all) => all.every(({ status }) => status === 'delivered'))
+      expect(deliveries.map(({ attempts }: { attempts: unknown[] }) => attempts.length)).toEqual(
+        Array(100).fill(1),
+      )
+      await hook[Symbol.asyncDispose]()
+    }
+    for (const target of targets) await target[Symbol.asyncDispose]()
+    expect(berth.log()).not.toContain('ERROR')
+  })
+
   test('is kept with what was sent and what came back, of that the first KiB', async () => {
     await using target = await receiver({ reply: replyWith(201, 'x'.repeat(5_000)) })
     await using webhook = await subscribe(target.url)

@@ -50,7 +50,7 @@ export async function attemptDelivery(
     attempt.headers = {
       'content-type': 'application/json',
       'user-agent': `berth/${means.version}`,
-      ...(await signatureHeaders(secret, event.id, at, body)),
+      ...signatureHeaders(secret, event.id, at, body),
     }
     const answer = await send(webhook.url, attempt, means, ending.signal)
     attempt.status = answer.status

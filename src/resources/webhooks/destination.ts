@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js'
 import { URL_LIMIT } from './model.ts'
 
 /** Looks up all addresses of a name; rejects or gives none where it does not resolve. */
@@ -61,7 +62,6 @@ export async function checkDestination(text: string, rules: DestinationRules): P
   if (LOCALHOST.test(name) && !allowLocal) throw refused(`"${name}" is this machine${localHint(allowLocal)}`)
   if (LOCAL_NAME.test(name)) throw refused(`"${name}" is a name of a private network`)
 
-  const { isLiteral, kindOf } = await addressKinds()
   const literal = isLiteral(name)
   const addresses = literal
     ? [name]
@@ -109,23 +109,16 @@ const localHint = (allowLocal: boolean): string =>
 /** What an address is: `public`, `loopback`, or the name of the range that makes it neither. */
 type AddressKind = 'public' | 'loopback' | (string & {})
 
-/** Knows the special ranges of addresses (IANA's registries); the library is loaded at the first use. */
-async function addressKinds(): Promise<{
-  isLiteral: (name: string) => boolean
-  kindOf: (address: string) => AddressKind
-}> {
-  const { default: ipaddr } = await import('ipaddr.js')
-  return {
-    isLiteral: (name) => name.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(name),
-    kindOf(address) {
-      if (!ipaddr.isValid(address)) return 'no address'
-      // An IPv4 address written as an IPv6 one is judged as what it is.
-      const plain = ipaddr.process(address)
-      const range = plain.range()
-      if (range !== 'unicast') return range
-      if (PROVIDER_ADDRESSES.has(plain.toString())) return 'of the cloud provider'
-      // The library calls unicast whatever has no range of its own; global unicast is 2000::/3 (RFC 4291, 2.4).
-      return !('parts' in plain) || (plain.parts[0] ?? 0) >>> 13 === 1 ? 'public' : 'not global'
-    },
-  }
+const isLiteral = (name: string): boolean => name.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(name)
+
+/** Judges an address by the special ranges of IANA's registries. */
+function kindOf(address: string): AddressKind {
+  if (!ipaddr.isValid(address)) return 'no address'
+  // An IPv4 address written as an IPv6 one is judged as what it is.
+  const plain = ipaddr.process(address)
+  const range = plain.range()
+  if (range !== 'unicast') return range
+  if (PROVIDER_ADDRESSES.has(plain.toString())) return 'of the cloud provider'
+  // The library calls unicast whatever has no range of its own; global unicast is 2000::/3 (RFC 4291, 2.4).
+  return !('parts' in plain) || (plain.parts[0] ?? 0) >>> 13 === 1 ? 'public' : 'not global'
 }

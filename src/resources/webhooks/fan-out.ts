@@ -8,9 +8,6 @@ import { deliveries, fanOut, type WebhookRow, webhooks } from './table.ts'
 /** Events of which deliveries are made in one transaction: requests are answered between two. */
 const AT_ONCE = 200
 
-/** Rows in one statement, well under SQLite's limit of variables. */
-const ROWS_AT_ONCE = 500
-
 /** What the fan-out needs. */
 interface FanOutDependencies {
   queries: Queries
@@ -34,65 +31,65 @@ export class FanOut {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
+  readonly #fresh
+  readonly #subscribed
+  readonly #known
+  readonly #insert
 
   constructor({ queries, clock, ids }: FanOutDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#ids = ids
+    this.#fresh = queries
+      .select({ seq: events.seq, accountId: events.accountId, event: events.event })
+      .from(events)
+      .where(gt(events.seq, queries.select({ seq: fanOut.seq }).from(fanOut)))
+      .orderBy(asc(events.seq))
+      .limit(AT_ONCE)
+      .prepare()
+    this.#subscribed = queries
+      .select()
+      .from(webhooks)
+      .where(eq(webhooks.accountId, sql.placeholder('accountId')))
+      .prepare()
+    this.#known = queries
+      .select({ id: deliveries.id })
+      .from(deliveries)
+      .where(eq(deliveries.id, sql.placeholder('id')))
+      .prepare()
+    this.#insert = queries
+      .insert(deliveries)
+      .values({
+        id: sql.placeholder('id'),
+        webhookId: sql.placeholder('webhookId'),
+        eventSeq: sql.placeholder('eventSeq'),
+        status: 'pending',
+        createdAt: sql.placeholder('createdAt'),
+      })
+      .prepare()
   }
 
   /** Takes up to 200 events that are new since the last step. */
   step(): FannedOut {
-    return this.#queries.transaction((tx) => {
-      const done = tx.select({ seq: fanOut.seq }).from(fanOut).get()?.seq ?? 0
-      const fresh = tx
-        .select({ seq: events.seq, accountId: events.accountId, event: events.event })
-        .from(events)
-        .where(gt(events.seq, done))
-        .orderBy(asc(events.seq))
-        .limit(AT_ONCE)
-        .all()
-      const last = fresh.at(-1)
-      if (!last) return { webhookIds: new Set<string>(), more: false }
-
+    return this.#queries.transaction(() => {
+      const fresh = this.#fresh.all()
+      const webhookIds = new Set<string>()
       const byAccount = new Map<string, WebhookRow[]>()
-      const subscribedIn = (accountId: string) => {
-        const known =
-          byAccount.get(accountId) ??
-          tx.select().from(webhooks).where(eq(webhooks.accountId, accountId)).all()
-        byAccount.set(accountId, known)
-        return known
-      }
       const createdAt = this.#clock.now()
-      const rows = fresh.flatMap(({ seq, accountId, event }) =>
-        subscribedIn(accountId)
-          .filter((webhook) => webhook.fromSeq < seq && webhook.events.includes(event))
-          .map(({ id }) => ({
-            id: this.#ids.next('dlv', (taken) => this.#exists(taken)),
-            webhookId: id,
-            eventSeq: seq,
-            status: 'pending' as const,
-            createdAt,
-          })),
-      )
-      for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
-        tx.insert(deliveries)
-          .values(rows.slice(at, at + ROWS_AT_ONCE))
-          .run()
+      for (const { seq, accountId, event } of fresh) {
+        const subscribed = byAccount.get(accountId) ?? this.#subscribed.all({ accountId })
+        byAccount.set(accountId, subscribed)
+        for (const webhook of subscribed) {
+          if (webhook.fromSeq >= seq || !webhook.events.includes(event)) continue
+          const id = this.#ids.next('dlv', (taken) => this.#known.get({ id: taken }) !== undefined)
+          this.#insert.run({ id, webhookId: webhook.id, eventSeq: seq, createdAt })
+          webhookIds.add(webhook.id)
+        }
       }
-      tx.update(fanOut).set({ seq: last.seq }).run()
-      return {
-        webhookIds: new Set(rows.map(({ webhookId }) => webhookId)),
-        more: fresh.length === AT_ONCE,
-      }
+      const last = fresh.at(-1)
+      if (last) this.#queries.update(fanOut).set({ seq: last.seq }).run()
+      return { webhookIds, more: fresh.length === AT_ONCE }
     })
-  }
-
-  #exists(id: string): boolean {
-    return (
-      this.#queries.select({ id: deliveries.id }).from(deliveries).where(eq(deliveries.id, id)).get() !==
-      undefined
-    )
   }
 }
 

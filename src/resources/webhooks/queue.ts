@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, exists, gt, inArray, lt, lte, type SQL, sql } from 'drizzle-orm'
 import { type EventRow, events } from '../../events/table.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Attempt } from './delivery.ts'
@@ -24,12 +24,24 @@ export interface Due {
 /** What the attempt means for the delivery. */
 export type Verdict = { status: 'delivered' | 'failed' } | { status: 'pending'; nextAttemptAt: number }
 
+/** An attempt that waits for the next transaction. */
+interface Unwritten {
+  due: Due
+  attempt: Attempt
+  verdict: Verdict
+  resolve: () => void
+  reject: (error: unknown) => void
+}
+
 /** The deliveries that are to be made, in the database: nothing of them is held in memory. */
 export class DeliveryQueue {
   readonly #queries: Queries
   readonly #settled = new Map<string, number>()
+  readonly #unwritten: Unwritten[] = []
   readonly #first
   readonly #retry
+  readonly #update
+  readonly #insert
 
   constructor(queries: Queries) {
     this.#queries = queries
@@ -56,29 +68,62 @@ export class DeliveryQueue {
       .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.eventSeq))
       .limit(1)
       .prepare()
+    this.#update = queries
+      .update(deliveries)
+      .set({
+        status: sql`${sql.placeholder('status')}`,
+        attempts: sql`${sql.placeholder('number')}`,
+        nextAttemptAt: sql`${sql.placeholder('nextAttemptAt')}`,
+      })
+      .where(eq(deliveries.id, sql.placeholder('deliveryId')))
+      .returning({ id: deliveries.id })
+      .prepare()
+    this.#insert = queries
+      .insert(deliveryAttempts)
+      .values({
+        deliveryId: sql.placeholder('deliveryId'),
+        number: sql.placeholder('number'),
+        at: sql.placeholder('at'),
+        ms: sql.placeholder('ms'),
+        status: sql.placeholder('status'),
+        error: sql.placeholder('error'),
+        headers: sql.placeholder('headers'),
+        body: sql.placeholder('body'),
+        answer: sql.placeholder('answer'),
+      })
+      .prepare()
   }
 
-  /**
-   * What a webhook is to be sent next: events in their order, and retries that are due.
-   *
-   * @param retryFirst which of the two is preferred; taking turns, neither holds the other up
-   */
-  next(webhookId: string, now: number, retryFirst: boolean): Due | undefined {
-    const first = () => this.#first.get({ webhookId })
-    const retry = () => this.#retry.get({ webhookId, now })
-    return retryFirst ? (retry() ?? first()) : (first() ?? retry())
+  /** The first event that a webhook has not been sent yet. */
+  nextEvent(webhookId: string): Due | undefined {
+    return this.#first.get({ webhookId })
   }
 
-  /** The webhooks that have something to be sent now. */
-  dueWebhooks(now: number): string[] {
-    const due = this.#queries
+  /** The retry of a webhook that has been due for longest. */
+  nextRetry(webhookId: string, now: number): Due | undefined {
+    return this.#retry.get({ webhookId, now })
+  }
+
+  /** The webhooks that have events to be sent. */
+  webhooksWithEvents(): string[] {
+    return this.#webhooksWith(eq(deliveries.nextAttemptAt, 0))
+  }
+
+  /** The webhooks that have retries due. */
+  webhooksWithRetries(now: number): string[] {
+    return this.#webhooksWith(and(gt(deliveries.nextAttemptAt, 0), lte(deliveries.nextAttemptAt, now)))
+  }
+
+  /** One look at the index for each webhook. */
+  #webhooksWith(when: SQL | undefined): string[] {
+    const some = this.#queries
       .select({ one: sql`1` })
       .from(deliveries)
-      .where(and(eq(deliveries.webhookId, webhooks.id), isPending, lte(deliveries.nextAttemptAt, now)))
+      .where(and(eq(deliveries.webhookId, webhooks.id), isPending, when))
     return this.#queries
       .select({ id: webhooks.id })
       .from(webhooks)
-      .where(sql`exists ${due}`)
+      .where(exists(some))
       .all()
       .map(({ id }) => id)
   }
@@ -112,24 +157,35 @@ export class DeliveryQueue {
       .run()
   }
 
-  /** Keeps an attempt and what it means. A delivery that is gone by now is left gone. */
-  record({ delivery }: Due, attempt: Attempt, verdict: Verdict): void {
-    this.#queries.transaction((tx) => {
-      const [known] = tx
-        .update(deliveries)
-        .set({
-          status: verdict.status,
-          attempts: delivery.attempts + 1,
-          nextAttemptAt: verdict.status === 'pending' ? verdict.nextAttemptAt : 0,
-        })
-        .where(eq(deliveries.id, delivery.id))
-        .returning({ id: deliveries.id })
-        .all()
-      if (!known) return
-      tx.insert(deliveryAttempts)
-        .values({ ...attempt, deliveryId: delivery.id, number: delivery.attempts + 1 })
-        .run()
-    })
+  /**
+   * Keeps an attempt and what it means; resolves when that is written. What ends in the same moment is
+   * written in one transaction. A delivery that is gone by now is left gone.
+   */
+  record(due: Due, attempt: Attempt, verdict: Verdict): Promise<void> {
+    if (this.#unwritten.length === 0) setImmediate(() => this.#write())
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#unwritten.push({ due, attempt, verdict, resolve, reject })
+    return promise
+  }
+
+  #write(): void {
+    const batch = this.#unwritten.splice(0)
+    try {
+      this.#queries.transaction(() => {
+        for (const { due, attempt, verdict } of batch) this.#writeOne(due, attempt, verdict)
+      })
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+      return
+    }
+    for (const { resolve } of batch) resolve()
+  }
+
+  #writeOne({ delivery }: Due, attempt: Attempt, verdict: Verdict): void {
+    const which = { deliveryId: delivery.id, number: delivery.attempts + 1 }
+    const nextAttemptAt = verdict.status === 'pending' ? verdict.nextAttemptAt : 0
+    const known = this.#update.get({ ...which, status: verdict.status, nextAttemptAt })
+    if (known) this.#insert.run({ ...which, ...attempt })
     if (verdict.status !== 'pending') this.#prune(delivery.webhookId)
   }
 

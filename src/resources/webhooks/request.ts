@@ -1,5 +1,5 @@
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import type { RequestOptions } from 'node:https'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
 import type { Destination } from './destination.ts'
 
 /** Bytes of an answer that are read and kept. */
@@ -46,13 +46,10 @@ export async function post(outgoing: Outgoing): Promise<Answer> {
   throw failure
 }
 
-async function postTo(
-  address: string,
-  { destination, headers, body, ca, signal }: Outgoing,
-): Promise<Answer> {
+function postTo(address: string, { destination, headers, body, ca, signal }: Outgoing): Promise<Answer> {
   const { url, name } = destination
   const secure = url.protocol === 'https:'
-  const { request } = secure ? await import('node:https') : await import('node:http')
+  const request = secure ? httpsRequest : httpRequest
   const family = address.includes(':') ? 6 : 4
   const isName = name !== address
   const bytes = Buffer.from(body)
@@ -73,8 +70,8 @@ async function postTo(
     ...(secure && isName ? { servername: name } : {}),
     ...(ca ? { ca } : {}),
   }
-  signal.throwIfAborted()
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
     const sent: ClientRequest = request(options, (answer) => read(answer).then(resolve, reject).finally(end))
     const abort = () => {
       reject(signal.reason)

@@ -1,3 +1,4 @@
+import { Webhook } from 'standardwebhooks'
 import type { Random } from '../../runtime/random.ts'
 
 /** A new signing secret: `whsec_` and base64 of 32 bytes (Standard Webhooks, "Signature scheme"). */
@@ -6,18 +7,17 @@ export const newSecret = (random: Random): string =>
 
 /**
  * The headers that sign a delivery (Standard Webhooks, "Webhook headers"): HMAC-SHA256 over id, time
- * and body. The library is loaded at the first use.
+ * and body.
  *
  * @param id the event's, the same at every attempt
  * @param at milliseconds since 1970
  */
-export async function signatureHeaders(
+export function signatureHeaders(
   secret: string,
   id: string,
   at: number,
   body: string,
-): Promise<Record<string, string>> {
-  const { Webhook } = await import('standardwebhooks')
+): Record<string, string> {
   return {
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(at / 1000)),

@@ -5,6 +5,7 @@ import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import { type Attempt, attemptDelivery, type DeliveryMeans } from './delivery.ts'
 import { FanOut } from './fan-out.ts'
+import { Pace } from './pace.ts'
 import { DeliveryQueue, type Due, type Verdict } from './queue.ts'
 import { retryWait } from './retry.ts'
 import { Slots } from './slots.ts'
@@ -32,10 +33,12 @@ export class DeliveryWorker {
   readonly #fanOut: FanOut
   readonly #queue: DeliveryQueue
   readonly #slots = new Slots(() => this.#pump())
+  readonly #pace = new Pace((webhookId) => this.#enqueue([webhookId]))
   /** Webhooks that may have something to be sent, in the order of their turns. */
   readonly #ready = new Set<string>()
   readonly #underWay = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
-  /** Webhooks whose last attempt was a retry: the next one is an event's first, where there is one. */
+  /** Webhooks that have retries due, and of these the ones whose last attempt was a retry. */
+  readonly #withRetries = new Set<string>()
   readonly #hadRetry = new Set<string>()
   readonly #whenIdle: (() => void)[] = []
   #timer: { at: number; timer: Timer } | null = null
@@ -57,7 +60,8 @@ export class DeliveryWorker {
     const now = this.#dependencies.clock.now()
     this.#queue.limitRetries(now)
     this.#fan()
-    this.#enqueue(this.#queue.dueWebhooks(now))
+    this.#enqueue(this.#queue.webhooksWithEvents())
+    this.#enqueueRetries()
     this.#arm()
   }
 
@@ -78,7 +82,9 @@ export class DeliveryWorker {
   forget(webhookId: string): void {
     this.#ready.delete(webhookId)
     this.#hadRetry.delete(webhookId)
+    this.#withRetries.delete(webhookId)
     this.#queue.forget(webhookId)
+    this.#pace.forget(webhookId)
     this.#underWay.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
   }
 
@@ -88,6 +94,7 @@ export class DeliveryWorker {
     this.#stopListening()
     this.#timer?.timer.cancel()
     this.#ready.clear()
+    this.#pace.stop()
     const ended = [...this.#underWay.values()].map(({ cancel, ended }) => {
       cancel.abort(new Error('berth stops.'))
       return ended
@@ -104,8 +111,16 @@ export class DeliveryWorker {
 
   #enqueue(webhookIds: Iterable<string>): void {
     if (this.#stopped) return
-    for (const id of webhookIds) if (!this.#underWay.has(id)) this.#ready.add(id)
+    for (const id of webhookIds) {
+      if (!this.#underWay.has(id) && !this.#pace.holds(id)) this.#ready.add(id)
+    }
     this.#pump()
+  }
+
+  #enqueueRetries(): void {
+    const webhookIds = this.#queue.webhooksWithRetries(this.#dependencies.clock.now())
+    for (const id of webhookIds) this.#withRetries.add(id)
+    this.#enqueue(webhookIds)
   }
 
   /** Begins attempts while there is room, one webhook after the other. */
@@ -113,42 +128,55 @@ export class DeliveryWorker {
     for (const webhookId of this.#ready) {
       if (this.#stopped || !this.#slots.free) break
       this.#ready.delete(webhookId)
-      const now = this.#dependencies.clock.now()
-      const due = this.#queue.next(webhookId, now, !this.#hadRetry.has(webhookId))
+      const due = this.#next(webhookId)
       if (due) this.#begin(due)
     }
-    if (this.#ready.size + this.#underWay.size > 0) return
+    if (this.#busy) return
     for (const tell of this.#whenIdle.splice(0)) tell()
   }
 
-  #begin(due: Due): void {
-    const { id } = due.webhook
-    if (due.delivery.nextAttemptAt > 0) this.#hadRetry.add(id)
-    else this.#hadRetry.delete(id)
-    const cancel = new AbortController()
-    const release = this.#slots.take()
-    const ended = attemptDelivery(due.event, due.webhook, this.#dependencies, cancel.signal)
-      .then((attempt) => {
-        if (cancel.signal.aborted) return
-        this.#settle(due, attempt)
-        this.#ready.add(id)
-      })
-      .catch((error) => {
-        this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
-        this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
-      })
-      .finally(() => {
-        this.#underWay.delete(id)
-        release()
-        this.#pump()
-      })
-    this.#underWay.set(id, { cancel, ended })
+  /** What a webhook is sent next: events and retries that are due take turns, so that neither holds the other up. */
+  #next(webhookId: string): Due | undefined {
+    if (!this.#withRetries.has(webhookId)) return this.#queue.nextEvent(webhookId)
+    const event = this.#hadRetry.delete(webhookId) ? this.#queue.nextEvent(webhookId) : undefined
+    if (event) return event
+    const retry = this.#queue.nextRetry(webhookId, this.#dependencies.clock.now())
+    if (retry) this.#hadRetry.add(webhookId)
+    else this.#withRetries.delete(webhookId)
+    return retry ?? this.#queue.nextEvent(webhookId)
   }
 
-  #settle(due: Due, attempt: Attempt): void {
+  #begin(due: Due): void {
+    const cancel = new AbortController()
+    this.#underWay.set(due.webhook.id, { cancel, ended: this.#attempt(due, cancel.signal) })
+  }
+
+  async #attempt(due: Due, cancelled: AbortSignal): Promise<void> {
+    const { id } = due.webhook
+    const release = this.#slots.take()
+    let goesOn = false
+    try {
+      const attempt = await attemptDelivery(due.event, due.webhook, this.#dependencies, cancelled)
+      if (cancelled.aborted) return
+      await this.#settle(due, attempt)
+      this.#pace.ended(id, attempt.error !== null)
+      goesOn = !cancelled.aborted && !this.#pace.holds(id)
+    } catch (error) {
+      this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
+      this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
+    } finally {
+      release()
+      this.#underWay.delete(id)
+      // Not before: of one webhook no two attempts may be under way.
+      if (goesOn) this.#ready.add(id)
+      this.#pump()
+    }
+  }
+
+  async #settle(due: Due, attempt: Attempt): Promise<void> {
     const { delivery, webhook } = due
     const verdict = this.#verdict(delivery.attempts + 1, attempt)
-    this.#queue.record(due, attempt, verdict)
+    await this.#queue.record(due, attempt, verdict)
     const { status, ms, error } = attempt
     this.#dependencies.logger.debug('webhook delivery attempted', {
       deliveryId: delivery.id,
@@ -184,13 +212,18 @@ export class DeliveryWorker {
   async #fire(): Promise<void> {
     this.#timer = null
     if (this.#stopped) return
-    this.#enqueue(this.#queue.dueWebhooks(this.#dependencies.clock.now()))
+    this.#enqueueRetries()
     this.#arm()
     await this.#idle()
   }
 
+  /** Whether anything is being sent or about to be. */
+  get #busy(): boolean {
+    return this.#ready.size + this.#underWay.size + this.#pace.pausing > 0
+  }
+
   #idle(): Promise<void> {
-    if (this.#ready.size + this.#underWay.size === 0) return Promise.resolve()
+    if (!this.#busy) return Promise.resolve()
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, this.#dependencies.timeoutMs)
     this.#whenIdle.push(resolve)
