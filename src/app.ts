@@ -38,7 +38,7 @@ export interface AppParts {
   exec: ExecService
   files: FilesService
   keys: KeysService
-  webhooks: WebhooksService
+  webhooks: () => Promise<WebhooksService>
 }
 
 /**

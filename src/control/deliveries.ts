@@ -2,8 +2,7 @@ import { status as answer, Elysia, t } from 'elysia'
 import { notFound } from '../errors.ts'
 import { oneOf } from '../http/schema.ts'
 import type { Deliveries } from '../resources/webhooks/deliveries.ts'
-import { readDeliveries } from '../resources/webhooks/history.ts'
-import { DELIVERY_STATUSES } from '../resources/webhooks/table.ts'
+import { DELIVERY_STATUSES } from '../resources/webhooks/model.ts'
 import type { Queries } from '../storage/database.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
@@ -45,6 +44,9 @@ const DeliveryQuery = t.Object(
   { additionalProperties: false },
 )
 
+/** Loaded when it is asked for: a start does not need it. */
+const history = () => import('../resources/webhooks/history.ts')
+
 /** What the calls about deliveries need. */
 export interface DeliveryParts {
   queries: Queries
@@ -57,7 +59,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
     .use(access)
     .get(
       '',
-      ({ query }) => {
+      async ({ query }) => {
+        const { readDeliveries } = await history()
         const { webhook_id, event_id, account_id, status, limit = LIMIT.default } = query
         return {
           deliveries: readDeliveries(queries, {
@@ -82,6 +85,7 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       '/:deliveryId/retry',
       async ({ params: { deliveryId } }) => {
         const known = await deliveries.retry(deliveryId)
+        const { readDeliveries } = await history()
         const [delivery] = known ? readDeliveries(queries, { id: deliveryId, limit: 1 }) : []
         if (!delivery) throw notFound(`The delivery "${deliveryId}"`)
         return answer(202, delivery)

@@ -2,12 +2,13 @@ import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import { Deliveries } from './deliveries.ts'
 import type { Resolve } from './destination.ts'
-import { WebhooksService } from './service.ts'
+import type { WebhooksService } from './service.ts'
 
 /** Milliseconds that an attempt may take in all. */
 const TIMEOUT_MS = 15_000
@@ -40,7 +41,8 @@ interface WebhookParts {
 
 /** Subscriptions, and what delivers to them. */
 export function composeWebhooks({ randomFor, allowLocal, surroundings, ...parts }: WebhookParts): {
-  webhooks: WebhooksService
+  /** Loaded when it is first asked for. */
+  webhooks: () => Promise<WebhooksService>
   deliveries: Deliveries
 } {
   const { resolve = lookUp, ca, timeoutMs = TIMEOUT_MS } = surroundings ?? {}
@@ -52,11 +54,14 @@ export function composeWebhooks({ randomFor, allowLocal, surroundings, ...parts 
     random: randomFor('webhook_retries'),
     ...(ca ? { ca } : {}),
   })
-  const webhooks = new WebhooksService({
-    ...parts,
-    destinations,
-    random: randomFor('webhook_secret'),
-    onDeleted: (id) => deliveries.forget(id),
+  const webhooks = once(async () => {
+    const { WebhooksService } = await import('./service.ts')
+    return new WebhooksService({
+      ...parts,
+      destinations,
+      random: randomFor('webhook_secret'),
+      onDeleted: (id) => deliveries.forget(id),
+    })
   })
   return { webhooks, deliveries }
 }

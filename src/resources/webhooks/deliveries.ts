@@ -1,5 +1,5 @@
+import { sql } from 'drizzle-orm'
 import type { Outbox } from '../../events/outbox.ts'
-import { webhooks } from './table.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
 /** What the deliveries need. */
@@ -63,6 +63,6 @@ export class Deliveries {
 
   #hasWebhooks(): boolean {
     const { queries } = this.#dependencies
-    return queries.select({ id: webhooks.id }).from(webhooks).limit(1).get() !== undefined
+    return queries.values(sql`SELECT 1 FROM webhooks LIMIT 1`).length > 0
   }
 }

@@ -2,7 +2,8 @@ import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm'
 import { events } from '../../events/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
-import { type AttemptRow, type DeliveryStatus, deliveries, deliveryAttempts, webhooks } from './table.ts'
+import type { DeliveryStatus } from './model.ts'
+import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table.ts'
 
 /** Which deliveries are asked for. */
 export interface DeliveryFilter {

@@ -6,6 +6,10 @@ import { oneOf } from '../../http/schema.ts'
 /** Characters that a destination may have. */
 export const URL_LIMIT = 2_048
 
+/** How a delivery stands. */
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
 /** Name of an event, as a subscription lists it. */
 const SubscribedEvent = oneOf([...EVENT_NAMES])
 

@@ -8,12 +8,12 @@ import type { WebhooksService } from './service.ts'
 const tag = 'Webhooks'
 
 /** `/webhooks`: subscribe to events. */
-export const webhooksRoutes = (access: AccessControl, webhooks: WebhooksService) =>
+export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<WebhooksService>) =>
   new Elysia({ prefix: '/webhooks' })
     .use(access)
     .get(
       '',
-      ({ caller }) => ({ webhooks: webhooks.list(caller) }),
+      async ({ caller }) => ({ webhooks: (await webhooks()).list(caller) }),
       operation('webhooks.list', {
         access: 'account',
         tag,
@@ -24,7 +24,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: WebhooksService)
     )
     .post(
       '',
-      async ({ caller, body }) => status(201, await webhooks.create(caller, body)),
+      async ({ caller, body }) => status(201, await (await webhooks()).create(caller, body)),
       operation(
         'webhooks.create',
         {
@@ -41,9 +41,10 @@ export const webhooksRoutes = (access: AccessControl, webhooks: WebhooksService)
     )
     .delete(
       '/:webhookId',
-      ({ caller, params }) => {
-        webhooks.delete(caller, params.webhookId)
-        return { id: params.webhookId, deleted: true as const }
+      async ({ caller, params: { webhookId } }) => {
+        const service = await webhooks()
+        service.delete(caller, webhookId)
+        return { id: webhookId, deleted: true as const }
       },
       operation('webhooks.delete', {
         access: 'account',

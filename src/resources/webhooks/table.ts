@@ -1,7 +1,7 @@
 import { blob, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { EventName } from '../../events/names.ts'
 import { toIso } from '../../runtime/clock.ts'
-import type { Webhook } from './model.ts'
+import type { DeliveryStatus, Webhook } from './model.ts'
 
 /** Subscriptions. Times are milliseconds since 1970. */
 export const webhooks = sqliteTable('webhooks', {
@@ -24,10 +24,6 @@ export const fanOut = sqliteTable('fan_out', {
   id: integer('id').primaryKey(),
   seq: integer('seq').notNull(),
 })
-
-/** How a delivery stands. */
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** One event for one webhook. */
 export const deliveries = sqliteTable('deliveries', {
