@@ -1,26 +1,20 @@
 import { tmpdir } from 'node:os'
-import { Metering } from './accounts/metering.ts'
 import { instancePlan } from './accounts/plan.ts'
-import { Plans } from './accounts/plans.ts'
-import { AccountsService } from './accounts/service.ts'
 import { createApp } from './app.ts'
 import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
 import type { Config, Isolation } from './config.ts'
-import type { InstanceState } from './control/instance.ts'
-import { Outbox } from './events/outbox.ts'
+import { isControlRequest } from './control/path.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
-import { ExecService } from './resources/exec/service.ts'
-import { FilesService } from './resources/files/service.ts'
-import { KeysService } from './resources/keys/service.ts'
-import { ServersService } from './resources/servers/service.ts'
-import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
+import type { KeysService } from './resources/keys/service.ts'
+import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import { machineNow, SteerableClock } from './runtime/clock.ts'
-import { createIds } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
+import { once } from './runtime/once.ts'
 import { base62, type Random, seededRandom, systemRandom } from './runtime/random.ts'
+import { createServices } from './services.ts'
 import { openDatabase } from './storage/database.ts'
 import { makeEphemeral, removeAbandoned } from './storage/ephemeral.ts'
 import { type DataFolder, takeDataFolder } from './storage/folder.ts'
@@ -128,96 +122,53 @@ async function compose(
   const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
   releases.push(() => clock.stop())
 
-  const ids = createIds(clock, randomFor)
-  const keys = new KeysService({
+  const services = createServices({
+    version,
+    logger,
+    clock,
+    randomFor,
     database,
     cipher,
-    clock,
-    ids,
-    random: randomFor('api_key'),
-    logger,
-    owners: {
-      server: (accountId, id) => servers.owns(accountId, id),
-      // There are no projects yet, so that no account has one.
-      project: () => false,
-    },
+    compute: new ElectedDriver(selecting),
+    plan,
+    idleTimeoutMs: config.idleTimeoutMs,
+    allowLocalWebhooks: config.allowLocalWebhooks,
+    webhooks: surroundings.webhooks,
   })
+  const { keys, servers, deliveries } = services
   releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
-  const outbox = new Outbox({ queries: database.queries, clock, ids })
-  const plans = new Plans(database, plan)
-  const metering = new Metering({ queries: database.queries, clock, outbox, plans, logger })
-  const servers = new ServersService({
-    database,
-    clock,
-    ids,
-    logger,
-    compute: new ElectedDriver(selecting),
-    outbox,
-    plans,
-    metering,
-    idleTimeoutMs: config.idleTimeoutMs,
-  })
-  const { webhooks, deliveries } = composeWebhooks({
-    queries: database.queries,
-    clock,
-    ids,
-    logger,
-    cipher,
-    outbox,
-    version,
-    randomFor,
-    allowLocal: config.allowLocalWebhooks,
-    surroundings: surroundings.webhooks,
-  })
   releases.push(() => deliveries.stop())
+
+  const host = { bound: config.host, publicHost: config.publicHost }
+  const api = createApp(services, host)
   const closing = new AbortController()
   let ready = false
-  const startedAt = performance.now()
-  const instance: InstanceState = {
-    version,
-    enforced: async () => (await selecting).enforced(),
-    uptimeMs: () => Math.round(performance.now() - startedAt),
-    isReady: () => ready,
-  }
   let listener: Listener | undefined
-  const app = createApp({
-    queries: database.queries,
-    cipher,
-    clock,
-    ids,
-    logger,
-    host: { bound: config.host, publicHost: config.publicHost },
-    authenticate: (key) => keys.authenticate(key),
-    control: {
+  const startedAt = performance.now()
+  const control = once(async () => {
+    const { createControlApp } = await import('./control/app.ts')
+    return createControlApp({
+      services,
+      host,
       guard: {
         adminToken: credentials.admin_token,
         exposed: config.exposeControl,
         addressOf: (request) => listener?.addressOf(request) ?? null,
       },
-      instance,
-      clock,
-      accounts: new AccountsService({
-        queries: database.queries,
-        clock,
-        ids,
-        plans,
-        metering,
-        keys,
-        servers,
-      }),
-      events: { queries: database.queries, outbox, stopping: closing.signal },
-      deliveries: { queries: database.queries, deliveries },
-    },
-    servers,
-    exec: new ExecService(servers),
-    files: new FilesService(servers),
-    keys,
-    webhooks,
+      instance: {
+        version,
+        enforced: async () => (await selecting).enforced(),
+        uptimeMs: () => Math.round(performance.now() - startedAt),
+        isReady: () => ready,
+      },
+      stopping: closing.signal,
+    })
   })
   const selected = await selecting
   reportSelection(selected, logger)
-  const answer: Answer = (request) => app.handle(request)
+  const answer: Answer = (request) =>
+    isControlRequest(request) ? control().then((app) => app.handle(request)) : api.handle(request)
   const listening = listen(
     config.host,
     config.port,

@@ -1,5 +1,6 @@
-import { type App, type AppParts, createApp } from './app.ts'
+import { type App, createApp } from './app.ts'
 import type { OpenApiDocument } from './http/openapi/model.ts'
+import type { Services } from './services.ts'
 
 /**
  * The API's OpenAPI document without a running instance: no database, no compute, no port.
@@ -12,15 +13,15 @@ export async function describeApi(): Promise<OpenApiDocument> {
 }
 
 /** The app with nothing behind it: its routes can be read, a request throws. */
-export const describedApp = (): App => createApp(absentParts())
+export const describedApp = (): App => createApp(absentServices(), { bound: 'localhost', publicHost: null })
 
-/** Parts that mounting the routes can pass around and that nothing can use. */
-function absentParts(): AppParts {
+/** Services that mounting the routes can pass around and that nothing can use. */
+function absentServices(): Services {
   const absent: object = new Proxy(() => {}, {
     get: () => absent,
     apply() {
       throw new Error('This app only describes its routes: it has nothing to answer a request with.')
     },
   })
-  return absent as AppParts
+  return absent as Services
 }

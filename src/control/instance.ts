@@ -1,6 +1,5 @@
 import { Elysia, t } from 'elysia'
 import type { Enforced } from '../compute/driver.ts'
-import type { Tag } from '../http/tags.ts'
 
 /** What the control API tells of the running instance. */
 export interface InstanceState {
@@ -12,16 +11,11 @@ export interface InstanceState {
   isReady(): boolean
 }
 
-const tag: Tag = 'Control'
-
-/** No credential is needed (OpenAPI 3.1, 4.8.30). */
-const security: [] = []
-
 const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
 
 /** `/_berth`: the instance itself. These two need no credential and tell nothing secret. */
 export const instanceRoutes = (instance: InstanceState) =>
-  new Elysia({ prefix: '/_berth', detail: { tags: [tag] } })
+  new Elysia({ prefix: '/_berth' })
     .get(
       '/health',
       async () => ({
@@ -34,7 +28,6 @@ export const instanceRoutes = (instance: InstanceState) =>
         detail: {
           operationId: 'control.health',
           summary: 'What runs, and what is enforced on this machine',
-          security,
         },
         response: {
           200: t.Object({
@@ -64,7 +57,6 @@ export const instanceRoutes = (instance: InstanceState) =>
         detail: {
           operationId: 'control.ready',
           summary: 'Whether the start, recovery included, is done',
-          security,
         },
         response: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
       },

@@ -11,12 +11,12 @@ interface ControlFacts<Success> {
 type Declared<Success> = {
   admin: true
   response: Success
-  detail: { operationId: string; summary: string; hide: true }
+  detail: { operationId: string; summary: string }
 }
 
 /**
  * One call of the control API that needs the admin token: all that its route declares. It stands in
- * no document of the API, which clients of the hosted service are made from.
+ * no document of the API, from which clients of the hosted service are made.
  *
  * @param id such as `control.clock.read`
  * @param shapes the request's body and query, where it has them
@@ -38,6 +38,6 @@ export function controlOperation(
     ...shapes,
     admin: true,
     response: success,
-    detail: { operationId: id, summary, hide: true },
+    detail: { operationId: id, summary },
   }
 }

@@ -12,7 +12,6 @@ export const TAGS = {
   Secrets: 'Environment variables of servers and projects; their values are never read back.',
   'API keys': 'The keys of the account. They need a key that reaches the whole account.',
   Webhooks: 'Subscriptions to signed events. They need a key that reaches the whole account.',
-  Control: 'The running instance itself.',
 } as const
 
 /** A group of operations. */

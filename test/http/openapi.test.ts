@@ -9,9 +9,6 @@ import type { OpenApiDocument, Parameter, Schema } from '../../src/http/openapi/
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { ADDED_STATUSES, CLOSED_SHAPES, MISSING_GROUPS, SPECIFIED } from './specification.ts'
 
-/** The operations that need no credential. */
-const PUBLIC = ['control.health', 'control.ready']
-
 const document = await describeApi()
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
@@ -125,12 +122,9 @@ describe('the document', () => {
 })
 
 describe('operations', () => {
-  test('every route is one, but the document itself, its page and the guarded control API', () => {
+  test('every route is one, but the document itself and its page', () => {
     const hidden = describedApp().routes.filter(({ hooks }) => hooks.detail?.hide)
-    const guarded = hidden.filter(({ path }) => path.startsWith('/_berth/'))
-    expect(guarded.filter(({ hooks }) => !hooks.detail?.operationId?.startsWith('control.'))).toEqual([])
-    const others = hidden.filter((route) => !guarded.includes(route))
-    expect(others.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+    expect(hidden.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
       'GET /',
       'GET /docs',
       'GET /docs/scalar.js',
@@ -159,8 +153,7 @@ describe('operations', () => {
   })
 
   test('every failure has the shared error body', () => {
-    for (const { operationId, responses } of operations) {
-      if (PUBLIC.includes(operationId)) continue
+    for (const { responses } of operations) {
       for (const [status, { content }] of Object.entries(responses)) {
         if (status.startsWith('2')) continue
         expect(content?.['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Error' })
@@ -168,11 +161,10 @@ describe('operations', () => {
     }
   })
 
-  test('all need a bearer credential but the public ones', () => {
+  test('all need a bearer credential', () => {
     expect(document.security).toEqual([{ apiKey: [] }])
     expect(document.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' })
-    const open = operations.filter(({ security }) => security?.length === 0)
-    expect(open.map(({ operationId }) => operationId)).toEqual(PUBLIC)
+    expect(operations.filter(({ security }) => security?.length === 0)).toEqual([])
     for (const { security = document.security } of operations) {
       for (const name of security.flatMap((requirement) => Object.keys(requirement))) {
         expect(document.components.securitySchemes).toHaveProperty(name)
@@ -329,12 +321,12 @@ describe('GET /openapi.json', () => {
     expect(await again.text()).toBe('')
   })
 
-  test('what it says of credentials is so: 401 without one everywhere but at the public operations', async () => {
+  test('what it says of credentials is so: 401 without one everywhere', async () => {
     for (const { method, path, operationId } of operations) {
       const { status } = await fetch(`${berth.info.base_url}${path.replaceAll(/\{\w+\}/g, 'none')}`, {
         method,
       })
-      expect([operationId, status]).toEqual([operationId, PUBLIC.includes(operationId) ? 200 : 401])
+      expect([operationId, status]).toEqual([operationId, 401])
     }
   })
 })

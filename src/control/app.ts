@@ -1,0 +1,47 @@
+import { Elysia } from 'elysia'
+import { AccountsService } from '../accounts/service.ts'
+import { BODY_LIMIT } from '../http/body.ts'
+import { requestEntry } from '../http/entry.ts'
+import { errorAnswers, methodsByRoutes } from '../http/errors.ts'
+import type { HostOptions } from '../http/host.ts'
+import type { Services } from '../services.ts'
+import { type ControlGuard, controlAccess } from './access.ts'
+import { accountsRoutes } from './accounts.ts'
+import { clockRoutes } from './clock.ts'
+import { deliveriesRoutes } from './deliveries.ts'
+import { eventsRoutes } from './events.ts'
+import { type InstanceState, instanceRoutes } from './instance.ts'
+
+/** What the control API is made of. */
+export interface ControlParts {
+  services: Services
+  host: HostOptions
+  guard: ControlGuard
+  instance: InstanceState
+  /** Ends open streams. */
+  stopping: AbortSignal
+}
+
+/**
+ * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
+ * it is first asked for, so that no start waits for what few instances use.
+ */
+export function createControlApp({ services, host, guard, instance, stopping }: ControlParts) {
+  const { queries, clock, ids, logger, outbox, deliveries } = services
+  const access = controlAccess(guard, BODY_LIMIT)
+  const root = new Elysia({ name: 'berth/control', normalize: false })
+  return root
+    .use(
+      errorAnswers(
+        logger,
+        methodsByRoutes(() => root.routes),
+      ),
+    )
+    .use(requestEntry(ids, host))
+    .use(access)
+    .use(instanceRoutes(instance))
+    .use(clockRoutes(access, clock))
+    .use(accountsRoutes(access, new AccountsService(services)))
+    .use(eventsRoutes(access, { queries, outbox, stopping }))
+    .use(deliveriesRoutes(access, { queries, deliveries }))
+}

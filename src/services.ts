@@ -1,0 +1,79 @@
+import { Metering } from './accounts/metering.ts'
+import type { Plan } from './accounts/plan.ts'
+import { Plans } from './accounts/plans.ts'
+import type { Compute } from './compute/driver.ts'
+import { Outbox } from './events/outbox.ts'
+import { ExecService } from './resources/exec/service.ts'
+import { FilesService } from './resources/files/service.ts'
+import { KeysService } from './resources/keys/service.ts'
+import { ServersService } from './resources/servers/service.ts'
+import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
+import type { SteerableClock } from './runtime/clock.ts'
+import { createIds } from './runtime/ids.ts'
+import type { Logger } from './runtime/logger.ts'
+import type { Random } from './runtime/random.ts'
+import type { Cipher } from './storage/cipher.ts'
+import type { Database } from './storage/database.ts'
+
+/** What the services stand on. */
+export interface Foundations {
+  version: string
+  logger: Logger
+  clock: SteerableClock
+  /** The randomness of each purpose. */
+  randomFor: (purpose: string) => Random
+  database: Database
+  cipher: Cipher
+  compute: Compute
+  /** What accounts may use that have no plan of their own. */
+  plan: Plan
+  /** Milliseconds without use after which a server goes to sleep; null for never. */
+  idleTimeoutMs: number | null
+  /** Whether webhooks may go to this machine, and without TLS. */
+  allowLocalWebhooks: boolean
+  webhooks: WebhookSurroundings | undefined
+}
+
+/** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
+export type Services = ReturnType<typeof createServices>
+
+/** Wires the services up. */
+export function createServices(foundations: Foundations) {
+  const { logger, clock, randomFor, database, cipher } = foundations
+  const { queries } = database
+  const ids = createIds(clock, randomFor)
+  const outbox = new Outbox({ queries, clock, ids })
+  const plans = new Plans(database, foundations.plan)
+  const metering = new Metering({ queries, clock, outbox, plans, logger })
+  const common = { database, queries, clock, ids, logger, cipher, outbox, plans, metering }
+  const servers = new ServersService({
+    ...common,
+    compute: foundations.compute,
+    idleTimeoutMs: foundations.idleTimeoutMs,
+  })
+  const keys = new KeysService({
+    ...common,
+    random: randomFor('api_key'),
+    owners: {
+      server: (accountId, id) => servers.owns(accountId, id),
+      // There are no projects yet, so that no account has one.
+      project: () => false,
+    },
+  })
+  const { webhooks, deliveries } = composeWebhooks({
+    ...common,
+    version: foundations.version,
+    randomFor,
+    allowLocal: foundations.allowLocalWebhooks,
+    surroundings: foundations.webhooks,
+  })
+  return {
+    ...common,
+    servers,
+    exec: new ExecService(servers),
+    files: new FilesService(servers),
+    keys,
+    webhooks,
+    deliveries,
+  }
+}
