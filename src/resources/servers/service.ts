@@ -1,20 +1,17 @@
 import { type Caller, mayReachServer } from '../../accounts/caller.ts'
 import type { Metering } from '../../accounts/metering.ts'
-import { limitsOf } from '../../accounts/plan.ts'
 import type { Plans } from '../../accounts/plans.ts'
-import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from '../../compute/driver.ts'
-import { Fleet } from '../../compute/fleet.ts'
+import type { Compute, Handle, Limits, Sandbox } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { BerthError, type ErrorCode, notFound } from '../../errors.ts'
+import { notFound } from '../../errors.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import { Admission } from './admission.ts'
-import { IdleWatch } from './idle.ts'
+import { ServerLifecycle } from './lifecycle.ts'
 import type {
   CreatedServer,
   Server,
@@ -30,9 +27,6 @@ import { type ServerRow, toServer } from './table.ts'
 /** How long a look at one server waits for a fresh measurement of its files. */
 const MEASURE_PATIENCE_MS = 50
 
-/** How many servers come up at a time when berth starts. */
-const RECOVERY_WIDTH = 8
-
 /** What the servers need. */
 export interface ServersDependencies {
   database: Database
@@ -47,10 +41,7 @@ export interface ServersDependencies {
   idleTimeoutMs: number | null
 }
 
-/**
- * Servers: their records and the sandboxes behind them. Whatever changes whether a server runs goes
- * through one queue per server, so that a stop and a start never cross.
- */
+/** Servers as callers see them: what their keys reach, what their plans allow, and what is asked of them. */
 export class ServersService {
   readonly meter: StorageMeter
   readonly #records: ServerRecords
@@ -61,13 +52,9 @@ export class ServersService {
   readonly #plans: Plans
   readonly #admission: Admission
   readonly #metering: Metering
-  readonly #fleet: Fleet
-  readonly #idle: IdleWatch
+  readonly #lifecycle: ServerLifecycle
   readonly #lists: ReadCache<Server[]>
   readonly #rows: ReadCache<ServerRow | undefined>
-  readonly #turns = new KeyedMutex()
-  #reaped: Promise<void> | undefined
-  #stopping = false
 
   constructor({
     database,
@@ -90,10 +77,17 @@ export class ServersService {
     this.#plans = plans
     this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
-    metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
     this.meter = new StorageMeter(database.queries, compute, logger)
-    this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
-    this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
+    this.#lifecycle = new ServerLifecycle({
+      records: this.#records,
+      meter: this.meter,
+      clock,
+      logger,
+      compute,
+      plans,
+      metering,
+      idleTimeoutMs,
+    })
   }
 
   /** The servers that the caller reaches, newest first. */
@@ -138,8 +132,8 @@ export class ServersService {
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
     const id = this.#ids.next('srv', (taken) => this.#records.find(taken) !== undefined)
-    return this.#turns
-      .run(id, async (): Promise<CreatedServer> => {
+    return this.#lifecycle
+      .turn(id, async (): Promise<CreatedServer> => {
         const handle = await this.#compute.create(id)
         try {
           // Throws where the account has been removed meanwhile.
@@ -155,7 +149,7 @@ export class ServersService {
             createdAt: this.#clock.now(),
           })
           counted()
-          await this.#start(row, 'plan_limit')
+          await this.#lifecycle.start(row, 'plan_limit')
           this.#records.announce(row)
         } catch (error) {
           this.#records.drop(id)
@@ -178,7 +172,7 @@ export class ServersService {
   async delete(caller: Caller, id: string): Promise<void> {
     // At once: how long a refusal takes must not tell that there is such a server.
     this.row(caller, id)
-    await this.#turns.run(id, () => this.#delete(this.row(caller, id)))
+    await this.#lifecycle.turn(id, () => this.#delete(this.row(caller, id)))
   }
 
   /**
@@ -188,9 +182,9 @@ export class ServersService {
    */
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
     this.row(caller, id)
-    return this.#turns.run(id, async () => {
-      if (action !== 'start') await this.#stop(this.row(caller, id))
-      if (action !== 'stop') await this.#start(this.row(caller, id))
+    return this.#lifecycle.turn(id, async () => {
+      if (action !== 'start') await this.#lifecycle.stop(this.row(caller, id))
+      if (action !== 'stop') await this.#lifecycle.start(this.row(caller, id))
       return this.row(caller, id).status
     })
   }
@@ -202,10 +196,11 @@ export class ServersService {
    */
   async use(caller: Caller, id: string): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
     const row = this.row(caller, id)
-    const done = this.#idle.use(id)
+    const done = this.#lifecycle.use(id)
     try {
       const sandbox =
-        this.#fleet.get(id) ?? (await this.#turns.run(id, async () => this.#start(this.row(caller, id))))
+        this.#lifecycle.sandbox(id) ??
+        (await this.#lifecycle.turn(id, async () => this.#lifecycle.start(this.row(caller, id))))
       return { row, sandbox, done }
     } catch (error) {
       done()
@@ -219,8 +214,8 @@ export class ServersService {
   }
 
   /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
-  limits({ accountId, tier }: ServerRow): Limits {
-    return limitsOf(this.#plans.of(accountId).plan, tier)
+  limits(row: ServerRow): Limits {
+    return this.#lifecycle.limits(row)
   }
 
   /** How many servers an account has. */
@@ -231,44 +226,30 @@ export class ServersService {
   /** Ends and removes the servers that an account has. */
   async deleteAll(accountId: string): Promise<void> {
     const rows = this.#records.ofAccount(accountId)
-    await Promise.all(rows.map(({ id }) => this.#turns.run(id, () => this.#delete(this.#records.find(id)))))
+    await Promise.all(
+      rows.map(({ id }) => this.#lifecycle.turn(id, () => this.#delete(this.#records.find(id)))),
+    )
   }
 
   /** A call touched the server without needing its sandbox. */
   touch(id: string): void {
-    if (this.#fleet.get(id)) this.#idle.touch(id)
+    this.#lifecycle.touch(id)
   }
 
-  /**
-   * Ends what an earlier berth left behind, removes what no server owns, and brings up again every
-   * server that ran when berth ended, a few at a time. No server starts before the first is done.
-   */
-  async recover(): Promise<void> {
-    // A stop may come before the start has told of itself.
-    if (this.#stopping) return
-    await this.#afterReaping()
-    const rows = this.#records.running()
-    const next = async (): Promise<void> => {
-      for (let row = rows.pop(); row; row = rows.pop()) await this.#recoverOne(row)
-    }
-    await Promise.all(Array.from({ length: RECOVERY_WIDTH }, next))
+  /** Brings up what ran when berth ended, after ending what it left behind. */
+  recover(): Promise<void> {
+    return this.#lifecycle.recover()
   }
 
   /** Ends every process; the records stay as they are, so that the next start brings them up again. */
-  async shutDown(): Promise<void> {
-    this.#stopping = true
-    this.#idle.stop()
-    await this.#fleet.close()
-    this.#metering.close()
-    await this.meter.stop()
+  shutDown(): Promise<void> {
+    return this.#lifecycle.shutDown()
   }
 
   async #delete(row: ServerRow | undefined): Promise<void> {
     if (!row) return
     this.#records.remove(row)
-    this.#idle.forget(row.id)
-    await this.#fleet.stop(row.id)
-    this.meter.forget(row.id)
+    await this.#lifecycle.end(row.id)
     await this.#destroy(row.id, row.handle)
   }
 
@@ -277,89 +258,5 @@ export class ServersService {
     await this.#compute
       .destroy(handle)
       .catch((error) => this.#logger.error('a folder could not be removed', { serverId: id, error }))
-  }
-
-  /** Resolves when what an earlier berth left has been ended: the first to ask for it begins it. */
-  #afterReaping(): Promise<void> {
-    this.#reaped ??= this.#reap().catch((error) =>
-      this.#logger.error('what an earlier start left could not be ended', { error }),
-    )
-    return this.#reaped
-  }
-
-  async #reap(): Promise<void> {
-    const handles = this.#records.handles()
-    // The folders to remove are listed at once: those of servers made from now on are not among them.
-    // Removing them may take long, and nothing waits for it.
-    this.#compute
-      .sweep(handles)
-      .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
-    await this.#compute.reap(handles)
-  }
-
-  /** @param overBudget the code of the failure where the budget is used up */
-  async #start(row: ServerRow, overBudget: ErrorCode = 'budget_exceeded'): Promise<Sandbox> {
-    this.#metering.checkBudget(row.accountId, overBudget)
-    await this.#afterReaping()
-    try {
-      const sandbox = await this.#fleet.start(row.id, row.handle, this.limits(row))
-      try {
-        // It may have been used up while the sandbox came up.
-        this.#metering.checkBudget(row.accountId, overBudget)
-        this.#records.runs(row)
-      } catch (error) {
-        await this.#fleet.stop(row.id)
-        throw error
-      }
-      this.#idle.touch(row.id)
-      return sandbox
-    } catch (error) {
-      if (!(error instanceof ComputeError)) throw error
-      this.#logger.error('a sandbox did not start', { serverId: row.id, error })
-      throw new BerthError('compute_backend_error', `The server could not be started: ${error.message}`)
-    }
-  }
-
-  async #stop(row: ServerRow): Promise<void> {
-    this.#idle.forget(row.id)
-    this.#records.sleeps(row.id)
-    await this.#fleet.stop(row.id)
-    this.meter.changed(row)
-  }
-
-  async #recoverOne(row: ServerRow): Promise<void> {
-    await this.#turns.run(row.id, async () => {
-      const now = this.#records.find(row.id)
-      if (this.#stopping || now?.status !== 'running') return
-      if (!now.announced) this.#records.announce(now)
-      await this.#start(now).catch(() => this.#stopping || this.#markSleeping(row.id))
-    })
-  }
-
-  async #sleepWhenIdle(serverId: string): Promise<void> {
-    try {
-      await this.#turns.run(serverId, async () => {
-        const row = this.#records.find(serverId)
-        if (row?.status === 'running') await this.#stop(row)
-      })
-    } catch (error) {
-      this.#logger.error('an idle server could not be put to sleep', { serverId, error })
-    }
-  }
-
-  /** The budget of an account is used up: whatever costs ends. */
-  async #sleepAtCap(accountId: string): Promise<void> {
-    const sleep = async (id: string): Promise<void> => {
-      const row = this.#records.find(id)
-      if (row && row.status !== 'sleeping' && this.#metering.isCapped(accountId)) await this.#stop(row)
-    }
-    await Promise.all(
-      this.#records.ofAccount(accountId).map(({ id }) => this.#turns.run(id, () => sleep(id))),
-    )
-  }
-
-  #markSleeping(serverId: string): void {
-    this.#idle.forget(serverId)
-    this.#records.sleeps(serverId)
   }
 }
