@@ -5,10 +5,13 @@ import { join } from 'node:path'
 import type { ReadyInfo } from '../../src/berth.ts'
 import { until } from '../support/processes.ts'
 import { type Receiver, receiver } from '../support/receiver.ts'
-import { serve } from '../support/serve.ts'
+import { call, serve } from '../support/serve.ts'
 
 /** How often berth is killed. */
 const KILLS = 200
+
+/** Credits an hour, so that a second of a running server is one credit. */
+const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1_000_000 })
 
 /** Events that are asked for at once in every life. */
 const EVENTS = 4
@@ -28,9 +31,13 @@ const start = () =>
     '--isolation',
     'none',
     '--allow-local-webhooks',
+    '--plan',
+    PLAN,
     '--log-level',
     'error',
   ])
+
+const seconds = () => performance.now() / 1_000
 
 async function control(info: ReadyInfo, method: string, path: string, body?: unknown) {
   const headers = { authorization: `Bearer ${info.admin_token}`, 'content-type': 'application/json' }
@@ -51,19 +58,24 @@ const emit = (info: ReadyInfo, n: string): Promise<string | null> =>
 function idsByEvent({ received }: Receiver): Map<string, Set<string>> {
   const ids = new Map<string, Set<string>>()
   for (const { headers, payload } of received) {
+    // The server tells of its restarts, too.
+    if (payload.n === undefined) continue
     const known = ids.get(payload.n) ?? new Set()
     ids.set(payload.n, known.add(headers['webhook-id'] ?? ''))
   }
   return ids
 }
 
-test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, lose no event that was acknowledged`, async () => {
+test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, lose no event that was acknowledged and meter no second twice`, async () => {
   await using quick = await receiver()
   // Amid its answer berth is killed most of the time.
   await using slow = await receiver({ reply: (response) => void setTimeout(() => response.end(), 3) })
   const acknowledged = new Map<string, string>()
   let killedAmid = 0
+  /** Seconds that the server ran and was charged for, between these bounds. */
+  const ran = { atLeast: 0, atMost: 0 }
 
+  const began = seconds()
   const first = start()
   const info = await first.ready
   for (const { url } of [quick, slow]) {
@@ -75,12 +87,19 @@ test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, l
     })
     expect(made.status).toBe(201)
   }
+  const { id } = (await call(info, 'POST', '/servers')).body
   first.child.kill('SIGKILL')
   await first.child.exited
+  ran.atMost += seconds() - began
 
   for (let life = 0; life < KILLS; life++) {
+    const spawned = seconds()
     const berth = start()
     const ready = await berth.ready
+    // A command runs only where the server does; a restart writes down how long it did.
+    const isMetered = life % 4 === 1
+    if (isMetered) await call(ready, 'POST', `/servers/${id}/exec`, { command: 'true' })
+    const runs = seconds()
     const asked = Array.from({ length: EVENTS }, async (_, n) => {
       const id = await emit(ready, `${life}.${n}`)
       if (id !== null) acknowledged.set(`${life}.${n}`, id)
@@ -89,13 +108,20 @@ test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, l
     const before = slow.received.length
     if (life % 4 === 0) await Promise.race(asked)
     if (life % 4 === 1) await Promise.all(asked)
+    if (isMetered) {
+      const stillRuns = seconds()
+      expect((await call(ready, 'POST', `/servers/${id}/actions`, { action: 'restart' })).status).toBe(200)
+      ran.atLeast += stillRuns - runs
+    }
     if (life % 4 === 2) await until(() => slow.received.length > before, 'something comes')
     if (life % 4 === 3) await Bun.sleep((life % 20) / 2)
     if (slow.open > 0 || quick.open > 0) killedAmid += 1
     berth.child.kill('SIGKILL')
     await Promise.all([berth.child.exited, ...asked])
+    ran.atMost += seconds() - spawned
   }
 
+  const lastBegan = seconds()
   const last = start()
   const final = await last.ready
   const lost = (target: Receiver) => {
@@ -115,6 +141,10 @@ test(`${KILLS} times kill -9, between commit and delivery and amid deliveries, l
   expect(quick.received.filter(({ headers }) => !written.has(headers['webhook-id']))).toEqual([])
   expect(acknowledged.size).toBeGreaterThan(KILLS)
   expect(killedAmid).toBeGreaterThan(KILLS / 10)
+  const { creditsUsed } = (await call(final, 'GET', `/servers/${id}`)).body.server
+  ran.atMost += seconds() - lastBegan
+  expect(creditsUsed).toBeLessThanOrEqual(ran.atMost)
+  expect(creditsUsed).toBeGreaterThanOrEqual(Math.floor(ran.atLeast))
   last.child.kill('SIGTERM')
   await last.child.exited
 }, 180_000)
