@@ -2,7 +2,7 @@
  * Runs everything that checks berth and prints, last, one line: `N passed, N failed, N skipped`, with
  * the reason of every skip above it. With --source-only the tests against the executable are left out.
  */
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = join(import.meta.dir, '..')
@@ -119,12 +119,27 @@ const unescapeXml = (text: string): string =>
 mkdirSync(reports, { recursive: true })
 await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
 await check('types', [bin('tsc')])
-await suite('tests from source', ['test'])
+// Whole lives of the service are tried on the executable, where there is one: once is enough for what takes long.
+const lives = 'e2e'
+const parts = readdirSync(join(root, 'test')).filter((name) => sourceOnly || name !== lives)
+await suite(
+  'tests from source',
+  parts.filter((name) => name !== 'support').map((name) => `test/${name}`),
+)
 if (!sourceOnly) {
   await check('build', [process.execPath, 'scripts/build.ts'])
   await suite(
     'tests against the executable',
-    ['test/http', 'test/resources', 'test/control', 'test/events', 'test/compute', 'test/cli', 'test/e2e'],
+    [
+      'test/http',
+      'test/resources',
+      'test/control',
+      'test/events',
+      'test/webhooks',
+      'test/compute',
+      'test/cli',
+      `test/${lives}`,
+    ],
     {
       BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'),
     },
