@@ -56,13 +56,23 @@ describe('a delivery', () => {
       'webhook-timestamp': expect.stringMatching(/^\d{10}$/),
       'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
     })
-    expect(verify(webhook.secret, got, await now())).toEqual({
+    expect(verify(webhook.secret, got)).toEqual({
       event: 'deployment.live',
       server_id: 'srv_1',
       url: 'https://x.example/',
       created_at: event.created_at,
     })
     expect(() => verify(webhook.secret, { ...got, body: `${got.body} ` })).toThrow('signature')
+  })
+
+  test('verifies wherever the clock has been moved to', async () => {
+    await using target = await receiver()
+    await using webhook = await subscribe(target.url)
+    await advance('400d')
+    const { created_at } = await emit('tuning.started')
+    const [got] = (await target.got(1)) as [Received]
+    expect(verify(webhook.secret, got)).toMatchObject({ created_at })
+    await berth.control('POST', '/clock', { reset: true })
   })
 
   test('comes for what really happens, and for what was subscribed to alone', async () => {
@@ -200,10 +210,7 @@ describe('an attempt that fails', () => {
     const [first, second] = target.received as [Received, Received]
     expect(second.headers['webhook-id']).toBe(event.id)
     expect(second.body).toBe(first.body)
-    expect(Number(second.headers['webhook-timestamp'])).toBeGreaterThanOrEqual(
-      Number(first.headers['webhook-timestamp']) + 4,
-    )
-    expect(verify(webhook.secret, second, await now())).toMatchObject({ event: 'server.stopped' })
+    expect(verify(webhook.secret, second)).toMatchObject({ event: 'server.stopped' })
   })
 
   test('is made again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, and then given up', async () => {

@@ -1,9 +1,14 @@
 import type { Command } from 'commander'
+import { EVENT_NAMES } from '../../events/names.ts'
 import type { CreatedWebhook, Webhook } from '../../resources/webhooks/model.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, facts, table } from '../output.ts'
 import { path } from '../path.ts'
 import { connect, printJson, type Session, withConnection, withJson } from '../session.ts'
+
+/** The names, or that there is none missing. */
+const eventsText = (events: readonly string[]): string =>
+  events.length === EVENT_NAMES.length ? 'all' : events.join(', ')
 
 interface Options extends ConnectionOptions {
   json?: boolean
@@ -14,7 +19,7 @@ const COLUMNS: Column<Webhook>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'URL', cell: ({ url }) => url },
   { heading: 'CREATED', cell: ({ created_at }) => created_at },
-  { heading: 'EVENTS', cell: ({ events }) => events.join(', ') },
+  { heading: 'EVENTS', cell: ({ events }) => eventsText(events) },
 ]
 
 /** Adds `webhooks` and what can be done with them. */
@@ -53,7 +58,7 @@ export function registerWebhooks(program: Command, session: Session): void {
         facts(stdout, [
           ['ID', created.id],
           ['URL', created.url],
-          ['Events', created.events.join(', ')],
+          ['Events', eventsText(created.events)],
           ['Secret', created.secret],
         ]),
       )

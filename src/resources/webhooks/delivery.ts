@@ -1,5 +1,5 @@
 import { type EventRow, toPayload } from '../../events/table.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import { type Clock, machineNow } from '../../runtime/clock.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import { checkDestination, DestinationError, type DestinationRules } from './destination.ts'
 import { type Answer, post } from './request.ts'
@@ -50,7 +50,8 @@ export async function attemptDelivery(
     attempt.headers = {
       'content-type': 'application/json',
       'user-agent': `berth/${means.version}`,
-      ...signatureHeaders(secret, event.id, at, body),
+      // By the machine's calendar: receivers verify by theirs, wherever this instance's clock has been moved to.
+      ...signatureHeaders(secret, event.id, machineNow(), body),
     }
     const answer = await send(webhook.url, attempt, means, ending.signal)
     attempt.status = answer.status
