@@ -135,7 +135,6 @@ if (!sourceOnly) {
       'test/resources',
       'test/control',
       'test/events',
-      'test/webhooks',
       'test/compute',
       'test/cli',
       `test/${lives}`,
