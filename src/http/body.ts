@@ -3,6 +3,12 @@ import { BerthError, badRequest } from '../errors.ts'
 /** Bytes that a request's body may have. */
 export const BODY_LIMIT = 32 * 1024 * 1024
 
+/**
+ * How deep arrays and objects of a body may lie in each other (RFC 8259, 9): what looks at a value goes
+ * down level by level, and a small body would otherwise keep the service busy for seconds.
+ */
+const DEPTH_LIMIT = 64
+
 /** RFC 8259 and its structured suffixes (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
@@ -24,11 +30,42 @@ export async function readJsonBody(request: Request, limit: number): Promise<obj
       `The body must be sent with "Content-Type: application/json", got ${type ? `"${type}"` : 'none'}.`,
     )
   }
-  const value = parseJson(decodeText(bytes))
+  const text = decodeText(bytes)
+  if (isDeeperThan(text, DEPTH_LIMIT)) {
+    throw badRequest(`The body is nested too deeply: expected at most ${DEPTH_LIMIT} levels.`)
+  }
+  const value = parseJson(text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw badRequest(
     `The body must be a JSON object, got ${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`}.`,
   )
+}
+
+/** Whether brackets are open beyond the limit at any point of a JSON text; what stands in strings is passed over. */
+function isDeeperThan(text: string, limit: number): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]
+    if (character === '"') {
+      at = endOfString(text, at)
+    } else if (character === '{' || character === '[') {
+      depth += 1
+      if (depth > limit) return true
+    } else if (character === '}' || character === ']') {
+      depth -= 1
+    }
+  }
+  return false
+}
+
+/** Where the string that begins at a quote ends: the next quote with an even number of backslashes before it. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0
+    while (text[end - 1 - backslashes] === '\\') backslashes += 1
+    if (backslashes % 2 === 0) return end
+  }
+  return text.length
 }
 
 function parseJson(text: string): unknown {

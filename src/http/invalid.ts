@@ -12,21 +12,24 @@ interface ValueError {
 /**
  * Says what is wrong with a request: the field, what was expected and what came instead.
  *
- * @param where `body`, `query` or `params`
+ * @param where `body`, `query` or `params`; `property` for a number in a query, which is told without its name
  * @param error the first mismatch; without one the whole is meant
  */
 export function describeInvalid(where: string, error: unknown): string {
   const mismatch = error as ValueError | undefined
   if (!mismatch) return `The ${where} is not valid.`
   const field = mismatch.path.replace(/^\//, '').replaceAll('/', '.')
-  const subject = field ? `"${field}" in the ${where}` : `The ${where}`
+  const whole = where === 'property' ? 'A number in the query' : `The ${where}`
+  const subject = field ? `"${field}" in the ${where}` : whole
   if (mismatch.message === 'Unexpected property') return `${subject} is not a known field.`
   if (mismatch.value === undefined) return `${subject} is missing: expected ${expectation(mismatch)}.`
   return `${subject}: expected ${expectation(mismatch)}, got ${shown(mismatch.value)}.`
 }
 
 /** What a schema asks for, in words. */
-function expectation({ schema, message }: ValueError): string {
+function expectation(mismatch: ValueError): string {
+  const { message } = mismatch
+  const schema = numberIn(mismatch.schema) ?? mismatch.schema
   const { enum: choices, type, minLength, maxLength, minimum, maximum, pattern } = schema
   if (Array.isArray(choices)) return `one of ${choices.map((choice) => JSON.stringify(choice)).join(', ')}`
   if (schema.const !== undefined) return JSON.stringify(schema.const)
@@ -40,6 +43,12 @@ function expectation({ schema, message }: ValueError): string {
   if (typeof type !== 'string') return message.toLowerCase()
   const noun = { object: 'an object', array: 'an array', integer: 'a whole number' }[type] ?? `a ${type}`
   return bounds.length ? `${noun} of ${bounds.join(' and ')}` : noun
+}
+
+/** A number in a query may also come as text: of the two the number is what is meant. */
+function numberIn({ anyOf }: Record<string, unknown>): Record<string, unknown> | undefined {
+  if (!Array.isArray(anyOf)) return undefined
+  return anyOf.find(({ type }) => type === 'integer' || type === 'number')
 }
 
 /** A given value, short enough for a sentence. */

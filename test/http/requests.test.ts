@@ -86,6 +86,18 @@ describe('bodies', () => {
     expect(((await response.json()) as { error: string }).error).toBe('bad_request')
   })
 
+  test('one nested too deeply is refused before anything goes down into it, whatever stands in its texts', async () => {
+    const nested = (levels: number) => `{"task":${'['.repeat(levels)}${']'.repeat(levels)}}`
+    for (const levels of [64, 100_000]) {
+      const response = await post(nested(levels))
+      expect(response.status).toBe(400)
+      expect(((await response.json()) as { message: string }).message).toContain('at most 64 levels')
+    }
+    expect(((await (await post(nested(63))).json()) as { message: string }).message).toContain('"task"')
+    const made = await post(JSON.stringify({ task: `${'['.repeat(100)}\\"${'{'.repeat(100)}` }))
+    expect(made.status).toBe(201)
+  })
+
   test('bytes that are not UTF-8 are 400', async () => {
     const body = new Uint8Array([...Buffer.from('{"task":"'), 0xff, 0xfe, ...Buffer.from('"}')])
     const headers = { 'content-type': 'application/json' }
