@@ -106,6 +106,10 @@ const refused = (why: string): DestinationError =>
 const localHint = (allowLocal: boolean): string =>
   allowLocal ? '' : ' (berth serve --allow-local-webhooks admits http and loopback for development)'
 
+/** An interface id of ISATAP, which carries an IPv4 address that a tunnel leads to (RFC 5214, 6.1). */
+const isIsatap = ([, , , , owner = 0, marker = 0]: readonly number[]): boolean =>
+  (owner & 0xfdff) === 0 && marker === 0x5efe
+
 /** What an address is: `public`, `loopback`, or the name of the range that makes it neither. */
 type AddressKind = 'public' | 'loopback' | (string & {})
 
@@ -118,6 +122,7 @@ function kindOf(address: string): AddressKind {
   const plain = ipaddr.process(address)
   const range = plain.range()
   if (range !== 'unicast') return range
+  if ('parts' in plain && isIsatap(plain.parts)) return 'of a tunnel'
   if (PROVIDER_ADDRESSES.has(plain.toString())) return 'of the cloud provider'
   // The library calls unicast whatever has no range of its own; global unicast is 2000::/3 (RFC 4291, 2.4).
   return !('parts' in plain) || (plain.parts[0] ?? 0) >>> 13 === 1 ? 'public' : 'not global'
