@@ -49,6 +49,7 @@ export function createServices(foundations: Foundations) {
   const servers = new ServersService({
     ...common,
     compute: foundations.compute,
+    isNamed: (id) => keys.names(id),
     idleTimeoutMs: foundations.idleTimeoutMs,
   })
   const keys = new KeysService({

@@ -18,6 +18,9 @@ async function account(wishes: object = {}) {
   return {
     id: body.id as string,
     call: (method: string, path: string, sent?: unknown) => berth.call(method, path, sent, headers),
+    /** A POST whose answer would come as a stream, were it no refusal. */
+    stream: (path: string, sent: unknown) =>
+      berth.call('POST', path, sent, { ...headers, accept: 'text/event-stream' }),
     change: (changes: object) => berth.control('PATCH', `/accounts/${body.id}`, changes),
   }
 }
@@ -213,6 +216,8 @@ describe('a budget', () => {
       expect([status, answer.error]).toEqual([402, 'budget_exceeded'])
       expect(answer.message).toContain('used its budget of 2 credits for 2030-01')
     }
+    const streamed = await one.stream(`/servers/${small.id}/exec`, { command: 'true' })
+    expect([streamed.status, streamed.body.error]).toEqual([402, 'budget_exceeded'])
     const stopped = await one.call('POST', `/servers/${small.id}/actions`, { action: 'stop' })
     expect(stopped.body.status).toBe('sleeping')
 

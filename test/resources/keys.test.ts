@@ -264,6 +264,17 @@ describe('DELETE /keys/{keyId}', () => {
   })
 })
 
+test('a repeated request is not answered any more with what the key has lost', async () => {
+  const [mine, other] = [await berth.server(), await berth.server()]
+  const { id, key } = await create({ allowed_server_ids: [mine] })
+  const headers = { authorization: `Bearer ${key}`, 'idempotency-key': crypto.randomUUID() }
+  const ask = () => berth.call('POST', `/servers/${mine}/exec`, { command: 'echo told' }, headers)
+  expect((await ask()).body.stdout).toBe('told\n')
+  expect((await ask()).headers.get('idempotent-replayed')).toBe('true')
+  await berth.call('PATCH', `/keys/${id}`, { allowed_server_ids: [other] })
+  expect((await ask()).status).toBe(404)
+})
+
 test('no file of the database holds a key in the clear, deleted and repeated ones included', async () => {
   const headers = { 'idempotency-key': crypto.randomUUID() }
   const keys = [berth.info.api_key, (await create()).key]

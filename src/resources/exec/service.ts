@@ -66,7 +66,7 @@ export class ExecService {
     }
   }
 
-  /** Refuses what can be refused before anything runs. @throws BerthError 400, 404 */
+  /** Refuses what can be refused before anything runs. @throws BerthError 400, 402, 404 */
   async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
     const unfit = Object.keys(env ?? {}).find((name) => !VARIABLE.test(name))
     if (unfit !== undefined) {
@@ -83,6 +83,7 @@ export class ExecService {
       throw badRequest(`"env" in the body: expected at most ${ENVIRONMENT_LIMIT} bytes in all, got ${bytes}.`)
     }
     const row = this.#servers.row(caller, serverId)
+    this.#servers.checkBudget(row)
     if (cwd !== undefined) await this.#checkFolder(row, cwd)
   }
 

@@ -2,6 +2,7 @@ import { and, desc, eq, isNull, ne, sql } from 'drizzle-orm'
 import type { Caller } from '../../accounts/caller.ts'
 import { accounts } from '../../accounts/table.ts'
 import { badRequest, notFound } from '../../errors.ts'
+import { idempotency } from '../../http/idempotency-table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -94,6 +95,8 @@ export class KeysService {
       const scope = checkScope(caller, wanted, this.#owners)
       if (isLimited(scope)) this.#checkNotLast(row, 'limited')
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
+      // An answer of before may tell of what the key reaches no more.
+      this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
@@ -105,6 +108,12 @@ export class KeysService {
       this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
     })
     this.#lastUse.forget(id)
+  }
+
+  /** Whether a key's scope names a server of this id, be it there or gone. */
+  names(serverId: string): boolean {
+    const named = sql`instr(${apiKeys.allowedServerIds}, ${JSON.stringify(serverId)}) > 0`
+    return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(named).limit(1).get() !== undefined
   }
 
   /**

@@ -37,6 +37,8 @@ export interface ServersDependencies {
   outbox: Outbox
   plans: Plans
   metering: Metering
+  /** Whether a key names a server that is gone: where ids repeat, the next one must not become it. */
+  isNamed: (id: string) => boolean
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
 }
@@ -50,6 +52,7 @@ export class ServersService {
   readonly #logger: Logger
   readonly #compute: Compute
   readonly #plans: Plans
+  readonly #isNamed: (id: string) => boolean
   readonly #admission: Admission
   readonly #metering: Metering
   readonly #lifecycle: ServerLifecycle
@@ -65,6 +68,7 @@ export class ServersService {
     outbox,
     plans,
     metering,
+    isNamed,
     idleTimeoutMs,
   }: ServersDependencies) {
     this.#records = new ServerRecords({ queries: database.queries, outbox, metering })
@@ -75,6 +79,7 @@ export class ServersService {
     this.#logger = logger
     this.#compute = compute
     this.#plans = plans
+    this.#isNamed = isNamed
     this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
     this.meter = new StorageMeter(database.queries, compute, logger)
@@ -131,7 +136,10 @@ export class ServersService {
   ): Promise<CreatedServer> {
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
-    const id = this.#ids.next('srv', (taken) => this.#records.find(taken) !== undefined)
+    const id = this.#ids.next(
+      'srv',
+      (taken) => this.#records.find(taken) !== undefined || this.#isNamed(taken),
+    )
     return this.#lifecycle
       .turn(id, async (): Promise<CreatedServer> => {
         const handle = await this.#compute.create(id)
@@ -206,6 +214,11 @@ export class ServersService {
       done()
       throw error
     }
+  }
+
+  /** Refuses what would cost where the budget is used up. @throws BerthError 402 */
+  checkBudget({ accountId }: ServerRow): void {
+    this.#metering.checkBudget(accountId)
   }
 
   /** A server's files, whether it runs or not. */
