@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StartupError, UsageError } from './errors.ts'
+import { parseIso } from './runtime/clock.ts'
 import { parseDuration } from './runtime/duration.ts'
 import { parseKeyText } from './runtime/key-text.ts'
 import { LOG_LEVELS, type LogLevel } from './runtime/logger.ts'
@@ -115,8 +116,8 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'TIME',
     description: 'let the clock stand at this ISO 8601 time',
     parse: (value) => {
-      const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
-      if (Number.isNaN(at)) throw new Error('an ISO 8601 time such as 2030-01-01T00:00:00Z')
+      const at = typeof value === 'string' ? parseIso(value) : null
+      if (at === null) throw new Error('an ISO 8601 time such as 2030-01-01T00:00:00Z')
       return { freeze: at }
     },
   },

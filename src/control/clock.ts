@@ -1,6 +1,6 @@
 import { Elysia, type Static, t } from 'elysia'
 import { badRequest } from '../errors.ts'
-import { type SteerableClock, toIso } from '../runtime/clock.ts'
+import { parseIso, type SteerableClock, toIso } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
@@ -27,8 +27,6 @@ const ClockMove = t.Object(
 
 /** The last moment that an ISO 8601 time of four digits for the year can name. */
 const LAST = Date.UTC(10_000, 0, 1) - 1
-
-const ISO_TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
 export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
@@ -94,8 +92,8 @@ function durationOf(text: string, longest: number): number {
 }
 
 function momentOf(text: string): number {
-  const at = ISO_TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (at >= 0 && at <= LAST) return at
+  const at = parseIso(text)
+  if (at !== null && at >= 0 && at <= LAST) return at
   throw badRequest(
     `"set" in the body: expected an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z, got ${JSON.stringify(text)}.`,
   )

@@ -11,7 +11,8 @@ export const logged =
     const response = await answer(request)
     logger.debug('answered', {
       method: request.method,
-      path: new URL(request.url).pathname,
+      // Not by the URL class, which throws where the Host header is no host.
+      path: /^[^/]*\/\/[^/]*([^?#]*)/.exec(request.url)?.[1] ?? '',
       status: response.status,
       ms: Math.round(performance.now() - started),
       requestId: response.headers.get('x-request-id'),

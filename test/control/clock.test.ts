@@ -49,6 +49,7 @@ test.each([
   [{ advance: '9999999d' }, 'before the year 10000'],
   [{ set: 'Jan 1 2040' }, '"set" in the body: expected an ISO 8601 time'],
   [{ set: '2040-13-01' }, '"set" in the body: expected an ISO 8601 time'],
+  [{ set: '2040-02-30' }, '"set" in the body: expected an ISO 8601 time'],
   [{ set: '1960-01-01' }, 'from 1970 on'],
   [{ freeze: 'yes' }, '"freeze"'],
   [{ stop: true }, '"stop" in the body is not a known field'],

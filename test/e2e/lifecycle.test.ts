@@ -121,6 +121,48 @@ describe('a seed', () => {
   })
 })
 
+test('an id that a seed repeats is not given to a server that an old key would reach', async () => {
+  const options = ['--rng-seed', '7', '--freeze', '2030-01-01T00:00:00Z']
+  const first = start(options)
+  const info = await first.ready
+  const { body: gone } = await call(info, 'POST', '/servers')
+  await call(info, 'POST', '/keys', { label: 'old', allowed_server_ids: [gone.id] })
+  await call(info, 'DELETE', `/servers/${gone.id}`)
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  const { body: next } = await call(await start(options).ready, 'POST', '/servers')
+  expect(next.id).not.toBe(gone.id)
+})
+
+test('a Host header that is none is refused in the usual words at every level of the log', async () => {
+  const info = await start(['--log-level', 'debug']).ready
+  for (const host of ['localhost:99999', 'localhost/x', '::1', 'local host']) {
+    const answer = await rawRequest(
+      info.base_url,
+      `GET /servers HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+    )
+    expect([host, answer]).toEqual([host, expect.stringMatching(/^HTTP\/1\.1 40[0-9] /)])
+  }
+})
+
+/** Sends bytes as they are; resolves to all that comes back. */
+async function rawRequest(url: string, request: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let text = ''
+  await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(new URL(url).port),
+    socket: {
+      open: (socket) => void socket.write(request),
+      data: (_, chunk) => {
+        text += chunk.toString()
+      },
+      close: () => resolve(text),
+    },
+  })
+  return promise
+}
+
 describe('signals', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)('%s ends it with 0, its processes too', async (signal) => {
     const { ready, child } = start()
