@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../src/berth.ts'
-import { until } from '../support/processes.ts'
+import { processesOf, until } from '../support/processes.ts'
 import { type Receiver, receiver } from '../support/receiver.ts'
-import { call, serve } from '../support/serve.ts'
+import { call, type ServeProcess, serve } from '../support/serve.ts'
 
 /** How often berth is killed. */
 const KILLS = 200
@@ -17,13 +17,20 @@ const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1
 const EVENTS = 4
 
 let folder: string
+/** The latest one, which a failed test leaves running. */
+let berthNow: ServeProcess | undefined
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-crash-'))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  berthNow?.child.kill('SIGKILL')
+  await berthNow?.child.exited
+  await until(() => processesOf(folder).length === 0, 'no process is left')
+  rmSync(folder, { recursive: true, force: true })
+})
 
-const start = () =>
-  serve([
+const start = (): ServeProcess => {
+  berthNow = serve([
     '--port',
     '0',
     '--data',
@@ -36,6 +43,8 @@ const start = () =>
     '--log-level',
     'error',
   ])
+  return berthNow
+}
 
 const seconds = () => performance.now() / 1_000
 
