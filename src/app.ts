@@ -25,7 +25,7 @@ export function createApp(services: Services, host: HostOptions) {
   const root = new Elysia({ name: 'berth', normalize: false })
   const methodsOf = methodsByRoutes(() => root.routes)
   return root
-    .use(errorAnswers(services.logger, methodsOf))
+    .use(errorAnswers(services.logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
     .use(requestEntry(services.ids, host))
     .use(idempotencyKeys(services.queries, services.cipher, services.clock, callers))
     .use(openApiRoutes(() => root))

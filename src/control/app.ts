@@ -30,13 +30,13 @@ export function createControlApp({ services, host, guard, instance, stopping }: 
   const { queries, clock, ids, logger, outbox, deliveries } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const root = new Elysia({ name: 'berth/control', normalize: false })
+  const methodsOf = methodsByRoutes(() => root.routes)
+  const directory = () => {
+    const paths = new Set(root.routes.map(({ path }) => path.replace(/:(\w+)/g, '{$1}')))
+    return `The control API has ${[...paths].join(', ')}.`
+  }
   return root
-    .use(
-      errorAnswers(
-        logger,
-        methodsByRoutes(() => root.routes),
-      ),
-    )
+    .use(errorAnswers(logger, methodsOf, directory))
     .use(requestEntry(ids, host))
     .use(access)
     .use(instanceRoutes(instance))

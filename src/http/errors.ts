@@ -11,12 +11,13 @@ export type MethodsOf = (path: string) => string[]
  * anything else, so that it holds for every route and for paths that have none.
  *
  * @param methodsOf asked only when no route matched, to tell 404 from 405 (RFC 9110, 15.5.6)
+ * @param directory where all paths are listed, as a sentence for whoever asked for one that is none
  */
-export const errorAnswers = (logger: Logger, methodsOf: MethodsOf) =>
+export const errorAnswers = (logger: Logger, methodsOf: MethodsOf, directory: () => string) =>
   new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
     const failure =
       code === 'NOT_FOUND'
-        ? unrouted(path, request.method, methodsOf(path), set.headers)
+        ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
         : toBerthError(error)
     if (failure.code === 'internal_error') {
       const requestId = set.headers['x-request-id']
@@ -48,9 +49,9 @@ function unrouted(
   method: string,
   known: string[],
   headers: Record<string, unknown>,
+  directory: () => string,
 ): BerthError {
-  if (known.length === 0)
-    return new BerthError('not_found', `There is nothing at ${path}. GET /openapi.json lists all paths.`)
+  if (known.length === 0) return new BerthError('not_found', `There is nothing at ${path}. ${directory()}`)
   headers.allow = known.join(', ')
   return new BerthError(
     'method_not_allowed',

@@ -62,6 +62,13 @@ test.each([
   expect((await clock()).body).toMatchObject({ now, frozen })
 })
 
+test('a path that is none is answered with those that there are', async () => {
+  const { status, body } = await berth.control('GET', '/clocks')
+  expect([status, body.error]).toEqual([404, 'not_found'])
+  expect(body.message).toContain('/_berth/clock, ')
+  expect((await berth.control('DELETE', '/clock')).headers.get('allow')).toContain('POST')
+})
+
 test('it takes the admin token, no API key', async () => {
   expect((await berth.call('GET', '/_berth/clock')).status).toBe(401)
   expect((await berth.call('POST', '/_berth/clock', { advance: '1h' })).status).toBe(401)
