@@ -12,6 +12,12 @@ export const ISOLATIONS = ['bubblewrap', 'landlock', 'none'] as const
 /** Name of an isolation tier. */
 export type Isolation = (typeof ISOLATIONS)[number]
 
+/** TCP ports from the first to the last, both included. */
+export interface PortRange {
+  readonly first: number
+  readonly last: number
+}
+
 /** Everything `serve` can be told, settled once at the start. */
 export interface Config {
   readonly host: string
@@ -35,6 +41,10 @@ export interface Config {
   readonly exposeControl: boolean
   /** Webhooks may go to http and loopback too, for development. */
   readonly allowLocalWebhooks: boolean
+  /** The ports, first and last, of which each project and deployment has one of its own. */
+  readonly projectPorts: PortRange
+  /** Folders of this machine that projects may be made from, and what lies in them. */
+  readonly sourceFolders: readonly string[]
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
@@ -132,6 +142,18 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     parse: (value) => ({ allowLocalWebhooks: boolean(value) }),
   },
   {
+    name: 'project-ports',
+    value: 'FIRST-LAST',
+    description: 'ports of projects and deployments (default 4800-4999)',
+    parse: (value) => ({ projectPorts: portRange(value) }),
+  },
+  {
+    name: 'source-folders',
+    value: 'DIRS',
+    description: 'folders, with ":" between, whose git repositories projects may be made from (default none)',
+    parse: (value) => ({ sourceFolders: folders(value) }),
+  },
+  {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
@@ -195,6 +217,8 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     freeze: null,
     exposeControl: false,
     allowLocalWebhooks: false,
+    projectPorts: { first: 4800, last: 4999 },
+    sourceFolders: [],
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,
@@ -220,6 +244,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     }
   }
   settings.dataDir = resolve(cwd, String(settings.dataDir))
+  settings.sourceFolders = (settings.sourceFolders as string[]).map((folder) => resolve(cwd, folder))
   settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
   return Object.freeze(settings as unknown as Config)
 }
@@ -299,6 +324,20 @@ function boolean(value: unknown): boolean {
   if (value === true || value === 'true' || value === '1') return true
   if (value === false || value === 'false' || value === '0') return false
   throw new Error('true, false, 1 or 0')
+}
+
+function portRange(value: unknown): PortRange {
+  const [, first, last] = /^(\d{1,5})-(\d{1,5})$/.exec(String(value)) ?? []
+  const range = { first: Number(first), last: Number(last) }
+  if (range.first >= 1 && range.first <= range.last && range.last <= 65_535) return range
+  throw new Error('two ports such as 4800-4999, the first not above the last')
+}
+
+/** Folders as a list, or as a text with colons between as in PATH. */
+function folders(value: unknown): string[] {
+  const list = typeof value === 'string' ? value.split(':').filter(Boolean) : value
+  if (Array.isArray(list) && list.every((one) => typeof one === 'string' && one !== '')) return list
+  throw new Error('folders with ":" between, or a list of them')
 }
 
 /** An object, or the JSON text of one. */

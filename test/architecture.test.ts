@@ -12,7 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['app.ts', 'control'],
   ['services.ts'],
   ['resources'],
-  ['http', 'accounts'],
+  ['http', 'accounts', 'apps', 'gateway'],
   ['events'],
   ['compute'],
   ['storage'],

@@ -18,3 +18,7 @@ export const isScoped = ({ servers, projects }: Scope): boolean => servers !== n
 /** Whether a server of the account is within a key's reach: only the list of servers counts. */
 export const mayReachServer = ({ servers }: Scope, serverId: string): boolean =>
   servers === null || servers.has(serverId)
+
+/** Whether a project on a server of the account is within a key's reach: both lists must allow it. */
+export const mayReachProject = (scope: Scope, project: { id: string; serverId: string }): boolean =>
+  mayReachServer(scope, project.serverId) && (scope.projects === null || scope.projects.has(project.id))

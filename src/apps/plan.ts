@@ -1,0 +1,52 @@
+/** A variable that an app asks for. */
+export interface EnvRequirement {
+  /** Whether it cannot start without it. */
+  readonly required: boolean
+  readonly description: string | null
+  /** Its value where none is given. */
+  readonly default: string | null
+}
+
+/** How an app is brought to answer requests. */
+export type StartPlan =
+  /** A shell command, run in the app's folder, that listens on a port of 127.0.0.1. */
+  | { readonly kind: 'command'; readonly command: string; readonly port: number | null }
+  /** Files that berth serves itself. */
+  | {
+      readonly kind: 'files'
+      /** Relative to the app's folder; empty for the folder itself. */
+      readonly folder: string
+      /** Whether paths that name no file are answered with the index page, for single-page apps. */
+      readonly fallback: boolean
+    }
+
+/**
+ * How the app in a folder is installed, built and started, as its manifest says or as was found out.
+ * Plain JSON: it is kept in the database.
+ */
+export interface AppPlan {
+  /** What it is, for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
+  readonly kind: string
+  /** Shell commands, run in the app's folder in this order; null where there is nothing to do. */
+  readonly install: string | null
+  readonly build: string | null
+  readonly start: StartPlan
+  /** The path that must answer with a status under 500. */
+  readonly health: string
+  /** Whether a change of its files restarts or reloads it. */
+  readonly watch: boolean
+  /** Variables that it asks for, by name. */
+  readonly env: Readonly<Record<string, EnvRequirement>>
+}
+
+/** Names of the variables that it cannot start without and that neither these names nor its defaults give. */
+export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlySet<string>): string[] =>
+  Object.entries(env)
+    .filter(([name, { required, default: value }]) => required && value === null && !given.has(name))
+    .map(([name]) => name)
+    .sort()
+
+/** An app that cannot be understood, installed, built or started; the message names the cause and the remedy. */
+export class AppError extends Error {
+  override readonly name = 'AppError'
+}
