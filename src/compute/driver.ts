@@ -102,8 +102,13 @@ export interface ExecCommand {
   env?: Record<string, string>
   /** Bytes for standard input; without it standard input is empty. */
   stdin?: Uint8Array
-  /** The command and all that it started is ended after this many milliseconds. */
-  timeoutMs: number
+  /** The command and all that it started is ended after this many milliseconds; null for never. */
+  timeoutMs: number | null
+  /**
+   * What becomes of processes that it started and that outlive it: they stay until the server stops (the
+   * default), or end with it.
+   */
+  background?: 'stays' | 'ends'
   /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
   outputLimit?: number
   /** Receives output as it comes, in order. While a returned promise is pending the command's pipe is not read on. */
@@ -114,8 +119,17 @@ export interface ExecCommand {
 export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
   readonly exit: Promise<ExecExit>
-  /** Ends the command and all that it started: SIGTERM, a second of grace, SIGKILL. Never throws. */
-  cancel(): void
+  /**
+   * Ends the command and all that it started: SIGTERM, so many milliseconds of grace (a second without it),
+   * SIGKILL. Calling it again can make the grace shorter, not longer. Never throws.
+   */
+  cancel(graceMs?: number): void
+  /**
+   * TCP ports, ascending, on which the command's processes listen now and that berth reaches on 127.0.0.1 or ::1:
+   * bound to one of these or to any address. The driver looks itself, it does not ask the sandbox. Empty where
+   * the command is over. Never throws.
+   */
+  ports(): Promise<number[]>
 }
 
 /** How a command ended. */

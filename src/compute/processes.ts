@@ -16,6 +16,11 @@ export function agentArguments(serverMarker: string): string[] {
   return [AGENT_COMMAND, serverMarker]
 }
 
+/** The marker of all that a server's command starts. */
+export function commandMarker(serverMarker: string, commandId: number): string {
+  return serverMarker + commandId.toString(16).padStart(8, '0')
+}
+
 /** A process as /proc shows it. */
 export interface ProcessInfo {
   pid: number

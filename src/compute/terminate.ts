@@ -16,19 +16,27 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Ends processes: SIGTERM, `graceMs` to go by themselves, then `killAll`. `find` lists who is left. */
-export async function terminate(find: () => number[], graceMs = GRACE_MS): Promise<void> {
-  const deadline = performance.now() + graceMs
+/**
+ * Ends processes: SIGTERM, time to go by themselves, then `killAll`. `find` lists who is left.
+ *
+ * @param graceEnds by `performance.now()`; asked again and again, so that it may change meanwhile
+ */
+export async function terminate(find: () => number[], graceEnds: () => number = endOfGrace()): Promise<void> {
   for (const pid of find()) {
     signal(pid, 'SIGTERM')
     // A stopped process acts on SIGTERM only when it runs again.
     signal(pid, 'SIGCONT')
   }
-  for (let pause = 1; performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
+  for (let pause = 1; performance.now() < graceEnds(); pause = Math.min(pause * 2, 50)) {
     if (find().length === 0) return
     await Bun.sleep(pause)
   }
   await killAll(find)
+}
+
+function endOfGrace(): () => number {
+  const end = performance.now() + GRACE_MS
+  return () => end
 }
 
 /**

@@ -5,6 +5,7 @@ import { commandTests } from './conformance/commands.ts'
 import { endTests } from './conformance/end.ts'
 import { folderTests } from './conformance/folders.ts'
 import { limitTests } from './conformance/limits.ts'
+import { longTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
 
 /**
@@ -24,6 +25,7 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
     commandTests(name)
     outputTests(name)
     endTests(name)
+    longTests(name)
     limitTests(name, enforced)
     folderTests(name)
     isolation()

@@ -6,7 +6,7 @@ import type { FrameChannel } from './channel.ts'
 import { Command, type CommandContext, SpawnError } from './command.ts'
 import type { Libc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
-import { CHUNK, type Configuration, decodeCredit, decodeJson, FRAME, type SpawnRequest } from './protocol.ts'
+import { CHUNK, type Configuration, decodeJson, decodeNumber, FRAME, type SpawnRequest } from './protocol.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** Threads of Bun's pool: AGENT_ENVIRONMENT keeps them to so many. */
@@ -44,8 +44,8 @@ export class Agent {
     else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
     else if (kind === FRAME.stdin) command?.write(payload)
     else if (kind === FRAME.begin) this.#begin(id)
-    else if (kind === FRAME.cancel) command?.cancel()
-    else if (kind === FRAME.credit) command?.credit(decodeCredit(payload))
+    else if (kind === FRAME.cancel) command?.cancel(decodeNumber(payload))
+    else if (kind === FRAME.credit) command?.credit(decodeNumber(payload))
     else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
     else if (kind === FRAME.shutdown) void this.#options.leave()
   }

@@ -1,6 +1,6 @@
 import { closeSync, statSync, writeSync } from 'node:fs'
-import { findFamily, MARKER_NAME } from '../processes.ts'
-import { terminate } from '../terminate.ts'
+import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
+import { GRACE_MS, terminate } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
 import { type Configuration, type ExitReport, type SpawnRequest, WINDOW } from './protocol.ts'
@@ -47,6 +47,7 @@ export class Command {
   #stdin: MemoryFile | null = null
   #pid: number | null = null
   #ending: Promise<void> | null = null
+  #graceEnds = Number.POSITIVE_INFINITY
   readonly #givenUp = Promise.withResolvers<number>()
   #cancelled = false
   #timedOut = false
@@ -54,7 +55,7 @@ export class Command {
   constructor(id: number, request: SpawnRequest, context: CommandContext) {
     this.#request = request
     this.#context = context
-    this.marker = context.configuration.marker + id.toString(16).padStart(8, '0')
+    this.marker = commandMarker(context.configuration.marker, id)
     if (request.stdin) this.#stdin = new MemoryFile(context.libc)
   }
 
@@ -73,10 +74,10 @@ export class Command {
     this.#credit.add(bytes)
   }
 
-  /** Ends the command and all that it started. */
-  cancel(): void {
+  /** Ends the command and all that it started; it has so many milliseconds to go by itself. */
+  cancel(graceMs: number): void {
     this.#cancelled = true
-    this.#end()
+    this.#end(graceMs)
   }
 
   /** Runs the command to its end. Throws `SpawnError`. */
@@ -84,28 +85,38 @@ export class Command {
     if (this.#cancelled) return { exitCode: 143, timedOut: false, truncated: false }
     const { process, pumps } = this.#spawn()
     this.#pid = process.pid
-    const timer = setTimeout(
-      () => {
-        this.#timedOut = true
-        this.#end()
-      },
-      Math.min(this.#request.timeoutMs, MAX_TIMER_MS),
-    )
+    const timer = this.#limitTime()
     const quick = await endsWithin(QUICK_MS, process.exited)
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps
     const drained = Promise.all(open.map((pump) => pump.run()))
     const exitCode = await Promise.race([process.exited, this.#givenUp.promise])
     clearTimeout(timer)
+    if (this.#request.endBackground) this.#end(GRACE_MS)
     await this.#ending
     if (open.length > 0) await drain(drained, open)
     return { exitCode, timedOut: this.#timedOut, truncated: pumps.some((pump) => pump.truncated) }
   }
 
-  #end(): void {
+  #limitTime(): Timer | undefined {
+    const { timeoutMs } = this.#request
+    if (timeoutMs === null) return undefined
+    const expire = (): void => {
+      this.#timedOut = true
+      this.#end(GRACE_MS)
+    }
+    return setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS))
+  }
+
+  #end(graceMs: number): void {
     const pid = this.#pid
-    if (pid === null || this.#ending !== null) return
+    if (pid === null) return
+    this.#graceEnds = Math.min(this.#graceEnds, performance.now() + graceMs)
+    if (this.#ending !== null) return
     const family = { roots: [pid], sessions: [pid], marker: this.marker, except: [process.pid, 1] }
-    this.#ending = terminate(() => findFamily(family))
+    this.#ending = terminate(
+      () => findFamily(family),
+      () => this.#graceEnds,
+    )
     // Only a process that may not be signalled (setuid) or cannot act on it is still there after that.
     void this.#ending.then(() => setTimeout(() => this.#givenUp.resolve(137), DRAIN_MS))
   }

@@ -1,4 +1,4 @@
-import { ComputeError, type ExecCommand, type Execution } from '../driver.ts'
+import { ComputeError, type ExecCommand } from '../driver.ts'
 import { FrameChannel } from './channel.ts'
 import { AgentExecution } from './execution.ts'
 import {
@@ -74,14 +74,16 @@ export class AgentConnection {
   }
 
   /** Starts a command. Throws `ComputeError` when the connection is over. */
-  exec(command: ExecCommand): Execution {
+  exec(command: ExecCommand): AgentExecution {
     if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId
-    const execution = new AgentExecution(id, command, this.#channel, () => this.#watch(id, OVERDUE_MS))
+    const execution = new AgentExecution(id, command, this.#channel, (graceMs) =>
+      this.#watch(id, graceMs + OVERDUE_MS),
+    )
     this.#executions.set(id, execution)
     execution.begin()
-    this.#watch(id, command.timeoutMs + OVERDUE_MS)
+    if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + OVERDUE_MS)
     return execution
   }
 

@@ -1,19 +1,24 @@
-import { ComputeError, type ExecCommand, type ExecExit, type Execution } from '../driver.ts'
+import { ComputeError, type ExecCommand, type ExecExit } from '../driver.ts'
+import { GRACE_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
-import { CHUNK, encodeCredit, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
+import { CHUNK, encodeNumber, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
 
 /** Output bytes delivered after which the agent is told that it may send more. */
 const CREDIT_STEP = WINDOW / 4
+
+/** Longest grace that a frame can carry and a timer can wait for. */
+const MAX_GRACE_MS = 2 ** 30
 
 /** Result of a command whose sandbox ended under it: as if SIGKILL had. */
 const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
 
 /** Berth's side of one command: delivers its output in order, gives credit, settles `exit`. */
-export class AgentExecution implements Execution {
-  readonly #id: number
+export class AgentExecution {
+  /** Its number in frames, and the end of its processes' marker. */
+  readonly id: number
   readonly #command: ExecCommand
   readonly #channel: FrameChannel
-  readonly #onCancel: () => void
+  readonly #onCancel: (graceMs: number) => void
   readonly #settled = Promise.withResolvers<ExecExit>()
   #delivery: Promise<void> | null = null
   #window = WINDOW
@@ -22,34 +27,46 @@ export class AgentExecution implements Execution {
   #over = false
 
   /** `onCancel` is called once for each call of `cancel` while the command runs. */
-  constructor(id: number, command: ExecCommand, channel: FrameChannel, onCancel: () => void) {
-    this.#id = id
+  constructor(id: number, command: ExecCommand, channel: FrameChannel, onCancel: (graceMs: number) => void) {
+    this.id = id
     this.#command = command
     this.#channel = channel
     this.#onCancel = onCancel
   }
 
+  /** Settles when the command is over and its output delivered; rejects with `ComputeError`. */
   get exit(): Promise<ExecExit> {
     return this.#settled.promise
   }
 
-  /** Tells the agent to run the command. */
-  begin(): void {
-    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
-    const withInput = stdin !== undefined && stdin.length > 0
-    const request: SpawnRequest = { command, cwd, env, timeoutMs, outputLimit, stdin: withInput }
-    this.#channel.sendJson(FRAME.spawn, this.#id, request)
-    if (!withInput) return
-    for (let at = 0; at < stdin.length; at += CHUNK) {
-      this.#channel.send(FRAME.stdin, this.#id, stdin.subarray(at, at + CHUNK))
-    }
-    this.#channel.send(FRAME.begin, this.#id)
+  /** Whether the command has ended, whoever still takes its output. */
+  get over(): boolean {
+    return this.#over
   }
 
-  cancel(): void {
+  /** Tells the agent to run the command. */
+  begin(): void {
+    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null, background } = this.#command
+    const withInput = stdin !== undefined && stdin.length > 0
+    const request: SpawnRequest = {
+      ...{ command, cwd, env, timeoutMs, outputLimit },
+      stdin: withInput,
+      endBackground: background === 'ends',
+    }
+    this.#channel.sendJson(FRAME.spawn, this.id, request)
+    if (!withInput) return
+    for (let at = 0; at < stdin.length; at += CHUNK) {
+      this.#channel.send(FRAME.stdin, this.id, stdin.subarray(at, at + CHUNK))
+    }
+    this.#channel.send(FRAME.begin, this.id)
+  }
+
+  /** Has the agent end the command; see `Execution`. */
+  cancel(graceMs = GRACE_MS): void {
     if (this.#over) return
-    this.#channel.send(FRAME.cancel, this.#id)
-    this.#onCancel()
+    const grace = Math.min(Math.max(Math.ceil(graceMs), 0), MAX_GRACE_MS)
+    this.#channel.send(FRAME.cancel, this.id, encodeNumber(grace))
+    this.#onCancel(grace)
   }
 
   /** Output from the agent. Throws `ProtocolError` where it sends more than it may. */
@@ -119,7 +136,7 @@ export class AgentExecution implements Execution {
     this.#delivered += bytes
     if (this.#over || this.#delivered < CREDIT_STEP) return
     this.#window += this.#delivered
-    this.#channel.send(FRAME.credit, this.#id, encodeCredit(this.#delivered))
+    this.#channel.send(FRAME.credit, this.id, encodeNumber(this.#delivered))
     this.#delivered = 0
   }
 

@@ -6,7 +6,8 @@
  *
  *     u32 length of the payload · u8 kind · u32 id of the execution, 0 where none is meant
  *
- * Payloads are bytes (stdin, stdout, stderr), a u32 (credit), or JSON (everything else).
+ * Payloads are bytes (stdin, stdout, stderr), a u32 (credit, and cancel: milliseconds of grace), or JSON
+ * (everything else).
  */
 export const FRAME = {
   /** To the agent. */
@@ -66,8 +67,11 @@ export interface SpawnRequest {
   command: string
   cwd: string
   env: Record<string, string>
-  timeoutMs: number
+  /** Null for none. */
+  timeoutMs: number | null
   outputLimit: number | null
+  /** Whether processes that outlive the command end with it. */
+  endBackground: boolean
   /** Whether `stdin` frames and a `begin` follow before the command starts. */
   stdin: boolean
 }
@@ -107,10 +111,13 @@ export function encodeJson(kind: number, id: number, value: unknown): Uint8Array
   return encodeFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
 }
 
-/** The payload of a `credit` frame: so many more bytes of output may be sent. */
-export function encodeCredit(bytes: number): Uint8Array {
+/**
+ * The payload of a `credit` frame, so many more bytes of output may be sent, and of a `cancel` frame, so many
+ * milliseconds of grace are given.
+ */
+export function encodeNumber(value: number): Uint8Array {
   const payload = new Uint8Array(4)
-  new DataView(payload.buffer).setUint32(0, bytes, true)
+  new DataView(payload.buffer).setUint32(0, value, true)
   return payload
 }
 
@@ -123,9 +130,9 @@ export function decodeJson(payload: Uint8Array): unknown {
   }
 }
 
-/** Reads a `credit` payload. Throws `ProtocolError` where it is none. */
-export function decodeCredit(payload: Uint8Array): number {
-  if (payload.length !== 4) throw new ProtocolError('A credit frame is not 4 bytes long.')
+/** Reads a payload that is a number. Throws `ProtocolError` where it is none. */
+export function decodeNumber(payload: Uint8Array): number {
+  if (payload.length !== 4) throw new ProtocolError('A number in a frame is not 4 bytes long.')
   return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0, true)
 }
 

@@ -1,8 +1,9 @@
 import { AgentConnection } from '../agent/connection.ts'
 import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import { findDescendants, findFamily, readProcess } from '../processes.ts'
+import { commandMarker, findDescendants, findFamily, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
+import { listeningPorts } from './ports.ts'
 import { collectErrors, spawnWithSocket } from './spawn.ts'
 import type { Launch } from './tier.ts'
 
@@ -70,7 +71,13 @@ export class LocalSandbox implements Sandbox {
 
   exec(command: ExecCommand): Execution {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
-    return this.#connection.exec(command)
+    const execution = this.#connection.exec(command)
+    const marker = commandMarker(this.#start.marker, execution.id)
+    return {
+      exit: execution.exit,
+      cancel: (graceMs) => execution.cancel(graceMs),
+      ports: async () => (execution.over ? [] : listeningPorts(this.#process.pid, marker)),
+    }
   }
 
   /**

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'bun:test'
+import type { Execution, Sandbox } from '../../../src/compute/driver.ts'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, run, SELF, until } from '../bench.ts'
+
+/** Commands that run until they are told to end: servers of apps. */
+export function longTests(name: Isolation): void {
+  describe('a command without a timeout', () => {
+    test('delivers what it prints while it runs', async () => {
+      await using bench = new Bench(name)
+      const { execution, output } = begin(await bench.start(), 'for n in 1 2 3; do echo $n; done; sleep 300')
+      await until('the output', () => output.text === '1\n2\n3\n')
+      execution.cancel()
+      expect(await execution.exit).toMatchObject({ exitCode: 143, timedOut: false })
+    })
+
+    test('that prints for ever holds no more memory the longer it does', async () => {
+      await using bench = new Bench(name)
+      let received = 0
+      const { exit, cancel } = (await bench.start()).exec({
+        command: 'yes',
+        timeoutMs: null,
+        onOutput(_, data) {
+          received += data.length
+        },
+      })
+      await until('output', () => received > 2 ** 25, 30_000)
+      Bun.gc(true)
+      const before = process.memoryUsage.rss()
+      await until('much more output', () => received > 2 ** 28, 30_000)
+      Bun.gc(true)
+      expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 26)
+      cancel()
+      await exit
+    })
+
+    test('has the grace to end that it is given', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const command = "trap 'sleep 1.3; echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done"
+      const { execution, output } = begin(sandbox, command)
+      await until('its trap', () => output.text === 'up\n')
+      execution.cancel(10_000)
+      expect(await execution.exit).toMatchObject({ exitCode: 9 })
+      expect(output.text).toBe('up\nbye\n')
+    })
+
+    test('loses its grace when it is cancelled again without', async () => {
+      await using bench = new Bench(name)
+      const { execution, output } = begin(await bench.start(), STUBBORN)
+      await until('its trap', () => output.text === 'up\n')
+      const began = performance.now()
+      execution.cancel(30_000)
+      execution.cancel(0)
+      expect(await execution.exit).toMatchObject({ exitCode: 137 })
+      expect(performance.now() - began).toBeLessThan(5000)
+    })
+
+    test('takes along what it left in the background, where that is wanted', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const command = 'sleep 300 & setsid -f sleep 300; exit 4'
+      expect(await run(sandbox, command, { background: 'ends' })).toMatchObject({ exitCode: 4 })
+      expect(await bench.commands()).toEqual([])
+    })
+  })
+
+  describe('ports', () => {
+    test.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('of a server on %s are found', async (hostname) => {
+      await using bench = new Bench(name)
+      const { execution, port } = await listen(name, await bench.start(), hostname)
+      expect(await execution.ports()).toEqual([port])
+      execution.cancel(0)
+      await execution.exit
+      expect(await execution.ports()).toEqual([])
+    })
+
+    test('are those of the command’s own processes, children in other sessions too', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const first = await listen(name, sandbox, '127.0.0.1', 'setsid -w')
+      const second = await listen(name, sandbox, '127.0.0.1')
+      const idle = begin(sandbox, 'sleep 300').execution
+      expect(await first.execution.ports()).toEqual([first.port])
+      expect(await second.execution.ports()).toEqual([second.port])
+      expect(await idle.ports()).toEqual([])
+    })
+
+    test('that cannot be reached on 127.0.0.1 are left out', async () => {
+      await using bench = new Bench(name)
+      const { execution } = await listen(name, await bench.start(), '127.0.0.2')
+      expect(await execution.ports()).toEqual([])
+    })
+  })
+}
+
+/** Ends by SIGKILL alone. */
+const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+
+function begin(sandbox: Sandbox, command: string): { execution: Execution; output: { text: string } } {
+  const output = { text: '' }
+  const execution = sandbox.exec({
+    command,
+    timeoutMs: null,
+    onOutput(stream, data) {
+      if (stream === 'stdout') output.text += new TextDecoder().decode(data)
+    },
+  })
+  return { execution, output }
+}
+
+/** Starts a server on a free port; resolves when it listens. */
+async function listen(
+  name: Isolation,
+  sandbox: Sandbox,
+  hostname: string,
+  prefix = '',
+): Promise<{ execution: Execution; port: number }> {
+  const program = name === 'bubblewrap' ? '/berth' : SELF.argv[0]
+  const script = `console.log(Bun.listen({ hostname: "${hostname}", port: 0, socket: { data() {} } }).port)`
+  const { execution, output } = begin(sandbox, `BUN_BE_BUN=1 ${prefix} ${program} -e '${script}'`)
+  await until('a port', () => output.text.endsWith('\n'))
+  return { execution, port: Number(output.text) }
+}
