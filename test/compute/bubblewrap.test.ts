@@ -20,6 +20,7 @@ await conformance('bubblewrap', () => {
         'lib32',
         'lib64',
         'libx32',
+        'opt',
         'proc',
         'run',
         'sbin',

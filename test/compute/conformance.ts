@@ -7,6 +7,7 @@ import { folderTests } from './conformance/folders.ts'
 import { limitTests } from './conformance/limits.ts'
 import { longTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
+import { toolTests } from './conformance/tools.ts'
 
 /**
  * What every compute driver keeps. A tier that this machine does not offer is passed over with the
@@ -28,6 +29,7 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
     longTests(name)
     limitTests(name, enforced)
     folderTests(name)
+    toolTests(name)
     isolation()
   })
 }

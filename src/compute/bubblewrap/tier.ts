@@ -12,6 +12,7 @@ import {
   type Tier,
   type TierProbe,
 } from '../local/tier.ts'
+import { ToolsFolder } from '../local/tools-folder.ts'
 import { selfFiles } from '../self.ts'
 import { EtcFolder } from './etc.ts'
 import { explainFailure, MISSING } from './remedy.ts'
@@ -35,6 +36,9 @@ const RUN_BYTES = 16 * 2 ** 20
 const PROGRAM = '/berth'
 const SOURCES = '/run/berth/src'
 
+/** Where the tools are inside that berth brings along. */
+const TOOLS = '/opt/berth'
+
 /**
  * Isolation by namespaces: a file tree of its own, its own processes, no capabilities, the host's
  * network. See bwrap(1).
@@ -44,12 +48,14 @@ export class BubblewrapTier implements Tier {
   readonly userNamespace = true
   readonly #options: LocalDriverOptions
   readonly #etc: EtcFolder
+  readonly #tools: ToolsFolder
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
     this.#etc = new EtcFolder(join(options.dataDir, 'sandbox', 'etc'))
+    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 
   async probe(): Promise<TierProbe> {
@@ -78,7 +84,8 @@ export class BubblewrapTier implements Tier {
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
     const plan = this.#plan(program, { id, workspace, tmpBytes }, [PROGRAM, ...main, '__agent'])
     this.#etc.refresh()
-    const commandEnv = baseEnvironment('/workspace', USER, plan.env.PATH ?? '', '/tmp')
+    const path = this.#tools.extend(plan.env.PATH ?? '')
+    const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')
     return { ...plan, workspace: '/workspace', commandEnv, pidNamespace: true }
   }
 
@@ -107,6 +114,7 @@ export class BubblewrapTier implements Tier {
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,
     })
+    this.#tools.prepare()
     const tools = toolFolders(path, [dataDir, homedir()])
     const { program, sources } = selfFiles(self)
     const system = [
@@ -134,7 +142,7 @@ export class BubblewrapTier implements Tier {
     // After /tmp and /run, where some of it may lie.
     const own = [
       ...tools.folders.flatMap(bind),
-      ...['--ro-bind', program, PROGRAM],
+      ...['--ro-bind', program, PROGRAM, '--ro-bind', this.#tools.path, TOOLS],
       // For the agent alone: process 1 keeps the environment of bwrap itself.
       ...Object.entries(AGENT_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),

@@ -14,6 +14,7 @@ import {
   type Tier,
   type TierProbe,
 } from '../local/tier.ts'
+import { ToolsFolder } from '../local/tools-folder.ts'
 import { userName } from '../local/user.ts'
 import { agentArguments } from '../processes.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
@@ -42,9 +43,11 @@ export class LandlockTier implements Tier {
   readonly name = 'landlock'
   readonly userNamespace = false
   readonly #options: LocalDriverOptions
+  readonly #tools: ToolsFolder
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
+    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'tools'), selfFiles(options.self).program)
   }
 
   async probe(): Promise<TierProbe> {
@@ -68,7 +71,7 @@ export class LandlockTier implements Tier {
     const { self } = this.#options
     const tmp = await emptyFolder(folder, 'tmp')
     const { paths, path } = this.#readable()
-    const environment = baseEnvironment(workspace, userName(), path, tmp)
+    const environment = baseEnvironment(workspace, userName(), this.#tools.extend(path), tmp)
     const plan: LandlockPlan = {
       argv: [...self.argv, ...agentArguments(marker)],
       env: { PATH: path, ...AGENT_ENVIRONMENT },
@@ -89,9 +92,10 @@ export class LandlockTier implements Tier {
   #readable(): { paths: string[]; path: string } {
     const { self, dataDir, path } = this.#options
     const { program, sources } = selfFiles(self)
+    this.#tools.prepare()
     const tools = toolFolders(path, [dataDir, homedir()])
     const system = [...systemFolders(), ...etcFiles(), ...tools.folders].map(({ real }) => real)
-    const own = sources === null ? [program] : [program, sources]
+    const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
     return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
   }
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import {
   AGENT_ENVIRONMENT,
   baseEnvironment,
@@ -7,17 +8,21 @@ import {
   type Tier,
   type TierProbe,
 } from '../local/tier.ts'
+import { ToolsFolder } from '../local/tools-folder.ts'
 import { userName } from '../local/user.ts'
 import { agentArguments } from '../processes.ts'
+import { selfFiles } from '../self.ts'
 
 /** No isolation: commands run with the rights of the user who started berth, in a clean environment. */
 export class PlainTier implements Tier {
   readonly name = 'none'
   readonly userNamespace = false
   readonly #options: LocalDriverOptions
+  readonly #tools: ToolsFolder
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
+    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'tools'), selfFiles(options.self).program)
   }
 
   async probe(): Promise<TierProbe> {
@@ -26,11 +31,12 @@ export class PlainTier implements Tier {
 
   async launch({ workspace, marker }: ServerToStart): Promise<Launch> {
     const { self, path } = this.#options
+    this.#tools.prepare()
     return {
       argv: [...self.argv, ...agentArguments(marker)],
       env: { PATH: path, ...AGENT_ENVIRONMENT },
       workspace,
-      commandEnv: baseEnvironment(workspace, userName(), path, '/tmp'),
+      commandEnv: baseEnvironment(workspace, userName(), this.#tools.extend(path), '/tmp'),
       pidNamespace: false,
     }
   }

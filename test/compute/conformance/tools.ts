@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'bun:test'
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Isolation } from '../../../src/config.ts'
+import { Bench, driverOn, LIMITS, type Result, run, TEST_PATH } from '../bench.ts'
+
+/** `node` by its folder, since a machine that has its own gets that one from the PATH. */
+const NODE = '"$(dirname "$(command -v bun)")/node"'
+
+/** The tools that every sandbox has. */
+export function toolTests(name: Isolation): void {
+  describe('a sandbox has Bun', () => {
+    test('as bun and bunx, though the machine has none', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const { stdout } = await run(sandbox, 'bun --version && bunx --version && bun -e "console.log(6 * 7)"')
+      expect(stdout).toBe(`${Bun.version}\n${Bun.version}\n42\n`)
+    })
+
+    test('as node, with its version, a script, an expression, standard input and arguments', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      await write(sandbox, 'server.js', 'console.log(process.argv.slice(2).join())')
+      const commands = [
+        `${NODE} --version`,
+        `${NODE} -v`,
+        `${NODE} -p "1 + 1"`,
+        `${NODE} server "a b" c`,
+        `echo "console.log('in')" | ${NODE}`,
+        `echo "console.log(process.argv.length)" | ${NODE} - x`,
+      ]
+      const { stdout, stderr } = await run(sandbox, commands.join(' && '))
+      const { version } = process
+      expect({ stdout, stderr }).toEqual({ stdout: `${version}\n${version}\n2\na b,c\nin\n3\n`, stderr: '' })
+    })
+
+    test('behind #! of env, and a script of package.json', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      for (const tool of ['bun', 'node']) {
+        await write(sandbox, tool, `#!/usr/bin/env ${tool}\nconsole.log(typeof process.version)`)
+      }
+      await write(sandbox, 'package.json', '{"scripts":{"go":"./bun && ./node && bun --version"}}')
+      const { stdout } = await run(sandbox, 'chmod +x bun node && bun run --silent go')
+      expect(stdout).toBe(`string\nstring\n${Bun.version}\n`)
+    })
+
+    test('that installs a package, bundles, and starts itself again', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      await write(sandbox, 'part/package.json', '{"name":"part","version":"1.0.0"}')
+      await write(sandbox, 'part/index.js', 'module.exports = "of the package"')
+      await write(sandbox, 'package.json', '{"dependencies":{"part":"file:./part"}}')
+      await write(sandbox, 'main.js', 'console.log(require("part"))')
+      const again =
+        'require("node:child_process").execFileSync(process.execPath, ["out.js"], {stdio:"inherit"})'
+      await write(sandbox, 'again.js', again)
+      const command = 'bun install && bun build main.js --target=bun --outfile=out.js && bun again.js'
+      expect((await run(sandbox, command)).stdout).toEndWith('of the package\n')
+    })
+
+    test('whose exit code and signals are its own', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      for (const tool of ['bun', NODE]) {
+        expect((await run(sandbox, `${tool} -e "process.exit(7)"`)).exitCode).toBe(7)
+        const killed = `${tool} -e "process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1e3)"`
+        expect((await run(sandbox, `${killed} & wait $!; exit $?`)).exitCode).toBe(143)
+      }
+    })
+
+    test('behind the tools of the machine, which come first', async () => {
+      await using bench = new Bench(name)
+      const folder = join(bench.dataDir, 'machine/bin')
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, 'node'), '#!/bin/sh\necho machine\n', { mode: 0o755 })
+      const driver = driverOn(name, bench.dataDir, `${folder}:${TEST_PATH}`)
+      const sandbox = await driver.start('srv_m', await driver.create('srv_m'), LIMITS)
+      try {
+        expect((await run(sandbox, 'node && bun --version')).stdout).toBe(`machine\n${Bun.version}\n`)
+      } finally {
+        await sandbox.stop()
+      }
+    })
+
+    test('and no variable that makes a berth into Bun, outside of Bun', async () => {
+      await using bench = new Bench(name)
+      const { stdout } = await run(
+        await bench.start(),
+        'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ',
+      )
+      expect(stdout).not.toContain('BUN_BE_BUN')
+    })
+
+    // Where nothing is isolated everything can be changed.
+    const isolated = name === 'none' ? () => {} : test
+    isolated('that it cannot change', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const tool = '"$(command -v bun)"'
+      for (const attempt of [
+        `echo : > ${tool}`,
+        `chmod u+w ${tool} && echo : > ${tool}`,
+        `rm -f ${tool}`,
+        `mv ${tool} old`,
+        `touch "$(dirname ${tool})/other"`,
+        `mv "$(dirname "$(dirname ${tool})")" gone`,
+      ]) {
+        expect(`${attempt}: ${(await run(sandbox, attempt)).exitCode === 0}`).toBe(`${attempt}: false`)
+      }
+      expect((await run(sandbox, 'bun --version')).stdout).toBe(`${Bun.version}\n`)
+    })
+
+    test('written once: a later berth leaves it as it is', async () => {
+      await using bench = new Bench(name)
+      await (await bench.start()).stop()
+      const before = entries(join(bench.dataDir, 'sandbox'))
+      const driver = driverOn(name, bench.dataDir)
+      await (await driver.start('srv_n', await driver.create('srv_n'), LIMITS)).stop()
+      expect(before.map(([path]) => path)).toEqual(['bin/bun', 'bin/bunx', 'bin/node', 'lib/node'])
+      expect(entries(join(bench.dataDir, 'sandbox'))).toEqual(before)
+    })
+  })
+}
+
+/** The tools below a folder, each with its inode. */
+const entries = (folder: string): [path: string, inode: number][] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .flatMap((path): [string, number][] => {
+      const tool = /(?:bin|lib)\/\w+$/.exec(path)
+      return tool === null ? [] : [[tool[0], lstatSync(join(folder, path)).ino]]
+    })
+    .sort()
+
+function write(sandbox: Parameters<typeof run>[0], path: string, text: string): Promise<Result> {
+  const command = 'mkdir -p "$(dirname "$FILE")" && cat > "$FILE"'
+  return run(sandbox, command, { env: { FILE: path }, stdin: new TextEncoder().encode(text) })
+}
