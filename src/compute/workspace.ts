@@ -27,6 +27,22 @@ export interface Workspace {
   /** What stands at the path (links inside the workspace followed), or null where nothing does. */
   stat(path: string): Promise<WorkspaceEntry | null>
 
+  /**
+   * An empty folder of this machine in which berth prepares what it is to `place`, on the workspace's file system and
+   * out of reach of whatever runs on the server. One that a killed berth leaves goes at the next start.
+   */
+  staging(): Promise<Staging>
+
+  /**
+   * Moves a folder of a `staging` folder, or that folder itself, to a path, replacing whatever stands there: a reader
+   * sees the old, for an instant nothing, or the new, never a part. A link at the path is replaced, not followed.
+   * Missing parent folders are made. Folders become 0755, files 0644 or 0755.
+   *
+   * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error where
+   * the folder holds a device, a pipe, a socket or a file with a second name.
+   */
+  place(folder: string, path: string): Promise<void>
+
   /** Bytes in use: the sum of what the file system has allocated for files, each inode once. */
   usage(): Promise<number>
 }
@@ -36,6 +52,12 @@ export interface WorkspaceEntry {
   kind: 'file' | 'folder' | 'other'
   /** Bytes, for a file. */
   size: number
+}
+
+/** A folder to prepare things in. Disposing of it removes it with all that was not placed. */
+export interface Staging extends AsyncDisposable {
+  /** Absolute path on this machine. */
+  readonly path: string
 }
 
 /** Why a workspace refused a path. */

@@ -34,7 +34,7 @@ async function report(command: string[]): Promise<unknown> {
 }
 
 test.skipIf(!canBeUser)(
-  'an ordinary user: closed folders are counted and removed, modes decide the rest',
+  'an ordinary user: closed folders are counted, removed and replaced, modes decide the rest',
   async () => {
     const { uid, ...seen } = (await report([
       ...asUser,
@@ -55,6 +55,7 @@ test.skipIf(!canBeUser)(
       removeInReadonly: 'not_a_file',
       removed: ['done', 'done', 'done', 'done', 'done'],
       left: ['open'],
+      placed: ['done', 'new', '755', '644'],
     })
   },
 )

@@ -41,10 +41,23 @@ const report = {
   removeInReadonly: await outcome(box.workspace.remove('readonly/file')),
   removed: [] as string[],
   left: [] as string[],
+  placed: [] as string[],
 }
 for (const path of ['closed', 'unlistable', 'readonly', 'secret'])
   report.removed.push(await outcome(box.workspace.remove(path)))
 report.left = readdirSync(box.root)
+// A folder that takes the place of one that its owner may not write into, from one closed to him.
+{
+  await using staging = await box.workspace.staging()
+  mkdirSync(`${staging.path}/code`)
+  writeFileSync(`${staging.path}/code/new`, 'x', { mode: 0o000 })
+  chmodSync(`${staging.path}/code`, 0o000)
+  mkdirSync(box.at('placed/old'), { recursive: true })
+  chmodSync(box.at('placed/old'), 0o500)
+  chmodSync(box.at('placed'), 0o500)
+  report.placed.push(await outcome(box.workspace.place(`${staging.path}/code`, 'placed')))
+  report.placed.push(...readdirSync(box.at('placed')), mode('placed'), mode('placed/new'))
+}
 // A folder of many closed levels.
 let deep = box.at('deep')
 for (let level = 0; level < 50; level += 1) {

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { ComputeError, type Handle } from '../driver.ts'
 import { pinRoot } from './pinned.ts'
 import { removeEntry } from './remove.ts'
+import { STAGING, StagingArea } from './staging.ts'
 
 /** The handle of a server on this machine. The folder is relative to the data folder, which may be moved. */
 export interface LocalHandle extends Handle {
@@ -55,10 +56,13 @@ export class ServerFolders {
     await this.#remove(nameOf(handle))
   }
 
-  /** Removes the folders that none of these handles means. */
+  /** Removes the folders that none of these handles means, and what a killed berth was preparing in the others. */
   async sweep(known: readonly Handle[]): Promise<void> {
     const kept = new Set(known.map(nameOf))
-    for (const name of this.#names()) if (!kept.has(name)) await this.#remove(name)
+    for (const name of this.#names()) {
+      if (!kept.has(name)) await this.#remove(name)
+      else await new StagingArea(join(this.#servers, name, STAGING), process.platform === 'linux').sweep()
+    }
   }
 
   /** First 12 hex digits of the marker of every process that belongs to this data folder. */

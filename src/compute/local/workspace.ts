@@ -1,11 +1,14 @@
 import { closeSync, constants, fchmodSync, openSync, read, renameSync, unlinkSync, write } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Workspace, type WorkspaceEntry, WorkspaceError } from '../workspace.ts'
+import { type Staging, type Workspace, type WorkspaceEntry, WorkspaceError } from '../workspace.ts'
 import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
 import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
 import { childPath, openForReading, type PinnedEntry, pinRoot, systemCode } from './pinned.ts'
+import { placeFolder } from './place.ts'
 import { removeEntry } from './remove.ts'
+import { STAGING, StagingArea } from './staging.ts'
 import { isTemporary, temporaryName } from './temporary.ts'
 import { measureUsage } from './usage.ts'
 
@@ -25,6 +28,7 @@ const writeFrom = promisify(write)
  */
 export class LocalWorkspace implements Workspace {
   readonly #jail: Jail
+  readonly #area: StagingArea
 
   /**
    * @param root the workspace's folder, absolute; it exists before the first call
@@ -32,6 +36,7 @@ export class LocalWorkspace implements Workspace {
    */
   constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
     this.#jail = { root, byDescriptor }
+    this.#area = new StagingArea(join(dirname(root), STAGING), byDescriptor)
   }
 
   /** See `Workspace.list`. Folders that cannot be opened and names that are not UTF-8 are passed over. */
@@ -109,6 +114,16 @@ export class LocalWorkspace implements Workspace {
         return null
       throw error
     }
+  }
+
+  /** See `Workspace.staging`. */
+  async staging(): Promise<Staging> {
+    return this.#area.make()
+  }
+
+  /** See `Workspace.place`. */
+  place(folder: string, path: string): Promise<void> {
+    return placeFolder(this.#jail, this.#area, folder, path)
   }
 
   /** See `Workspace.usage`; folders count too, the workspace's own does not. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config.ts'
 import { Bench, driverOn, LIMITS, run } from '../bench.ts'
@@ -36,6 +36,33 @@ export function folderTests(name: Isolation): void {
       await bench.driver.create('srv_lost')
       await bench.driver.sweep([kept])
       expect(readdirSync(join(bench.dataDir, 'servers'))).toEqual(['srv_kept'])
+    })
+
+    test('that berth places belong to the server: its commands change all of it, and see nothing of the preparation', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      const workspace = bench.driver.workspace(handle)
+      await using staging = await workspace.staging()
+      mkdirSync(join(staging.path, 'code/sub'), { recursive: true, mode: 0o700 })
+      writeFileSync(join(staging.path, 'code/sub/run'), '#!/bin/sh\necho ran', { mode: 0o700 })
+      await workspace.place(join(staging.path, 'code'), 'projects/app')
+      const sandbox = await bench.startAgain('srv_a', handle)
+      const { stdout } = await run(
+        sandbox,
+        'cd projects/app && sub/run && echo more >> sub/run && touch new && rm -r sub && ls; stat -c %U . new | uniq | wc -l',
+      )
+      expect(stdout).toBe('ran\nnew\n1\n')
+      if (name !== 'none') expect((await run(sandbox, `ls ${staging.path}`)).exitCode).not.toBe(0)
+    })
+
+    test('in which a killed berth prepared something are swept, those in use stay', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      await using staging = await bench.driver.workspace(handle).staging()
+      const area = join(bench.dataDir, 'servers/srv_a/staging')
+      mkdirSync(join(area, '.berth-abandoned-0123456789abcdef.tmp/code'), { recursive: true })
+      await bench.driver.sweep([handle])
+      expect(readdirSync(area)).toEqual([basename(staging.path)])
     })
 
     test('cannot be made or named outside the data folder', async () => {

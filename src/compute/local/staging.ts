@@ -1,0 +1,60 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Staging } from '../workspace.ts'
+import { pinRoot } from './pinned.ts'
+import { removeEntry } from './remove.ts'
+import { isStale, isTemporary, temporaryName } from './temporary.ts'
+
+/** Name of the staging area beside a workspace. */
+export const STAGING = 'staging'
+
+/**
+ * The folder beside a workspace in which berth prepares what is to be placed there. It is on the workspace's file
+ * system, so that a rename brings things over whole, and no sandbox sees it.
+ */
+export class StagingArea {
+  readonly #root: string
+  readonly #byDescriptor: boolean
+
+  /** @param root absolute; made when it is first used */
+  constructor(root: string, byDescriptor: boolean) {
+    this.#root = root
+    this.#byDescriptor = byDescriptor
+  }
+
+  /** Makes an empty folder of mode 0700. */
+  make(): Staging {
+    mkdirSync(this.#root, { recursive: true, mode: 0o700 })
+    const name = temporaryName()
+    const path = join(this.#root, name)
+    mkdirSync(path, { mode: 0o700 })
+    return { path, [Symbol.asyncDispose]: () => this.#remove(name) }
+  }
+
+  /** A name in the area that nothing bears, for something that is moved away. */
+  freshPath(): { path: string; remove(): Promise<void> } {
+    mkdirSync(this.#root, { recursive: true, mode: 0o700 })
+    const name = temporaryName()
+    return { path: join(this.#root, name), remove: () => this.#remove(name) }
+  }
+
+  /** Whether a path lies in one of the area's folders. */
+  holds(path: string): boolean {
+    const [name, ...below] = path.startsWith(`${this.#root}/`)
+      ? path.slice(this.#root.length + 1).split('/')
+      : []
+    return name !== undefined && isTemporary(name) && !below.includes('..')
+  }
+
+  /** Removes what berths that were killed left here. */
+  async sweep(): Promise<void> {
+    if (!existsSync(this.#root)) return
+    for (const name of readdirSync(this.#root)) if (isStale(name)) await this.#remove(name)
+  }
+
+  async #remove(name: string): Promise<void> {
+    if (!existsSync(this.#root)) return
+    using root = pinRoot(this.#root, this.#byDescriptor)
+    await removeEntry(root, name)
+  }
+}
