@@ -43,6 +43,12 @@ export interface Workspace {
    */
   place(folder: string, path: string): Promise<void>
 
+  /**
+   * Has changes under a folder told from when this resolves, until the watch is closed. Throws
+   * `WorkspaceError` `outside`, `missing`.
+   */
+  watch(path: string, options: WatchOptions): Promise<WorkspaceWatch>
+
   /** Bytes in use: the sum of what the file system has allocated for files, each inode once. */
   usage(): Promise<number>
 }
@@ -58,6 +64,20 @@ export interface WorkspaceEntry {
 export interface Staging extends AsyncDisposable {
   /** Absolute path on this machine. */
   readonly path: string
+}
+
+/** What a watch tells. */
+export interface WatchOptions {
+  /** Whether a file or folder, by its path relative to the watched folder, is passed over with all below it. */
+  ignored(path: string): boolean
+  /** Called for each file that is written, made or removed, with such a path. */
+  onChange(path: string): void
+}
+
+/** A watch under way. */
+export interface WorkspaceWatch {
+  /** Ends it. */
+  close(): Promise<void>
 }
 
 /** Why a workspace refused a path. */

@@ -1,7 +1,14 @@
 import { closeSync, constants, fchmodSync, openSync, read, renameSync, unlinkSync, write } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Staging, type Workspace, type WorkspaceEntry, WorkspaceError } from '../workspace.ts'
+import {
+  type Staging,
+  type WatchOptions,
+  type Workspace,
+  type WorkspaceEntry,
+  WorkspaceError,
+  type WorkspaceWatch,
+} from '../workspace.ts'
 import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
 import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
@@ -124,6 +131,14 @@ export class LocalWorkspace implements Workspace {
   /** See `Workspace.place`. */
   place(folder: string, path: string): Promise<void> {
     return placeFolder(this.#jail, this.#area, folder, path)
+  }
+
+  /** See `Workspace.watch`. */
+  async watch(path: string, options: WatchOptions): Promise<WorkspaceWatch> {
+    using place = this.#locate(path, { follow: false })
+    if (!place.entry?.stats.isDirectory()) throw missing(path)
+    const { watchFolder } = await import('./watch.ts')
+    return await watchFolder(place.entry.path.toString(), options)
   }
 
   /** See `Workspace.usage`; folders count too, the workspace's own does not. */
