@@ -11,6 +11,7 @@ import { execRoutes } from './resources/exec/routes.ts'
 import { filesRoutes } from './resources/files/routes.ts'
 import { keysRoutes } from './resources/keys/routes.ts'
 import { serversRoutes } from './resources/servers/routes.ts'
+import { templatesRoutes } from './resources/templates/routes.ts'
 import { webhooksRoutes } from './resources/webhooks/routes.ts'
 import type { Services } from './services.ts'
 
@@ -34,6 +35,7 @@ export function createApp(services: Services, host: HostOptions) {
     .use(execRoutes(access, services.exec))
     .use(filesRoutes(access, services.files))
     .use(keysRoutes(access, services.keys))
+    .use(templatesRoutes(access, services.templates))
     .use(webhooksRoutes(access, services.webhooks))
 }
 

@@ -7,6 +7,7 @@ import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
 import { KeysService } from './resources/keys/service.ts'
 import { ServersService } from './resources/servers/service.ts'
+import { TemplateCatalog } from './resources/templates/catalog.ts'
 import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
 import type { SteerableClock } from './runtime/clock.ts'
 import { createIds } from './runtime/ids.ts'
@@ -73,6 +74,7 @@ export function createServices(foundations: Foundations) {
     servers,
     exec: new ExecService(servers),
     files: new FilesService(servers),
+    templates: new TemplateCatalog(),
     keys,
     webhooks,
     deliveries,

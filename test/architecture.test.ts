@@ -29,8 +29,11 @@ interface Import {
   lazy: boolean
 }
 
+/** Apps that projects are made from: programs of their own, which berth copies and never loads. */
+const TEMPLATE_APPS = 'resources/templates/apps/'
+
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts') && !path.startsWith(TEMPLATE_APPS))
   .sort()
 
 const imports: Import[] = files.flatMap((from) => {
@@ -85,6 +88,10 @@ describe('src', () => {
     }
     for (const path of files) walk(path, [])
     expect(circles).toEqual([])
+  })
+
+  test('nothing loads the code of a template', () => {
+    expect(imports.filter(({ to }) => to.startsWith(TEMPLATE_APPS))).toEqual([])
   })
 
   test('only config.ts reads the environment', () => {

@@ -35,6 +35,7 @@ export const EXAMPLES: Record<string, Example> = {
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
   'files.delete': { query: { path: 'file.txt' } },
+  'templates.list': {},
   'keys.list': {},
   'keys.create': { body: { label: 'x' }, invalid: {} },
   'keys.update': { body: {}, invalid: { label: 'x' } },

@@ -1,0 +1,50 @@
+import { badRequest } from '../../errors.ts'
+import type { TemplateFile } from './files.ts'
+import type { ProjectTemplate } from './model.ts'
+
+/**
+ * Every template, in the order in which people are shown them: its id, its label and what it is in a
+ * sentence. The files of each lie in `apps/ID/`; there is nothing else to register.
+ */
+const TEMPLATES: readonly (readonly [id: string, label: string, description: string])[] = [
+  ['static-site', 'Static site', 'A page in plain HTML, CSS and JavaScript. Nothing to install or build.'],
+  ['bun-api', 'Bun HTTP API', 'A JSON API on Bun: routes, checked input, errors as JSON, tests.'],
+  [
+    'sqlite-notes',
+    'Notes on SQLite',
+    'Notes in a SQLite database: migrations, an API, a page to write them.',
+  ],
+  ['fullstack', 'Full-stack page', 'A poll with a TypeScript page and an API that reload as you edit them.'],
+  ['websocket-chat', 'WebSocket chat', 'Chat rooms over WebSockets: who is there, history, reconnecting.'],
+  ['python-api', 'Python API', "Text statistics as an API and a page, on Python's standard library alone."],
+]
+
+/** The templates that projects are made from. They are part of berth: the list is the same for everybody. */
+export class TemplateCatalog {
+  readonly #templates: readonly ProjectTemplate[] = TEMPLATES.map(([id, label, description]) => ({
+    id,
+    label,
+    description,
+    defaults: { name: label, description, visibility: 'private', lifecycle: 'persistent' },
+  }))
+
+  /** All of them, simplest first. */
+  list(): ProjectTemplate[] {
+    return [...this.#templates]
+  }
+
+  /** The template of this id. @throws BerthError 400 that names those there are */
+  find(id: string): ProjectTemplate {
+    const found = this.#templates.find((template) => template.id === id)
+    if (found) return found
+    const ids = this.#templates.map((template) => template.id)
+    throw badRequest(`There is no template ${JSON.stringify(id)}. There are: ${ids.join(', ')}.`)
+  }
+
+  /** The files that a project made from it begins with. @throws BerthError 400 where there is no such template */
+  async files(id: string): Promise<Iterable<TemplateFile>> {
+    const { id: folder } = this.find(id)
+    const { readTemplate } = await import('./files.ts')
+    return readTemplate(folder)
+  }
+}

@@ -1,0 +1,20 @@
+import { Elysia, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import type { TemplateCatalog } from './catalog.ts'
+import { ProjectTemplate } from './model.ts'
+
+/** `/templates`: what projects can be made from. */
+export const templatesRoutes = (access: AccessControl, templates: TemplateCatalog) =>
+  new Elysia({ prefix: '/templates' }).use(access).get(
+    '',
+    () => ({ templates: templates.list() }),
+    operation('templates.list', {
+      access: 'resource',
+      tag: 'Projects',
+      summary: 'List templates',
+      description: 'The apps that a project can be made from, by naming the id as `template`.',
+      success: { 200: t.Object({ templates: t.Array(ProjectTemplate) }) },
+      errors: [401],
+    }),
+  )
