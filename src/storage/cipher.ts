@@ -32,6 +32,17 @@ export class Cipher {
     return Buffer.concat([...sealed, cipher.getAuthTag()])
   }
 
+  /**
+   * Tells whether two texts are the same without keeping either: an HMAC-SHA256 under a key of its own for each
+   * purpose, so that a short secret in the text cannot be guessed from it.
+   *
+   * @param purpose such as `idempotency`
+   */
+  fingerprint(text: string, purpose: string): Buffer {
+    const key = new Bun.CryptoHasher('sha256', this.#key).update(`berth fingerprint ${purpose}`).digest()
+    return new Bun.CryptoHasher('sha256', key).update(text).digest()
+  }
+
   /** What was sealed. @throws Error for another key, another context or changed bytes */
   open(sealed: Uint8Array, context: string): string {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)

@@ -18,6 +18,16 @@ describe('Cipher', () => {
     expect(cipher.seal('sk_live_abc', 'c').equals(sealed)).toBe(false)
   })
 
+  test('a fingerprint tells two texts apart, for one purpose, and tells nothing without the key', () => {
+    const fingerprint = cipher.fingerprint('text', 'a')
+    expect(fingerprint).toHaveLength(32)
+    expect(cipher.fingerprint('text', 'a').equals(fingerprint)).toBe(true)
+    expect(cipher.fingerprint('Text', 'a').equals(fingerprint)).toBe(false)
+    expect(cipher.fingerprint('text', 'b').equals(fingerprint)).toBe(false)
+    expect(new Cipher(keyOf(2)).fingerprint('text', 'a').equals(fingerprint)).toBe(false)
+    expect(new Bun.CryptoHasher('sha256').update('text').digest().equals(fingerprint)).toBe(false)
+  })
+
   test('opens for its context alone, so that rows cannot be swapped', () => {
     const sealed = cipher.seal('secret', 'api_keys key_1')
     expect(() => cipher.open(sealed, 'api_keys key_2')).toThrow()
