@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { accessControl, Callers } from './http/access.ts'
+import { accessControl, Callers, Uploads } from './http/access.ts'
 import { BODY_LIMIT } from './http/body.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { requestEntry } from './http/entry.ts'
@@ -21,14 +21,15 @@ import type { Services } from './services.ts'
  */
 export function createApp(services: Services, host: HostOptions) {
   const callers = new Callers((key) => services.keys.authenticate(key))
-  const access = accessControl(callers, BODY_LIMIT)
+  const uploads = new Uploads()
+  const access = accessControl(callers, uploads, BODY_LIMIT)
   // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
   const root = new Elysia({ name: 'berth', normalize: false })
   const methodsOf = methodsByRoutes(() => root.routes)
   return root
     .use(errorAnswers(services.logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
     .use(requestEntry(services.ids, host))
-    .use(idempotencyKeys(services.queries, services.cipher, services.clock, callers))
+    .use(idempotencyKeys(services.queries, services.cipher, services.clock, callers, uploads))
     .use(openApiRoutes(() => root))
     .use(docsRoutes())
     .use(serversRoutes(access, services.servers))

@@ -1,13 +1,17 @@
 import { Elysia } from 'elysia'
 import { type Caller, isScoped } from '../accounts/caller.ts'
 import { BerthError } from '../errors.ts'
-import { readJsonBody } from './body.ts'
+import { readFormBody, readJsonBody } from './body.ts'
+import type { FormShape } from './multipart.ts'
 
 /**
  * What a key needs for an operation: `account` for one that is account-level (specification,
  * "Authentication" 6), `resource` for one that any valid key may call on what it reaches.
  */
 export type Access = 'account' | 'resource'
+
+/** What an operation's route declares: its access, and the form that it takes in place of JSON where it does. */
+export type Admission = Access | { readonly access: Access; readonly form: FormShape }
 
 /** Finds the caller behind a bearer credential, or null where it is none of ours. */
 export type Authenticate = (credential: string) => Caller | null
@@ -45,6 +49,20 @@ export class Callers {
   }
 }
 
+/** The files that came with the requests under way. */
+export class Uploads {
+  readonly #files = new WeakMap<Request, Uint8Array>()
+
+  keep(request: Request, file: Uint8Array): void {
+    this.#files.set(request, file)
+  }
+
+  /** The file's bytes, or null where none came. */
+  of(request: Request): Uint8Array | null {
+    return this.#files.get(request) ?? null
+  }
+}
+
 /**
  * The macro `access` that every operation carries. It checks the credential and whether its key may do
  * account-level work before anything else of the request is read: the contract's order is 401, 403, 400, 404. Elysia reads bodies before it runs
@@ -54,25 +72,33 @@ export class Callers {
  * Hooks take the context apart and never hand it on whole: Elysia reads their source to learn which
  * parts they use, and complains on standard output about one it cannot follow.
  */
-export function accessControl(callers: Callers, bodyLimit: number) {
+export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: number) {
   return new Elysia({ name: 'berth/access' }).macro({
-    access(needed: Access) {
+    access(admission: Admission) {
+      const { access: needed, form } =
+        typeof admission === 'string' ? { access: admission, form: null } : admission
       return {
         async parse({ request }) {
           callers.admit(request, needed)
           // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
-          return (await readJsonBody(request, bodyLimit)) ?? null
+          if (form === null) return (await readJsonBody(request, bodyLimit)) ?? null
+          const { value, file } = await readFormBody(request, bodyLimit, form)
+          if (file) uploads.keep(request, file)
+          return value ?? null
         },
         transform({ request }) {
           callers.admit(request, needed)
         },
-        resolve: ({ request }) => ({ caller: callers.admit(request, needed) }),
+        resolve: ({ request }) => ({
+          caller: callers.admit(request, needed),
+          upload: uploads.of(request),
+        }),
       }
     },
   })
 }
 
-/** The plugin that resources mount to get `access` and, with it, `caller`. */
+/** The plugin that resources mount to get `access` and, with it, `caller` and `upload`. */
 export type AccessControl = ReturnType<typeof accessControl>
 
 /** The credential of `Authorization: Bearer TOKEN`, the scheme in any case, or null (RFC 6750, 2.1). */

@@ -1,13 +1,9 @@
 import { BerthError, badRequest } from '../errors.ts'
+import { decodeText, parseJsonText } from './json.ts'
+import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 
 /** Bytes that a request's body may have. */
 export const BODY_LIMIT = 32 * 1024 * 1024
-
-/**
- * How deep arrays and objects of a body may lie in each other (RFC 8259, 9): what looks at a value goes
- * down level by level, and a small body would otherwise keep the service busy for seconds.
- */
-const DEPTH_LIMIT = 64
 
 /** RFC 8259 and its structured suffixes (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
@@ -19,70 +15,52 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
  * @throws BerthError 413 over the limit, 400 for another content type, malformed JSON or no object
  */
 export async function readJsonBody(request: Request, limit: number): Promise<object | undefined> {
-  const declared = request.headers.get('content-length')
-  if (declared !== null && Number(declared) > limit) throw tooLarge(limit)
-  if (declared === '0') return undefined
-  const bytes = declared === null ? await readStream(request.body, limit) : await request.bytes()
-  if (bytes.length === 0) return undefined
-  const type = request.headers.get('content-type') ?? ''
+  const bytes = await readBytes(request, limit)
+  return bytes.length === 0 ? undefined : parseObject(bytes, typeOf(request), 'application/json')
+}
+
+/**
+ * Reads the body of an operation that takes a form as well: a JSON object, or the same object in a form's parts with a
+ * file beside it, in at most `limit` bytes altogether.
+ *
+ * @returns no value where there is no body
+ * @throws BerthError 413 over the limit, 400 for another content type, malformed JSON or a malformed form
+ */
+export async function readFormBody(
+  request: Request,
+  limit: number,
+  shape: FormShape,
+): Promise<Omit<Form, 'value'> & { value: object | undefined }> {
+  const bytes = await readBytes(request, limit)
+  if (bytes.length === 0) return { value: undefined, file: null }
+  const type = typeOf(request)
+  if (isForm(type)) return parseForm(bytes, type, shape)
+  return {
+    value: parseObject(bytes, type, 'application/json" or "Content-Type: multipart/form-data'),
+    file: null,
+  }
+}
+
+const typeOf = (request: Request): string => request.headers.get('content-type') ?? ''
+
+function parseObject(bytes: Uint8Array, type: string, expected: string): object {
   if (!JSON_TYPE.test(type)) {
     throw badRequest(
-      `The body must be sent with "Content-Type: application/json", got ${type ? `"${type}"` : 'none'}.`,
+      `The body must be sent with "Content-Type: ${expected}", got ${type ? `"${type}"` : 'none'}.`,
     )
   }
-  const text = decodeText(bytes)
-  if (isDeeperThan(text, DEPTH_LIMIT)) {
-    throw badRequest(`The body is nested too deeply: expected at most ${DEPTH_LIMIT} levels.`)
-  }
-  const value = parseJson(text)
+  const value = parseJsonText(decodeText(bytes, 'The body'), 'The body')
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw badRequest(
     `The body must be a JSON object, got ${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`}.`,
   )
 }
 
-/** Whether brackets are open beyond the limit at any point of a JSON text; what stands in strings is passed over. */
-function isDeeperThan(text: string, limit: number): boolean {
-  let depth = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text[at]
-    if (character === '"') {
-      at = endOfString(text, at)
-    } else if (character === '{' || character === '[') {
-      depth += 1
-      if (depth > limit) return true
-    } else if (character === '}' || character === ']') {
-      depth -= 1
-    }
-  }
-  return false
-}
-
-/** Where the string that begins at a quote ends: the next quote with an even number of backslashes before it. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0
-    while (text[end - 1 - backslashes] === '\\') backslashes += 1
-    if (backslashes % 2 === 0) return end
-  }
-  return text.length
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw badRequest(`The body is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
-
-/** RFC 8259, 8.1: JSON between systems is UTF-8. */
-function decodeText(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw badRequest('The body is not valid UTF-8, which JSON is written in.')
-  }
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  const declared = request.headers.get('content-length')
+  if (declared !== null && Number(declared) > limit) throw tooLarge(limit)
+  if (declared === '0') return new Uint8Array()
+  return declared === null ? await readStream(request.body, limit) : await request.bytes()
 }
 
 /** A body of undeclared length, given up as soon as it is over the limit. */

@@ -6,7 +6,7 @@ import { badRequest } from '../errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Cipher } from '../storage/cipher.ts'
 import type { Queries } from '../storage/database.ts'
-import type { Callers } from './access.ts'
+import type { Callers, Uploads } from './access.ts'
 import { idempotency } from './idempotency-table.ts'
 import { wantsEventStream } from './sse.ts'
 
@@ -28,9 +28,15 @@ interface Turn {
  * gone before the answer, may be tried again. An answer that streams is not kept, but its key is used.
  *
  * Answers are kept for each API key apart, so that a scoped key gets none that another key may see, and
- * sealed, since some carry secrets.
+ * sealed, since some carry secrets. So do requests: what is kept of one tells nothing without the master key.
  */
-export function idempotencyKeys(queries: Queries, cipher: Cipher, clock: Clock, callers: Callers) {
+export function idempotencyKeys(
+  queries: Queries,
+  cipher: Cipher,
+  clock: Clock,
+  callers: Callers,
+  uploads: Uploads,
+) {
   const byName = new Map<string, Turn>()
   const byRequest = new WeakMap<Request, Turn>()
 
@@ -50,7 +56,8 @@ export function idempotencyKeys(queries: Queries, cipher: Cipher, clock: Clock, 
         throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
       }
       const name = `${caller.keyId} ${key}`
-      const hash = hashOf(path, wantsEventStream(request.headers.get('accept')), body)
+      const stream = wantsEventStream(request.headers.get('accept'))
+      const hash = cipher.fingerprint(saidBy(path, stream, body, uploads.of(request)), 'idempotency')
       for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
       queries
         .delete(idempotency)
@@ -109,10 +116,10 @@ export function idempotencyKeys(queries: Queries, cipher: Cipher, clock: Clock, 
 /** What a kept answer is bound to. */
 const contextOf = (name: string): string => `idempotency ${name}`
 
-/** Same path, same kind of answer and same body, whatever the order in which fields came. */
-function hashOf(path: string, stream: boolean, body: unknown): Buffer {
-  const said = JSON.stringify([path.replace(/\/+$/, ''), stream, canonical(body ?? {})])
-  return new Bun.CryptoHasher('sha256').update(said).digest()
+/** Same path, same kind of answer, same body and same file, whatever the order in which fields came. */
+function saidBy(path: string, stream: boolean, body: unknown, file: Uint8Array | null): string {
+  const digest = file && new Bun.CryptoHasher('sha256').update(file).digest('hex')
+  return JSON.stringify([path.replace(/\/+$/, ''), stream, canonical(body ?? {}), digest])
 }
 
 /** A JSON value with the fields of all its objects in order. */

@@ -7,6 +7,8 @@ interface ValueError {
   message: string
   value: unknown
   schema: Record<string, unknown>
+  /** Of a union: what each variant has against the value. */
+  errors?: Iterable<ValueError>[]
 }
 
 /**
@@ -16,7 +18,7 @@ interface ValueError {
  * @param error the first mismatch; without one the whole is meant
  */
 export function describeInvalid(where: string, error: unknown): string {
-  const mismatch = error as ValueError | undefined
+  const mismatch = error ? intoVariant(error as ValueError) : undefined
   if (!mismatch) return `The ${where} is not valid.`
   const field = mismatch.path.replace(/^\//, '').replaceAll('/', '.')
   const whole = where === 'property' ? 'A number in the query' : `The ${where}`
@@ -43,6 +45,21 @@ function expectation(mismatch: ValueError): string {
   if (typeof type !== 'string') return message.toLowerCase()
   const noun = { object: 'an object', array: 'an array', integer: 'a whole number' }[type] ?? `a ${type}`
   return bounds.length ? `${noun} of ${bounds.join(' and ')}` : noun
+}
+
+/** Of objects told apart by their `type`, what is wrong with the one that is meant, or with the `type`. */
+function intoVariant(mismatch: ValueError): ValueError {
+  const { anyOf } = mismatch.schema
+  if (!Array.isArray(anyOf)) return mismatch
+  const types = anyOf.map(({ properties }) => properties?.type?.const)
+  if (types.some((type) => typeof type !== 'string')) return mismatch
+  if (typeof mismatch.value !== 'object' || mismatch.value === null || Array.isArray(mismatch.value)) {
+    return { ...mismatch, schema: { type: 'object' } }
+  }
+  const { type } = mismatch.value as { type?: unknown }
+  const variant = types.indexOf(type)
+  const [first] = variant === -1 ? [] : (mismatch.errors?.[variant] ?? [])
+  return first ?? { ...mismatch, path: `${mismatch.path}/type`, value: type, schema: { enum: types } }
 }
 
 /** A number in a query may also come as text: of the two the number is what is meant. */

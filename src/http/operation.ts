@@ -1,5 +1,6 @@
 import { type TSchema, t } from 'elysia'
-import type { Access } from './access.ts'
+import type { Access, Admission } from './access.ts'
+import type { FormShape } from './multipart.ts'
 import type { Tag } from './tags.ts'
 
 /** Every failure's body (specification, "Errors"). */
@@ -24,6 +25,9 @@ const ERROR_MEANINGS = {
 /** Where an operation's route keeps, for documents, what its event stream says. */
 export const EVENT_STREAM = 'x-event-stream'
 
+/** Where an operation's route keeps, for documents, the form that it takes in place of JSON. */
+export const FORM = 'x-form'
+
 /**
  * Where an operation's route keeps, for documents, the statuses of its failures. They are not among
  * its responses: failures are thrown and answered in one place, and Elysia would compile a check of
@@ -37,6 +41,8 @@ export type ErrorStatus = keyof typeof ERROR_MEANINGS
 /** What an operation says of itself beside its request shapes. */
 interface OperationFacts<Success> {
   access: Access
+  /** The body may come as this form too; its file is the handler's `upload`. */
+  form?: FormShape
   tag: Tag
   summary: string
   description?: string
@@ -50,7 +56,7 @@ interface OperationFacts<Success> {
 
 /** What an operation's route declares, of which Elysia infers the handler's types. */
 type Declared<Success> = {
-  access: Access
+  access: Admission
   response: Success
   detail: {
     operationId: string
@@ -58,6 +64,7 @@ type Declared<Success> = {
     description?: string
     tags: string[]
     [EVENT_STREAM]?: string
+    [FORM]?: FormShape
     [FAILURES]: ErrorStatus[]
   }
 }
@@ -79,18 +86,28 @@ export function operation<const Success extends Record<number, TSchema>>(
 ): Declared<Success>
 export function operation(
   id: string,
-  { access, tag, summary, description, events, success, errors }: OperationFacts<Record<number, TSchema>>,
+  {
+    access,
+    form,
+    tag,
+    summary,
+    description,
+    events,
+    success,
+    errors,
+  }: OperationFacts<Record<number, TSchema>>,
   shapes: object = {},
 ): unknown {
   return {
     ...shapes,
-    access,
+    access: form ? { access, form } : access,
     response: success,
     detail: {
       operationId: id,
       summary,
       ...(description ? { description } : {}),
       ...(events ? { [EVENT_STREAM]: events } : {}),
+      ...(form ? { [FORM]: form } : {}),
       [FAILURES]: [...errors],
       tags: [tag],
     },

@@ -6,6 +6,8 @@ export interface Schema {
 /** One representation of a body. */
 export interface MediaType {
   schema: Schema
+  /** How fields of a form are written where they are no text. */
+  encoding?: Record<string, { contentType: string }>
 }
 
 /** A reference to a component. */

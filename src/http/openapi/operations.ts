@@ -1,5 +1,6 @@
-import { describeStatus, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES } from '../operation.ts'
-import type { OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
+import type { FormShape } from '../multipart.ts'
+import { describeStatus, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
+import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
 /** What successes mean where a shape does not say it. */
@@ -14,6 +15,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   responses?: OperationObject['responses']
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
+  [FORM]?: FormShape
   [FAILURES]?: ErrorStatus[]
 }
 
@@ -31,6 +33,7 @@ export function completeOperation(
 ): OperationObject {
   const {
     [EVENT_STREAM]: events,
+    [FORM]: form,
     [FAILURES]: failures = [],
     parameters = [],
     requestBody,
@@ -61,7 +64,7 @@ export function completeOperation(
     ...operation,
     ...(all.length > 0 ? { parameters: all } : {}),
     ...(requestBody
-      ? { requestBody: { required: !bodyOptional, content: shareContent(requestBody.content, schemas) } }
+      ? { requestBody: { required: !bodyOptional, content: contentOf(requestBody, form, schemas) } }
       : {}),
     responses,
   }
@@ -94,6 +97,19 @@ const failure = (status: ErrorStatus): ResponseObject => ({
   description: describeStatus(status),
   content: { 'application/json': { schema: { $ref: `#/components/schemas/${ErrorBody.$id}` } } },
 })
+
+function contentOf(
+  { content }: NonNullable<Generated['requestBody']>,
+  form: FormShape | undefined,
+  schemas: SharedSchemas,
+): Record<string, MediaType> {
+  const shared = shareContent(content, schemas)
+  const object = shared['application/json']?.schema
+  if (form === undefined || object === undefined) return shared
+  const file = { type: 'object', properties: { [form.file]: { type: 'string', format: 'binary' } } }
+  const encoding = Object.fromEntries(form.json.map((name) => [name, { contentType: 'application/json' }]))
+  return { ...shared, 'multipart/form-data': { schema: { allOf: [object, file] }, encoding } }
+}
 
 const shareContent = (content: Record<string, { schema: Schema }>, schemas: SharedSchemas) =>
   Object.fromEntries(

@@ -1,0 +1,60 @@
+import { badRequest } from '../errors.ts'
+
+/**
+ * How deep arrays and objects of a body may lie in each other (RFC 8259, 9): what looks at a value goes
+ * down level by level, and a small body would otherwise keep the service busy for seconds.
+ */
+const DEPTH_LIMIT = 64
+
+/**
+ * Reads a JSON text.
+ *
+ * @param what names it at the head of a sentence, such as `The body`
+ * @throws BerthError 400 where it is malformed or nested too deeply
+ */
+export function parseJsonText(text: string, what: string): unknown {
+  if (isDeeperThan(text, DEPTH_LIMIT)) {
+    throw badRequest(`${what} is nested too deeply: expected at most ${DEPTH_LIMIT} levels.`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw badRequest(`${what} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Reads text that must be UTF-8, as JSON between systems is (RFC 8259, 8.1). @throws BerthError 400 */
+export function decodeText(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw badRequest(`${what} is not valid UTF-8.`)
+  }
+}
+
+/** Whether brackets are open beyond the limit at any point of a JSON text; what stands in strings is passed over. */
+function isDeeperThan(text: string, limit: number): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]
+    if (character === '"') {
+      at = endOfString(text, at)
+    } else if (character === '{' || character === '[') {
+      depth += 1
+      if (depth > limit) return true
+    } else if (character === '}' || character === ']') {
+      depth -= 1
+    }
+  }
+  return false
+}
+
+/** Where the string that begins at a quote ends: the next quote with an even number of backslashes before it. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0
+    while (text[end - 1 - backslashes] === '\\') backslashes += 1
+    if (backslashes % 2 === 0) return end
+  }
+  return text.length
+}
