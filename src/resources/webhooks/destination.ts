@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js'
+import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../http/address.ts'
 import { URL_LIMIT } from './model.ts'
 
 /** Looks up all addresses of a name; rejects or gives none where it does not resolve. */
@@ -32,13 +32,7 @@ export interface DestinationRules {
   resolve: Resolve
 }
 
-/** Names that belong to a machine or a network, whatever they resolve to (RFC 6761, RFC 6762, RFC 8375). */
-const LOCAL_NAME = /(?:^|\.)(?:local|internal|localdomain|lan|home\.arpa)$/
-const LOCALHOST = /(?:^|\.)localhost$/
 const LOOPBACK = ['127.0.0.1', '::1']
-
-/** Public by their range, but served by the machine that a cloud provider runs underneath. */
-const PROVIDER_ADDRESSES = new Set(['168.63.129.16'])
 
 /**
  * Checks where a webhook is to be sent: https, no credentials, and every address of the name must be
@@ -62,14 +56,14 @@ export async function checkDestination(text: string, rules: DestinationRules): P
   if (LOCALHOST.test(name) && !allowLocal) throw refused(`"${name}" is this machine${localHint(allowLocal)}`)
   if (LOCAL_NAME.test(name)) throw refused(`"${name}" is a name of a private network`)
 
-  const literal = isLiteral(name)
+  const literal = isAddress(name)
   const addresses = literal
     ? [name]
     : LOCALHOST.test(name)
       ? LOOPBACK
       : await resolveName(name, rules.resolve)
   for (const address of addresses) {
-    const kind = kindOf(address)
+    const kind = addressKind(address)
     if (kind === 'public' && secure) continue
     if (kind === 'loopback' && allowLocal) continue
     const what = literal ? address : `"${name}" resolves to ${address}, which`
@@ -105,25 +99,3 @@ const refused = (why: string): DestinationError =>
 
 const localHint = (allowLocal: boolean): string =>
   allowLocal ? '' : ' (berth serve --allow-local-webhooks admits http and loopback for development)'
-
-/** An interface id of ISATAP, which carries an IPv4 address that a tunnel leads to (RFC 5214, 6.1). */
-const isIsatap = ([, , , , owner = 0, marker = 0]: readonly number[]): boolean =>
-  (owner & 0xfdff) === 0 && marker === 0x5efe
-
-/** What an address is: `public`, `loopback`, or the name of the range that makes it neither. */
-type AddressKind = 'public' | 'loopback' | (string & {})
-
-const isLiteral = (name: string): boolean => name.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(name)
-
-/** Judges an address by the special ranges of IANA's registries. */
-function kindOf(address: string): AddressKind {
-  if (!ipaddr.isValid(address)) return 'no address'
-  // An IPv4 address written as an IPv6 one is judged as what it is.
-  const plain = ipaddr.process(address)
-  const range = plain.range()
-  if (range !== 'unicast') return range
-  if ('parts' in plain && isIsatap(plain.parts)) return 'of a tunnel'
-  if (PROVIDER_ADDRESSES.has(plain.toString())) return 'of the cloud provider'
-  // The library calls unicast whatever has no range of its own; global unicast is 2000::/3 (RFC 4291, 2.4).
-  return !('parts' in plain) || (plain.parts[0] ?? 0) >>> 13 === 1 ? 'public' : 'not global'
-}
