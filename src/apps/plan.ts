@@ -48,5 +48,26 @@ export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlyS
 
 /** An app that cannot be understood, installed, built or started; the message names the cause and the remedy. */
 export class AppError extends Error {
-  override readonly name = 'AppError'
+  override readonly name: string = 'AppError'
+}
+
+/** Nothing in the folder says how an app of it starts. */
+export class NoAppFound extends AppError {
+  override readonly name = 'NoAppFound'
+}
+
+/** A command of an app failed; the message is one sentence, and after it the end of what the command printed. */
+export class AppFailure extends AppError {
+  override readonly name = 'AppFailure'
+
+  /**
+   * @param summary one sentence: the cause and, where there is one, the remedy
+   * @param log the last lines that it printed, secrets masked
+   */
+  constructor(
+    readonly summary: string,
+    readonly log: readonly string[],
+  ) {
+    super(log.length === 0 ? summary : `${summary} The end of its log:\n${log.join('\n')}`)
+  }
 }

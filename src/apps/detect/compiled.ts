@@ -1,0 +1,58 @@
+import { quote } from '../tools.ts'
+import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+
+/** Go: the program of the module's own folder, else the only or the likeliest one of `cmd`. */
+export const detectGo: Detector = async (app) => {
+  const module = await app.text('go.mod')
+  if (module === null) return null
+  const build = async (): Promise<string | null> => {
+    const files = (await app.files()).filter((path) => path.endsWith('.go') && !path.endsWith('_test.go'))
+    const texts = files.filter((path) => /^(?:[^/]+|cmd\/[^/]+\/[^/]+)$/.test(path))
+    const programs = new Set<string>()
+    for (const path of texts) {
+      if (/^package main\b/m.test((await app.text(path)) ?? ''))
+        programs.add(path.split('/').slice(0, -1).join('/'))
+    }
+    const name = /^module\s+\S*?([^/\s]+)\s*$/m.exec(module)?.[1]
+    const likely = ['', 'cmd/server', 'cmd/web', 'cmd/api', 'cmd/app', `cmd/${name}`]
+    return (
+      likely.find((folder) => programs.has(folder)) ??
+      (programs.size === 1 ? ([...programs][0] ?? null) : null)
+    )
+  }
+  const folder = await build()
+  const found = { kind: 'Go', install: null, bin: null, needs: ['go'] }
+  if (folder === null) {
+    const reason =
+      'There is a go.mod, but no single "package main" in its folder or in cmd/ that would be the app.'
+    return { ...found, build: null, start: byNothing(reason) }
+  }
+  const target = folder === '' ? '.' : `./${folder}`
+  return {
+    ...found,
+    build: `mkdir -p bin && go build -o bin/app ${quote(target)}`,
+    start: byCommand('./bin/app'),
+  }
+}
+
+/** Rust: the package's program. */
+export const detectRust: Detector = async (app) => {
+  const cargo = await app.toml('Cargo.toml')
+  if (cargo === null) return null
+  const found = { kind: 'Rust', install: null, build: 'cargo build --release', bin: null, needs: ['cargo'] }
+  const name = programOf(cargo)
+  const start: Found['start'] =
+    name === null
+      ? byNothing('Cargo.toml does not say which of several programs is the app.')
+      : byCommand(`./target/release/${quote(name)}`)
+  return { ...found, start }
+}
+
+function programOf(cargo: Record<string, unknown>): string | null {
+  const pkg = cargo.package as Record<string, unknown> | undefined
+  const bins = (Array.isArray(cargo.bin) ? cargo.bin : []).flatMap((bin: { name?: unknown }) =>
+    typeof bin?.name === 'string' ? [bin.name] : [],
+  )
+  const chosen = pkg?.['default-run'] ?? (bins.length > 0 ? (bins.length === 1 ? bins[0] : null) : pkg?.name)
+  return typeof chosen === 'string' ? chosen : null
+}

@@ -1,0 +1,32 @@
+import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+
+/** Deno, by its configuration: its task `start`, else its main file. */
+export const detectDeno: Detector = async (app) => {
+  const file = await app.first(['deno.json', 'deno.jsonc'])
+  if (file === null) return null
+  const tasks = taskNames((await app.text(file)) ?? '')
+  const main = await app.first(
+    ['main', 'server', 'index', 'app', 'src/main', 'mod'].flatMap((name) => [
+      `${name}.ts`,
+      `${name}.tsx`,
+      `${name}.js`,
+    ]),
+  )
+  const start: Found['start'] = tasks.includes('start')
+    ? byCommand('deno task start')
+    : main === null
+      ? byNothing(`${file} has no task "start", and there is no main.ts.`)
+      : byCommand(`deno run --allow-all ${main}`)
+  const build = tasks.includes('build') ? 'deno task build' : null
+  return { kind: 'Deno', install: null, build, start, bin: null, needs: ['deno'] }
+}
+
+function taskNames(text: string): string[] {
+  try {
+    const { tasks } = Bun.JSONC.parse(text) as { tasks?: unknown }
+    return typeof tasks === 'object' && tasks !== null ? Object.keys(tasks) : []
+  } catch {
+    // Deno itself will say what is wrong with it.
+    return []
+  }
+}

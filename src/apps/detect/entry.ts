@@ -1,0 +1,90 @@
+import type { AppFolder } from './folder.ts'
+import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
+
+/** Programs that run a file, in scripts. */
+const RUNTIMES = /(?:^|[\s/"'])(?:node|nodemon|tsx|ts-node|ts-node-dev|bun|vite-node|supervisor)(?=\s)/
+
+/** Runs more than one program. */
+const SEVERAL = /[&|;]|\b(?:concurrently|npm-run-all|run-[ps])\b/
+
+/** Where servers lie that no script names. */
+const USUAL = ['index', 'server', 'app', 'main', 'src/index', 'src/server', 'src/app', 'src/main']
+const ENDINGS = ['ts', 'js', 'mjs', 'cjs', 'tsx', 'mts']
+
+/** Packages that servers are made with. */
+const SERVERS = [
+  'express',
+  'fastify',
+  'koa',
+  'hono',
+  'elysia',
+  '@nestjs/core',
+  '@hapi/hapi',
+  'polka',
+  'h3',
+  'restify',
+]
+
+/** What a program does that answers requests. */
+const SERVES =
+  /\bBun\.serve\b|\bcreateServer\b|\.listen\(|\bserve\(|export default (?:app|server|\{)|\bnew (?:Hono|Elysia)\b/
+
+/** The file that runs a package without a start script, or null: its main file, the one its dev script runs, a usual one. */
+export async function findEntry(app: AppFolder, pkg: PackageJson): Promise<string | null> {
+  for (const path of [pkg.main, pkg.module]) {
+    const entry = path === null ? null : await resolveFile(app, path)
+    if (entry !== null) return entry
+  }
+  const ofDev = await entryOfScript(app, pkg, 'dev')
+  if (ofDev !== null) return ofDev
+  const pages = (await app.first(['index.html', 'public/index.html', 'src/index.html'])) !== null
+  for (const path of usualEntries(USUAL)) {
+    const text = await app.text(path)
+    // Where there are pages, it may be what browsers run.
+    if (text !== null && (!pages || SERVES.test(text) || dependsOn(pkg, ...SERVERS))) return path
+  }
+  return null
+}
+
+/** A server in a folder without a package.json, or null. A script of a page is none. */
+export async function findLooseEntry(app: AppFolder): Promise<string | null> {
+  const page = await app.has('index.html')
+  for (const path of usualEntries(['main', 'index', 'server', 'app'])) {
+    const text = await app.text(path)
+    if (text === null) continue
+    if (!page || path.startsWith('server.') || SERVES.test(text)) return path
+  }
+  return null
+}
+
+/** The command that runs a file: Bun for TypeScript and for what only Bun understands, else Node.js. */
+export async function runFile(app: AppFolder, path: string, preferBun: boolean): Promise<string> {
+  const text = (await app.text(path)) ?? ''
+  const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
+  const forBun = preferBun || !/\.[cm]?js$/.test(path) || /\bBun\.|['"]bun(?:['":])/.test(text) || exported
+  return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`
+}
+
+/** The file that a script does nothing but run, or null. */
+export async function entryOfScript(app: AppFolder, pkg: PackageJson, name: string): Promise<string | null> {
+  const script = resolveScript(pkg, name)
+  if (script === null || !RUNTIMES.test(` ${script}`) || SEVERAL.test(script)) return null
+  const words = script.split(/[\s"']+/).filter((word) => word !== '' && !word.startsWith('-'))
+  for (const word of words.reverse()) {
+    const found = await resolveFile(app, word)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** A file as Node.js finds it, its ending left out or a folder meant. */
+async function resolveFile(app: AppFolder, path: string): Promise<string | null> {
+  const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
+  if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null
+  const tries = [plain, ...usualEntries([plain, `${plain}/index`])]
+  const found = await app.first(tries)
+  return found !== null && ENDINGS.some((ending) => found.endsWith(`.${ending}`)) ? found : null
+}
+
+const usualEntries = (names: readonly string[]): string[] =>
+  names.flatMap((name) => ENDINGS.map((ending) => `${name}.${ending}`))

@@ -1,0 +1,44 @@
+import type { StartPlan } from '../plan.ts'
+import type { Tools } from '../tools.ts'
+import type { AppFolder } from './folder.ts'
+
+/** An app whose start is not known. */
+export interface Unknown {
+  readonly kind: 'unknown'
+  /** Why, as a sentence. */
+  readonly reason: string
+  /** Whether nothing else in the folder can be the app. */
+  readonly final: boolean
+}
+
+/** What a folder's own files say about how its app runs, before a manifest or a Procfile has its say. */
+export interface Found {
+  /** For people: `Node.js (npm)`, `Python (Flask)`, … */
+  readonly kind: string
+  /** Shell commands; null where there is nothing to do. */
+  readonly install: string | null
+  /** Installs all dependencies, where a start command of the user's may need more than the one found. */
+  readonly fullInstall?: string | null
+  readonly build: string | null
+  /** How it starts, or a sentence that says why that is not known. */
+  readonly start: StartPlan | Unknown
+  /** The folder of the programs that dependencies bring along, relative to the app's; null for none. */
+  readonly bin: string | null
+  /** Tools that a machine may not have. */
+  readonly needs: readonly string[]
+}
+
+/** Looks whether a folder holds an app of its kind; null where it does not. @throws AppError at a broken file */
+export type Detector = (app: AppFolder, tools: Tools) => Promise<Found | null>
+
+/** Starts by a shell command that listens on PORT. */
+export const byCommand = (command: string): StartPlan => ({ kind: 'command', command, port: null })
+
+/** Starts by serving files. */
+export const byFiles = (folder: string, fallback: boolean): StartPlan => ({ kind: 'files', folder, fallback })
+
+/** Does not start, for this reason; something else in the folder may. */
+export const byNothing = (reason: string): Unknown => ({ kind: 'unknown', reason, final: false })
+
+/** Does not start, for this reason, nor does anything else in the folder. */
+export const byNothingAtAll = (reason: string): Unknown => ({ kind: 'unknown', reason, final: true })

@@ -1,0 +1,136 @@
+import { findEntry, findLooseEntry, runFile } from './entry.ts'
+import type { AppFolder } from './folder.ts'
+import { byCommand, byNothing, byNothingAtAll, type Detector, type Found } from './found.ts'
+import { type Framework, recognizeFramework } from './frameworks.ts'
+import { dependsOn, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
+import { choosePackageManager, installCommand, type PackageManager } from './package-manager.ts'
+
+const BIN = 'node_modules/.bin'
+
+/** Starts several programs at once. */
+const SEVERAL = /\b(?:concurrently|npm-run-all|run-p)\b|[^&]&(?!&)/
+
+/** Runs a file by a runtime alone, without a loader from elsewhere. */
+const PLAIN_RUN = /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
+
+/** Tools for developing that go by no variable, and their options for port and address. */
+const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [
+  [/^(?:vite|astro|webpack|webpack-dev-server|ng)\b/, '--port $PORT --host $HOST'],
+  [/^(?:parcel|json-server)\b/, '--port $PORT'],
+  [/^wrangler\s+(?:pages\s+)?dev\b/, '--port $PORT --ip $HOST'],
+]
+
+/** Apps with a package.json, whatever runs them. */
+export const detectNode: Detector = async (app, tools) => {
+  const pkg = await readPackageJson(app)
+  if (pkg === null) return null
+  const manager = await choosePackageManager(app, pkg, tools)
+  const found = await findOut(app, pkg, manager)
+  return manager.modern ? throughYarn(found) : found
+}
+
+/** A TypeScript or JavaScript file that serves, without a package.json. */
+export const detectScript: Detector = async (app) => {
+  const entry = await findLooseEntry(app)
+  if (entry === null) return null
+  const command = await runFile(app, entry, false)
+  const kind = command.startsWith('bun ') ? 'Bun' : 'Node.js'
+  return { kind, install: null, build: null, start: byCommand(command), bin: null, needs: [] }
+}
+
+async function findOut(app: AppFolder, pkg: PackageJson, manager: PackageManager): Promise<Found> {
+  const framework = await recognizeFramework({ app, pkg })
+  const build = pkg.scripts.build === undefined ? (framework?.build ?? null) : 'bun run build'
+  const { start, lean } = framework
+    ? { start: ofFramework(framework, pkg), lean: false }
+    : await ofPackage(app, pkg, manager)
+  const atAll = pkg.dependent.atAll || pkg.workspaces.length > 0
+  const fullInstall = atAll ? installCommand(manager, false) : null
+  const production = lean && build === null && pkg.workspaces.length === 0
+  return {
+    kind: framework?.name ?? kindOf(manager, start),
+    install: production ? leanInstall(pkg, manager) : fullInstall,
+    fullInstall,
+    build: framework !== null && framework.build === null ? null : build,
+    start,
+    bin: BIN,
+    needs: [],
+  }
+}
+
+function kindOf(manager: PackageManager, start: Found['start']): string {
+  const byBun = start.kind === 'command' && /^bun (?!run )/.test(start.command)
+  return byBun || (manager.name === 'bun' && manager.locked) ? 'Bun' : `Node.js (${manager.name})`
+}
+
+/** What only developers need is left out where nothing is built. */
+function leanInstall(pkg: PackageJson, manager: PackageManager): string | null {
+  const spare = Object.keys(pkg.devDependencies).length > 0
+  return pkg.dependent.toRun ? installCommand(manager, spare) : null
+}
+
+function ofFramework(framework: Framework, pkg: PackageJson): Found['start'] {
+  const { dev } = pkg.scripts
+  const severs = framework.start.kind === 'files' && pkg.scripts.start === undefined && dev !== undefined
+  if (!severs || !SEVERAL.test(dev) || !runsServer(pkg)) return framework.start
+  return byNothingAtAll(
+    'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.',
+  )
+}
+
+/** Whether some script runs a server of the package's own. */
+function runsServer(pkg: PackageJson): boolean {
+  return Object.values(pkg.scripts).some((script) =>
+    /\b(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)\s+(?:-\S+\s+|watch\s+|run\s+)*[\w./-]+\.[cm]?[jt]s\b/.test(
+      script,
+    ),
+  )
+}
+
+/** How a package without a framework starts, and whether it does without what only developers need. */
+async function ofPackage(
+  app: AppFolder,
+  pkg: PackageJson,
+  manager: PackageManager,
+): Promise<{ start: Found['start']; lean: boolean }> {
+  const script = resolveScript(pkg, 'start')
+  if (script !== null) return { start: byCommand(runScript('start', script)), lean: PLAIN_RUN.test(script) }
+  if (pkg.workspaces.length > 0) {
+    const folders = pkg.workspaces.join(', ')
+    const reason = `This is the root of several packages (${folders}), and package.json has no script "start" that says which of them to run.`
+    return { start: byNothingAtAll(reason), lean: false }
+  }
+  const entry = await findEntry(app, pkg)
+  if (entry !== null) {
+    const bun =
+      (manager.name === 'bun' && manager.locked) || dependsOn(pkg, 'elysia', '@types/bun', 'bun-types')
+    return { start: byCommand(await runFile(app, entry, bun)), lean: true }
+  }
+  const dev = resolveScript(pkg, 'dev')
+  if (dev !== null) {
+    return { start: byCommand(`NODE_ENV=development ${runScript('dev', dev)}`), lean: false }
+  }
+  const nothing =
+    'package.json has no script "start" and no "main" file, and there is no index, server or app file.'
+  if (pkg.scripts.build === undefined) return { start: byNothing(nothing), lean: false }
+  const output = `If its script "build" makes pages, say where: {"static": {"folder": "dist"}}.`
+  return { start: byNothingAtAll(`${nothing} ${output}`), lean: false }
+}
+
+function runScript(name: string, script: string): string {
+  const tool = script.trim().replace(/^(?:(?:[A-Z_]+=\S+|cross-env|npx|bunx)\s+)+/, '')
+  const options = /[&|;]/.test(tool) ? undefined : PORT_OPTIONS.find(([pattern]) => pattern.test(tool))?.[1]
+  return options === undefined ? `bun run ${name}` : `bun run ${name} ${options}`
+}
+
+/** Yarn 2 and later may keep packages in places that only programs started by it find. */
+function throughYarn(found: Found): Found {
+  const through = (command: string): string =>
+    command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
+  const { build, start } = found
+  return {
+    ...found,
+    build: build === null ? null : through(build),
+    start: start.kind === 'command' ? { ...start, command: through(start.command) } : start,
+  }
+}

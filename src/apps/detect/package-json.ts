@@ -1,0 +1,93 @@
+import { AppError } from '../plan.ts'
+import type { AppFolder } from './folder.ts'
+
+/** What of a package.json matters for running the package. */
+export interface PackageJson {
+  readonly main: string | null
+  readonly module: string | null
+  readonly scripts: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+  /** Whether it has dependencies of any kind, and whether it has such that it needs to run. */
+  readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
+  /** `pnpm@9.1.0`. */
+  readonly packageManager: string | null
+  /** Patterns of the folders of further packages. */
+  readonly workspaces: readonly string[]
+}
+
+/** The folder's package.json, or null where it has none. @throws AppError at a mistake in it */
+export async function readPackageJson(app: AppFolder): Promise<PackageJson | null> {
+  const value = await app.json('package.json')
+  if (value === null) return null
+  if (!isObject(value)) throw new AppError('package.json: expected an object.')
+  const dependencies = strings(value.dependencies)
+  const devDependencies = strings(value.devDependencies)
+  const toRun = [dependencies, strings(value.optionalDependencies)].some(hasAny)
+  return {
+    main: text(value.main),
+    module: text(value.module),
+    scripts: strings(value.scripts),
+    dependencies,
+    devDependencies,
+    dependent: { atAll: toRun || [devDependencies, strings(value.peerDependencies)].some(hasAny), toRun },
+    packageManager: text(value.packageManager),
+    workspaces: [...patterns(value.workspaces), ...(await pnpmWorkspaces(app))],
+  }
+}
+
+/** Whether the package depends on another, for running or for developing it. */
+export function dependsOn(pkg: PackageJson, ...names: string[]): boolean {
+  return names.some(
+    (name) => Object.hasOwn(pkg.dependencies, name) || Object.hasOwn(pkg.devDependencies, name),
+  )
+}
+
+/** A script's text; where it does no more than run another script, that one's. Null where there is none. */
+export function resolveScript(pkg: PackageJson, name: string): string | null {
+  const seen = new Set<string>()
+  for (let next = name; !seen.has(next); ) {
+    seen.add(next)
+    const script = pkg.scripts[next]
+    if (script === undefined) return null
+    const alias = /^\s*(?:npm|pnpm|yarn|bun)(?:\s+run)?\s+([\w:.-]+)\s*$/.exec(script)?.[1]
+    if (alias === undefined || pkg.scripts[alias] === undefined) return script
+    next = alias
+  }
+  return null
+}
+
+function patterns(value: unknown): string[] {
+  const list = isObject(value) ? value.packages : value
+  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
+}
+
+async function pnpmWorkspaces(app: AppFolder): Promise<string[]> {
+  const text = await app.text('pnpm-workspace.yaml')
+  if (text === null) return []
+  const value = yaml(text)
+  return isObject(value) ? patterns(value.packages) : []
+}
+
+function yaml(text: string): unknown {
+  try {
+    return Bun.YAML.parse(text)
+  } catch {
+    // pnpm itself will say what is wrong with it.
+    return null
+  }
+}
+
+const hasAny = (group: object): boolean => Object.keys(group).length > 0
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+function strings(value: unknown): Record<string, string> {
+  if (!isObject(value)) return {}
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}

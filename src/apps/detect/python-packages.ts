@@ -1,0 +1,109 @@
+import { quote, type Tools } from '../tools.ts'
+import type { AppFolder } from './folder.ts'
+
+/** The packages that a Python app asks for. */
+export interface PythonPackages {
+  /** Whether one of them is this. */
+  has(name: string): boolean
+  /** The command that installs them and these into `.venv`; null where there is nothing to install. */
+  install(also: readonly string[]): string | null
+}
+
+/** One that works is kept; one that was copied from another machine, or is broken, is made anew. */
+const VENV = '.venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv'
+const UV_VENV = '.venv/bin/python -c "" 2>/dev/null || uv venv --clear .venv'
+
+/** Reads the list of packages in whatever form there is; null for none. @throws AppError at a broken file */
+export async function readPythonPackages(app: AppFolder, tools: Tools): Promise<PythonPackages | null> {
+  const uv = await tools.has('uv')
+  const requirements = await app.text('requirements.txt')
+  const project = await app.toml('pyproject.toml')
+  const pipfile = await app.toml('Pipfile')
+  if (requirements === null && project === null && pipfile === null) return null
+  const specs = [...projectSpecs(project), ...pipfileSpecs(pipfile)]
+  const listed = [...(requirements ?? '').split('\n'), ...specs]
+    .map((line) => normalize(line))
+    .filter(Boolean)
+  const has = (name: string): boolean => listed.includes(name)
+  const locked = await lockedInstall(app, tools)
+  const file = requirements === null ? [] : ['-r', 'requirements.txt']
+  return {
+    has,
+    install(also) {
+      const extra = pipCommand(uv, also)
+      if (requirements === null && locked !== null) return extra === null ? locked : `${locked} && ${extra}`
+      const wanted = requirements === null ? [...specs, ...also] : [...file, ...also]
+      if (listed.length === 0 && also.length === 0) return null
+      const install = pipCommand(uv, wanted)
+      return install === null ? null : `{ ${uv ? UV_VENV : VENV}; } && ${install}`
+    },
+  }
+}
+
+function pipCommand(uv: boolean, wanted: readonly string[]): string | null {
+  if (wanted.length === 0) return null
+  const words = wanted.map(quote).join(' ')
+  return uv
+    ? `uv pip install --python .venv/bin/python ${words}`
+    : `.venv/bin/python -m pip install --disable-pip-version-check --no-input ${words}`
+}
+
+/** The command of the tool whose lock file there is, where that tool is installed. */
+async function lockedInstall(app: AppFolder, tools: Tools): Promise<string | null> {
+  if ((await app.has('uv.lock')) && (await tools.has('uv'))) return 'uv sync --frozen || uv sync'
+  if ((await app.has('poetry.lock')) && (await tools.has('poetry'))) {
+    return 'POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-root --no-interaction'
+  }
+  if ((await app.has('Pipfile.lock')) && (await tools.has('pipenv'))) {
+    return 'PIPENV_VENV_IN_PROJECT=1 pipenv sync'
+  }
+  return null
+}
+
+/** The name of the package that a line asks for, in its normal form (PEP 503); empty for none. */
+function normalize(line: string): string {
+  const name = /^\s*([A-Za-z0-9][\w.-]*)/.exec(line)?.[1] ?? ''
+  return name.toLowerCase().replace(/[-_.]+/g, '-')
+}
+
+function projectSpecs(file: Record<string, unknown> | null): string[] {
+  const listed = table(file?.project).dependencies
+  const standard = Array.isArray(listed) ? listed.filter((one) => typeof one === 'string') : []
+  const poetry = table(table(table(file?.tool).poetry).dependencies)
+  return [...standard, ...specsOf(poetry)]
+}
+
+const pipfileSpecs = (file: Record<string, unknown> | null): string[] => specsOf(table(file?.packages))
+
+/** Requirements of pip (PEP 508) for a table of names and versions as Poetry and Pipenv write them. */
+function specsOf(versions: Record<string, unknown>): string[] {
+  return Object.entries(versions)
+    .filter(([name]) => name !== 'python')
+    .map(([name, value]) => {
+      const { version, extras } = typeof value === 'string' ? { version: value } : table(value)
+      const chosen = Array.isArray(extras) && extras.length > 0 ? `[${extras.join(',')}]` : ''
+      return `${name}${chosen}${typeof version === 'string' ? range(version) : ''}`
+    })
+}
+
+/** `^1.2.3` and `~1.2`, as Poetry means them, in pip's words. */
+function range(version: string): string {
+  const [, sign, number] = /^\s*([\^~])\s*(\d+(?:\.\d+)*)\s*$/.exec(version) ?? []
+  if (sign === undefined || number === undefined) {
+    const trimmed = version.trim()
+    if (trimmed === '*' || trimmed === '') return ''
+    return /^\d/.test(trimmed) ? `==${trimmed}` : trimmed
+  }
+  const parts = number.split('.').map(Number)
+  const significant = parts.findIndex((part) => part !== 0)
+  const at =
+    sign === '~' ? Math.min(1, parts.length - 1) : significant === -1 ? parts.length - 1 : significant
+  const next = parts.slice(0, at + 1).map((part, index) => (index === at ? part + 1 : part))
+  return `>=${number},<${next.join('.')}`
+}
+
+function table(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {}
+}

@@ -1,0 +1,143 @@
+import { quote } from '../tools.ts'
+import type { AppFolder } from './folder.ts'
+import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+import { type PythonPackages, readPythonPackages } from './python-packages.ts'
+
+const VENV = '.venv'
+
+/** Where apps lie, in order. */
+const MODULES = ['main', 'app', 'server', 'wsgi', 'asgi', 'api', 'run', 'application', 'index', '__main__']
+const FOLDERS = ['', 'app/', 'src/', 'api/', 'backend/', 'src/app/']
+
+/** Frameworks, by the class that an app of theirs is an instance of. */
+const ASGI = /^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*(?:FastAPI|Starlette|Litestar|Quart)\(/m
+const FLASK = /^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Flask\(/m
+const FACTORY = /^def (create_app|make_app)\(/m
+
+/** Python apps, by their list of requirements or their usual files. */
+export const detectPython: Detector = async (app, tools) => {
+  const packages = await readPythonPackages(app, tools)
+  const manage = await app.text('manage.py')
+  const modules = await findModules(app)
+  if (packages === null && manage === null && modules.length === 0) return null
+  const {
+    name,
+    command,
+    also = [],
+  } = (manage === null ? null : django(manage, packages)) ??
+  asgi(modules, packages) ??
+  flask(modules, packages) ??
+  tool(modules, packages) ??
+  plain(modules)
+  const install = packages?.install(also) ?? null
+  const python = install === null ? 'python3' : 'python'
+  const start: Found['start'] =
+    command === null
+      ? byNothing(
+          'There is a list of Python packages, but no main.py, app.py or manage.py that would say how the app starts.',
+        )
+      : byCommand(withVenv(command.replaceAll('{python}', python), install !== null))
+  return {
+    kind: name === null ? 'Python' : `Python (${name})`,
+    install,
+    build: null,
+    start,
+    bin: install === null ? null : `${VENV}/bin`,
+    needs: ['python3'],
+  }
+}
+
+/** How an app is started; `{python}` stands for the interpreter. */
+interface Start {
+  name: string | null
+  command: string | null
+  /** Packages that it needs besides those of its list. */
+  also?: string[]
+}
+
+/** A Python file that may be an app. */
+interface Module {
+  path: string
+  text: string
+  /** As it is imported from the folder `root`. */
+  name: string
+  root: string
+}
+
+function withVenv(command: string, venv: boolean): string {
+  return venv ? `export PATH="$PWD/${VENV}/bin:$PATH"; ${command}` : command
+}
+
+async function findModules(app: AppFolder): Promise<Module[]> {
+  const found: Module[] = []
+  for (const folder of FOLDERS) {
+    for (const name of MODULES) {
+      const path = `${folder}${name}.py`
+      const text = await app.text(path)
+      if (text === null) continue
+      // A folder that is a package is imported with its name, another is where to import from.
+      const isPackage = folder !== '' && (await app.has(`${folder}__init__.py`))
+      const inPackage = isPackage || (folder !== '' && folder !== 'src/' && folder !== 'backend/')
+      const dotted = inPackage ? `${folder.replaceAll('/', '.')}${name}` : name
+      found.push({ path, text, name: dotted, root: inPackage ? '' : folder.replace(/\/$/, '') })
+    }
+  }
+  return found
+}
+
+function django(manage: string, packages: PythonPackages | null): Start {
+  const settings = /DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([\w.]+)['"]/.exec(manage)?.[1]
+  const project = settings?.split('.')[0]
+  const migrate = '{python} manage.py migrate --noinput'
+  const serve =
+    project !== undefined && packages?.has('gunicorn')
+      ? `exec gunicorn ${project}.wsgi --bind $HOST:$PORT`
+      : 'exec {python} manage.py runserver --noreload $HOST:$PORT'
+  return { name: 'Django', command: `${migrate} && ${serve}` }
+}
+
+function asgi(modules: readonly Module[], packages: PythonPackages | null): Start | null {
+  for (const { text, name, root } of modules) {
+    const variable = ASGI.exec(text)?.[1]
+    if (variable === undefined) continue
+    const framework = /\bFastAPI\(/.test(text)
+      ? 'FastAPI'
+      : (/\b(Starlette|Litestar|Quart)\(/.exec(text)?.[1] ?? 'ASGI')
+    const from = root === '' ? '' : ` --app-dir ${quote(root)}`
+    const command = `uvicorn ${name}:${variable}${from} --host $HOST --port $PORT`
+    return { name: framework, command, also: packages?.has('uvicorn') ? [] : ['uvicorn'] }
+  }
+  return null
+}
+
+function flask(modules: readonly Module[], packages: PythonPackages | null): Start | null {
+  const found =
+    modules.find(({ text }) => FLASK.test(text)) ??
+    modules.find(({ text }) => FACTORY.test(text) && /\bFlask\b/.test(text))
+  if (found === undefined) return null
+  const variable = FLASK.exec(found.text)?.[1] ?? `${FACTORY.exec(found.text)?.[1]}()`
+  const target = `${found.name}:${variable}`
+  const from = found.root === '' ? '' : quote(found.root)
+  const command = packages?.has('gunicorn')
+    ? `gunicorn ${from === '' ? '' : `--chdir ${from} `}--bind $HOST:$PORT ${quote(target)}`
+    : `${from === '' ? '' : `cd ${from} && `}{python} -m flask --app ${quote(target)} run --host $HOST --port $PORT`
+  return { name: 'Flask', command }
+}
+
+/** Programs that run an app's file in their own way. */
+function tool(modules: readonly Module[], packages: PythonPackages | null): Start | null {
+  const [first] = modules
+  if (first === undefined) return null
+  if (packages?.has('streamlit')) {
+    const options = '--server.port $PORT --server.address $HOST --server.headless true'
+    return { name: 'Streamlit', command: `streamlit run ${quote(first.path)} ${options}` }
+  }
+  if (!packages?.has('gradio')) return null
+  const command = `GRADIO_SERVER_NAME=$HOST GRADIO_SERVER_PORT=$PORT {python} -u ${quote(first.path)}`
+  return { name: 'Gradio', command }
+}
+
+function plain(modules: readonly Module[]): Start {
+  const [first] = modules
+  return { name: null, command: first === undefined ? null : `{python} -u ${quote(first.path)}` }
+}

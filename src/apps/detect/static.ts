@@ -1,0 +1,21 @@
+import { byFiles, type Detector } from './found.ts'
+
+/** Where pages lie; what was built comes before what it was built from. */
+const FOLDERS = ['dist', 'build', 'public', '']
+
+/** Files alone: a Staticfile, or an index page. */
+export const detectStatic: Detector = async (app) => {
+  const found = { kind: 'static files', install: null, build: null, bin: null, needs: [] }
+  const staticfile = await app.text('Staticfile')
+  if (staticfile !== null) {
+    const [, root = ''] = /^\s*root:\s*['"]?([^'"\s]+)/m.exec(staticfile) ?? []
+    const fallback = /^\s*pushstate:\s*enabled/m.test(staticfile)
+    const names = root.split('/').filter((name) => !['', '.', '..'].includes(name))
+    return { ...found, start: byFiles(names.join('/'), fallback) }
+  }
+  for (const folder of FOLDERS) {
+    const page = folder === '' ? 'index.html' : `${folder}/index.html`
+    if (await app.has(page)) return { ...found, start: byFiles(folder, false) }
+  }
+  return null
+}

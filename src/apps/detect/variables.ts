@@ -1,0 +1,108 @@
+import type { EnvRequirement } from '../plan.ts'
+import type { AppFolder } from './folder.ts'
+
+const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
+
+/** What berth itself gives every app. */
+const GIVEN = ['PORT', 'HOST', 'NODE_ENV']
+
+const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** The variables that an app asks for: a manifest's own before app.json's, before those of an example file. */
+export async function findVariables(
+  app: AppFolder,
+  manifest: Readonly<Record<string, EnvRequirement>>,
+): Promise<Record<string, EnvRequirement>> {
+  const example = parseExample(await app.textOf(EXAMPLES))
+  const all = { ...example, ...(await appJson(app)), ...manifest }
+  // What stands in a file of the app's own it reads there itself; its values are no business of the plan.
+  const own = parseExample((await app.text('.env')) ?? '')
+  for (const [name, { default: value }] of Object.entries(own)) {
+    const known = all[name]
+    if (known !== undefined && value !== null) all[name] = { ...known, required: false }
+  }
+  for (const name of GIVEN) {
+    const stated = manifest[name]
+    delete all[name]
+    if (stated !== undefined) all[name] = { ...stated, required: false }
+  }
+  return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/**
+ * Reads a file of example variables: those without a value are required, but where the comment above says that
+ * they are optional; a value is the default. Comments above one, up to an empty line, describe it.
+ */
+export function parseExample(text: string): Record<string, EnvRequirement> {
+  const found: Record<string, EnvRequirement> = {}
+  let comment: string[] = []
+  for (const line of text.split(/\r?\n/)) {
+    const remark = /^\s*#+\s?(.*)$/.exec(line)?.[1]
+    const [, name, rest = ''] = ASSIGNMENT.exec(line) ?? []
+    if (remark !== undefined) {
+      // A variable that is commented out is no description of the next one.
+      if (ASSIGNMENT.test(remark)) comment = []
+      else if (/\w/.test(remark)) comment.push(remark.trim())
+      continue
+    }
+    if (name !== undefined) {
+      const { value, note } = readValue(rest)
+      const description = [...comment, ...(note === null ? [] : [note])].join(' ')
+      const optional = /\boptional\b/i.test(description)
+      found[name] = {
+        required: value === '' && !optional,
+        description: description === '' ? null : description,
+        default: value === '' ? null : value,
+      }
+    }
+    comment = []
+  }
+  return found
+}
+
+function readValue(text: string): { value: string; note: string | null } {
+  const [, quotation, quoted = '', after = ''] = /^(["'`])((?:\\.|(?!\1).)*)\1\s*(.*)$/.exec(text) ?? []
+  if (quotation !== undefined) {
+    const value = quotation === '"' ? quoted.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1') : quoted
+    return { value, note: noteOf(after) }
+  }
+  const [, plain = '', note] = /^(.*?)(?:(?:^|\s)#\s*(.*))?$/.exec(text) ?? []
+  return { value: plain.trim(), note: note?.trim() || null }
+}
+
+const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?? null
+
+/** The variables of a Heroku app.json; other programs have files of this name, too, which say nothing here. */
+async function appJson(app: AppFolder): Promise<Record<string, EnvRequirement>> {
+  const text = await app.text('app.json')
+  const env = text === null ? null : (parsed(text) as { env?: unknown } | null)?.env
+  if (typeof env !== 'object' || env === null || Array.isArray(env)) return {}
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, entry]): Array<[string, EnvRequirement]> => {
+      if (!NAME.test(name)) return []
+      if (typeof entry === 'string') return [[name, { required: false, description: null, default: entry }]]
+      if (typeof entry !== 'object' || entry === null) return []
+      const { value, required, description } = entry as Record<string, unknown>
+      const given = typeof value === 'string' ? value : null
+      return [
+        [
+          name,
+          {
+            required: required !== false && given === null,
+            description: typeof description === 'string' ? description : null,
+            default: given,
+          },
+        ],
+      ]
+    }),
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
