@@ -1,0 +1,110 @@
+import { createReadStream } from 'node:fs'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { extract, type Header } from 'tar-stream'
+import { quoted, SourceError } from '../errors.ts'
+import type { SourceLimits } from '../limits.ts'
+import { tooLarge } from '../tree.ts'
+import type { TreeWriter } from './writer.ts'
+
+/** Bytes that an entry may take in the stream beside its content: headers, long names, padding. */
+const ENTRY_OVERHEAD = 8 * 1024
+
+/**
+ * Unpacks a tar as it streams by.
+ *
+ * @throws SourceError
+ */
+export async function unpackTar(
+  path: string,
+  gzipped: boolean,
+  writer: TreeWriter,
+  limits: SourceLimits,
+  signal: AbortSignal,
+): Promise<void> {
+  const entries = extract()
+  const source = createReadStream(path)
+  const bounded = boundedStream(limits)
+  const feeding = gzipped
+    ? pipeline(source, createGunzip(), bounded, entries, { signal })
+    : pipeline(source, bounded, entries, { signal })
+  feeding.catch(() => {})
+  try {
+    for await (const entry of entries)
+      await takeEntry(entry.header, entry as AsyncIterable<Uint8Array>, writer)
+    await feeding
+  } catch (error) {
+    signal.throwIfAborted()
+    // The failure of the stream, where it has one, says more than that of the entry which it cut short.
+    const cause = await feeding.then(
+      () => error,
+      (failure) => (error instanceof SourceError ? error : failure),
+    )
+    throw cause instanceof SourceError || isSystemError(cause)
+      ? cause
+      : new SourceError(`It is damaged: ${textOf(cause)}.`)
+  } finally {
+    entries.destroy()
+    source.destroy()
+  }
+}
+
+async function takeEntry(
+  header: Header,
+  content: AsyncIterable<Uint8Array>,
+  writer: TreeWriter,
+): Promise<void> {
+  const { name, type, size = 0, mode = 0o644, linkname } = header
+  if (header.pax && Object.keys(header.pax).some((key) => key.startsWith('GNU.sparse.'))) {
+    throw new SourceError(`Its entry ${quoted(name)} is a sparse file, which is not taken.`)
+  }
+  switch (type) {
+    // The oldest way to tell a folder is a slash at the end of a file's name.
+    case 'file':
+    case 'contiguous-file':
+      if (name.endsWith('/')) await writer.folder(name)
+      else return await writer.file({ name, size, mode }, content)
+      break
+    case 'directory':
+      await writer.folder(name)
+      break
+    case 'symlink':
+      await writer.link(name, linkname ?? '')
+      break
+    case 'link':
+      await writer.hardLink(name, linkname ?? '')
+      break
+    default:
+      throw new SourceError(
+        `Its entry ${quoted(name)} is ${KINDS[String(type)] ?? 'of a kind that is not taken'}.`,
+      )
+  }
+  for await (const _ of content) {
+    // Content of what has none is passed over.
+  }
+}
+
+const KINDS: Record<string, string> = {
+  'character-device': 'a device',
+  'block-device': 'a device',
+  fifo: 'a pipe',
+}
+
+/** Ends a stream that unpacks to more than files within the limits could. */
+function boundedStream(limits: SourceLimits): Transform {
+  let left = limits.bytes + limits.entries * ENTRY_OVERHEAD
+  return new Transform({
+    transform(chunk: Uint8Array, _encoding, done) {
+      left -= chunk.length
+      if (left < 0) done(tooLarge(limits))
+      else done(null, chunk)
+    },
+  })
+}
+
+const isSystemError = (error: unknown): boolean =>
+  error instanceof Error && 'errno' in error && 'syscall' in error
+
+const textOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')

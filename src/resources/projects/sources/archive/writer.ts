@@ -1,0 +1,154 @@
+import { copyFile, mkdir, open, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { quoted, SourceError } from '../errors.ts'
+import type { SourceLimits } from '../limits.ts'
+import { tooLarge, tooMany } from '../tree.ts'
+import { parseName } from './names.ts'
+
+/** What stands at a path of the tree so far. */
+type Kind = 'folder' | 'file' | 'link'
+
+const MAX_TARGET_BYTES = 1024
+
+/** A regular file of an archive. */
+export interface FileEntry {
+  name: string
+  /** Bytes that the archive says it has. */
+  size: number
+  /** Permission bits as on Unix. */
+  mode: number
+}
+
+/**
+ * Writes an archive's entries into an empty folder that is berth's alone. No entry can be written through another:
+ * links are made last, when all else stands, and an entry below something that is no folder is refused.
+ *
+ * All methods throw `SourceError` that names the entry or the limit.
+ */
+export class TreeWriter {
+  readonly #root: string
+  readonly #limits: SourceLimits
+  readonly #kinds = new Map<string, Kind>([['', 'folder']])
+  readonly #links = new Map<string, string>()
+  #entries = 0
+  #bytes = 0
+
+  constructor(root: string, limits: SourceLimits) {
+    this.#root = root
+    this.#limits = limits
+  }
+
+  /** Paths at the top, and what they are. */
+  get top(): { name: string; kind: Kind }[] {
+    return [...this.#kinds].flatMap(([name, kind]) =>
+      name === '' || name.includes('/') ? [] : [{ name, kind }],
+    )
+  }
+
+  async folder(name: string): Promise<void> {
+    const names = this.#admit(name)
+    if (names !== null) await this.#makeFolders(name, names)
+  }
+
+  /** Writes a file as its bytes come. They may be fewer or more than the archive says, which is refused. */
+  async file(entry: FileEntry, content: AsyncIterable<Uint8Array>): Promise<void> {
+    const { name, size, mode } = entry
+    if (!Number.isSafeInteger(size) || size < 0)
+      throw new SourceError(`Its entry ${quoted(name)} has no valid size.`)
+    if (this.#bytes + size > this.#limits.bytes) throw tooLarge(this.#limits)
+    const names = this.#admit(name)
+    const path = names && (await this.#claim(name, names, 'file'))
+    const file = path === null ? null : await open(join(this.#root, path), 'wx', mode & 0o100 ? 0o755 : 0o644)
+    let written = 0
+    try {
+      for await (const chunk of content) {
+        written += chunk.length
+        if (written > size) break
+        await file?.write(chunk)
+      }
+    } finally {
+      await file?.close()
+    }
+    if (written !== size) {
+      const count = written > size ? 'more' : 'fewer'
+      throw new SourceError(`Its entry ${quoted(name)} has ${count} bytes than the archive says.`)
+    }
+    if (path !== null) this.#bytes += size
+  }
+
+  /** Takes a symbolic link down; where it leads is for `checkTree`. */
+  async link(name: string, target: string): Promise<void> {
+    const names = this.#admit(name)
+    if (names === null) return
+    if (
+      target === '' ||
+      target.includes('\0') ||
+      target.includes('\uFFFD') ||
+      Buffer.byteLength(target) > MAX_TARGET_BYTES
+    ) {
+      throw new SourceError(`Its entry ${quoted(name)} is a link to nothing that can be.`)
+    }
+    this.#links.set(await this.#claim(name, names, 'link'), target)
+  }
+
+  /** A further name of a file that came before: becomes a copy, so that no two names share what they lead to. */
+  async hardLink(name: string, target: string): Promise<void> {
+    const names = this.#admit(name)
+    if (names === null) return
+    const from = parseName(target)?.join('/')
+    if (from === undefined || this.#kinds.get(from) !== 'file') {
+      throw new SourceError(
+        `Its entry ${quoted(name)} is a hard link to ${quoted(target)}, which is no file before it.`,
+      )
+    }
+    const path = await this.#claim(name, names, 'file')
+    const { size } = await Bun.file(join(this.#root, from)).stat()
+    if (this.#bytes + size > this.#limits.bytes) throw tooLarge(this.#limits)
+    this.#bytes += size
+    await copyFile(join(this.#root, from), join(this.#root, path))
+  }
+
+  /** Makes the links. Nothing can be written afterwards. */
+  async finish(): Promise<void> {
+    for (const [path, target] of this.#links) await symlink(target, join(this.#root, path))
+  }
+
+  /** Counts an entry; also what is left out takes time. */
+  #admit(name: string): string[] | null {
+    this.#count()
+    return parseName(name)
+  }
+
+  #count(): void {
+    this.#entries += 1
+    if (this.#entries > this.#limits.entries) throw tooMany(this.#limits)
+  }
+
+  /** Takes a path for a file or a link, with the folders above it. */
+  async #claim(name: string, names: string[], kind: Kind): Promise<string> {
+    if (names.length === 0) throw new SourceError(`Its entry ${quoted(name)} is a ${kind} without a name.`)
+    const path = names.join('/')
+    await this.#makeFolders(name, names.slice(0, -1))
+    if (this.#kinds.has(path)) throw new SourceError(`Its entry ${quoted(name)} is there twice.`)
+    this.#kinds.set(path, kind)
+    return path
+  }
+
+  async #makeFolders(name: string, names: string[]): Promise<void> {
+    let path = ''
+    for (const one of names) {
+      path = path === '' ? one : `${path}/${one}`
+      const kind = this.#kinds.get(path)
+      if (kind === 'folder') continue
+      if (kind !== undefined) {
+        throw new SourceError(
+          `Its entry ${quoted(name)} needs a folder ${quoted(path)}, which is a ${kind} in it.`,
+        )
+      }
+      // Folders that no entry names count as well: a few long paths could make very many.
+      if (path !== names.join('/')) this.#count()
+      await mkdir(join(this.#root, path))
+      this.#kinds.set(path, 'folder')
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import { buffer } from 'node:stream/consumers'
+import { crc32 } from 'node:zlib'
+import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { quoted, SourceError } from '../errors.ts'
+import type { SourceLimits } from '../limits.ts'
+import { tooLarge, tooMany } from '../tree.ts'
+import type { TreeWriter } from './writer.ts'
+
+/** Who made an entry, where that is a system whose modes stand in it (PKWARE APPNOTE 4.4.2). */
+const UNIX = new Set([3, 19])
+/** Kinds of file in a Unix mode. */
+const KIND = 0o170000
+const FOLDER = 0o040000
+const FILE = 0o100000
+const LINK = 0o120000
+
+const MAX_LINK_BYTES = 4096
+/** Ways to compress (PKWARE APPNOTE 4.4.5). */
+const STORED = 0
+const DEFLATED = 8
+
+/**
+ * Unpacks a zip: looks at its whole directory first, then writes.
+ *
+ * @throws SourceError
+ */
+export async function unpackZip(
+  path: string,
+  writer: TreeWriter,
+  limits: SourceLimits,
+  signal: AbortSignal,
+): Promise<void> {
+  let zip: ZipFile | undefined
+  try {
+    zip = await openPromise(path, { autoClose: false, lazyEntries: true, decodeStrings: false })
+    const entries = await readDirectory(zip, limits)
+    for (const entry of entries) {
+      signal.throwIfAborted()
+      await takeEntry(zip, entry, writer)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof SourceError || isSystemError(error)) throw error
+    throw new SourceError(
+      `It is damaged: ${error instanceof Error ? error.message.replace(/\.$/, '') : error}.`,
+    )
+  } finally {
+    zip?.close()
+  }
+}
+
+/** An entry with its name read. */
+interface Named {
+  name: string
+  entry: Entry
+}
+
+async function readDirectory(zip: ZipFile, limits: SourceLimits): Promise<Named[]> {
+  if (zip.entryCount > limits.entries) throw tooMany(limits)
+  const entries: Named[] = []
+  let bytes = 0
+  for await (const entry of zip.eachEntry()) {
+    const name = nameOf(entry)
+    if (entry.isEncrypted())
+      throw new SourceError(`Its entry ${quoted(name)} is encrypted. Send it without a password.`)
+    if (![STORED, DEFLATED].includes(entry.compressionMethod)) {
+      throw new SourceError(
+        `Its entry ${quoted(name)} is compressed in a way that is not taken. Use deflate.`,
+      )
+    }
+    bytes += entry.uncompressedSize
+    if (bytes > limits.bytes) throw tooLarge(limits)
+    entries.push({ name, entry })
+    if (entries.length > limits.entries) throw tooMany(limits)
+  }
+  return entries
+}
+
+/** The name's bytes are read as UTF-8, which today's programs write even where they do not say so. */
+function nameOf({ fileNameRaw }: Entry): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fileNameRaw)
+  } catch {
+    throw new SourceError(`Its entry ${quoted(fileNameRaw.toString('latin1'))} has a name that is not UTF-8.`)
+  }
+}
+
+async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWriter): Promise<void> {
+  const mode = UNIX.has(entry.versionMadeBy >>> 8) ? entry.externalFileAttributes >>> 16 : 0
+  const kind = mode & KIND
+  if (name.endsWith('/') || kind === FOLDER) return await writer.folder(name)
+  if (kind === LINK) {
+    if (entry.uncompressedSize > MAX_LINK_BYTES)
+      throw new SourceError(`Its entry ${quoted(name)} is a link to nothing that can be.`)
+    const target = await buffer(await contentOf(zip, name, entry))
+    return await writer.link(name, target.toString())
+  }
+  if (kind !== 0 && kind !== FILE)
+    throw new SourceError(`Its entry ${quoted(name)} is a device, a pipe or a socket.`)
+  await writer.file({ name, size: entry.uncompressedSize, mode }, await contentOf(zip, name, entry))
+}
+
+/** An entry's bytes, refused at their end where they are not those that its checksum was made of. */
+async function contentOf(zip: ZipFile, name: string, entry: Entry): Promise<AsyncIterable<Uint8Array>> {
+  const stream = await zip.openReadStreamPromise(entry)
+  return (async function* () {
+    let sum = 0
+    for await (const chunk of stream) {
+      sum = crc32(chunk, sum)
+      yield chunk
+    }
+    if (sum !== entry.crc32)
+      throw new SourceError(`Its entry ${quoted(name)} is damaged: its checksum does not hold.`)
+  })()
+}
+
+const isSystemError = (error: unknown): boolean =>
+  error instanceof Error && 'errno' in error && 'syscall' in error

@@ -1,0 +1,68 @@
+import { badRequest } from '../../../errors.ts'
+import { parseArchiveUrl } from './download.ts'
+import { SourceError } from './errors.ts'
+import { findFolder } from './git/folders.ts'
+import { parseGitUrl } from './git/location.ts'
+import { checkReference } from './git/reference.ts'
+import { checkName } from './hosts.ts'
+import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
+
+/** What a source is checked against. */
+interface CheckRules {
+  sourceFolders: readonly string[]
+  allowLocal: boolean
+}
+
+/** Refuses a source that can be seen to be wrong. See `Sources.check`. @throws BerthError 400 */
+export function checkSource(source: ProjectSource, upload: boolean, rules: CheckRules): void {
+  if (upload && source.type !== 'archive') {
+    throw badRequest(
+      `"source.type" in the body: expected "archive" with an uploaded file, got "${source.type}".`,
+    )
+  }
+  if (source.type === 'git') checkGit(source, rules)
+  if (source.type === 'archive') checkArchive(source, upload, rules)
+}
+
+function checkGit({ url, ref }: GitSource, { sourceFolders, allowLocal }: CheckRules): void {
+  const location = parseGitUrl(url)
+  if (ref !== undefined) checkReference(ref)
+  asBadRequest('source.url', () => {
+    if (location.scheme === 'file') findFolder(location.path, sourceFolders)
+    else checkName(location.host, allowLocal)
+  })
+}
+
+function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLocal }: CheckRules): void {
+  const given = [url !== undefined, data !== undefined, upload].filter(Boolean).length
+  if (given !== 1) {
+    throw badRequest(
+      '"source" in the body: expected an archive in one of "url", "data" and the uploaded file, '.concat(
+        given === 0 ? 'got none.' : 'got several.',
+      ),
+    )
+  }
+  if (url !== undefined) {
+    asBadRequest('source.url', () => checkName(parseArchiveUrl(url, allowLocal).hostname, allowLocal))
+  }
+}
+
+/**
+ * Reads the archive of `data`: base64 in full (RFC 4648, 4), without line ends.
+ *
+ * @throws BerthError 400
+ */
+export function decodeArchive(data: string): Uint8Array {
+  const bytes = Buffer.from(data, 'base64')
+  if (bytes.toString('base64') === data) return bytes
+  throw badRequest('"source.data" in the body: expected base64 with its padding and without line ends.')
+}
+
+function asBadRequest(field: string, check: () => void): void {
+  try {
+    check()
+  } catch (error) {
+    if (error instanceof SourceError) throw badRequest(`"${field}" in the body: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,169 @@
+import { createWriteStream } from 'node:fs'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { SourceError } from './errors.ts'
+import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
+import { inWords, type SourceLimits } from './limits.ts'
+import { maskOf } from './mask.ts'
+
+const MAX_REDIRECTS = 5
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+/** Nothing was sent yet: another address of the same name may do. */
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
+
+/** What an archive is fetched with. */
+export interface DownloadMeans {
+  hosts: HostRules
+  limits: SourceLimits
+  /** Certificates of authorities that are trusted in place of the system's, as PEM. */
+  ca: string | null
+  signal: AbortSignal
+}
+
+/**
+ * Fetches a URL into a file. Every host that it comes by is checked, and the connection goes to an address that was;
+ * redirects are followed a few times, credentials in the URL go to its own origin alone.
+ *
+ * @throws SourceError, without credentials and without the query, which may hold some; the signal's reason
+ */
+export async function download(text: string, file: string, means: DownloadMeans): Promise<void> {
+  let url = parseArchiveUrl(text, means.hosts.allowLocal)
+  const { origin, username, password } = url
+  const mask = maskOf([password, username].map(safelyDecoded))
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+    means.signal.throwIfAborted()
+    const host = await orAborted(checkHost(url.hostname, means.hosts), means.signal)
+    if (url.protocol === 'http:' && !host.local)
+      throw new SourceError('The archive is fetched over https only.')
+    const credentials = url.origin === origin ? { username, password } : null
+    const answer = await get(url, host, credentials, means).catch((error) => {
+      means.signal.throwIfAborted()
+      throw new SourceError(`The archive could not be fetched from ${shown(url)}: ${mask(textOf(error))}.`)
+    })
+    const status = answer.statusCode ?? 0
+    if (status === 200) return await save(answer, file, means, shown(url))
+    answer.destroy()
+    const { location } = answer.headers
+    if (!REDIRECTS.has(status) || location === undefined) {
+      throw new SourceError(`The archive could not be fetched: ${shown(url)} answered with ${status}.`)
+    }
+    const next = URL.parse(location, url.href)?.href ?? location
+    url = parseArchiveUrl(next, means.hosts.allowLocal)
+  }
+  throw new SourceError(
+    `The archive could not be fetched: it was redirected more than ${MAX_REDIRECTS} times.`,
+  )
+}
+
+/** The URL of an archive. @throws SourceError that does not repeat it */
+export function parseArchiveUrl(text: string, allowLocal: boolean): URL {
+  const url = /[\p{Cc}\p{Z}\\]/u.test(text) ? null : URL.parse(text)
+  const known = url?.protocol === 'https:' || (allowLocal && url?.protocol === 'http:')
+  if (url === null || !known || !/^[a-z]+:\/\/[^/]/i.test(text) || url.port === '0') {
+    throw new SourceError('An archive is fetched from an https:// URL.')
+  }
+  return url
+}
+
+function get(
+  url: URL,
+  { addresses }: CheckedHost,
+  credentials: { username: string; password: string } | null,
+  { ca, signal }: DownloadMeans,
+): Promise<IncomingMessage> {
+  const secure = url.protocol === 'https:'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const attempt = (address: string) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const family = address.includes(':') ? 6 : 4
+      const options: RequestOptions = {
+        host,
+        port: url.port || (secure ? 443 : 80),
+        path: `${url.pathname}${url.search}`,
+        headers: { host: url.host, 'user-agent': 'berth', accept: '*/*', 'accept-encoding': 'identity' },
+        agent: false,
+        signal,
+        lookup: (_name, { all }, give) =>
+          all ? give(null, [{ address, family }]) : give(null, address, family),
+        ...(secure && host !== address ? { servername: host } : {}),
+        ...(ca ? { ca } : {}),
+        ...(credentials && (credentials.username || credentials.password)
+          ? { auth: `${safelyDecoded(credentials.username)}:${safelyDecoded(credentials.password)}` }
+          : {}),
+      }
+      const sent = (secure ? httpsRequest : httpRequest)(options, resolve)
+      sent.on('error', reject)
+      sent.end()
+    })
+  return addresses.slice(1).reduce(
+    (answer, address) =>
+      answer.catch((error) => {
+        if (NOT_CONNECTED.has((error as { code?: string }).code ?? '')) return attempt(address)
+        throw error
+      }),
+    attempt(addresses[0] ?? ''),
+  )
+}
+
+async function save(
+  answer: IncomingMessage,
+  file: string,
+  means: DownloadMeans,
+  from: string,
+): Promise<void> {
+  const { limits, signal } = means
+  const declared = Number(answer.headers['content-length'] ?? 0)
+  if (declared > limits.archiveBytes) {
+    answer.destroy()
+    throw tooLong(limits)
+  }
+  let received = 0
+  const counted = new Transform({
+    transform(chunk: Uint8Array, _encoding, done) {
+      received += chunk.length
+      if (received > limits.archiveBytes) done(tooLong(limits))
+      else done(null, chunk)
+    },
+  })
+  try {
+    await pipeline(answer, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof SourceError) throw error
+    throw new SourceError(`The archive could not be fetched from ${from} to its end: ${textOf(error)}.`)
+  } finally {
+    answer.destroy()
+  }
+  if (declared > 0 && received !== declared) {
+    throw new SourceError(`The archive could not be fetched from ${from} to its end: it was cut short.`)
+  }
+}
+
+const tooLong = ({ archiveBytes }: SourceLimits): SourceError =>
+  new SourceError(`The archive has more than ${inWords(archiveBytes)}, which is the limit.`)
+
+/** A URL as it may be shown: a query or a user may be a credential. */
+const shown = (url: URL): string => `${url.origin}${url.pathname}`
+
+const textOf = (error: unknown): string => {
+  const { code, message } = error as { code?: string; message?: string }
+  return (message || code || String(error)).replace(/\.$/, '')
+}
+
+function safelyDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** A name server that does not answer must not hold a fetch up. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort)
+  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
+}

@@ -1,0 +1,175 @@
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { quoted, SourceError } from '../errors.ts'
+import { checkHost, checkName, type HostRules } from '../hosts.ts'
+import type { SourceLimits } from '../limits.ts'
+import { maskOf } from '../mask.ts'
+import type { GitSource } from '../model.ts'
+import { type Environment, usesProxy } from '../surroundings.ts'
+import { checkTree } from '../tree.ts'
+import { findFolder, mayRead } from './folders.ts'
+import { Git } from './git.ts'
+import { TreeListing } from './listing.ts'
+import { type GitLocation, parseGitUrl } from './location.ts'
+import { chooseTarget, isCommitId, type Target } from './reference.ts'
+import { type GitSettings, prepareGit } from './settings.ts'
+import { watchSize } from './size.ts'
+
+/** What repositories are fetched with. */
+export interface GitMeans {
+  hosts: HostRules
+  /** Folders of this machine that repositories may be taken from; absolute. */
+  sourceFolders: readonly string[]
+  environment: Environment
+}
+
+/** What is done with one repository. */
+export interface GitJob {
+  source: GitSource
+  /** A folder that is berth's alone. */
+  staging: string
+  limits: SourceLimits
+  /** Receives what git says, line by line and without credentials. */
+  log: (text: string) => void
+  signal: AbortSignal
+}
+
+/**
+ * Fetches one commit of a repository, without history, into a fresh folder of a staging folder. It stays a repository
+ * whose remote is the url without its credentials. Submodules and files in Git LFS are not fetched.
+ *
+ * @returns the folder that is the code, absolute
+ * @throws SourceError; the signal's reason
+ */
+export async function fetchRepository(job: GitJob, means: GitMeans): Promise<string> {
+  const { source, staging, limits, log, signal } = job
+  const location = parseGitUrl(source.url)
+  const home = join(staging, 'home')
+  const mask = maskOf(secretsOf(location))
+  const env = prepareGit(home, await settingsFor(location, means))
+  const git = new Git({ cwd: home, env, fileLimit: limits.bytes, mask, log })
+  const url = location.scheme === 'file' ? location.path : location.url
+  if (location.scheme === 'file') await checkRepository(git, location.path, means, signal)
+
+  const target = await findTarget(git, url, source.ref, signal)
+  const code = join(staging, 'code')
+  mkdirSync(code, { mode: 0o700 })
+  const commit = await receive(git, code, url, target, job)
+  await checkOut(git, code, target, commit, job)
+  rmSync(join(code, '.git/FETCH_HEAD'), { force: true })
+  await checkTree(code, limits)
+  if (usesLfs(code))
+    log('Files that are kept in Git LFS are not fetched: their pointers stand in their place.')
+  return code
+}
+
+function secretsOf(location: GitLocation): string[] {
+  if (location.scheme !== 'https' || location.credentials === null) return []
+  const { user, password } = location.credentials
+  return [password, user, `${user}:${password}`]
+}
+
+async function settingsFor(location: GitLocation, means: GitMeans): Promise<GitSettings> {
+  const { hosts, environment, sourceFolders } = means
+  if (location.scheme === 'file') {
+    const { safeFolders } = findFolder(location.path, sourceFolders)
+    return { location, addresses: [], safeFolders, environment }
+  }
+  const { host } = location
+  // A proxy looks names up itself, and leads where its owner lets it.
+  if (location.scheme === 'https' && usesProxy(environment, host)) {
+    checkName(host, hosts.allowLocal)
+    return { location, addresses: [], safeFolders: [], environment }
+  }
+  const { addresses } = await checkHost(host, hosts)
+  return { location, addresses, safeFolders: [], environment }
+}
+
+/** A repository of this machine may keep its data elsewhere: that place must be allowed too. */
+async function checkRepository(git: Git, path: string, means: GitMeans, signal: AbortSignal): Promise<void> {
+  const said = await git.run(['-C', path, 'rev-parse', '--git-dir', '--git-common-dir'], {
+    signal,
+    quiet: true,
+  })
+  const folders = said.split('\n').flatMap((one) => (one === '' ? [] : [resolve(path, one)]))
+  if (mayRead(folders, means.sourceFolders)) return
+  throw new SourceError(
+    'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
+  )
+}
+
+async function findTarget(
+  git: Git,
+  url: string,
+  ref: string | undefined,
+  signal: AbortSignal,
+): Promise<Target> {
+  if (ref !== undefined && isCommitId(ref)) return { kind: 'commit', source: ref }
+  const wanted =
+    ref === undefined ? [] : ref.startsWith('refs/') ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
+  const listing = await git.run(['ls-remote', '--symref', '--', url, 'HEAD', ...wanted], { signal })
+  const target = chooseTarget(listing, ref)
+  if (target !== null) return target
+  throw new SourceError(
+    ref === undefined
+      ? 'The repository has no commits yet, or no default branch. Push one, or name a branch in source.ref.'
+      : `The repository has no branch or tag ${quoted(ref)}. Check source.ref; a commit is named by its full id.`,
+  )
+}
+
+/** Receives the commit and resolves to its id. */
+async function receive(git: Git, code: string, url: string, target: Target, job: GitJob): Promise<string> {
+  const { limits, signal } = job
+  const branch = target.kind === 'branch' ? target.name : null
+  await git.run(['init', '--quiet', `--initial-branch=${branch ?? 'main'}`, '--', code], { signal })
+  await git.run(
+    ['-C', code, 'remote', 'add', ...(branch === null ? [] : ['-t', branch]), '--', 'origin', url],
+    { signal },
+  )
+  using watch = watchSize(join(code, '.git'), limits)
+  const received = AbortSignal.any([signal, watch.signal])
+  const options = ['--progress', '--depth=1', '--no-tags', '--no-recurse-submodules']
+  await git.run(['-C', code, 'fetch', ...options, '--', 'origin', refspecOf(target)], { signal: received })
+  const peeled = await git.run(
+    ['-C', code, 'rev-parse', '--verify', '--end-of-options', 'FETCH_HEAD^{commit}'],
+    { signal },
+  )
+  return peeled.trim()
+}
+
+function refspecOf(target: Target): string {
+  switch (target.kind) {
+    case 'branch':
+      return `+${target.source}:refs/remotes/origin/${target.name}`
+    case 'tag':
+      return `+${target.source}:${target.source}`
+    case 'commit':
+      return target.source
+  }
+}
+
+/** Looks at what the commit holds, then writes it. */
+async function checkOut(git: Git, code: string, target: Target, commit: string, job: GitJob): Promise<void> {
+  const { limits, log, signal } = job
+  const listing = new TreeListing(limits)
+  await git.run(['-C', code, 'ls-tree', '-r', '-t', '-l', '-z', '--full-tree', commit], {
+    signal,
+    onOutput: (chunk) => listing.take(chunk),
+  })
+  if (listing.submodules.length > 0) log(`Submodules are not fetched: ${listing.submodules.join(', ')}.`)
+  const where =
+    target.kind === 'branch'
+      ? ['-B', target.name, '--track', `refs/remotes/origin/${target.name}`]
+      : ['--detach', commit]
+  await git.run(['-C', code, 'checkout', '--quiet', '--force', '--no-recurse-submodules', ...where], {
+    signal,
+  })
+  log(
+    `Checked out ${target.kind === 'commit' ? 'commit' : `${target.kind} ${target.name} at`} ${commit.slice(0, 12)}.`,
+  )
+}
+
+function usesLfs(code: string): boolean {
+  const attributes = join(code, '.gitattributes')
+  return existsSync(attributes) && readFileSync(attributes, 'utf8').includes('filter=lfs')
+}

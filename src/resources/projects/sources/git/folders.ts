@@ -1,0 +1,53 @@
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { SourceError } from '../errors.ts'
+
+/** A repository on this machine that may be taken. */
+export interface AllowedFolder {
+  /** Absolute, without links. */
+  path: string
+  /** What git must accept though somebody else owns it. */
+  safeFolders: string[]
+}
+
+/**
+ * Finds a repository's folder below one of the allowed ones, both by where they really lie.
+ *
+ * @param allowed as configured, absolute
+ * @throws SourceError; it does not tell whether anything stands in a place that is not allowed
+ */
+export function findFolder(path: string, allowed: readonly string[]): AllowedFolder {
+  const real = realpath(path)
+  const roots = allowed.flatMap((one) => realpath(one) ?? [])
+  if (real === null || !isBelow(real, roots)) {
+    if (real === null && isBelow(resolve(path), [...allowed, ...roots])) {
+      throw new SourceError('There is no such folder on this machine.')
+    }
+    throw new SourceError(
+      'The folder is not among those that repositories may be taken from. Start berth with --source-folders naming it or a folder above.',
+    )
+  }
+  if (!statSync(real).isDirectory())
+    throw new SourceError('It is a file and no folder with a git repository.')
+  return { path: real, safeFolders: [real, `${real}/.git`] }
+}
+
+/** Whether the folders in which a repository keeps its data are allowed too: a worktree's lie elsewhere. */
+export function mayRead(folders: readonly string[], allowed: readonly string[]): boolean {
+  const roots = allowed.flatMap((one) => realpath(one) ?? [])
+  return folders.every((folder) => {
+    const real = realpath(folder)
+    return real !== null && isBelow(real, roots)
+  })
+}
+
+const isBelow = (path: string, roots: readonly string[]): boolean =>
+  roots.some((root) => path === root || path.startsWith(root.endsWith('/') ? root : `${root}/`))
+
+function realpath(path: string): string | null {
+  try {
+    return existsSync(path) ? realpathSync(path) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,44 @@
+import { quoted, SourceError } from '../errors.ts'
+import type { SourceLimits } from '../limits.ts'
+import { tooLarge, tooMany } from '../tree.ts'
+
+const SUBMODULE = '160000'
+/** A line is a path and some numbers; a longer one belongs to no tree that could be written. */
+const MAX_RECORD = 16 * 1024
+
+/**
+ * Reads what `git ls-tree -r -t -l -z` says of a commit, before any of it is written: how many entries there are and
+ * how large they are, so that a repository that unpacks to more than the limits is given up early.
+ */
+export class TreeListing {
+  readonly #limits: SourceLimits
+  #rest = ''
+  #entries = 0
+  #bytes = 0
+  /** Paths of the submodules, which are not fetched; the first few. */
+  readonly submodules: string[] = []
+
+  constructor(limits: SourceLimits) {
+    this.#limits = limits
+  }
+
+  /** Takes the next part of the listing. @throws SourceError over a limit */
+  take(chunk: Uint8Array): void {
+    const records = (this.#rest + Buffer.from(chunk).toString('latin1')).split('\0')
+    this.#rest = records.pop() ?? ''
+    if (this.#rest.length > MAX_RECORD) throw new SourceError('The repository holds a path that is too long.')
+    for (const record of records) this.#count(record)
+  }
+
+  #count(record: string): void {
+    const tab = record.indexOf('\t')
+    const [mode, , , size] = record.slice(0, tab).split(/ +/)
+    this.#entries += 1
+    if (this.#entries > this.#limits.entries) throw tooMany(this.#limits)
+    if (size !== '-' && size !== undefined) this.#bytes += Number(size)
+    if (this.#bytes > this.#limits.bytes) throw tooLarge(this.#limits)
+    if (mode === SUBMODULE && this.submodules.length < 10) {
+      this.submodules.push(quoted(Buffer.from(record.slice(tab + 1), 'latin1').toString()))
+    }
+  }
+}

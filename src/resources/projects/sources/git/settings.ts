@@ -1,0 +1,147 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Environment } from '../surroundings.ts'
+import type { GitLocation } from './location.ts'
+
+/** What the files and variables that git runs with are made from. */
+export interface GitSettings {
+  location: GitLocation
+  /** Checked addresses that a connection may go to; empty where a proxy looks the name up. */
+  addresses: readonly string[]
+  /** For a folder of this machine: where git may read though somebody else owns it. */
+  safeFolders: readonly string[]
+  environment: Environment
+}
+
+/**
+ * Of ssh the agent alone is used: neither the settings nor the keys of berth's user, and no way to run a further
+ * command. Hosts must be known to berth's user already.
+ */
+const SSH = [
+  'ssh -F /dev/null',
+  'BatchMode=yes',
+  'StrictHostKeyChecking=yes',
+  'IdentityFile=none',
+  'ProxyCommand=none',
+  'PermitLocalCommand=no',
+  'ClearAllForwardings=yes',
+  'ForwardAgent=no',
+  'ControlMaster=no',
+  'ControlPath=none',
+  'ConnectTimeout=20',
+  'ServerAliveInterval=15',
+  'ServerAliveCountMax=4',
+].join(' -o ')
+
+/** Variables by which a proxy is named. */
+const PROXIES = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY']
+
+/**
+ * Makes a home of git's own, whose settings are all that it goes by, and returns the environment to run it in. Nothing
+ * of the machine's or the user's settings counts: no hooks, filters, helpers or rewritten URLs.
+ *
+ * Credentials lie in a file of that home, mode 0600, which goes with the staging folder: they are in no argument and
+ * no variable, which process lists show, and not in the repository's own settings.
+ */
+export function prepareGit(home: string, settings: GitSettings): Record<string, string> {
+  const { location, environment } = settings
+  mkdirSync(home, { mode: 0o700 })
+  const config = join(home, '.gitconfig')
+  writeFileSync(config, configText(settings), { mode: 0o600 })
+  chmodSync(config, 0o600)
+  return {
+    ...pick(environment, ['PATH']),
+    ...(location.scheme === 'ssh' ? pick(environment, ['SSH_AUTH_SOCK']) : {}),
+    ...(location.scheme === 'https' ? pick(environment, PROXIES) : {}),
+    HOME: home,
+    // Messages are read to tell people what to do.
+    LC_ALL: 'C',
+    GIT_CONFIG_GLOBAL: config,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_ALLOW_PROTOCOL: location.scheme,
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '',
+    SSH_ASKPASS_REQUIRE: 'never',
+    GIT_SSH_COMMAND: SSH,
+    GIT_SSH_VARIANT: 'ssh',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_CEILING_DIRECTORIES: home,
+  }
+}
+
+function configText({ location, addresses, safeFolders, environment }: GitSettings): string {
+  const lines = [...FIXED]
+  if (location.scheme === 'https') {
+    const { host, port, credentials } = location
+    lines.push('[http]')
+    const ca = environment.GIT_SSL_CAINFO ?? environment.SSL_CERT_FILE
+    if (ca) lines.push(`sslCAInfo = ${configValue(ca)}`)
+    if (addresses.length > 0 && !addresses.includes(host.replace(/^\[|\]$/g, ''))) {
+      const literal = addresses.map((address) => (address.includes(':') ? `[${address}]` : address))
+      lines.push(`curloptResolve = ${configValue(`${host}:${port}:${literal.join(',')}`)}`)
+    }
+    if (credentials) {
+      const basic = Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')
+      lines.push(`[http ${configValue(`https://${host}:${port}/`)}]`)
+      lines.push(`extraHeader = ${configValue(`Authorization: Basic ${basic}`)}`)
+    }
+  }
+  if (safeFolders.length > 0)
+    lines.push('[safe]', ...safeFolders.map((one) => `directory = ${configValue(one)}`))
+  return `${lines.join('\n')}\n`
+}
+
+const FIXED = [
+  '[core]',
+  'hooksPath = /dev/null',
+  'attributesFile = /dev/null',
+  'excludesFile = /dev/null',
+  'fsmonitor = false',
+  'symlinks = true',
+  'protectHFS = true',
+  'protectNTFS = true',
+  'autocrlf = false',
+  'bigFileThreshold = 32m',
+  '[init]',
+  'templateDir =',
+  'defaultBranch = main',
+  '[protocol]',
+  'version = 2',
+  '[transfer]',
+  'bundleURI = false',
+  '[fetch]',
+  'unpackLimit = 1',
+  'recurseSubmodules = false',
+  '[submodule]',
+  'recurse = false',
+  '[gc]',
+  'auto = 0',
+  '[maintenance]',
+  'auto = false',
+  '[credential]',
+  'helper =',
+  '[http]',
+  // A redirect could lead to a host that was not checked.
+  'followRedirects = false',
+  'sslVerify = true',
+  'lowSpeedLimit = 1000',
+  'lowSpeedTime = 60',
+  '[advice]',
+  'detachedHead = false',
+]
+
+/** A value as a config file has it, in quotes. */
+function configValue(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`
+}
+
+function pick(environment: Environment, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = environment[name]
+      return value === undefined || value === '' ? [] : [[name, value]]
+    }),
+  )
+}

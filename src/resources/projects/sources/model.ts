@@ -1,0 +1,68 @@
+import { type Static, t } from 'elysia'
+
+/** No code: an empty folder. */
+const BlankSource = t.Object({ type: t.Literal('blank') }, { additionalProperties: false })
+
+/** A copy of one of berth's own templates. */
+const TemplateSource = t.Object(
+  {
+    type: t.Literal('template'),
+    template: t.String({ description: 'Id of a template from `GET /templates`.' }),
+  },
+  { additionalProperties: false },
+)
+
+/** One commit of a git repository. */
+const GitSource = t.Object(
+  {
+    type: t.Literal('git'),
+    url: t.String({
+      maxLength: 2048,
+      description:
+        '`https://`, `ssh://`, `git@host:path`, or a folder of the machine that berth was allowed to take. Credentials in it are kept encrypted and shown nowhere.',
+    }),
+    ref: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'A branch, a tag, or the full id of a commit; by default the default branch.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** An archive: from a URL, in the body, or uploaded beside it. */
+const ArchiveSource = t.Object(
+  {
+    type: t.Literal('archive'),
+    url: t.Optional(t.String({ maxLength: 2048, description: 'An `https://` URL.' })),
+    data: t.Optional(t.String({ description: 'The archive itself as base64.' })),
+  },
+  {
+    additionalProperties: false,
+    description:
+      'A zip, tar or tar.gz, told by its content: from `url`, in `data`, or as the part `archive` of a form.',
+  },
+)
+
+/** Where a project's code comes from. */
+export const ProjectSource = t.Union([BlankSource, TemplateSource, GitSource, ArchiveSource], {
+  $id: 'ProjectSource',
+})
+export type ProjectSource = Static<typeof ProjectSource>
+export type GitSource = Static<typeof GitSource>
+export type ArchiveSource = Static<typeof ArchiveSource>
+
+/** A source whose code is fetched after the project was made; that of others came with the request. */
+export type FetchedSource = GitSource | (ArchiveSource & { url: string })
+
+export const isFetched = (source: ProjectSource): source is FetchedSource =>
+  source.type === 'git' || (source.type === 'archive' && source.url !== undefined)
+
+/** A source as it is kept: without an archive's bytes, which are unpacked by then. */
+export function keptSource(source: ProjectSource): ProjectSource {
+  if (source.type !== 'archive') return source
+  const { data: _, ...kept } = source
+  return kept
+}

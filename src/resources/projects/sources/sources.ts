@@ -1,0 +1,186 @@
+import { join } from 'node:path'
+import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
+import { BerthError, badRequest } from '../../../errors.ts'
+import { SourceError } from './errors.ts'
+import type { HostRules } from './hosts.ts'
+import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
+import type { FetchedSource, ProjectSource } from './model.ts'
+import { type Environment, lookUp, type Resolve } from './surroundings.ts'
+
+/** What sources stand on. */
+export interface SourcesOptions {
+  /** Folders of this machine that repositories may be taken from; absolute. */
+  sourceFolders: readonly string[]
+  /** Whether code may come from this machine's and private networks' addresses too, archives over http as well. */
+  allowLocal: boolean
+  /** The variables that berth was started with. */
+  environment: Environment
+  limits?: Partial<SourceLimits>
+  /** In place of the machine's own. */
+  resolve?: Resolve
+  /** Certificates of authorities that archives' servers may have theirs from, as PEM, in place of the system's. */
+  ca?: string
+}
+
+/** Where code goes, and what it may take. */
+export interface Destination {
+  workspace: Workspace
+  /** The project's folder in the workspace; what stands there is replaced. */
+  path: string
+  /** Bytes that the code may have where that is less than the limit: what the server's tier leaves. */
+  room?: number
+  /** Ends it; nothing is changed then. */
+  signal: AbortSignal
+}
+
+/** One file of a template. */
+export interface TemplateFile {
+  /** Relative, with `/`. */
+  path: string
+  bytes: Uint8Array
+  /** Permission bits; without them 0644. */
+  mode?: number
+}
+
+/**
+ * Brings a project's code into a workspace: from a git repository, an archive or files that are given. Everything is
+ * prepared and checked in a staging folder and placed by one rename, so that no part of it is ever seen, and what was
+ * cut short can be done again.
+ */
+export class Sources {
+  readonly #options: SourcesOptions
+  readonly #limits: SourceLimits
+  readonly #hosts: HostRules
+
+  constructor(options: SourcesOptions) {
+    this.#options = options
+    this.#limits = { ...SOURCE_LIMITS, ...options.limits }
+    this.#hosts = { allowLocal: options.allowLocal, resolve: options.resolve ?? lookUp }
+  }
+
+  /**
+   * Refuses what can be known to be wrong at once: a url, reference or folder that is not allowed, an archive that is
+   * not there or there twice. Nothing is fetched.
+   *
+   * @param upload the file that came with the request
+   * @returns the bytes of an archive that came with the request, in whichever way, for `unpack`; else null
+   * @throws BerthError 400 that names the field
+   */
+  async check(source: ProjectSource, upload: Uint8Array | null): Promise<Uint8Array | null> {
+    const { checkSource, decodeArchive } = await import('./check.ts')
+    checkSource(source, upload !== null, this.#options)
+    return source.type === 'archive' && source.data !== undefined ? decodeArchive(source.data) : upload
+  }
+
+  /**
+   * Unpacks an archive that came with a request.
+   *
+   * @throws BerthError 400 for one that is damaged, dangerous or over a limit; nothing is changed then
+   */
+  async unpack(archive: Uint8Array, destination: Destination): Promise<void> {
+    try {
+      await this.#prepare(destination, async (staging, limits, signal) => {
+        const file = join(staging, 'archive')
+        await Bun.write(file, archive)
+        const { unpackArchive } = await import('./archive/unpack.ts')
+        return await unpackArchive(file, staging, limits, signal)
+      })
+    } catch (error) {
+      if (error instanceof SourceError) throw badRequest(`The archive is refused. ${error.message}`)
+      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
+      throw error
+    }
+  }
+
+  /**
+   * Fetches a repository, or an archive from its URL, and replaces what stands at the project's path. Doing it again
+   * after it was cut short, by whatever, gives the same result.
+   *
+   * @param log receives what is worth showing, line by line and without credentials
+   * @throws SourceError with a sentence for whoever made the project; the signal's reason
+   */
+  async fetch(
+    source: FetchedSource,
+    destination: Destination & { log: (text: string) => void },
+  ): Promise<void> {
+    const { log } = destination
+    try {
+      await this.#prepare(destination, async (staging, limits, signal) => {
+        if (source.type === 'git') {
+          const { fetchRepository } = await import('./git/fetch.ts')
+          return await fetchRepository({ source, staging, limits, log, signal }, this.#means)
+        }
+        const file = join(staging, 'archive')
+        const { caOf } = await import('./authorities.ts')
+        const { download } = await import('./download.ts')
+        const ca = this.#options.ca ?? (await caOf(this.#options.environment))
+        log('Fetching the archive.')
+        await download(source.url, file, { hosts: this.#hosts, limits, ca, signal })
+        const { unpackArchive } = await import('./archive/unpack.ts')
+        log(`Unpacking ${Bun.file(file).size} bytes.`)
+        return await unpackArchive(file, staging, limits, signal)
+      })
+    } catch (error) {
+      if (error instanceof BerthError || error instanceof WorkspaceError) {
+        throw new SourceError(error.message, { cause: error })
+      }
+      throw error
+    }
+  }
+
+  /**
+   * Puts files at a project's path: those of a template, or none for an empty folder.
+   *
+   * @throws SourceError where a path is none for a project
+   */
+  async placeFiles(
+    files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
+    destination: Destination,
+  ): Promise<void> {
+    await this.#prepare(destination, async (staging, limits) => {
+      const { writeFiles } = await import('./archive/files.ts')
+      return await writeFiles(files, staging, limits)
+    })
+  }
+
+  get #means() {
+    const { sourceFolders, environment } = this.#options
+    return { hosts: this.#hosts, sourceFolders, environment }
+  }
+
+  /** Prepares code in a staging folder, within the limits and the time, and places it. */
+  async #prepare(
+    { workspace, path, room = Number.POSITIVE_INFINITY, signal }: Destination,
+    prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,
+  ): Promise<void> {
+    const limits = { ...this.#limits, bytes: Math.max(0, Math.min(this.#limits.bytes, room)) }
+    using time = new TimeLimit(limits.timeoutMs)
+    const ending = AbortSignal.any([signal, time.signal])
+    ending.throwIfAborted()
+    await using staging = await workspace.staging()
+    const code = await prepare(staging.path, limits, ending)
+    ending.throwIfAborted()
+    await workspace.place(code, path)
+  }
+}
+
+/** Aborts after a while of the machine's time. Not `AbortSignal.timeout`: its timer could not be taken back. */
+class TimeLimit implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #timer: ReturnType<typeof setTimeout>
+
+  constructor(ms: number) {
+    const reason = new SourceError(
+      `The code was not there within ${Math.round(ms / 1000)} s, which is the limit.`,
+    )
+    this.#timer = setTimeout(() => this.#controller.abort(reason), ms)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+  }
+}
