@@ -29,6 +29,7 @@ interface ChatOptions {
 export function createChat({ hostname, port, history }: ChatOptions) {
   const rooms = new Rooms(history)
   const sockets = new Set<Socket>()
+  let whenEmpty = () => {}
   const topic = (room: string) => `room:${room}`
   const send = (socket: Socket, message: ToPage) => socket.send(JSON.stringify(message))
   const tell = (room: string, message: ToPage) => server.publish(topic(room), JSON.stringify(message))
@@ -100,6 +101,7 @@ export function createChat({ hostname, port, history }: ChatOptions) {
       close(socket) {
         sockets.delete(socket)
         leave(socket)
+        if (sockets.size === 0) whenEmpty()
       },
     },
   })
@@ -108,9 +110,11 @@ export function createChat({ hostname, port, history }: ChatOptions) {
     url: server.url,
     /** Tells every page that the app goes, so that it looks for the next one, and stops listening. */
     async stop(): Promise<void> {
-      const stopped = server.stop()
+      const left = new Promise<void>((resolve) => {
+        whenEmpty = resolve
+      })
       for (const socket of sockets) socket.close(1001, 'The app stops.')
-      await Promise.race([stopped, Bun.sleep(500)])
+      if (sockets.size > 0) await Promise.race([left, Bun.sleep(1_000)])
       await server.stop(true)
     },
   }

@@ -1,0 +1,140 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
+import { serveFolder } from './folder-server.ts'
+
+/** A new folder with the files of a template, as a project begins with: below a home, as in a server's workspace. */
+export async function copyTemplate(id: string): Promise<string> {
+  const folder = join(mkdtempSync(join(tmpdir(), `berth-template-${id}-`)), 'app')
+  for (const { path, bytes, mode } of await new TemplateCatalog().files(id)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), bytes, { mode })
+  }
+  return folder
+}
+
+/** Removes such a folder and its home. */
+export const removeCopy = (folder: string): void => rmSync(dirname(folder), { recursive: true, force: true })
+
+/** Runs a command in a folder with nothing of this environment but the PATH; `bun` is the one that runs the tests. */
+export function run(folder: string, command: string, env: Record<string, string> = {}) {
+  return Bun.spawn(['sh', '-c', `exec ${command}`], {
+    cwd: folder,
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: dirname(folder), ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+}
+
+/** How an app is run. */
+interface Manifest {
+  /** Null for plain files. */
+  command: string | null
+  /** The path that tells that it is up. */
+  health: string
+  watch: boolean
+  /** The variables that its manifest gives a value. */
+  env: Record<string, string>
+}
+
+/** How a template says that it is run: by its berth.json, and by what berth finds in a folder without a start command. */
+export function readManifest(folder: string): Manifest {
+  const { health = '/', watch = false, env = {} } = readJson(join(folder, 'berth.json')) ?? {}
+  const defaults = Object.entries<{ default?: string }>(env).flatMap(([name, { default: value }]) =>
+    value === undefined ? [] : [[name, value]],
+  )
+  const scripts = readJson(join(folder, 'package.json'))?.scripts
+  const python = existsSync(join(folder, 'app.py')) ? 'python3 app.py' : null
+  return {
+    command: scripts?.start ? 'bun run start' : python,
+    health,
+    watch,
+    env: Object.fromEntries(defaults),
+  }
+}
+
+const readJson = (path: string) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null)
+
+/** An app of a template that runs. Disposing of it ends it and removes its folder. */
+export interface TemplateApp extends AsyncDisposable {
+  readonly folder: string
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  /** Sends SIGTERM and tells how it ended; null for plain files. */
+  stop(): Promise<{ code: number; ms: number; output: string } | null>
+  /** Starts it again on the same port. */
+  start(): Promise<void>
+}
+
+/** Copies a template and starts it on a free port; resolves when its health path answers. */
+export async function startTemplate(id: string, env: Record<string, string> = {}): Promise<TemplateApp> {
+  const folder = await copyTemplate(id)
+  const { command, health, env: own } = readManifest(folder)
+  const port = freePort()
+  const url = `http://127.0.0.1:${port}`
+  let child: ReturnType<typeof run> | null = null
+  let output: Promise<string[]> = Promise.resolve([])
+  let files: { stop(): Promise<void> } | null = null
+
+  const app: TemplateApp = {
+    folder,
+    url,
+    port,
+    async start() {
+      if (command === null) {
+        files = serveFolder(folder, port)
+        return
+      }
+      const started = run(folder, command, { ...own, ...env, PORT: String(port), HOST: '127.0.0.1' })
+      child = started
+      output = Promise.all([new Response(started.stdout).text(), new Response(started.stderr).text()])
+      const deadline = performance.now() + 20_000
+      while (!(await answers(`${url}${health}`))) {
+        if (started.exitCode !== null || performance.now() > deadline) {
+          started.kill('SIGKILL')
+          throw new Error(`${id} does not answer on ${health}:\n${(await output).join('')}`)
+        }
+        await Bun.sleep(10)
+      }
+    },
+    async stop() {
+      await files?.stop()
+      files = null
+      if (!child) return null
+      const since = performance.now()
+      child.kill('SIGTERM')
+      const code = await child.exited
+      child = null
+      return { code, ms: performance.now() - since, output: (await output).join('') }
+    },
+    async [Symbol.asyncDispose]() {
+      await files?.stop()
+      child?.kill('SIGKILL')
+      await child?.exited
+      removeCopy(folder)
+    },
+  }
+  try {
+    await app.start()
+    return app
+  } catch (error) {
+    await app[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+const answers = (url: string): Promise<boolean> =>
+  fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+function freePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
