@@ -2,7 +2,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
+import { processesOf, until } from '../support/processes.ts'
 import { serveFolder } from './folder-server.ts'
+
+if (Bun.which('python3') === null) console.error('SKIP: no Python is installed (apt-get install python3)')
+
+/** Whether this machine has what the apps of a template run on. */
+export const runsHere = (id: string): boolean => id !== 'python-api' || Bun.which('python3') !== null
 
 /** A new folder with the files of a template, as a project begins with: below a home, as in a server's workspace. */
 export async function copyTemplate(id: string): Promise<string> {
@@ -25,7 +31,16 @@ export function run(folder: string, command: string, env: Record<string, string>
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
+    // A group of its own, with what it starts.
+    detached: true,
   })
+}
+
+/** Signals a command and what it started, as whoever supervises it does. Nothing where they are gone. */
+function signal({ pid }: { pid: number }, name: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, name)
+  } catch {}
 }
 
 /** How an app is run. */
@@ -94,7 +109,7 @@ export async function startTemplate(id: string, env: Record<string, string> = {}
       const deadline = performance.now() + 20_000
       while (!(await answers(`${url}${health}`))) {
         if (started.exitCode !== null || performance.now() > deadline) {
-          started.kill('SIGKILL')
+          signal(started, 'SIGKILL')
           throw new Error(`${id} does not answer on ${health}:\n${(await output).join('')}`)
         }
         await Bun.sleep(10)
@@ -105,15 +120,18 @@ export async function startTemplate(id: string, env: Record<string, string> = {}
       files = null
       if (!child) return null
       const since = performance.now()
-      child.kill('SIGTERM')
+      signal(child, 'SIGTERM')
       const code = await child.exited
+      const left = processesOf(folder)
+      if (left.length > 0) throw new Error(`left behind: ${left.join('; ')}`)
       child = null
       return { code, ms: performance.now() - since, output: (await output).join('') }
     },
     async [Symbol.asyncDispose]() {
       await files?.stop()
-      child?.kill('SIGKILL')
+      if (child) signal(child, 'SIGKILL')
       await child?.exited
+      await until(() => processesOf(folder).length === 0, `no process is left of ${id}`)
       removeCopy(folder)
     },
   }

@@ -14,8 +14,8 @@ async function stop(): Promise<void> {
   await server.stop()
   process.exit(0)
 }
-process.once('SIGTERM', stop)
-process.once('SIGINT', stop)
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)
 
 /** A setting of the environment. Ends the process where it is not a whole number. */
 function wholeNumber(name: string, fallback: number): number {

@@ -28,8 +28,8 @@ const server = createApp({
 
 if (!kept.stop) {
   console.log(`Listening on ${server.url}`)
-  process.once('SIGTERM', () => kept.stop?.())
-  process.once('SIGINT', () => kept.stop?.())
+  process.on('SIGTERM', () => kept.stop?.())
+  process.on('SIGINT', () => kept.stop?.())
 }
 /** Takes no new connection, lets requests under way end, cuts off pages that wait for changes, exits. */
 kept.stop = async () => {

@@ -15,5 +15,5 @@ async function stop(): Promise<void> {
   database.close()
   process.exit(0)
 }
-process.once('SIGTERM', stop)
-process.once('SIGINT', stop)
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)

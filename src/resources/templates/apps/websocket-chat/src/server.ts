@@ -9,5 +9,5 @@ async function stop(): Promise<void> {
   await chat.stop()
   process.exit(0)
 }
-process.once('SIGTERM', stop)
-process.once('SIGINT', stop)
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)
