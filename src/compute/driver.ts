@@ -89,6 +89,9 @@ export interface Sandbox {
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 
+  /** Whether it takes no commands any more: it is being stopped, or gone. */
+  readonly ending: boolean
+
   /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 }

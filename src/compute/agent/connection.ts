@@ -57,6 +57,11 @@ export class AgentConnection {
     return this.#closed.promise
   }
 
+  /** Whether it is over. */
+  get over(): boolean {
+    return this.#over
+  }
+
   /** Commands under way. */
   get executions(): Iterable<AgentExecution> {
     return this.#executions.values()

@@ -56,6 +56,10 @@ export class LocalSandbox implements Sandbox {
     return this.#exited
   }
 
+  get ending(): boolean {
+    return this.#stopping !== null || this.#connection.over
+  }
+
   /** Whether anything but the agent runs in it. */
   get occupied(): boolean {
     return this.#connection.busy > 0 || this.#started().length > 0

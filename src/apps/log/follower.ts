@@ -1,0 +1,65 @@
+import type { LogEntry } from './entry.ts'
+
+/** Entries that wait for a slow reader at most; the oldest of them are dropped for newer ones. */
+const MOST_WAITING = 1000
+
+/** What a reader of a log receives. */
+export type LogEvent =
+  | { readonly kind: 'entry'; readonly entry: LogEntry }
+  /** So many entries were left out: the reader was too slow for them. */
+  | { readonly kind: 'dropped'; readonly entries: number }
+
+/** Takes what a reader receives; while a promise of it is pending, nothing more is sent. */
+export type SendLog = (event: LogEvent) => void | Promise<void>
+
+/** One reader of a log, who may be slow: whoever writes the log does not wait. */
+export class Follower {
+  #waiting: LogEntry[] = []
+  #dropped = 0
+  #wake: (() => void) | null = null
+
+  /** A line was logged. */
+  push(entry: LogEntry): void {
+    this.#waiting.push(entry)
+    if (this.#waiting.length > MOST_WAITING) {
+      this.#waiting.shift()
+      this.#dropped += 1
+    }
+    this.#wake?.()
+  }
+
+  /** Sends what comes, after `first`, until the signal fires. */
+  async run(signal: AbortSignal, first: readonly LogEntry[], send: SendLog): Promise<void> {
+    const wake = (): void => this.#wake?.()
+    signal.addEventListener('abort', wake)
+    try {
+      for (const entry of first) {
+        if (signal.aborted) return
+        await send({ kind: 'entry', entry })
+      }
+      const last = first.at(-1)?.seq ?? 0
+      while (!signal.aborted) await this.#sendWaiting(signal, last, send)
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  async #sendWaiting(signal: AbortSignal, after: number, send: SendLog): Promise<void> {
+    const entries = this.#waiting
+    this.#waiting = []
+    if (this.#dropped > 0) {
+      const dropped = this.#dropped
+      this.#dropped = 0
+      await send({ kind: 'dropped', entries: dropped })
+    }
+    for (const entry of entries) {
+      if (signal.aborted) return
+      if (entry.seq > after) await send({ kind: 'entry', entry })
+    }
+    if (this.#waiting.length > 0 || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    this.#wake = null
+  }
+}

@@ -1,0 +1,104 @@
+import { appendFile, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type LogEntry, parseEntry } from './entry.ts'
+
+/** Bytes read at once when looking for a file's last lines. */
+const CHUNK = 64 * 1024
+
+const NEW_LINE = 0x0a
+
+/** Lines in a file, and those before them in a second one: together they take at most twice the limit. */
+export class Journal {
+  readonly #path: string
+  readonly #limit: number
+  #size: number | null = null
+
+  /**
+   * @param path of the newer file; the older has `.1` at its end
+   * @param limit bytes of a file
+   */
+  constructor(path: string, limit: number) {
+    this.#path = path
+    this.#limit = limit
+  }
+
+  /** Adds whole lines, each with its line end. @throws the system's error, as where the disk is full */
+  async append(text: string): Promise<void> {
+    const bytes = Buffer.from(text)
+    try {
+      this.#size ??= await this.#prepare()
+      if (this.#size > 0 && this.#size + bytes.length > this.#limit) {
+        await rename(this.#path, this.#older)
+        this.#size = 0
+      }
+      await appendFile(this.#path, bytes, { mode: 0o600 })
+      this.#size += bytes.length
+    } catch (error) {
+      this.#size = null
+      throw error
+    }
+  }
+
+  /** The last `n` entries, oldest first. */
+  async tail(n: number): Promise<LogEntry[]> {
+    const newer = await lastEntries(this.#path, n)
+    if (newer.length >= n) return newer
+    return [...(await lastEntries(this.#older, n - newer.length)), ...newer]
+  }
+
+  /** Removes both files. */
+  async remove(): Promise<void> {
+    await rm(this.#path, { force: true })
+    await rm(this.#older, { force: true })
+    this.#size = null
+  }
+
+  get #older(): string {
+    return `${this.#path}.1`
+  }
+
+  /** Makes the folder, ends a line that a crash tore, and returns the file's size. */
+  async #prepare(): Promise<number> {
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
+    const file = await open(this.#path, 'a+', 0o600)
+    try {
+      const { size } = await file.stat()
+      const last = Buffer.alloc(1)
+      if (size > 0) await file.read(last, 0, 1, size - 1)
+      if (size === 0 || last[0] === NEW_LINE) return size
+      await file.appendFile('\n')
+      return size + 1
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+/** A file's last entries. What is no entry is passed over. */
+async function lastEntries(path: string, n: number): Promise<LogEntry[]> {
+  if (n <= 0) return []
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  if (file === null) return []
+  try {
+    let at = (await file.stat()).size
+    const chunks: Buffer[] = []
+    let lines = 0
+    for (;;) {
+      const chunk = Buffer.alloc(Math.min(CHUNK, at))
+      at -= chunk.length
+      await file.read(chunk, 0, chunk.length, at)
+      chunks.unshift(chunk)
+      for (const byte of chunk) if (byte === NEW_LINE) lines += 1
+      if (at > 0 && lines <= n) continue
+      const texts = Buffer.concat(chunks).toString('utf8').split('\n')
+      // The first is a part of a line, but at the beginning of the file.
+      const entries = (at > 0 ? texts.slice(1) : texts).flatMap((line) => parseEntry(line) ?? [])
+      if (at === 0 || entries.length >= n) return entries.slice(-n)
+    }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,56 @@
+import { AppError } from './plan.ts'
+
+/** How often another port is tried where the system offers one that is given out. */
+const ATTEMPTS = 100
+
+/** A port that is an app's own until it is let go. */
+export interface AppPort {
+  readonly port: number
+  /** The app's process is gone. */
+  release(): void
+}
+
+/** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
+export class AppPorts {
+  readonly #given = new Set<number>()
+
+  /** A port on which nothing listens. @throws AppError where there is none */
+  reserve(): AppPort {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const port = tryPort(0)
+      if (port !== null && !this.#given.has(port)) return this.#give(port)
+    }
+    throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
+  }
+
+  /** A certain port. @throws AppError where something listens on it, with the remedy */
+  claim(port: number): AppPort {
+    const remedy = `Drop "port" from berth.json and have the app listen on the port in PORT, or use another.`
+    if (this.#given.has(port)) {
+      throw new AppError(`The app wants port ${port}, which another app of this berth has. ${remedy}`)
+    }
+    if (tryPort(port) === null) {
+      throw new AppError(
+        `The app wants port ${port}, on which another program of this machine listens. ${remedy}`,
+      )
+    }
+    return this.#give(port)
+  }
+
+  #give(port: number): AppPort {
+    this.#given.add(port)
+    return { port, release: () => void this.#given.delete(port) }
+  }
+}
+
+/** The port if it is free, or any free one for 0; null where it is taken. */
+function tryPort(port: number): number | null {
+  try {
+    const listener = Bun.listen({ hostname: '127.0.0.1', port, exclusive: true, socket: { data() {} } })
+    const free = listener.port
+    listener.stop(true)
+    return free
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,85 @@
+import type { AppAddress } from './health.ts'
+import { AppError } from './plan.ts'
+import { AppProcess, type AppProgram, type ProcessOptions } from './process.ts'
+import type { Drained, SupervisorOptions, SupervisorTiming } from './supervision.ts'
+
+/** Grace of a process that did not become healthy, ms. */
+const FAILED_GRACE_MS = 2000
+
+/** A process that answers. */
+export interface Running {
+  readonly process: AppProcess
+  readonly program: AppProgram
+  readonly address: AppAddress
+}
+
+/** Starts and ends the processes of one app; none of them is lost sight of before it is gone. */
+export class AppProcesses {
+  readonly #options: SupervisorOptions
+  readonly #timing: SupervisorTiming
+  readonly #all = new Set<AppProcess>()
+
+  constructor(options: SupervisorOptions, timing: SupervisorTiming) {
+    this.#options = options
+    this.#timing = timing
+  }
+
+  /**
+   * Starts a process and waits until it answers; one that does not is gone when this throws.
+   *
+   * @throws AppFailure, AppError; whatever `signal` is aborted with
+   */
+  async launch(program: AppProgram, signal: AbortSignal): Promise<Running> {
+    const { sandbox, log } = this.#options
+    signal.throwIfAborted()
+    if (sandbox.ending) throw serverGone()
+    const began = performance.now()
+    log.append('berth', `Starts: ${program.command}`)
+    const process = this.#start(program)
+    try {
+      const address = await process.healthy(signal)
+      log.append(
+        'berth',
+        `Answers on port ${address.port} after ${Math.round(performance.now() - began)} ms.`,
+      )
+      return { process, program, address }
+    } catch (error) {
+      await process.end(FAILED_GRACE_MS)
+      if (sandbox.ending) throw serverGone()
+      throw error
+    }
+  }
+
+  /** Ends a process that was replaced when its last callers are served, or when they take too long. */
+  async retire({ process, address }: Running, drained: Drained): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, this.#timing.drainMs)
+    drained(address.port).then(resolve, () => resolve())
+    await Promise.race([promise, process.exited])
+    clearTimeout(timer)
+    await process.end(this.#timing.graceMs)
+  }
+
+  /** Ends all processes, also those that serve their last callers; resolves when none is left. */
+  async endAll(): Promise<void> {
+    await Promise.all([...this.#all].map((process) => process.end(this.#timing.graceMs)))
+  }
+
+  #start(program: AppProgram): AppProcess {
+    const { sandbox, cwd, ports, log } = this.#options
+    const port = program.port === null ? ports.reserve() : ports.claim(program.port)
+    const options: ProcessOptions = { sandbox, cwd, program, port, log, timing: this.#timing }
+    try {
+      const process = new AppProcess(options)
+      this.#all.add(process)
+      void process.exited.then(() => this.#all.delete(process))
+      return process
+    } catch (error) {
+      port.release()
+      throw error
+    }
+  }
+}
+
+/** What calls fail with whose server was stopped under them. */
+export const serverGone = (): AppError => new AppError('The server was stopped.')
