@@ -49,7 +49,12 @@ export class World implements Disposable {
     const outbox = new Outbox({ queries, clock, ids })
     const plans = new Plans(this.database, DEFAULT_PLAN)
     this.metering = new Metering({ queries, clock, outbox, plans, logger })
-    this.records = new ServerRecords({ queries, outbox, metering: this.metering })
+    this.records = new ServerRecords({
+      queries,
+      outbox,
+      metering: this.metering,
+      followers: { removing() {} },
+    })
     this.metering.whenCapped(async (accountId) => {
       for (const { id } of this.records.ofAccount(accountId)) this.records.sleeps(id)
     })

@@ -7,6 +7,7 @@ import { BerthError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { ServerFollower } from './follower.ts'
 import { IdleWatch } from './idle.ts'
 import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
@@ -24,6 +25,8 @@ interface LifecycleDependencies {
   compute: Compute
   plans: Plans
   metering: Metering
+  /** Is told when servers start and stop. */
+  followers: ServerFollower
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
 }
@@ -40,6 +43,7 @@ export class ServerLifecycle {
   readonly #compute: Compute
   readonly #plans: Plans
   readonly #metering: Metering
+  readonly #followers: ServerFollower
   readonly #fleet: Fleet
   readonly #idle: IdleWatch
   readonly #turns = new KeyedMutex()
@@ -54,6 +58,7 @@ export class ServerLifecycle {
     compute,
     plans,
     metering,
+    followers,
     idleTimeoutMs,
   }: LifecycleDependencies) {
     this.#records = records
@@ -62,6 +67,7 @@ export class ServerLifecycle {
     this.#compute = compute
     this.#plans = plans
     this.#metering = metering
+    this.#followers = followers
     metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
     this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
@@ -102,6 +108,7 @@ export class ServerLifecycle {
     this.#metering.checkBudget(row.accountId, overBudget)
     await this.#afterReaping()
     try {
+      const present = this.#fleet.get(row.id)
       const sandbox = await this.#fleet.start(row.id, row.handle, this.limits(row))
       try {
         // It may have been used up while the sandbox came up.
@@ -112,6 +119,7 @@ export class ServerLifecycle {
         throw error
       }
       this.#idle.touch(row.id)
+      if (present === undefined) this.#followers.started(row, sandbox)
       return sandbox
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error
@@ -123,6 +131,7 @@ export class ServerLifecycle {
   /** Stops a server in its turn, and its record says so. */
   async stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
+    this.#followers.stopping(row.id)
     this.#records.sleeps(row.id)
     await this.#fleet.stop(row.id)
     this.#meter.changed(row)
@@ -131,7 +140,9 @@ export class ServerLifecycle {
   /** Ends the processes of a server whose record is gone. */
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
+    this.#followers.stopping(serverId)
     await this.#fleet.stop(serverId)
+    await this.#followers.removed(serverId)
     this.#meter.forget(serverId)
   }
 
@@ -210,6 +221,7 @@ export class ServerLifecycle {
 
   #markSleeping(serverId: string): void {
     this.#idle.forget(serverId)
+    this.#followers.stopping(serverId)
     this.#records.sleeps(serverId)
   }
 }

@@ -3,6 +3,7 @@ import type { Metering } from '../../accounts/metering.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { ServerFollower } from './follower.ts'
 import type { ServerUpdate } from './model.ts'
 import { type ServerRow, servers } from './table.ts'
 
@@ -11,6 +12,8 @@ interface RecordsDependencies {
   queries: Queries
   outbox: Outbox
   metering: Metering
+  /** Is told of servers that go, in the transaction in which they do. */
+  followers: Pick<ServerFollower, 'removing'>
 }
 
 /**
@@ -21,14 +24,16 @@ export class ServerRecords {
   readonly #queries: Queries
   readonly #outbox: Outbox
   readonly #metering: Metering
+  readonly #followers: Pick<ServerFollower, 'removing'>
   readonly #ofAccount
   readonly #ofAccountById
   readonly #count
 
-  constructor({ queries, outbox, metering }: RecordsDependencies) {
+  constructor({ queries, outbox, metering, followers }: RecordsDependencies) {
     this.#queries = queries
     this.#outbox = outbox
     this.#metering = metering
+    this.#followers = followers
     this.#ofAccount = once(() =>
       queries
         .select()
@@ -73,6 +78,11 @@ export class ServerRecords {
   /** One, whosever it is. */
   find(id: string): ServerRow | undefined {
     return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
+  }
+
+  /** The URL of what it publishes, or null where it publishes nothing. */
+  publishes(id: string, publicUrl: string | null): void {
+    this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }
 
   /** Those that ran when they were last heard of. */
@@ -129,8 +139,10 @@ export class ServerRecords {
   }
 
   /** The server is gone. */
-  remove({ id, accountId, tier, region }: ServerRow): void {
+  remove(row: ServerRow): void {
+    const { id, accountId, tier, region } = row
     const charged = this.#queries.transaction(() => {
+      this.#followers.removing(row)
       const ended = this.#delete(id)
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
       return ended

@@ -11,6 +11,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import { Admission } from './admission.ts'
+import { type ServerFollower, ServerFollowers } from './follower.ts'
 import { ServerLifecycle } from './lifecycle.ts'
 import type {
   CreatedServer,
@@ -56,6 +57,7 @@ export class ServersService {
   readonly #admission: Admission
   readonly #metering: Metering
   readonly #lifecycle: ServerLifecycle
+  readonly #followers = new ServerFollowers()
   readonly #lists: ReadCache<Server[]>
   readonly #rows: ReadCache<ServerRow | undefined>
 
@@ -71,7 +73,12 @@ export class ServersService {
     isNamed,
     idleTimeoutMs,
   }: ServersDependencies) {
-    this.#records = new ServerRecords({ queries: database.queries, outbox, metering })
+    this.#records = new ServerRecords({
+      queries: database.queries,
+      outbox,
+      metering,
+      followers: this.#followers,
+    })
     this.#lists = new ReadCache(database.version)
     this.#rows = new ReadCache(database.version)
     this.#clock = clock
@@ -91,8 +98,14 @@ export class ServersService {
       compute,
       plans,
       metering,
+      followers: this.#followers,
       idleTimeoutMs,
     })
+  }
+
+  /** Has `follower` told of servers that start, stop and go. */
+  follow(follower: ServerFollower): void {
+    this.#followers.add(follower)
   }
 
   /** The servers that the caller reaches, newest first. */
@@ -229,6 +242,26 @@ export class ServersService {
   /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
   limits(row: ServerRow): Limits {
     return this.#lifecycle.limits(row)
+  }
+
+  /** One server, whosever it is. */
+  find(id: string): ServerRow | undefined {
+    return this.#records.find(id)
+  }
+
+  /** The sandbox of a server, where it runs. */
+  sandbox(id: string): Sandbox | undefined {
+    return this.#lifecycle.sandbox(id)
+  }
+
+  /** The server is in use until the returned function is called; this does not wake it. */
+  hold(id: string): () => void {
+    return this.#lifecycle.use(id)
+  }
+
+  /** What a server publishes is under this URL from now on, or nothing any more. */
+  publishes(id: string, publicUrl: string | null): void {
+    this.#records.publishes(id, publicUrl)
   }
 
   /** How many servers an account has. */

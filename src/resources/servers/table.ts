@@ -19,6 +19,8 @@ export const servers = sqliteTable('servers', {
   storageBytes: integer('storage_bytes').notNull().default(0),
   /** Whether server.created was emitted for it. */
   announced: integer('announced', { mode: 'boolean' }).notNull().default(false),
+  /** Where its workspace is published while it runs. */
+  publicUrl: text('public_url'),
   ...meteredColumns(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
@@ -36,6 +38,6 @@ export const toServer = (row: ServerRow): Server => ({
   region: row.region,
   creditsUsed: toCredits(row.creditUnits),
   storageUsedGb: toGb(row.storageBytes),
-  publicUrl: null,
+  publicUrl: row.status === 'sleeping' ? null : row.publicUrl,
   createdAt: toIso(row.createdAt),
 })

@@ -41,3 +41,6 @@ CREATE TABLE deployments (
   plan       TEXT NOT NULL,
   created_at INTEGER NOT NULL
 );
+
+-- Where a server's workspace is published.
+ALTER TABLE servers ADD COLUMN public_url TEXT;

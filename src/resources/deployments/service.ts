@@ -1,0 +1,199 @@
+import { eq } from 'drizzle-orm'
+import type { Caller } from '../../accounts/caller.ts'
+import { AppError, AppFailure, type AppPlan } from '../../apps/plan.ts'
+import { ComputeError } from '../../compute/driver.ts'
+import { BerthError } from '../../errors.ts'
+import type { Outbox } from '../../events/outbox.ts'
+import { GatewayError } from '../../gateway/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { HostedApp } from '../hosting/app.ts'
+import type { Hosting } from '../hosting/hosting.ts'
+import { publishable } from '../hosting/publishable.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { Deployment, PublishedDeployment } from './model.ts'
+import { type DeploymentRow, deployments } from './table.ts'
+
+/** Lines of the log that a failure tells. */
+const TOLD_LINES = 20
+
+/** What the deployments need. */
+interface DeploymentsDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  logger: Logger
+  outbox: Outbox
+  servers: ServersService
+  secrets: SecretsService
+  hosting: Hosting
+}
+
+/** Workspaces of servers, published: one each, under a URL that stays. */
+export class DeploymentsService {
+  readonly #dependencies: DeploymentsDependencies
+  readonly #queries: Queries
+  readonly #publishing = new KeyedMutex()
+  readonly #underWay = new Set<string>()
+
+  constructor(dependencies: DeploymentsDependencies) {
+    this.#dependencies = dependencies
+    this.#queries = dependencies.queries
+  }
+
+  /** What a server publishes: at most one. @throws BerthError 404 */
+  list(caller: Caller, serverId: string): Deployment[] {
+    this.#dependencies.servers.row(caller, serverId)
+    const row = this.#find(serverId)
+    return row ? [{ url: this.#dependencies.hosting.urlOf(row.port), live: this.#isLive(row) }] : []
+  }
+
+  /**
+   * Publishes the workspace as it is now: an app where one is found, else its files. What was published
+   * before answers until the new one does.
+   *
+   * @throws BerthError 402 where the budget is used up, 404, 502 with the end of the log where it does not come up
+   */
+  async publish(caller: Caller, serverId: string): Promise<PublishedDeployment> {
+    this.#dependencies.servers.row(caller, serverId)
+    return this.#publishing.run(serverId, async () => {
+      this.#underWay.add(serverId)
+      try {
+        return await this.#publish(caller, serverId)
+      } catch (error) {
+        if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
+        throw error
+      } finally {
+        this.#underWay.delete(serverId)
+      }
+    })
+  }
+
+  /** Opens the sites of what servers publish: callers wait there until it answers again. */
+  async open(): Promise<void> {
+    const rows = this.#queries.select().from(deployments).all()
+    await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
+  }
+
+  /** The server has come up: what it publishes is brought up again. */
+  serverStarted(serverId: string): void {
+    const row = this.#find(serverId)
+    // What is being published just now comes up by itself.
+    if (!row || this.#underWay.has(serverId)) return
+    this.#told(serverId, async () => {
+      const app = await this.#app(serverId, row.port)
+      await app.expose()
+      await app.start(row.plan, this.#environment(app))
+    })
+  }
+
+  /** The variables of a server have changed. */
+  secretsChanged(serverId: string): void {
+    const app = this.#dependencies.hosting.find(serverId)
+    if (app) this.#told(serverId, () => app.restart(this.#environment(app)))
+  }
+
+  /** The server's record goes with the transaction that this is called in. */
+  removing({ id, accountId }: ServerRow): void {
+    const row = this.#find(id)
+    if (!row || !this.#isLive(row)) return
+    const url = this.#dependencies.hosting.urlOf(row.port)
+    this.#dependencies.outbox.emit(accountId, 'deployment.removed', { server_id: id, url })
+  }
+
+  #environment(app: HostedApp): Readonly<Record<string, string>> {
+    const environment = this.#dependencies.secrets.environment(app.serverId)
+    app.hide(environment)
+    return environment
+  }
+
+  /** Does something that nobody waits for; that it failed stands in the log of berth. */
+  #told(serverId: string, work: () => Promise<void>): void {
+    const { logger } = this.#dependencies
+    work().catch((error) => logger.warn('what a server publishes did not come up', { serverId, error }))
+  }
+
+  async #publish(caller: Caller, serverId: string): Promise<PublishedDeployment> {
+    const { servers, hosting } = this.#dependencies
+    const { row: server, sandbox, done } = await servers.use(caller, serverId)
+    try {
+      const before = this.#find(serverId)
+      const port = before?.port ?? (await hosting.reservePort())
+      const app = await this.#app(serverId, port)
+      const signal = hosting.whileRunning(serverId)
+      const place = {
+        serverId,
+        sandbox,
+        workspace: servers.workspace(server),
+        folder: '',
+        log: app.log,
+        signal,
+      }
+      const environment = this.#environment(app)
+      try {
+        const plan = await publishable(hosting.preparation, place)
+        await hosting.preparation.install(place, plan, environment)
+        await hosting.preparation.build(place, plan, environment)
+        await app.expose()
+        await app.start(plan, environment)
+        return this.#live(server, port, plan)
+      } catch (error) {
+        const failure = await this.#failure(error, app)
+        if (!before) await hosting.forget(serverId)
+        throw failure
+      }
+    } finally {
+      done()
+      servers.meter.changed(server)
+    }
+  }
+
+  #live(server: ServerRow, port: number, plan: AppPlan): PublishedDeployment {
+    const { ids, clock, outbox, servers, hosting } = this.#dependencies
+    const url = hosting.urlOf(port)
+    this.#queries.transaction((tx) => {
+      const values = { id: ids.next('dep'), serverId: server.id, port, plan, createdAt: clock.now() }
+      tx.insert(deployments)
+        .values(values)
+        .onConflictDoUpdate({ target: deployments.serverId, set: { plan, createdAt: values.createdAt } })
+        .run()
+      servers.publishes(server.id, url)
+      outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
+    })
+    return { url, status: 'live' }
+  }
+
+  #app(serverId: string, port: number): Promise<HostedApp> {
+    const { servers, hosting } = this.#dependencies
+    return hosting.app({
+      id: serverId,
+      serverId,
+      folder: '',
+      port,
+      slug: null,
+      onRunning: (running) => {
+        if (this.#find(serverId)) servers.publishes(serverId, running ? hosting.urlOf(port) : null)
+      },
+    })
+  }
+
+  #isLive({ serverId }: DeploymentRow): boolean {
+    const { hosting, servers } = this.#dependencies
+    return servers.sandbox(serverId) !== undefined && (hosting.find(serverId)?.isUp ?? false)
+  }
+
+  #find(serverId: string): DeploymentRow | undefined {
+    return this.#queries.select().from(deployments).where(eq(deployments.serverId, serverId)).get()
+  }
+
+  async #failure(error: unknown, app: HostedApp): Promise<unknown> {
+    if (!(error instanceof AppError || error instanceof ComputeError)) return error
+    const end = error instanceof AppFailure ? '' : await app.lastLines(TOLD_LINES)
+    return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
+  }
+}

@@ -1,0 +1,299 @@
+import { AppLog } from '../../apps/log/log.ts'
+import { Masks } from '../../apps/masks.ts'
+import type { AppPlan } from '../../apps/plan.ts'
+import type { AppPorts } from '../../apps/ports.ts'
+import type { AppState } from '../../apps/supervision.ts'
+import { Supervisor } from '../../apps/supervisor.ts'
+import type { Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/driver.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+import { LiveReload } from '../../gateway/files/reload.ts'
+import { serveFiles } from '../../gateway/files/serve.ts'
+import type { Site, SiteHost, Upstream } from '../../gateway/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { Preparation } from './prepare.ts'
+import { SourceWatch } from './source-watch.ts'
+
+/** What makes one app another than the others. */
+export interface HostedAppOptions {
+  /** The id of the project, or of the server that publishes it. */
+  id: string
+  serverId: string
+  /** Relative to the server's workspace; empty for all of it. */
+  folder: string
+  /** The port of its site. */
+  port: number
+  /** The label of its host name; null for none. */
+  slug: string | null
+  /** Called when it begins to answer, and when it does not any more. */
+  onRunning: (running: boolean) => void
+}
+
+/** What all hosted apps share. */
+export interface HostedAppParts {
+  clock: Clock
+  logger: Logger
+  servers: ServersService
+  sites: SiteHost
+  preparation: Preparation
+  /** The ports that apps themselves listen on. */
+  appPorts: AppPorts
+  /** The folder of all logs. */
+  logs: string
+}
+
+type Environment = Readonly<Record<string, string>>
+
+/** What runs, or last ran. */
+interface Version {
+  plan: AppPlan
+  environment: Environment
+}
+
+const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
+
+const ASLEEP: Upstream = { kind: 'down', reason: 'Its server sleeps. Start the server, and it runs again.' }
+
+/** An app of a server behind a site of its own: its process or its files, its log, and the watch on its sources. */
+export class HostedApp {
+  readonly id: string
+  readonly serverId: string
+  readonly log: AppLog
+  readonly #options: HostedAppOptions
+  readonly #parts: HostedAppParts
+  readonly #reload = new LiveReload()
+  #site: Promise<Site> | null = null
+  #upstream: Upstream = NOT_STARTED
+  #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
+  #version: Version | null = null
+  #watch: SourceWatch | null = null
+  #isUp = false
+
+  /** Opens its log; nothing runs and nothing listens yet. */
+  static async open(options: HostedAppOptions, parts: HostedAppParts): Promise<HostedApp> {
+    const { clock, logger, logs } = parts
+    const log = await AppLog.open({ folder: `${logs}/${options.id}`, clock, logger, masks: new Masks() })
+    return new HostedApp(options, parts, log)
+  }
+
+  private constructor(options: HostedAppOptions, parts: HostedAppParts, log: AppLog) {
+    this.id = options.id
+    this.serverId = options.serverId
+    this.log = log
+    this.#options = options
+    this.#parts = parts
+  }
+
+  /** Whether it answers. */
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
+  /** Shows none of these values in the log from now on. */
+  hide(environment: Environment): void {
+    this.log.masks.add(Object.values(environment))
+  }
+
+  /** The end of its log as text. */
+  async lastLines(count: number): Promise<string> {
+    return (await this.log.tail(count)).map(({ text }) => text).join('\n')
+  }
+
+  /** Has its site listen. */
+  async expose(): Promise<void> {
+    const { port, slug, serverId } = this.#options
+    const onUse = () => this.#parts.servers.hold(serverId)
+    this.#site ??= this.#parts.sites.open({ port, slug, onUse })
+    const site = await this.#site
+    site.point(this.#upstream)
+  }
+
+  /** Has nothing listen for it any more. */
+  async conceal(): Promise<void> {
+    const site = this.#site
+    this.#site = null
+    await (await site)?.close()
+  }
+
+  /**
+   * Starts it, or puts this version in the place of the one that runs; resolves when it answers.
+   *
+   * @param spawned called when it was started and is being asked for its health
+   * @throws AppError where it does not answer; what ran before goes on. ComputeError where the server does not run
+   */
+  async start(plan: AppPlan, environment: Environment, spawned: () => void = () => {}): Promise<void> {
+    const version = { plan, environment }
+    const before = this.#version
+    this.#version = version
+    try {
+      if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, spawned)
+      else await this.#startProgram(plan, environment, spawned)
+    } catch (error) {
+      if (this.#version === version) this.#version = before
+      throw error
+    }
+    await this.#watchSources()
+  }
+
+  /** Runs it with other variables, where it runs. @throws AppError where it does not answer with them */
+  async restart(environment: Environment): Promise<void> {
+    const version = this.#version
+    if (version === null || this.#parts.servers.sandbox(this.serverId) === undefined) return
+    if (version.plan.start.kind === 'command') await this.start(version.plan, environment)
+    else version.environment = environment
+  }
+
+  /** Ends it; callers are told why. */
+  async stop(reason: string): Promise<void> {
+    this.#version = null
+    await this.#unwatch()
+    this.#point({ kind: 'down', reason })
+    const ending = this.#supervisor?.supervisor.stop()
+    this.#supervisor = null
+    await ending
+    this.#setUp(false)
+  }
+
+  /** Its server stops, and its processes with it. */
+  serverStops(): void {
+    this.#supervisor = null
+    this.#isUp = false
+    this.#point(ASLEEP)
+    void this.#unwatch()
+  }
+
+  /** Berth stops: its server ends the processes. */
+  async close(): Promise<void> {
+    this.#supervisor = null
+    await this.#unwatch()
+    await this.log.close()
+  }
+
+  /** Ends it and removes what is kept of it beside its files. */
+  async remove(): Promise<void> {
+    await this.stop('It was removed.')
+    await this.conceal()
+    await this.log.remove()
+  }
+
+  async #startFiles(
+    plan: AppPlan,
+    { folder, fallback }: Extract<AppPlan['start'], { kind: 'files' }>,
+    spawned: () => void,
+  ): Promise<void> {
+    spawned()
+    const place = [this.#options.folder, folder].filter(Boolean).join('/')
+    const reload = plan.watch ? this.#reload : null
+    const serve = serveFiles(this.#workspace(), place, { fallback, listing: true, reload })
+    this.#point({ kind: 'files', serve })
+    const before = this.#supervisor
+    this.#supervisor = null
+    void before?.supervisor.stop()
+    this.#setUp(true)
+  }
+
+  async #startProgram(plan: AppPlan, environment: Environment, spawned: () => void): Promise<void> {
+    const supervisor = this.#supervised()
+    const site = await this.#site
+    if (!this.#isUp) this.#point({ kind: 'starting' })
+    const drained = (port: number) => site?.drained(port) ?? Promise.resolve()
+    const started = supervisor.replace(plan, environment, drained)
+    spawned()
+    await started
+  }
+
+  /** What keeps it running on the sandbox that its server has now. */
+  #supervised(): Supervisor {
+    const { servers, clock, appPorts } = this.#parts
+    const sandbox = servers.sandbox(this.serverId)
+    if (sandbox === undefined) throw new ComputeError('The server does not run.')
+    if (this.#supervisor?.of === sandbox) return this.#supervisor.supervisor
+    const supervisor: Supervisor = new Supervisor({
+      sandbox,
+      cwd: this.#options.folder,
+      clock,
+      ports: appPorts,
+      log: this.log,
+      onState: (state) => {
+        if (this.#supervisor?.supervisor === supervisor) this.#follow(state)
+      },
+    })
+    this.#supervisor = { of: sandbox, supervisor }
+    return supervisor
+  }
+
+  #follow(state: AppState): void {
+    if (state.kind === 'healthy') this.#point({ kind: 'app', port: state.port })
+    else if (state.kind === 'given_up')
+      this.#point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
+    else if (state.kind !== 'stopped') this.#point({ kind: 'starting' })
+    if (state.kind === 'healthy') this.#setUp(true)
+    else if (state.kind === 'given_up' || state.kind === 'stopped') this.#setUp(false)
+  }
+
+  #setUp(isUp: boolean): void {
+    if (this.#isUp === isUp) return
+    this.#isUp = isUp
+    this.#options.onRunning(isUp)
+  }
+
+  #point(upstream: Upstream): void {
+    this.#upstream = upstream
+    void this.#site?.then((site) => site.point(upstream))
+  }
+
+  #workspace(): Workspace {
+    const { servers } = this.#parts
+    const server = servers.find(this.serverId)
+    if (server === undefined) throw new ComputeError('The server is gone.')
+    return servers.workspace(server)
+  }
+
+  async #watchSources(): Promise<void> {
+    await this.#unwatch()
+    const plan = this.#version?.plan
+    if (!plan?.watch) return
+    const { folder } = this.#options
+    const watch = new SourceWatch({
+      workspace: this.#workspace(),
+      folder,
+      plan,
+      onChange: (paths) => this.#sourcesChanged(paths),
+    })
+    this.#watch = watch
+    await watch.start().catch((error) => {
+      this.log.append('berth', `Its files are not watched: ${error instanceof Error ? error.message : error}`)
+    })
+  }
+
+  async #unwatch(): Promise<void> {
+    const watch = this.#watch
+    this.#watch = null
+    await watch?.close()
+  }
+
+  /** Builds and starts it again, or has browsers reload its pages. What ran goes on where that fails. */
+  async #sourcesChanged(paths: ReadonlySet<string>): Promise<void> {
+    const version = this.#version
+    const sandbox = this.#parts.servers.sandbox(this.serverId)
+    if (version === null || sandbox === undefined) return
+    const { plan, environment } = version
+    const [first, ...others] = paths
+    this.log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
+    try {
+      const place = {
+        sandbox,
+        serverId: this.serverId,
+        workspace: this.#workspace(),
+        folder: this.#options.folder,
+      }
+      await this.#parts.preparation.build({ ...place, log: this.log }, plan, environment)
+      if (plan.start.kind === 'files') this.#reload.changed()
+      else await this.#startProgram(plan, environment, () => {})
+    } catch (error) {
+      this.log.append('berth', error instanceof Error ? error.message : String(error))
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import { AppPorts } from '../../apps/ports.ts'
+import { Gateway } from '../../gateway/gateway.ts'
+import { DeploymentsService } from '../deployments/service.ts'
+import { ProjectApps } from '../projects/apps.ts'
+import { ProjectCode } from '../projects/code.ts'
+import { ProjectRecords } from '../projects/records.ts'
+import { ProjectsService } from '../projects/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { AssemblyParts } from './compose.ts'
+import { Hosting } from './hosting.ts'
+import { Preparation } from './prepare.ts'
+
+/** Projects, deployments and what they stand on, wired up. */
+export type Assembled = ReturnType<typeof assemble>
+
+/** Wires projects and deployments up. Nothing of it runs yet. */
+export function assemble(parts: AssemblyParts) {
+  const { secrets, randomFor, host, publicHost, ports, logger, dataDir } = parts
+  const gateway = new Gateway({ host, publicHost, ports, logger })
+  const hosting = new Hosting({
+    ...parts,
+    sites: gateway,
+    appPorts: new AppPorts(),
+    logs: join(dataDir, 'logs'),
+    preparation: new Preparation({ packagesFor: async () => ({}) }),
+    address: addressOf(host),
+  })
+  const records = new ProjectRecords(parts)
+  const code = new ProjectCode({
+    ...parts,
+    sources: {
+      sourceFolders: parts.sourceFolders,
+      allowLocal: parts.allowLocalSources,
+      environment: parts.environment,
+    },
+  })
+  const apps = new ProjectApps({ ...parts, records, code, hosting })
+  const random = randomFor('project_name')
+  const projects = new ProjectsService({ ...parts, random, sites: gateway, records, code, apps })
+  const deployments = new DeploymentsService({ ...parts, hosting })
+  secrets.onChange((serverId, projectId) => {
+    if (projectId === '') deployments.secretsChanged(serverId)
+  })
+  return {
+    projects,
+    deployments,
+    siteFor: (_slug: string) => null,
+    async open(): Promise<void> {
+      await Promise.all([apps.open(), deployments.open()])
+    },
+    resume: (): void => apps.resume(),
+    async stop(): Promise<void> {
+      await apps.stop()
+      await hosting.stop()
+    },
+    close: (): Promise<void> => gateway.close(),
+    serverStarted(serverId: string): void {
+      apps.serverStarted(serverId)
+      deployments.serverStarted(serverId)
+    },
+    serverStops(serverId: string): void {
+      apps.serverStops(serverId)
+      hosting.serverStops(serverId)
+    },
+    serverGoes(row: ServerRow): void {
+      apps.serverGoes(row.id)
+      deployments.removing(row)
+    },
+    serverGone: (serverId: string): Promise<void> => hosting.serverGone(serverId),
+  }
+}
+
+/** The address under which this machine reaches what listens there. */
+function addressOf(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}

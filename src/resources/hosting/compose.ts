@@ -1,0 +1,145 @@
+import { eq } from 'drizzle-orm'
+import type { Plans } from '../../accounts/plans.ts'
+import type { PortRange } from '../../config.ts'
+import type { Outbox } from '../../events/outbox.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
+import type { Random } from '../../runtime/random.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { Queries } from '../../storage/database.ts'
+import { deployments } from '../deployments/table.ts'
+import { projects } from '../projects/table.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServerFollower } from '../servers/follower.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { TemplateCatalog } from '../templates/catalog.ts'
+import type { Assembled } from './assemble.ts'
+
+/** What hosting finds around it. */
+export interface HostingSurroundings {
+  /** The address that berth listens on; sites listen there too. */
+  host: string
+  /** A further name that the Host header may carry. */
+  publicHost: string | null
+  /** The ports of sites. */
+  ports: PortRange
+  /** Folders of this machine that repositories may be taken from. */
+  sourceFolders: readonly string[]
+  /** Whether code may come from this machine's and private networks' addresses. */
+  allowLocalSources: boolean
+  /** The data folder. */
+  dataDir: string
+  /** The variables that berth was started with. */
+  environment: Readonly<Record<string, string | undefined>>
+}
+
+/** What projects and deployments are made of. */
+export interface AssemblyParts extends HostingSurroundings {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  logger: Logger
+  cipher: Cipher
+  outbox: Outbox
+  plans: Plans
+  /** The randomness of each purpose. */
+  randomFor: (purpose: string) => Random
+  servers: ServersService
+  secrets: SecretsService
+  templates: TemplateCatalog
+}
+
+/**
+ * Projects and deployments, loaded when the first is asked for: a start waits for none of it, and a
+ * server without any starts and stops as if there were no such thing.
+ */
+export function composeHosting(parts: AssemblyParts): HostingEntry {
+  return new HostingEntry(parts)
+}
+
+/** The way to projects and deployments. */
+export class HostingEntry implements ServerFollower {
+  readonly #parts: AssemblyParts
+  readonly #assembled: () => Promise<Assembled>
+  #loaded: Assembled | null = null
+  #stopped = false
+
+  constructor(parts: AssemblyParts) {
+    this.#parts = parts
+    this.#assembled = once(async () => {
+      const { assemble } = await import('./assemble.ts')
+      this.#loaded = assemble(parts)
+      return this.#loaded
+    })
+  }
+
+  /** The projects. */
+  readonly projects = async () => (await this.#assembled()).projects
+
+  /** The deployments. */
+  readonly deployments = async () => (await this.#assembled()).deployments
+
+  /** Whether an account has a project of this id. */
+  ownsProject(accountId: string, id: string): boolean {
+    const found = this.#parts.queries
+      .select({ accountId: projects.accountId })
+      .from(projects)
+      .where(eq(projects.id, id))
+      .get()
+    return found?.accountId === accountId
+  }
+
+  /** Answers a request whose Host header names a project; null where it names none. */
+  siteFor(host: string): ((request: Request) => Promise<Response>) | null {
+    return this.#loaded?.siteFor(host) ?? null
+  }
+
+  /** Opens the sites of before: callers wait there until the apps run again. */
+  async open(): Promise<void> {
+    if (this.#any()) await (await this.#assembled()).open()
+  }
+
+  /** Takes up the bring-ups of before. The servers of before run again. */
+  async resume(): Promise<void> {
+    if (this.#any() && !this.#stopped) (await this.#assembled()).resume()
+  }
+
+  /** Ends everything; the records stay as they are, so that the next start brings it up again. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#loaded?.stop()
+  }
+
+  /** Closes the sites, when nothing answers any more. */
+  async close(): Promise<void> {
+    await this.#loaded?.close()
+  }
+
+  started({ id }: { id: string }): void {
+    if (this.#loaded) this.#loaded.serverStarted(id)
+    else if (this.#any(id)) void this.#assembled().then((hosting) => hosting.serverStarted(id))
+  }
+
+  stopping(serverId: string): void {
+    this.#loaded?.serverStops(serverId)
+  }
+
+  removing(row: Parameters<ServerFollower['removing']>[0]): void {
+    this.#loaded?.serverGoes(row)
+  }
+
+  async removed(serverId: string): Promise<void> {
+    await this.#loaded?.serverGone(serverId)
+  }
+
+  #any(serverId?: string): boolean {
+    const { queries } = this.#parts
+    return [projects, deployments].some((table) => {
+      const found = queries.select({ id: table.id }).from(table)
+      const one = serverId === undefined ? found : found.where(eq(table.serverId, serverId))
+      return one.limit(1).get() !== undefined
+    })
+  }
+}

@@ -1,0 +1,95 @@
+import type { AppPlan } from '../../apps/plan.ts'
+import type { Workspace, WorkspaceWatch } from '../../compute/workspace.ts'
+
+/** Milliseconds of quiet after which changes count as one. */
+const QUIET_MS = 100
+
+/** Folders that tools write and people do not: packages, builds, caches, data of the app. */
+const IGNORED_FOLDERS = new Set([
+  ...['node_modules', '.git', '.venv', 'venv', '__pycache__', 'target', 'vendor'],
+  ...[
+    'dist',
+    'build',
+    'out',
+    '.next',
+    '.nuxt',
+    '.output',
+    '.svelte-kit',
+    '.astro',
+    '.vite',
+    '.turbo',
+    '.cache',
+  ],
+  ...['coverage', 'tmp', 'data', 'logs'],
+])
+
+/** Files that the app itself may write, or an editor while it saves. */
+const IGNORED_FILES = /(?:\.log|\.tmp|\.sw[a-p]|~|\.(?:db|sqlite3?)(?:-(?:wal|shm|journal))?)$/i
+
+/** What a watch on an app's files works on. */
+interface SourceWatchOptions {
+  workspace: Workspace
+  /** Relative to the workspace. */
+  folder: string
+  plan: AppPlan
+  /** Called when files have changed and it is quiet again; not again before it has resolved. */
+  onChange: (paths: ReadonlySet<string>) => Promise<void>
+}
+
+/** Watches an app's source files, for as long as it is wanted. */
+export class SourceWatch {
+  readonly #options: SourceWatchOptions
+  readonly #changed = new Set<string>()
+  #watch: WorkspaceWatch | null = null
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #busy = false
+  #closed = false
+
+  constructor(options: SourceWatchOptions) {
+    this.#options = options
+  }
+
+  /** Begins; changes from when this resolves are told. */
+  async start(): Promise<void> {
+    const { workspace, folder } = this.#options
+    const watch = await workspace.watch(folder, {
+      ignored: (path) => this.#isIgnored(path),
+      onChange: (path) => {
+        this.#changed.add(path)
+        this.#arm()
+      },
+    })
+    if (this.#closed) await watch.close()
+    else this.#watch = watch
+  }
+
+  /** Ends it; what has changed since the last call is not told any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#watch?.close()
+    this.#watch = null
+  }
+
+  #isIgnored(path: string): boolean {
+    const { start } = this.#options.plan
+    const served = start.kind === 'files' ? start.folder : ''
+    if (served !== '' && (path === served || path.startsWith(`${served}/`))) return false
+    return path.split('/').some((name) => IGNORED_FOLDERS.has(name)) || IGNORED_FILES.test(path)
+  }
+
+  #arm(): void {
+    clearTimeout(this.#timer)
+    if (!this.#closed && !this.#busy) this.#timer = setTimeout(() => void this.#tell(), QUIET_MS)
+  }
+
+  async #tell(): Promise<void> {
+    const paths = new Set(this.#changed)
+    this.#changed.clear()
+    this.#busy = true
+    await this.#options.onChange(paths).finally(() => {
+      this.#busy = false
+      if (this.#changed.size > 0) this.#arm()
+    })
+  }
+}

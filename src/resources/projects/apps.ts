@@ -1,0 +1,187 @@
+import { missingVariables } from '../../apps/plan.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { HostedApp } from '../hosting/app.ts'
+import type { Hosting } from '../hosting/hosting.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import { BringUp } from './bring-up.ts'
+import type { ProjectCode } from './code.ts'
+import type { InitPhase } from './model.ts'
+import type { ProjectRecords } from './records.ts'
+import { folderOf, type ProjectRow } from './table.ts'
+
+/** What the apps of projects need. */
+interface ProjectAppsDependencies {
+  ids: Ids
+  logger: Logger
+  records: ProjectRecords
+  servers: ServersService
+  secrets: SecretsService
+  code: ProjectCode
+  hosting: Hosting
+}
+
+/** Phases in which a bring-up is over, or waits for its caller. */
+const AT_REST: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
+
+/** How a bring-up is asked for. */
+interface InitWishes {
+  /** Whether it goes on without the variables that are missing. */
+  proceed: boolean
+  /** Where a new one begins. */
+  from: 'fetch' | 'install'
+}
+
+/** The apps of projects: brought up, kept alive with their servers, and taken down. */
+export class ProjectApps {
+  readonly #dependencies: ProjectAppsDependencies
+  readonly #records: ProjectRecords
+  readonly #bringUp: BringUp
+  #stopping = false
+
+  constructor(dependencies: ProjectAppsDependencies) {
+    this.#dependencies = dependencies
+    this.#records = dependencies.records
+    const { hosting } = dependencies
+    this.#bringUp = new BringUp({
+      ...dependencies,
+      preparation: hosting.preparation,
+      appOf: (row) => this.app(row),
+      urlOf: (row) => (row.visibility === 'public' ? this.urlOf(row) : null),
+    })
+    dependencies.secrets.onChange((serverId, projectId) => this.#secretsChanged(serverId, projectId))
+  }
+
+  /** Where a project answers while it is public. */
+  urlOf({ port }: ProjectRow): string {
+    return this.#dependencies.hosting.urlOf(port)
+  }
+
+  /** The app of a project. */
+  app({ id, serverId, slug, port }: ProjectRow): Promise<HostedApp> {
+    return this.#dependencies.hosting.app({
+      id,
+      serverId,
+      folder: folderOf({ slug }),
+      port,
+      slug,
+      onRunning: (running) => this.#records.runs(id, running ? 'running' : 'paused'),
+    })
+  }
+
+  /** A project was made; `fetched` tells that its code is there already. */
+  async added(row: ProjectRow, fetched: boolean): Promise<void> {
+    await this.exposed(row)
+    if (row.initPhase === null) return
+    if (fetched) this.#records.enters(row.id, 'install')
+    this.#go(row.id)
+  }
+
+  /** Has the project's site listen or not, as its visibility says. */
+  async exposed(row: ProjectRow): Promise<void> {
+    const app = await this.app(row)
+    await (row.visibility === 'public' ? app.expose() : app.conceal())
+  }
+
+  /** Continues a bring-up, or begins a new one where the last is over. */
+  init(row: ProjectRow, { proceed, from }: InitWishes): void {
+    const { ids } = this.#dependencies
+    if (row.initPhase === null || row.initPhase === 'ready' || row.initPhase === 'failed') {
+      this.#records.begins(row.id, ids.next('irun'), from, proceed)
+    } else if (proceed) {
+      this.#records.proceeds(row.id)
+    }
+    this.#go(row.id)
+  }
+
+  /** Gives up a bring-up and ends the app; resolves when neither runs. */
+  async ended(id: string): Promise<void> {
+    await this.#bringUp.abort(id, 'dropped')
+    await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
+  }
+
+  /** Removes what is kept of a project beside its files and its record. */
+  forget({ id }: ProjectRow): Promise<void> {
+    return this.#dependencies.hosting.forget(id)
+  }
+
+  /** Opens the sites of all projects: callers wait there until the apps run again. */
+  async open(): Promise<void> {
+    await Promise.all(this.#records.all().map((row) => this.exposed(row)))
+  }
+
+  /** Takes up the bring-ups that an earlier berth was in the middle of. */
+  resume(): void {
+    for (const { id, initPhase } of this.#records.all()) if (!AT_REST.has(initPhase)) this.#go(id)
+  }
+
+  /** The server has come up: so do the apps of its projects. */
+  serverStarted(serverId: string): void {
+    for (const row of this.#records.ofServer(serverId)) {
+      if (this.#bringUp.isUnderWay(row.id)) continue
+      if (!AT_REST.has(row.initPhase)) this.#go(row.id)
+      else if (row.runtimeStatus !== 'unbuilt') void this.#resumeApp(row)
+    }
+  }
+
+  /** The server stops: bring-ups on it have failed. */
+  serverStops(serverId: string): void {
+    for (const { id } of this.#records.ofServer(serverId)) {
+      void this.#bringUp.abort(id, 'server stopped')
+      this.#records.runs(id, 'paused')
+    }
+  }
+
+  /** The server goes, and its projects with it: bring-ups on it are given up without a word. */
+  serverGoes(serverId: string): void {
+    for (const { id } of this.#records.ofServer(serverId)) void this.#bringUp.abort(id, 'dropped')
+  }
+
+  /** Berth stops: bring-ups are left where they are, to go on at the next start. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    await this.#bringUp.stop()
+  }
+
+  #go(id: string): void {
+    if (!this.#stopping) this.#bringUp.go(id)
+  }
+
+  /** Starts an app again as it was brought up last. */
+  async #resumeApp(row: ProjectRow): Promise<void> {
+    const { secrets, logger } = this.#dependencies
+    if (row.plan === null) return
+    try {
+      const environment = secrets.environment(row.serverId, row.id)
+      const app = await this.app(row)
+      app.hide(environment)
+      await app.start(row.plan, environment)
+    } catch (error) {
+      logger.warn('the app of a project did not start again', { projectId: row.id, error })
+    }
+  }
+
+  #secretsChanged(serverId: string, projectId: string): void {
+    const rows = projectId === '' ? this.#records.ofServer(serverId) : [this.#records.find(projectId)]
+    for (const row of rows) {
+      if (row === undefined) continue
+      this.#renew(row).catch((error) =>
+        this.#dependencies.logger.warn('an app did not start with its new variables', {
+          projectId: row.id,
+          error,
+        }),
+      )
+    }
+  }
+
+  /** The variables of a project are others now. */
+  async #renew(row: ProjectRow): Promise<void> {
+    const environment = this.#dependencies.secrets.environment(row.serverId, row.id)
+    const app = await this.app(row)
+    app.hide(environment)
+    if (row.initPhase !== 'awaiting_secrets') return app.restart(environment)
+    const given = new Set(Object.keys(environment))
+    if (row.plan && missingVariables(row.plan, given).length === 0) this.#go(row.id)
+  }
+}

@@ -1,0 +1,185 @@
+import { accountCaller } from '../../accounts/caller.ts'
+import { AppError, AppFailure, type AppPlan, missingVariables } from '../../apps/plan.ts'
+import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { WorkspaceError } from '../../compute/workspace.ts'
+import { BerthError } from '../../errors.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { HostedApp } from '../hosting/app.ts'
+import type { Preparation } from '../hosting/prepare.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ProjectCode } from './code.ts'
+import type { InitPhase } from './model.ts'
+import type { ProjectRecords } from './records.ts'
+import { SourceError } from './sources/errors.ts'
+import { folderOf, type ProjectRow } from './table.ts'
+
+/** Lines of the log that a failure tells. */
+const TOLD_LINES = 50
+
+/** What brings projects up. */
+interface BringUpDependencies {
+  records: ProjectRecords
+  servers: ServersService
+  secrets: SecretsService
+  code: ProjectCode
+  preparation: Preparation
+  logger: Logger
+  /** The app of a project. */
+  appOf: (row: ProjectRow) => Promise<HostedApp>
+  /** Where a project answers, or null while it is private. */
+  urlOf: (row: ProjectRow) => string | null
+}
+
+/** A phase that does something, in the order in which they come. */
+type Step = 'fetch' | 'install' | 'build' | 'start'
+
+const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
+
+/** Why a bring-up is given up from outside. */
+export type AbortReason =
+  /** Its server stops: that is a failure. */
+  | 'server stopped'
+  /** The project goes, or berth does, which takes it up again at the next start: nothing is written. */
+  | 'dropped'
+
+/** What the steps of one bring-up work on. */
+interface Work {
+  server: ServerRow
+  sandbox: Sandbox
+  app: HostedApp
+  signal: AbortSignal
+}
+
+/**
+ * Brings a project's code to an app that answers, phase by phase. The phase stands in the database before
+ * its work begins, and each can be done again, so that a bring-up which was cut short goes on from there.
+ */
+export class BringUp {
+  readonly #dependencies: BringUpDependencies
+  readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
+
+  constructor(dependencies: BringUpDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** Whether a project is being brought up. */
+  isUnderWay(projectId: string): boolean {
+    return this.#runs.has(projectId)
+  }
+
+  /** Goes on from the phase that the project's record is in. One that is under way is left alone. */
+  go(projectId: string): void {
+    if (this.#runs.has(projectId)) return
+    const abort = new AbortController()
+    const done = this.#run(projectId, abort.signal).finally(() => this.#runs.delete(projectId))
+    this.#runs.set(projectId, { abort, done })
+  }
+
+  /** Gives up, where it is under way; resolves when nothing of it runs any more. */
+  async abort(projectId: string, reason: AbortReason): Promise<void> {
+    const run = this.#runs.get(projectId)
+    run?.abort.abort(reason)
+    await run?.done
+  }
+
+  /** Gives all of them up, to be taken up at the next start. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#runs.keys()].map((id) => this.abort(id, 'dropped')))
+  }
+
+  async #run(id: string, signal: AbortSignal): Promise<void> {
+    const { records, servers, appOf, logger } = this.#dependencies
+    const row = records.find(id)
+    if (!row) return
+    const app = await appOf(row)
+    let done = () => {}
+    app.log.beginRun(row.initRunId ?? id)
+    try {
+      const used = await servers.use(accountCaller(row.accountId), row.serverId)
+      done = used.done
+      signal.throwIfAborted()
+      const complete = await this.#goOn(row, { server: used.row, sandbox: used.sandbox, app, signal })
+      if (complete) records.ready(row, this.#dependencies.urlOf(records.find(id) ?? row))
+    } catch (error) {
+      if (signal.aborted && signal.reason === 'dropped') return
+      const reason = signal.aborted
+        ? 'The server was stopped. Start it and initialise the project again.'
+        : told(error)
+      if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
+      app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
+      const phase = records.find(id)?.initPhase ?? 'fetch'
+      records.failed(row, phase, await app.lastLines(TOLD_LINES))
+    } finally {
+      app.log.endRun()
+      done()
+      const server = servers.find(row.serverId)
+      if (server) servers.meter.changed(server)
+    }
+  }
+
+  /** @returns whether the app answers; else it waits for variables */
+  async #goOn(row: ProjectRow, work: Work): Promise<boolean> {
+    const { records } = this.#dependencies
+    for (const step of STEPS.slice(STEPS.indexOf(stepOf(row.initPhase)))) {
+      const now = records.find(row.id) ?? row
+      if (step === needingVariables(now.plan) && this.#waits(now)) return false
+      records.enters(row.id, step)
+      await this.#step(step, now, work)
+      work.signal.throwIfAborted()
+    }
+    return true
+  }
+
+  async #step(step: Step, row: ProjectRow, { server, sandbox, app, signal }: Work): Promise<void> {
+    const { records, servers, secrets, code, preparation } = this.#dependencies
+    const folder = folderOf(row)
+    const workspace = servers.workspace(server)
+    const environment = secrets.environment(row.serverId, row.id)
+    app.hide(environment)
+    if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
+    const place = { serverId: row.serverId, sandbox, workspace, folder, log: app.log, signal }
+    if (step === 'install') {
+      const plan = await preparation.plan(place)
+      records.planned(row.id, plan)
+      return preparation.install(place, plan, environment)
+    }
+    const plan = planOf(row)
+    if (step === 'build') return preparation.build(place, plan, environment)
+    await app.start(plan, environment, () => records.enters(row.id, 'healthcheck'))
+  }
+
+  /** Whether variables are missing that the app cannot do without; then it is made known. */
+  #waits(row: ProjectRow): boolean {
+    if (row.proceed) return false
+    const { records, secrets } = this.#dependencies
+    const given = new Set(Object.keys(secrets.environment(row.serverId, row.id)))
+    const missing = missingVariables(planOf(row), given)
+    if (missing.length > 0) records.awaits(row, missing)
+    return missing.length > 0
+  }
+}
+
+/** The step to go on with from a phase. */
+function stepOf(phase: InitPhase | null): Step {
+  if (phase === 'awaiting_secrets') return 'build'
+  if (phase === 'install' || phase === 'build' || phase === 'fetch') return phase
+  return 'start'
+}
+
+/** The first step that the variables must be there for: programs that build apps read them too. */
+const needingVariables = (plan: AppPlan | null): Step => (plan?.build == null ? 'start' : 'build')
+
+function planOf({ plan }: ProjectRow): AppPlan {
+  if (plan) return plan
+  throw new AppError('How the app is started is not known. Initialise the project again.')
+}
+
+/** What a person is told of a failure that has to do with the app or the server; null for any other. */
+function told(error: unknown): string | null {
+  // The end of its log stands in the project's own already.
+  if (error instanceof AppFailure) return error.summary
+  const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]
+  return known.some((kind) => error instanceof kind) ? (error as Error).message : null
+}

@@ -1,0 +1,127 @@
+import type { AppLog } from '../../apps/log/log.ts'
+import { AppError } from '../../apps/plan.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+import { badRequest } from '../../errors.ts'
+import { once } from '../../runtime/once.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { TemplateCatalog } from '../templates/catalog.ts'
+import type { ProjectTemplate } from '../templates/model.ts'
+import type { ProjectCreate } from './model.ts'
+import { isFetched, keptSource, type ProjectSource } from './sources/model.ts'
+import type { Sources, SourcesOptions } from './sources/sources.ts'
+import { folderOf, type ProjectRow } from './table.ts'
+
+/** What the code of projects needs. */
+interface CodeDependencies {
+  cipher: Cipher
+  servers: ServersService
+  templates: TemplateCatalog
+  sources: SourcesOptions
+}
+
+/** Where a new project's code comes from, checked. */
+export interface SettledSource {
+  source: ProjectSource
+  /** The archive that came with the request. */
+  archive: Uint8Array | null
+  /** What its template says where the request does not. */
+  defaults: ProjectTemplate['defaults'] | null
+}
+
+/** What fetching works on. */
+interface Fetch {
+  server: ServerRow
+  log: AppLog
+  signal: AbortSignal
+}
+
+/** The code of projects: where it comes from, and whether it is there. */
+export class ProjectCode {
+  readonly #dependencies: CodeDependencies
+  readonly #sources: () => Promise<Sources>
+
+  constructor(dependencies: CodeDependencies) {
+    this.#dependencies = dependencies
+    this.#sources = once(async () => {
+      const { Sources } = await import('./sources/sources.ts')
+      return new Sources(dependencies.sources)
+    })
+  }
+
+  /**
+   * What a request says of the source, in its several ways.
+   *
+   * @throws BerthError 400 for one that is not allowed, contradicts itself or cannot be read
+   */
+  async settle(
+    { template, source: given }: ProjectCreate,
+    upload: Uint8Array | null,
+  ): Promise<SettledSource> {
+    const source = given ?? sourceOf(template, upload)
+    if (template !== undefined && (source.type !== 'template' || source.template !== template)) {
+      throw badRequest(
+        '"template" and "source" in the body: expected one of them, or the same template in both.',
+      )
+    }
+    const archive = await (await this.#sources()).check(source, upload)
+    const defaults =
+      source.type === 'template' ? this.#dependencies.templates.find(source.template).defaults : null
+    return { source, archive, defaults }
+  }
+
+  /** Unpacks an archive that came with a request into a project's folder. @throws BerthError 400 */
+  async unpack(row: ProjectRow, server: ServerRow, archive: Uint8Array, signal: AbortSignal): Promise<void> {
+    await (await this.#sources()).unpack(archive, await this.#destination(row, server, signal))
+  }
+
+  /** Brings code into a project's folder. It is there whole when this resolves. @throws AppError, SourceError */
+  async fetch(row: ProjectRow, { server, log, signal }: Fetch): Promise<void> {
+    const source = this.#open(row)
+    const sources = await this.#sources()
+    const destination = await this.#destination(row, server, signal)
+    if (source !== null && isFetched(source)) {
+      await sources.fetch(source, { ...destination, log: (text) => log.append('fetch', text) })
+    } else if (source?.type === 'template') {
+      await sources.placeFiles(await this.#dependencies.templates.files(source.template), destination)
+    } else {
+      throw new AppError('The upload of the code was cut short. Delete the project and make it again.')
+    }
+  }
+
+  /** Whether a project's folder has any file. */
+  async isPresent(row: ProjectRow, workspace: Workspace): Promise<boolean> {
+    const folder = `${folderOf(row)}/`
+    return (await workspace.list({ all: false })).some((path) => path.startsWith(folder))
+  }
+
+  /** Whether a project's code can be fetched again. */
+  canFetch(row: ProjectRow): boolean {
+    const source = this.#open(row)
+    return source !== null && (isFetched(source) || source.type === 'template')
+  }
+
+  /** A source as it is kept with a project: it may hold credentials. */
+  seal(projectId: string, source: ProjectSource): Buffer | null {
+    if (source.type === 'blank') return null
+    return this.#dependencies.cipher.seal(JSON.stringify(keptSource(source)), contextOf(projectId))
+  }
+
+  #open({ id, source }: ProjectRow): ProjectSource | null {
+    return source === null ? null : JSON.parse(this.#dependencies.cipher.open(source, contextOf(id)))
+  }
+
+  async #destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
+    const { servers } = this.#dependencies
+    const room = servers.limits(server).storageBytes - (await servers.meter.current(server))
+    return { workspace: servers.workspace(server), path: folderOf(row), room: Math.max(0, room), signal }
+  }
+}
+
+function sourceOf(template: string | undefined, upload: Uint8Array | null): ProjectSource {
+  if (template !== undefined) return { type: 'template', template }
+  return upload === null ? { type: 'blank' } : { type: 'archive' }
+}
+
+const contextOf = (projectId: string): string => `projects ${projectId}`

@@ -1,0 +1,125 @@
+import { type Static, t } from 'elysia'
+import { oneOf, text } from '../../http/schema.ts'
+import { Environment } from '../secrets/model.ts'
+import { ProjectSource } from './sources/model.ts'
+
+/** Whether a project's URL answers. */
+export const Visibility = oneOf(['public', 'private'])
+export type Visibility = Static<typeof Visibility>
+
+/** Whether a project may be cleaned up. */
+export const Lifecycle = oneOf(['persistent', 'ephemeral'])
+export type Lifecycle = Static<typeof Lifecycle>
+
+/** State of a project's app. */
+export const RuntimeStatus = oneOf(['unbuilt', 'running', 'paused'], {
+  description:
+    'unbuilt until its app is first ready; paused while its server sleeps or its app has given up.',
+})
+export type RuntimeStatus = Static<typeof RuntimeStatus>
+
+/** How far the bring-up of a project's code is. */
+export const InitPhase = oneOf([
+  'fetch',
+  'install',
+  'build',
+  'awaiting_secrets',
+  'start',
+  'healthcheck',
+  'ready',
+  'failed',
+])
+export type InitPhase = Static<typeof InitPhase>
+
+/** A project. */
+export const Project = t.Object(
+  {
+    id: t.String(),
+    server_id: t.String(),
+    name: t.String(),
+    slug: t.String({ description: 'Unique in the instance; never changes.' }),
+    description: t.Nullable(t.String()),
+    visibility: Visibility,
+    lifecycle: Lifecycle,
+    runtime_status: RuntimeStatus,
+    template: t.Nullable(t.String(), { description: 'A template id.' }),
+    url: t.Nullable(t.String(), { description: 'Null while the project is private.' }),
+    init_run_id: t.Optional(
+      t.String({ description: 'The last bring-up of its code; absent where it has none.' }),
+    ),
+    init_phase: t.Nullable(InitPhase, { description: 'How far that is; null where there is none.' }),
+    created_at: t.String({ format: 'date-time' }),
+    updated_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'Project', additionalProperties: true },
+)
+export type Project = Static<typeof Project>
+
+const name = text({ minLength: 1, maxLength: 100, description: 'Two words by default.' })
+const description = text({ maxLength: 2_000 })
+
+/** Wishes for a new project. */
+export const ProjectCreate = t.Object(
+  {
+    name: t.Optional(name),
+    description: t.Optional(description),
+    visibility: t.Optional(Visibility),
+    lifecycle: t.Optional(Lifecycle),
+    template: t.Optional(t.String({ description: 'A template id; short for a source of that type.' })),
+    source: t.Optional(ProjectSource),
+    env: t.Optional(Environment),
+  },
+  { $id: 'ProjectCreate', additionalProperties: true },
+)
+export type ProjectCreate = Static<typeof ProjectCreate>
+
+/** Changes to a project. */
+export const ProjectUpdate = t.Object(
+  {
+    name: t.Optional(name),
+    description: t.Optional(description),
+    visibility: t.Optional(Visibility),
+    lifecycle: t.Optional(Lifecycle),
+  },
+  { $id: 'ProjectUpdate', additionalProperties: true },
+)
+export type ProjectUpdate = Static<typeof ProjectUpdate>
+
+/** How a bring-up goes on. */
+export const ProjectInit = t.Object(
+  { proceed: t.Optional(t.Boolean({ description: 'Go on without the variables that are missing.' })) },
+  { $id: 'ProjectInit', additionalProperties: true },
+)
+export type ProjectInit = Static<typeof ProjectInit>
+
+/** Answer to a cleanup. */
+export const CleanupResult = t.Object(
+  { id: t.String(), cleaned: t.Literal(true) },
+  { $id: 'CleanupResult', additionalProperties: false },
+)
+
+/** How much of a log is wanted. */
+export const LogQuery = t.Object({
+  tail: t.Optional(
+    t.Numeric({
+      minimum: 0,
+      maximum: 10_000,
+      multipleOf: 1,
+      description: 'Lines of what is there; 200 by default.',
+    }),
+  ),
+})
+
+/** Lines of a log, oldest first. */
+export const LogLines = t.Array(
+  t.Object(
+    {
+      at: t.String({ format: 'date-time' }),
+      source: t.String({ description: 'What printed it: fetch, install, build, app, or berth itself.' }),
+      stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
+      text: t.String(),
+    },
+    { additionalProperties: true },
+  ),
+)
+export type LogLines = Static<typeof LogLines>

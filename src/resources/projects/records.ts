@@ -1,0 +1,159 @@
+import { and, count, desc, eq, sql } from 'drizzle-orm'
+import type { AppPlan } from '../../apps/plan.ts'
+import type { Outbox } from '../../events/outbox.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { InitPhase, RuntimeStatus } from './model.ts'
+import { type ProjectRow, projects } from './table.ts'
+
+/** What the records need. */
+interface RecordsDependencies {
+  queries: Queries
+  clock: Clock
+  outbox: Outbox
+  secrets: SecretsService
+}
+
+/** The records of projects; what a change means to others is written in the transaction of the change. */
+export class ProjectRecords {
+  readonly #queries: Queries
+  readonly #clock: Clock
+  readonly #outbox: Outbox
+  readonly #secrets: SecretsService
+
+  constructor({ queries, clock, outbox, secrets }: RecordsDependencies) {
+    this.#queries = queries
+    this.#clock = clock
+    this.#outbox = outbox
+    this.#secrets = secrets
+  }
+
+  /** Those of a server, newest first. */
+  ofServer(serverId: string): ProjectRow[] {
+    return this.#all(eq(projects.serverId, serverId))
+  }
+
+  /** Those of an account, newest first. */
+  ofAccount(accountId: string): ProjectRow[] {
+    return this.#all(eq(projects.accountId, accountId))
+  }
+
+  /** All there are. */
+  all(): ProjectRow[] {
+    return this.#all(undefined)
+  }
+
+  /** How many a server has. */
+  count(serverId: string): number {
+    const counted = this.#queries.select({ n: count() }).from(projects).where(eq(projects.serverId, serverId))
+    return counted.get()?.n ?? 0
+  }
+
+  /** One, whosever it is. */
+  find(id: string): ProjectRow | undefined {
+    return this.#queries.select().from(projects).where(eq(projects.id, id)).get()
+  }
+
+  /** Whether a slug is in use. */
+  hasSlug(slug: string): boolean {
+    const found = this.#queries.select({ id: projects.id }).from(projects).where(eq(projects.slug, slug))
+    return found.get() !== undefined
+  }
+
+  /** Writes a new project with its first variables. */
+  add(row: typeof projects.$inferInsert, variables: Readonly<Record<string, string>>): ProjectRow {
+    return this.#queries.transaction(() => {
+      const added = this.#queries.insert(projects).values(row).returning().get()
+      this.#secrets.add(row.serverId, row.id, variables)
+      return added
+    })
+  }
+
+  /** Changes what callers may change. */
+  change(
+    id: string,
+    changes: Partial<Pick<ProjectRow, 'name' | 'description' | 'visibility' | 'lifecycle'>>,
+  ): void {
+    this.#update(id, changes)
+  }
+
+  /** A bring-up begins, with a run id of its own. */
+  begins(id: string, initRunId: string, initPhase: InitPhase, proceed: boolean): void {
+    this.#update(id, { initRunId, initPhase, proceed })
+  }
+
+  /** The bring-up is to go on without the variables that are missing. */
+  proceeds(id: string): void {
+    this.#update(id, { proceed: true })
+  }
+
+  /** The bring-up is in this phase now. */
+  enters(id: string, initPhase: InitPhase): void {
+    this.#update(id, { initPhase })
+  }
+
+  /** How the app is installed and started was found out. */
+  planned(id: string, plan: AppPlan): void {
+    this.#update(id, { plan })
+  }
+
+  /** The bring-up waits for variables of these names. */
+  awaits({ id, serverId, accountId }: ProjectRow, keys: string[]): void {
+    this.#queries.transaction(() => {
+      this.#update(id, { initPhase: 'awaiting_secrets' })
+      this.#outbox.emit(accountId, 'project.secrets_required', {
+        project_id: id,
+        server_id: serverId,
+        keys,
+      })
+    })
+  }
+
+  /** The bring-up is over and the app answers; `url` is where, null while that is private. */
+  ready({ id, serverId, accountId }: ProjectRow, url: string | null): void {
+    this.#queries.transaction(() => {
+      this.#update(id, { initPhase: 'ready', runtimeStatus: 'running' })
+      this.#outbox.emit(accountId, 'project.ready', { project_id: id, server_id: serverId, url })
+    })
+  }
+
+  /** The bring-up is over without success, in `initPhase`; `log` is its end. */
+  failed({ id, serverId, accountId }: ProjectRow, initPhase: InitPhase, log: string): void {
+    this.#queries.transaction(() => {
+      this.#update(id, { initPhase: 'failed' })
+      this.#outbox.emit(accountId, 'project.init_failed', {
+        project_id: id,
+        server_id: serverId,
+        init_phase: initPhase,
+        log,
+      })
+    })
+  }
+
+  /** The app runs, or rests. One that was never ready stays unbuilt. */
+  runs(id: string, runtimeStatus: RuntimeStatus): void {
+    const now = this.find(id)?.runtimeStatus
+    if (now !== undefined && now !== 'unbuilt' && now !== runtimeStatus) this.#update(id, { runtimeStatus })
+  }
+
+  /** The project is gone, with its variables. */
+  remove({ id, serverId }: ProjectRow): void {
+    this.#queries.transaction(() => {
+      this.#secrets.drop(serverId, id)
+      this.#queries.delete(projects).where(eq(projects.id, id)).run()
+    })
+  }
+
+  #update(id: string, changes: Partial<ProjectRow>): void {
+    this.#queries
+      .update(projects)
+      .set({ ...changes, updatedAt: this.#clock.now() })
+      .where(eq(projects.id, id))
+      .run()
+  }
+
+  #all(which: ReturnType<typeof eq> | undefined): ProjectRow[] {
+    return this.#queries.select().from(projects).where(and(which)).orderBy(desc(sql`rowid`)).all()
+  }
+}

@@ -1,0 +1,167 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { DeleteResult } from '../../http/model.ts'
+import { operation } from '../../http/operation.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import {
+  CleanupResult,
+  LogLines,
+  LogQuery,
+  Project,
+  ProjectCreate,
+  ProjectInit,
+  ProjectUpdate,
+} from './model.ts'
+import type { ProjectsService } from './service.ts'
+
+const tag = 'Projects'
+
+/** `/servers/{serverId}/projects` and `/projects`. The service is loaded when it is first asked for. */
+export const projectsRoutes = (access: AccessControl, projects: () => Promise<ProjectsService>) =>
+  new Elysia()
+    .use(access)
+    .get(
+      '/servers/:serverId/projects',
+      async ({ caller, params }) => ({ projects: (await projects()).list(caller, params.serverId) }),
+      operation('projects.list', {
+        access: 'resource',
+        tag,
+        summary: "List a server's projects",
+        success: { 200: t.Object({ projects: t.Array(Project) }) },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '/servers/:serverId/projects',
+      async ({ caller, params, body, upload }) =>
+        status(201, await (await projects()).create(caller, params.serverId, body ?? {}, upload)),
+      operation(
+        'projects.create',
+        {
+          access: 'resource',
+          form: { file: 'archive', json: ['source', 'env'] },
+          tag,
+          summary: 'Create a project',
+          description:
+            'Blank, from a template, a git repository or an archive. Where the source carries code, `init_run_id` names the bring-up that has begun; `init_phase` tells how far it is.',
+          success: { 201: Project },
+          errors: [400, 401, 402, 403, 404],
+        },
+        { body: t.Optional(ProjectCreate) },
+      ),
+    )
+    .get(
+      '/projects',
+      async ({ caller }) => ({ projects: (await projects()).listAll(caller) }),
+      operation('projects.listAll', {
+        access: 'resource',
+        tag,
+        summary: 'List all projects',
+        success: { 200: t.Object({ projects: t.Array(Project) }) },
+        errors: [401],
+      }),
+    )
+    .get(
+      '/projects/:projectId',
+      async ({ caller, params }) => (await projects()).get(caller, params.projectId),
+      operation('projects.get', {
+        access: 'resource',
+        tag,
+        summary: 'Get a project',
+        success: { 200: Project },
+        errors: [401, 404],
+      }),
+    )
+    .patch(
+      '/projects/:projectId',
+      async ({ caller, params, body }) => (await projects()).update(caller, params.projectId, body),
+      operation(
+        'projects.update',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Change a project',
+          description: 'Slug and URL stay the same; `url` is null while the project is private.',
+          success: { 200: Project },
+          errors: [400, 401, 404],
+        },
+        { body: ProjectUpdate },
+      ),
+    )
+    .delete(
+      '/projects/:projectId',
+      async ({ caller, params }) => {
+        await (await projects()).delete(caller, params.projectId)
+        return { id: params.projectId, deleted: true as const }
+      },
+      operation('projects.delete', {
+        access: 'resource',
+        tag,
+        summary: 'Delete a project',
+        description: 'Ends its app and removes its files.',
+        success: { 200: DeleteResult },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '/projects/:projectId/cleanup',
+      async ({ caller, params }) => {
+        await (await projects()).cleanup(caller, params.projectId)
+        return { id: params.projectId, cleaned: true as const }
+      },
+      operation('projects.cleanup', {
+        access: 'resource',
+        tag,
+        summary: 'Clean up an ephemeral project',
+        success: { 200: CleanupResult },
+        errors: [400, 401, 404],
+      }),
+    )
+    .post(
+      '/projects/:projectId/init',
+      async ({ caller, params, body }) =>
+        status(202, await (await projects()).init(caller, params.projectId, body ?? {})),
+      operation(
+        'projects.init',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Continue or repeat a bring-up',
+          description:
+            'Continues one that is under way or waits for variables (with `proceed` without them), else begins a new one with the code that is there.',
+          success: { 202: Project },
+          errors: [400, 401, 402, 404],
+        },
+        { body: t.Optional(ProjectInit) },
+      ),
+    )
+    .get(
+      '/projects/:projectId/logs',
+      ({ caller, params, query, request }): Promise<{ logs: LogLines }> | Promise<Response> => {
+        const { projectId } = params
+        if (!wantsEventStream(request.headers.get('accept'))) {
+          return projects().then<{ logs: LogLines }>(async (service) => ({
+            logs: await service.logs(caller, projectId, query.tail),
+          }))
+        }
+        return projects().then<Response>((service) => {
+          service.row(caller, projectId)
+          return eventStream((send, gone) => service.follow(caller, projectId, query.tail, gone, send))
+        })
+      },
+      operation(
+        'projects.logs',
+        {
+          access: 'resource',
+          tag,
+          summary: "Read a project's log",
+          description:
+            'What its bring-ups and its app printed, the newest last; values of secrets are masked.',
+          events:
+            'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed.',
+          success: { 200: t.Object({ logs: LogLines }) },
+          errors: [400, 401, 404],
+        },
+        { query: LogQuery },
+      ),
+    )

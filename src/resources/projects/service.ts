@@ -1,0 +1,280 @@
+import { type Caller, mayReachProject } from '../../accounts/caller.ts'
+import type { Plans } from '../../accounts/plans.ts'
+import { WorkspaceError } from '../../compute/workspace.ts'
+import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { GatewayError, type SiteHost } from '../../gateway/upstream.ts'
+import type { SendEvent } from '../../http/sse.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { Random } from '../../runtime/random.ts'
+import type { Queries } from '../../storage/database.ts'
+import { reservePort } from '../hosting/ports.ts'
+import { checkEnvironment } from '../secrets/environment.ts'
+import type { ProjectSecrets, ProjectSecretsSet } from '../secrets/model.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ProjectApps } from './apps.ts'
+import type { ProjectCode, SettledSource } from './code.ts'
+import type { LogLines, Project, ProjectCreate, ProjectInit, ProjectUpdate } from './model.ts'
+import type { ProjectRecords } from './records.ts'
+import { slugFor, twoWords } from './slug.ts'
+import { folderOf, type ProjectRow, toProject } from './table.ts'
+
+/** Lines of a log that are given where nobody says how many. */
+const DEFAULT_TAIL = 200
+
+/** What the projects need. */
+interface ProjectsDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  /** For default names. */
+  random: Random
+  plans: Plans
+  sites: SiteHost
+  servers: ServersService
+  secrets: SecretsService
+  records: ProjectRecords
+  code: ProjectCode
+  apps: ProjectApps
+}
+
+/** Projects as callers see them. */
+export class ProjectsService {
+  readonly #dependencies: ProjectsDependencies
+  readonly #records: ProjectRecords
+  /** One project is made at a time: its slug, its port and its place among the server's are counted. */
+  readonly #making = new KeyedMutex()
+
+  constructor(dependencies: ProjectsDependencies) {
+    this.#dependencies = dependencies
+    this.#records = dependencies.records
+  }
+
+  /** The projects of a server that the caller reaches, newest first. @throws BerthError 404 */
+  list(caller: Caller, serverId: string): Project[] {
+    this.#dependencies.servers.row(caller, serverId)
+    return this.#shown(caller, this.#records.ofServer(serverId))
+  }
+
+  /** All projects that the caller reaches, newest first. */
+  listAll(caller: Caller): Project[] {
+    return this.#shown(caller, this.#records.ofAccount(caller.accountId))
+  }
+
+  /** One project. @throws BerthError 404 */
+  get(caller: Caller, id: string): Project {
+    return this.#show(this.row(caller, id))
+  }
+
+  /** The record of a project that the caller reaches. @throws BerthError 404 */
+  row(caller: Caller, id: string): ProjectRow {
+    const row = this.#records.find(id)
+    if (row?.accountId === caller.accountId && mayReachProject(caller, row)) return row
+    throw notFound(`The project "${id}"`)
+  }
+
+  /** Whether an account has a project of this id. */
+  owns(accountId: string, id: string): boolean {
+    return this.#records.find(id)?.accountId === accountId
+  }
+
+  /**
+   * Makes a project; where its source carries code, bringing that up has begun when this resolves.
+   *
+   * @param upload the archive that came as a file of the request
+   * @throws BerthError 400, 402 where the budget is used up, 403 for a key of chosen projects or at the plan's cap, 404
+   */
+  async create(
+    caller: Caller,
+    serverId: string,
+    wishes: ProjectCreate,
+    upload: Uint8Array | null,
+  ): Promise<Project> {
+    const { servers, code, apps } = this.#dependencies
+    const server = servers.row(caller, serverId)
+    if (caller.projects !== null) {
+      throw new BerthError(
+        'forbidden',
+        'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
+      )
+    }
+    checkEnvironment('env', wishes.env ?? {})
+    const settled = await code.settle(wishes, upload)
+    this.#checkCap(server)
+    if (settled.source.type !== 'blank') servers.checkBudget(server)
+    const row = await this.#making.run('', async () => {
+      const port = await this.#port()
+      this.#checkCap(servers.row(caller, serverId))
+      return this.#add(server, wishes, settled, port)
+    })
+    if (settled.archive) {
+      try {
+        await code.unpack(row, server, settled.archive, new AbortController().signal)
+      } catch (error) {
+        this.#records.remove(row)
+        throw error
+      }
+    }
+    await apps.added(row, settled.archive !== null)
+    return this.#show(this.row(caller, row.id))
+  }
+
+  /** Changes what may change; slug and URL stay. @throws BerthError 404 */
+  async update(caller: Caller, id: string, changes: ProjectUpdate): Promise<Project> {
+    this.row(caller, id)
+    const { name, description, visibility, lifecycle } = changes
+    const known = { name, description, visibility, lifecycle }
+    const given = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
+    if (Object.keys(given).length > 0) {
+      this.#records.change(id, given)
+      await this.#dependencies.apps.exposed(this.row(caller, id))
+    }
+    return this.get(caller, id)
+  }
+
+  /** Ends a project's app and removes it with its files. @throws BerthError 404 */
+  async delete(caller: Caller, id: string): Promise<void> {
+    await this.#remove(this.row(caller, id))
+  }
+
+  /** Removes an ephemeral project with its files. @throws BerthError 400 for a persistent one, 404 */
+  async cleanup(caller: Caller, id: string): Promise<void> {
+    const row = this.row(caller, id)
+    if (row.lifecycle !== 'ephemeral') {
+      throw badRequest(
+        'Only ephemeral projects are cleaned up, and this one is persistent. Delete it, or make it ephemeral first.',
+      )
+    }
+    await this.#remove(row)
+  }
+
+  /**
+   * Continues a bring-up, or begins a new one where the last is over.
+   *
+   * @throws BerthError 400 where there is no code, 402 where the budget is used up, 404
+   */
+  async init(caller: Caller, id: string, { proceed = false }: ProjectInit): Promise<Project> {
+    const { servers, code, apps } = this.#dependencies
+    const row = this.row(caller, id)
+    const server = servers.row(caller, row.serverId)
+    const hasFiles = await code.isPresent(row, servers.workspace(server))
+    if (!hasFiles && !code.canFetch(row)) {
+      throw badRequest(
+        `The project has no code. Put some into its folder ${folderOf(row)} of the server's workspace first.`,
+      )
+    }
+    servers.checkBudget(server)
+    apps.init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
+    return this.get(caller, id)
+  }
+
+  /**
+   * Sets and removes a project's variables. A bring-up that waited for them goes on, else a running app is
+   * restarted.
+   *
+   * @throws BerthError 400, 404
+   */
+  setSecrets(caller: Caller, id: string, { secrets: changes }: ProjectSecretsSet): ProjectSecrets {
+    const { serverId } = this.row(caller, id)
+    return { project_id: id, keys: this.#dependencies.secrets.set(serverId, id, changes) }
+  }
+
+  /** The last lines of a project's log, oldest first. @throws BerthError 404 */
+  async logs(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
+    const app = await this.#dependencies.apps.app(this.row(caller, id))
+    return [...(await app.log.tail(tail))]
+  }
+
+  /** Sends the last lines of a project's log as `line` events, and each that comes, until the caller has gone. */
+  async follow(
+    caller: Caller,
+    id: string,
+    tail = DEFAULT_TAIL,
+    gone: AbortSignal,
+    send: SendEvent,
+  ): Promise<void> {
+    const app = await this.#dependencies.apps.app(this.row(caller, id))
+    await app.log.follow(gone, tail, (event) =>
+      event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
+    )
+  }
+
+  #add(
+    server: ServerRow,
+    { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
+    { source, defaults }: SettledSource,
+    port: number,
+  ): ProjectRow {
+    const { ids, clock, random, code } = this.#dependencies
+    const carriesCode = source.type !== 'blank'
+    const title = name ?? defaults?.name ?? twoWords(random)
+    const id = ids.next('prj', (taken) => this.#records.find(taken) !== undefined)
+    const now = clock.now()
+    return this.#records.add(
+      {
+        id,
+        accountId: server.accountId,
+        serverId: server.id,
+        name: title,
+        slug: slugFor(title, (slug) => this.#records.hasSlug(slug)),
+        description: description ?? defaults?.description ?? null,
+        visibility: visibility ?? defaults?.visibility ?? 'private',
+        lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
+        template: source.type === 'template' ? source.template : null,
+        source: code.seal(id, source),
+        port,
+        runtimeStatus: 'unbuilt',
+        initRunId: carriesCode ? ids.next('irun') : null,
+        initPhase: carriesCode ? 'fetch' : null,
+        createdAt: now,
+        updatedAt: now,
+      },
+      env,
+    )
+  }
+
+  async #port(): Promise<number> {
+    const { sites, queries } = this.#dependencies
+    try {
+      return await reservePort(sites, queries)
+    } catch (error) {
+      if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
+      throw error
+    }
+  }
+
+  #checkCap(server: ServerRow): void {
+    const cap = this.#dependencies.plans.of(server.accountId).plan.projects[server.tier]
+    if (this.#records.count(server.id) < cap) return
+    throw new BerthError(
+      'plan_limit',
+      `The plan allows ${cap} projects on a ${server.tier} server. Delete one, or use a server of a larger tier.`,
+    )
+  }
+
+  async #remove(row: ProjectRow): Promise<void> {
+    const { servers, apps } = this.#dependencies
+    const server = servers.find(row.serverId)
+    await apps.ended(row.id)
+    if (server) {
+      await servers
+        .workspace(server)
+        .remove(folderOf(row))
+        .catch((error) => {
+          if (!(error instanceof WorkspaceError)) throw error
+        })
+      servers.meter.changed(server)
+    }
+    await apps.forget(row)
+    this.#records.remove(row)
+  }
+
+  #shown(caller: Caller, rows: ProjectRow[]): Project[] {
+    return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#show(row))
+  }
+
+  #show = (row: ProjectRow): Project => toProject(row, this.#dependencies.apps.urlOf(row))
+}

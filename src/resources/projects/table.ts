@@ -1,0 +1,53 @@
+import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { AppPlan } from '../../apps/plan.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { InitPhase, Lifecycle, Project, RuntimeStatus, Visibility } from './model.ts'
+
+/** Projects. */
+export const projects = sqliteTable('projects', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  serverId: text('server_id').notNull(),
+  name: text('name').notNull(),
+  slug: text('slug').notNull(),
+  description: text('description'),
+  visibility: text('visibility').$type<Visibility>().notNull(),
+  lifecycle: text('lifecycle').$type<Lifecycle>().notNull(),
+  template: text('template'),
+  /** Where its code came from, as JSON, sealed; null for a blank one. */
+  source: blob('source', { mode: 'buffer' }),
+  port: integer('port').notNull(),
+  runtimeStatus: text('runtime_status').$type<RuntimeStatus>().notNull(),
+  initRunId: text('init_run_id'),
+  initPhase: text('init_phase').$type<InitPhase>(),
+  /** Whether the run goes on without the variables that are missing. */
+  proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
+  /** How its app is installed and started, as found out last. */
+  plan: text('plan', { mode: 'json' }).$type<AppPlan>(),
+  createdAt: integer('created_at').notNull(),
+  updatedAt: integer('updated_at').notNull(),
+})
+
+/** A project as it is stored. */
+export type ProjectRow = typeof projects.$inferSelect
+
+/** The only way from a row to the public shape. `url` is where it answers, whatever its visibility. */
+export const toProject = (row: ProjectRow, url: string): Project => ({
+  id: row.id,
+  server_id: row.serverId,
+  name: row.name,
+  slug: row.slug,
+  description: row.description,
+  visibility: row.visibility,
+  lifecycle: row.lifecycle,
+  runtime_status: row.runtimeStatus,
+  template: row.template,
+  url: row.visibility === 'public' ? url : null,
+  ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
+  init_phase: row.initPhase,
+  created_at: toIso(row.createdAt),
+  updated_at: toIso(row.updatedAt),
+})
+
+/** Where a project's code lies in its server's workspace. */
+export const folderOf = ({ slug }: Pick<ProjectRow, 'slug'>): string => `projects/${slug}`

@@ -1,0 +1,27 @@
+import { badRequest } from '../../errors.ts'
+
+/** Bytes of all variables together; Linux gives arguments and environment a quarter of the stack. */
+const ENVIRONMENT_LIMIT = 1024 * 1024
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/**
+ * Refuses variables that no process could be given.
+ *
+ * @param field the field of the body that they stand in
+ * @throws BerthError 400, which shows no value
+ */
+export function checkEnvironment(field: string, variables: Readonly<Record<string, string | null>>): void {
+  const unfit = Object.keys(variables).find((name) => !NAME.test(name))
+  if (unfit !== undefined) {
+    throw badRequest(
+      `"${field}" in the body: expected names of letters, digits and "_", got ${JSON.stringify(unfit)}.`,
+    )
+  }
+  const bytes = Buffer.byteLength(Object.entries(variables).flat().join('=\0'))
+  if (bytes > ENVIRONMENT_LIMIT) {
+    throw badRequest(
+      `"${field}" in the body: expected at most ${ENVIRONMENT_LIMIT} bytes in all, got ${bytes}.`,
+    )
+  }
+}

@@ -1,0 +1,47 @@
+import { type Static, t } from 'elysia'
+import { NO_NUL } from '../../http/invalid.ts'
+
+const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
+
+/** Environment variables by name. */
+export const Environment = t.Record(t.String(), value, {
+  description: 'Environment variables; names match [A-Za-z_][A-Za-z0-9_]*.',
+})
+export type Environment = Static<typeof Environment>
+
+/** Environment variables to set, or to remove where the value is null. */
+const SecretChanges = t.Record(t.String(), t.Nullable(value), {
+  description: 'Values by name, which matches [A-Za-z_][A-Za-z0-9_]*; null removes a variable.',
+})
+export type SecretChanges = Static<typeof SecretChanges>
+
+/** Changes to the variables of a server. */
+export const ServerSecretsSet = t.Object(
+  {
+    server_id: t.Optional(t.String({ description: 'Without it, the only server that the key reaches.' })),
+    secrets: SecretChanges,
+  },
+  { $id: 'ServerSecretsSet', additionalProperties: true },
+)
+export type ServerSecretsSet = Static<typeof ServerSecretsSet>
+
+/** The names that a server has values for. */
+export const ServerSecrets = t.Object(
+  { server_id: t.String(), keys: t.Array(t.String()) },
+  { $id: 'ServerSecrets', additionalProperties: true },
+)
+export type ServerSecrets = Static<typeof ServerSecrets>
+
+/** Changes to the variables of a project. */
+export const ProjectSecretsSet = t.Object(
+  { secrets: SecretChanges },
+  { $id: 'ProjectSecretsSet', additionalProperties: true },
+)
+export type ProjectSecretsSet = Static<typeof ProjectSecretsSet>
+
+/** The names that a project has values for. */
+export const ProjectSecrets = t.Object(
+  { project_id: t.String(), keys: t.Array(t.String()) },
+  { $id: 'ProjectSecrets', additionalProperties: true },
+)
+export type ProjectSecrets = Static<typeof ProjectSecrets>

@@ -1,0 +1,51 @@
+import { Elysia } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import type { ProjectsService } from '../projects/service.ts'
+import { ProjectSecrets, ProjectSecretsSet, ServerSecrets, ServerSecretsSet } from './model.ts'
+import type { SecretsService } from './service.ts'
+
+const tag = 'Secrets'
+
+/** `/secrets` and `/projects/{projectId}/secrets`: environment variables, write-only. Projects are loaded when first asked for. */
+export const secretsRoutes = (
+  access: AccessControl,
+  secrets: SecretsService,
+  projects: () => Promise<ProjectsService>,
+) =>
+  new Elysia()
+    .use(access)
+    .put(
+      '/secrets',
+      ({ caller, body }) => secrets.setForServer(caller, body),
+      operation(
+        'secrets.set',
+        {
+          access: 'resource',
+          tag,
+          summary: "Set a server's environment variables",
+          description:
+            'All commands and apps of the server get them; its running apps are restarted. The answer lists names, never values.',
+          success: { 200: ServerSecrets },
+          errors: [400, 401, 404],
+        },
+        { body: ServerSecretsSet },
+      ),
+    )
+    .put(
+      '/projects/:projectId/secrets',
+      async ({ caller, params, body }) => (await projects()).setSecrets(caller, params.projectId, body),
+      operation(
+        'projectSecrets.set',
+        {
+          access: 'resource',
+          tag,
+          summary: "Set a project's environment variables",
+          description:
+            "The project's app gets them over the server's. A bring-up that waited for them goes on, else a running app is restarted. The answer lists names, never values.",
+          success: { 200: ProjectSecrets },
+          errors: [400, 401, 404],
+        },
+        { body: ProjectSecretsSet },
+      ),
+    )

@@ -1,0 +1,129 @@
+import { and, eq } from 'drizzle-orm'
+import type { Caller } from '../../accounts/caller.ts'
+import { badRequest } from '../../errors.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { Database, Queries } from '../../storage/database.ts'
+import { ReadCache } from '../../storage/read-cache.ts'
+import type { ServersService } from '../servers/service.ts'
+import { checkEnvironment } from './environment.ts'
+import type { SecretChanges, ServerSecrets, ServerSecretsSet } from './model.ts'
+import { secrets } from './table.ts'
+
+/** What the secrets need. */
+interface SecretsDependencies {
+  database: Database
+  cipher: Cipher
+  servers: ServersService
+}
+
+/** Told that variables changed: those of a project, or, with an empty id, those of a server. */
+export type SecretsListener = (serverId: string, projectId: string) => void
+
+/** The server's own variables stand under this project id. */
+const SERVER_WIDE = ''
+
+/**
+ * Environment variables of servers and projects. They are sealed in the database, and leave it only for
+ * the processes that they are meant for.
+ */
+export class SecretsService {
+  readonly #queries: Queries
+  readonly #cipher: Cipher
+  readonly #servers: ServersService
+  readonly #environments: ReadCache<Readonly<Record<string, string>>>
+  readonly #listeners: SecretsListener[] = []
+
+  constructor({ database, cipher, servers }: SecretsDependencies) {
+    this.#queries = database.queries
+    this.#cipher = cipher
+    this.#servers = servers
+    this.#environments = new ReadCache(database.version)
+  }
+
+  /** Has `listener` called after each change. */
+  onChange(listener: SecretsListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** What a process on a server is given; one of a project gets the project's over the server's. */
+  environment(serverId: string, projectId: string = SERVER_WIDE): Readonly<Record<string, string>> {
+    return this.#environments.get(`${serverId} ${projectId}`, () => ({
+      ...this.#read(serverId, SERVER_WIDE),
+      ...(projectId === SERVER_WIDE ? {} : this.#read(serverId, projectId)),
+    }))
+  }
+
+  /**
+   * Sets and removes variables of a server.
+   *
+   * @throws BerthError 400 for a bad name, or where the server is not named and the key reaches not just one; 404
+   */
+  setForServer(caller: Caller, { server_id: named, secrets: changes }: ServerSecretsSet): ServerSecrets {
+    const serverId = named ?? this.#onlyServer(caller)
+    this.#servers.row(caller, serverId)
+    return { server_id: serverId, keys: this.set(serverId, SERVER_WIDE, changes) }
+  }
+
+  /**
+   * Sets variables, and removes those whose value is null.
+   *
+   * @returns the names that have a value now, sorted
+   * @throws BerthError 400 for a bad name or too much in all; nothing is changed then
+   */
+  set(serverId: string, projectId: string, changes: SecretChanges): string[] {
+    checkEnvironment('secrets', changes)
+    if (Object.keys(changes).length === 0) return this.#names(serverId, projectId)
+    this.#queries.transaction(() => {
+      for (const [name, value] of Object.entries(changes)) this.#change(serverId, projectId, name, value)
+      checkEnvironment('secrets', this.environment(serverId, projectId))
+    })
+    for (const listener of this.#listeners) listener(serverId, projectId)
+    return this.#names(serverId, projectId)
+  }
+
+  /** Gives a project that is being made its first variables; they were checked. */
+  add(serverId: string, projectId: string, variables: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(variables)) this.#change(serverId, projectId, name, value)
+  }
+
+  /** Forgets those of a project that goes. */
+  drop(serverId: string, projectId: string): void {
+    this.#queries.delete(secrets).where(this.#of(serverId, projectId)).run()
+  }
+
+  #onlyServer(caller: Caller): string {
+    const [only, ...others] = this.#servers.list(caller)
+    if (only && others.length === 0) return only.id
+    throw badRequest(
+      `"server_id" in the body is missing: the key reaches ${only ? others.length + 1 : 'no'} servers. Say which one is meant.`,
+    )
+  }
+
+  #change(serverId: string, projectId: string, name: string, value: string | null): void {
+    const which = and(this.#of(serverId, projectId), eq(secrets.name, name))
+    this.#queries.delete(secrets).where(which).run()
+    if (value === null) return
+    const sealed = this.#cipher.seal(value, contextOf(serverId, projectId, name))
+    this.#queries.insert(secrets).values({ serverId, projectId, name, value: sealed }).run()
+  }
+
+  #read(serverId: string, projectId: string): Record<string, string> {
+    const rows = this.#queries.select().from(secrets).where(this.#of(serverId, projectId)).all()
+    const open = (name: string, value: Buffer) =>
+      this.#cipher.open(value, contextOf(serverId, projectId, name))
+    return Object.fromEntries(rows.map(({ name, value }) => [name, open(name, value)]))
+  }
+
+  #names(serverId: string, projectId: string): string[] {
+    const which = this.#of(serverId, projectId)
+    const rows = this.#queries.select({ name: secrets.name }).from(secrets).where(which).all()
+    return rows.map(({ name }) => name).sort()
+  }
+
+  #of(serverId: string, projectId: string) {
+    return and(eq(secrets.serverId, serverId), eq(secrets.projectId, projectId))
+  }
+}
+
+const contextOf = (serverId: string, projectId: string, name: string): string =>
+  `secrets ${serverId} ${projectId} ${name}`

@@ -1,0 +1,10 @@
+import { blob, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+/** Environment variables of servers, whose projectId is empty, and of projects. */
+export const secrets = sqliteTable('secrets', {
+  serverId: text('server_id').notNull(),
+  projectId: text('project_id').notNull(),
+  name: text('name').notNull(),
+  /** Sealed. */
+  value: blob('value', { mode: 'buffer' }).notNull(),
+})

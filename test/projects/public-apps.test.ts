@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { logged, ready } from '../support/projects.ts'
+
+const FIXTURES = join(import.meta.dir, '../../fixtures/projects')
+
+/** How long the installation and the build of a large framework may take on a busy machine. */
+const PATIENCE_MS = 240_000
+
+/** The registry that packages come from, as npm is set up here. */
+const REGISTRY = Bun.spawnSync(['npm', 'config', 'get', 'registry']).stdout.toString().trim()
+
+/** Apps in their usual layout, none of which knows berth: what to ask for, and what the answer holds. */
+const APPS: Record<string, { asks: Record<string, string | RegExp>; needs?: string; by?: 'git' }> = {
+  'python-http': { asks: { '/x': '"path": "/x"' }, needs: 'python3' },
+  express: { asks: { '/': '<h1>Express</h1>', '/api/hello?name=ann': '{"hello":"ann"}' }, by: 'git' },
+  // It listens on a port of its own choice.
+  fastify: { asks: { '/': '{"hello":"world"}' } },
+  hono: { asks: { '/': 'Hello Hono!', '/items/7': '{"id":"7"}' }, by: 'git' },
+  'vite-react': { asks: { '/': /src="\/assets\/index-[^"]+\.js"/, '/deep/link': '<div id="root">' } },
+  astro: { asks: { '/': '<h1>Astro</h1>', '/about/': '<h1>About</h1>' } },
+  next: { asks: { '/': /Next\.js at/, '/api/hello?name=ann': '{"hello":"ann"}' } },
+}
+
+const reachable = await fetch(`${REGISTRY.replace(/\/$/, '')}/is-number`, {
+  signal: AbortSignal.timeout(10_000),
+}).then(
+  (response) => response.ok,
+  () => false,
+)
+if (!reachable)
+  console.error(`skipped: apps with packages, since the registry of npm (${REGISTRY}) does not answer`)
+
+let berth: TestBerth
+let repositories: string
+beforeAll(async () => {
+  repositories = mkdtempSync(join(tmpdir(), 'berth-repositories-'))
+  berth = await testBerth({
+    flags: {
+      'project-ports': '5700-5749',
+      'source-folders': repositories,
+      plan: { projects: { large: 50 }, storage_gb: { large: 50 } },
+    },
+  })
+})
+afterAll(async () => {
+  await berth[Symbol.asyncDispose]()
+  rmSync(repositories, { recursive: true, force: true })
+})
+
+/** A fixture as an archive, as `tar` makes it of a folder. */
+function archive(name: string): object {
+  const tar = Bun.spawnSync(['tar', '-cz', '-C', FIXTURES, name])
+  return { type: 'archive', data: tar.stdout.toString('base64') }
+}
+
+/** A fixture as a repository with one commit. */
+function repository(name: string): object {
+  const folder = join(repositories, name)
+  cpSync(join(FIXTURES, name), folder, { recursive: true })
+  const git = (...args: string[]) => {
+    const identity = [
+      '-c',
+      'user.name=berth',
+      '-c',
+      'user.email=berth@localhost',
+      '-c',
+      'init.defaultBranch=main',
+    ]
+    const { exitCode, stderr } = Bun.spawnSync(['git', '-C', folder, ...identity, ...args])
+    if (exitCode !== 0) throw new Error(stderr.toString())
+  }
+  git('init', '-q')
+  git('add', '-A')
+  git('commit', '-qm', 'first')
+  return { type: 'git', url: folder }
+}
+
+describe('an app in its usual layout, without a word for berth', () => {
+  for (const [name, { asks, needs, by }] of Object.entries(APPS)) {
+    const missing = needs !== undefined && Bun.which(needs) === null
+    if (missing) console.error(`skipped: ${name}, since ${needs} is not installed`)
+    const skip = missing || (!reachable && needs === undefined)
+    test.skipIf(skip)(
+      `${name} comes up`,
+      async () => {
+        const server = await berth.server({ tier: 'large' })
+        const source = by === 'git' ? repository(name) : archive(name)
+        const project = await ready(berth, server, { name, visibility: 'public', source })
+        for (const [path, expected] of Object.entries(asks)) {
+          const response = await fetch(new URL(path, project.url ?? ''), { headers: { accept: 'text/html' } })
+          const text = await response.text()
+          if (typeof expected === 'string') expect(text).toContain(expected)
+          else expect(text).toMatch(expected)
+          expect(response.status).toBe(200)
+        }
+        if (process.env.BERTH_TEST_VERBOSE) console.error(await logged(berth, project.id))
+        await berth.call('DELETE', `/servers/${server}`)
+      },
+      PATIENCE_MS,
+    )
+  }
+})

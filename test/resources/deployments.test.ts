@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { until } from '../support/processes.ts'
+
+let berth: TestBerth
+beforeAll(async () => {
+  berth = await testBerth({ flags: { 'project-ports': '5950-5989' } })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const write = (serverId: string, path: string, content: string) =>
+  berth.call('PUT', `/servers/${serverId}/files`, { path, content })
+
+const publish = (serverId: string) => berth.call('POST', `/servers/${serverId}/deployments`)
+
+const list = async (serverId: string) =>
+  (await berth.call('GET', `/servers/${serverId}/deployments`)).body.deployments
+
+const textOf = async (url: string) => (await fetch(url)).text()
+
+const eventsOf = async (serverId: string, name: string) => {
+  const { events } = (await berth.control('GET', '/events')).body
+  return events.filter(
+    ({ event, data }: { event: string; data: { server_id?: string } }) =>
+      event === name && data.server_id === serverId,
+  )
+}
+
+/** An app that answers with a text. */
+const app = (answer: string) =>
+  `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(${JSON.stringify(answer)}) })`
+
+test('a workspace of files is published, and again under the same URL', async () => {
+  const serverId = await berth.server()
+  expect(await list(serverId)).toEqual([])
+  await write(serverId, 'index.html', 'first')
+  const { status, body } = await publish(serverId)
+  expect(status).toBe(201)
+  expect(body).toEqual({ url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:59\d\d\/$/), status: 'live' })
+  expect(await textOf(body.url)).toBe('first')
+  expect(await list(serverId)).toEqual([{ url: body.url, live: true }])
+  expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBe(body.url)
+  expect(await eventsOf(serverId, 'deployment.live')).toHaveLength(1)
+
+  await write(serverId, 'dist/index.html', 'built')
+  expect((await publish(serverId)).body).toEqual(body)
+  expect(await textOf(body.url)).toBe('built')
+  expect(await list(serverId)).toHaveLength(1)
+})
+
+test('an empty workspace is published as a listing', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'notes/one.txt', 'one')
+  const { url } = (await publish(serverId)).body
+  expect(await textOf(url)).toContain('notes/')
+  expect(await textOf(`${url}notes/one.txt`)).toBe('one')
+})
+
+test('an app is published, and no caller notices when it is replaced', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.ts', app('one'))
+  const { url } = (await publish(serverId)).body
+  expect(await textOf(url)).toBe('one')
+  await write(serverId, 'index.ts', app('two'))
+  let stop = false
+  const answers = new Set<string>()
+  const callers = Array.from({ length: 4 }, async () => {
+    while (!stop) {
+      const response = await fetch(url)
+      answers.add(response.status === 200 ? await response.text() : String(response.status))
+    }
+  })
+  await publish(serverId)
+  expect(await textOf(url)).toBe('two')
+  stop = true
+  await Promise.all(callers)
+  expect([...answers].sort()).toEqual(['one', 'two'])
+})
+
+test('one that does not come up is refused with the end of its log, and the old one stays', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.ts', 'console.log("no luck today"); process.exit(3)')
+  const first = await publish(serverId)
+  expect([first.status, first.body.error]).toEqual([502, 'compute_backend_error'])
+  expect(first.body.message).toContain('no luck today')
+  expect(await list(serverId)).toEqual([])
+
+  await write(serverId, 'index.ts', app('good'))
+  const { url } = (await publish(serverId)).body
+  await write(serverId, 'index.ts', 'process.exit(3)')
+  expect((await publish(serverId)).status).toBe(502)
+  expect(await textOf(url)).toBe('good')
+  expect(await list(serverId)).toEqual([{ url, live: true }])
+})
+
+test('it is not live while the server sleeps, and answers again when it runs', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.ts', app('awake'))
+  const { url } = (await publish(serverId)).body
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
+  expect(await list(serverId)).toEqual([{ url, live: false }])
+  expect((await fetch(url)).status).toBe(503)
+  expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBeNull()
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'start' })
+  expect(await textOf(url)).toBe('awake')
+  await until(async () => (await list(serverId))[0].live, 'the deployment to be live again')
+})
+
+test('it goes with its server, which is told', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.html', 'x')
+  const { url } = (await publish(serverId)).body
+  await berth.call('DELETE', `/servers/${serverId}`)
+  const [removed] = await eventsOf(serverId, 'deployment.removed')
+  expect(removed.data).toMatchObject({ server_id: serverId, url })
+  await expect(fetch(url)).rejects.toThrow()
+})
+
+test('a sleeping server is woken to publish', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.html', 'woken')
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
+  const { url } = (await publish(serverId)).body
+  expect(await textOf(url)).toBe('woken')
+})

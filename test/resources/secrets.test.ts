@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { created } from '../support/projects.ts'
+
+let berth: TestBerth
+beforeAll(async () => {
+  berth = await testBerth({ flags: { isolation: 'none', 'project-ports': '5900-5949' } })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const SECRET = 'a-value-that-never-comes-back'
+
+describe('PUT /secrets', () => {
+  test('is for the only server that a key reaches, else it has to be named', async () => {
+    const none = await berth.call('PUT', '/secrets', { secrets: { A: SECRET } })
+    expect(none.status).toBe(400)
+    const serverId = await berth.server()
+    const only = await berth.call('PUT', '/secrets', { secrets: { A: SECRET } })
+    expect(only).toMatchObject({ status: 200, body: { server_id: serverId, keys: ['A'] } })
+
+    const other = await berth.server()
+    const { status, body } = await berth.call('PUT', '/secrets', { secrets: { A: SECRET } })
+    expect([status, body.error]).toEqual([400, 'bad_request'])
+    expect(body.message).toContain('"server_id"')
+    const { key } = (await berth.call('POST', '/keys', { label: 'x', allowed_server_ids: [other] })).body
+    const scoped = await berth.call(
+      'PUT',
+      '/secrets',
+      { secrets: { B: SECRET } },
+      {
+        authorization: `Bearer ${key}`,
+      },
+    )
+    expect(scoped.body).toEqual({ server_id: other, keys: ['B'] })
+  })
+
+  test('sets, replaces and removes; commands see it and answers never show it', async () => {
+    const serverId = await berth.server()
+    const set = (secrets: object) => berth.call('PUT', '/secrets', { server_id: serverId, secrets })
+    expect((await set({ ONE: SECRET, TWO: 'two' })).body.keys).toEqual(['ONE', 'TWO'])
+    expect((await berth.exec(serverId, 'printf %s "$ONE"')).stdout).toBe(SECRET)
+    expect((await berth.exec(serverId, 'printf %s "$ONE"', { env: { ONE: 'mine' } })).stdout).toBe('mine')
+    const { body } = await set({ ONE: null, TWO: '2' })
+    expect(body).toEqual({ server_id: serverId, keys: ['TWO'] })
+    expect((await berth.exec(serverId, 'echo "$ONE-$TWO"')).stdout).toBe('-2\n')
+    expect(berth.log()).not.toContain(SECRET)
+  })
+
+  test.each([
+    [{ secrets: { 'NO-GOOD': SECRET } }, 'NO-GOOD'],
+    [{ secrets: { GOOD: 5 } }, 'GOOD'],
+    [{ secrets: { GOOD: `${SECRET}\0` } }, 'GOOD'],
+    [{ secrets: { GOOD: [SECRET] } }, 'GOOD'],
+    [{ secrets: 'x' }, '"secrets"'],
+    [{}, '"secrets"'],
+  ])('refuses %j without showing a value, and changes nothing', async (body, named) => {
+    const serverId = await berth.server()
+    await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { KEPT: 'x' } })
+    const refused = await berth.call('PUT', '/secrets', { server_id: serverId, ...body })
+    expect(refused.status).toBe(400)
+    expect(refused.body.message).toContain(named)
+    expect(JSON.stringify(refused.body)).not.toContain(SECRET)
+    const { keys } = (await berth.call('PUT', '/secrets', { server_id: serverId, secrets: {} })).body
+    expect(keys).toEqual(['KEPT'])
+  })
+
+  test('refuses more than a process can be given', async () => {
+    const serverId = await berth.server()
+    const many = (from: number) =>
+      Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`V${from + n}`, 'x'.repeat(60_000)]))
+    const set = (secrets: object) => berth.call('PUT', '/secrets', { server_id: serverId, secrets })
+    expect((await set(many(0))).status).toBe(200)
+    expect((await set(many(100))).status).toBe(400)
+    expect((await set({})).body.keys).toHaveLength(12)
+  })
+})
+
+describe('at rest', () => {
+  test('no value stands in the database in clear', async () => {
+    const serverId = await berth.server()
+    await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { A: SECRET } })
+    const { id } = await created(berth, serverId, { env: { B: SECRET } })
+    expect((await berth.call('PUT', `/projects/${id}/secrets`, { secrets: {} })).body.keys).toEqual(['B'])
+    for (const file of ['berth.db', 'berth.db-wal']) {
+      const bytes = Buffer.from(await Bun.file(`${berth.dataDir}/${file}`).arrayBuffer())
+      expect(bytes.includes(SECRET)).toBe(false)
+    }
+  })
+
+  test('they are the same after a start', async () => {
+    const serverId = await berth.server()
+    await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { KEPT: SECRET } })
+    await berth.call('POST', `/servers/${serverId}/actions`, { action: 'restart' })
+    expect((await berth.exec(serverId, 'printf %s "$KEPT"')).stdout).toBe(SECRET)
+  })
+})
