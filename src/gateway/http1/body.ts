@@ -1,0 +1,164 @@
+import { CR, Field, kindOf, LF, TEXT, TOKEN } from './fields.ts'
+import type { Framing } from './request-head.ts'
+
+/** Bytes that chunk extensions and trailers of one body may have together. */
+const EXTRAS_LIMIT = 16 * 1024
+/** Hexadecimal digits of a chunk's size: more than any body has. */
+const SIZE_DIGITS = 12
+
+const SEMICOLON = 59
+const COLON = 58
+
+/** What the next octet of a chunked body belongs to. */
+const At = {
+  SizeStart: 0,
+  Size: 1,
+  Extension: 2,
+  SizeLf: 3,
+  Data: 4,
+  DataCr: 5,
+  DataLf: 6,
+  TrailerStart: 7,
+  TrailerName: 8,
+  TrailerValue: 9,
+  TrailerLf: 10,
+  EndLf: 11,
+} as const
+
+/**
+ * Follows a body through the bytes of a connection to where it ends (RFC 9112, 6.3 and 7.1). The bytes
+ * are passed on as they are; that they are what they must be is checked here, as strictly as a head.
+ */
+export class Body {
+  framing: Framing = 'none'
+  /** The body has ended, or has none. */
+  done = true
+  /** Set before the first `consume`: collects start and end of each piece of content among chunks. */
+  pieces: number[] | null = null
+  #left = 0
+  #at: (typeof At)[keyof typeof At] = At.SizeStart
+  #digits = 0
+  #extras = 0
+  /** Of the trailer under way, to tell names that may not stand there. */
+  #name: number[] = []
+
+  /** Begins a body. @param length of the content, where the framing is `length` */
+  begin(framing: Framing, length: number): void {
+    this.framing = framing
+    this.#left = length
+    this.done = framing === 'none' || (framing === 'length' && length === 0)
+    this.pieces = null
+    this.#at = At.SizeStart
+    this.#digits = 0
+    this.#extras = 0
+  }
+
+  /**
+   * Goes on through further bytes.
+   *
+   * @returns where the body's part of them ends, or -1 where they are no body
+   */
+  consume(bytes: Uint8Array, from: number, to: number): number {
+    if (this.done) return from
+    if (this.framing === 'chunked') return this.#chunks(bytes, from, to)
+    if (this.framing === 'close') return to
+    const end = Math.min(to, from + this.#left)
+    this.#left -= end - from
+    this.done = this.#left === 0
+    return end
+  }
+
+  #chunks(bytes: Uint8Array, from: number, to: number): number {
+    let at = from
+    while (at < to) {
+      if (this.#at === At.Data) {
+        const end = Math.min(to, at + this.#left)
+        this.pieces?.push(at, end)
+        this.#left -= end - at
+        at = end
+        if (this.#left === 0) this.#at = At.DataCr
+        continue
+      }
+      if (!this.#step(bytes[at] as number)) return -1
+      at += 1
+      if (this.done) return at
+    }
+    return at
+  }
+
+  /** Takes one octet that is no content. @returns whether it may stand there */
+  #step(octet: number): boolean {
+    switch (this.#at) {
+      case At.SizeStart:
+        this.#left = 0
+        this.#digits = 0
+        this.#at = At.Size
+        return this.#digit(octet)
+      case At.Size:
+        if (octet === CR) this.#at = At.SizeLf
+        else if (octet === SEMICOLON) this.#at = At.Extension
+        else return this.#digit(octet)
+        return true
+      case At.Extension:
+        if (octet === CR) this.#at = At.SizeLf
+        else return TEXT[octet] === 1 && this.#extra()
+        return true
+      case At.SizeLf:
+        this.#at = this.#left === 0 ? At.TrailerStart : At.Data
+        return octet === LF
+      case At.DataCr:
+        this.#at = At.DataLf
+        return octet === CR
+      case At.DataLf:
+        this.#at = At.SizeStart
+        return octet === LF
+      case At.TrailerStart:
+        if (octet === CR) {
+          this.#at = At.EndLf
+          return true
+        }
+        this.#name = []
+        this.#at = At.TrailerName
+        return this.#nameOctet(octet)
+      case At.TrailerName:
+        if (octet !== COLON) return this.#nameOctet(octet)
+        this.#at = At.TrailerValue
+        // What frames a message or is ours to tell has no place behind it (RFC 9110, 6.5.1).
+        return kindOf(Uint8Array.from(this.#name), 0, this.#name.length) === Field.other
+      case At.TrailerValue:
+        if (octet === CR) this.#at = At.TrailerLf
+        else return TEXT[octet] === 1 && this.#extra()
+        return true
+      case At.TrailerLf:
+        this.#at = At.TrailerStart
+        return octet === LF
+      case At.EndLf:
+        this.done = octet === LF
+        return this.done
+      default:
+        return false
+    }
+  }
+
+  #digit(octet: number): boolean {
+    const value =
+      octet >= 48 && octet <= 57
+        ? octet - 48
+        : (octet | 32) >= 97 && (octet | 32) <= 102
+          ? (octet | 32) - 87
+          : -1
+    this.#left = this.#left * 16 + value
+    this.#digits += 1
+    return value !== -1 && this.#digits <= SIZE_DIGITS
+  }
+
+  #nameOctet(octet: number): boolean {
+    this.#name.push(octet)
+    return TOKEN[octet] === 1 && this.#extra()
+  }
+
+  #extra(): boolean {
+    this.#extras += 1
+    return this.#extras <= EXTRAS_LIMIT
+  }
+}

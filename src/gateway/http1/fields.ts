@@ -1,0 +1,149 @@
+/** Octets of HTTP/1.1 that structure a message. */
+export const CR = 13
+export const LF = 10
+const SPACE = 32
+const TAB = 9
+const COLON = 58
+
+/** Octets of a token (RFC 9110, 5.6.2): methods and field names. */
+export const TOKEN = octets("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+/** Octets of a field value (RFC 9110, 5.5): visible ones, spaces, tabs, and whatever is not ASCII. */
+export const TEXT = Uint8Array.from({ length: 256 }, (_, octet) =>
+  octet === TAB || (octet >= SPACE && octet !== 127) ? 1 : 0,
+)
+
+/** Fields on which framing, the connection or trust depends; all others pass as they are. */
+export const Field = {
+  other: 0,
+  connection: 1,
+  contentLength: 2,
+  transferEncoding: 3,
+  host: 4,
+  upgrade: 5,
+  te: 6,
+  /** Means this connection alone (RFC 9110, 7.6.1). */
+  hop: 7,
+  /** Tells of a client what only a proxy may tell. */
+  forwarded: 8,
+} as const
+
+/** One of `Field`. */
+export type FieldKind = (typeof Field)[keyof typeof Field]
+
+const KNOWN: readonly (readonly [string, FieldKind])[] = [
+  ['connection', Field.connection],
+  ['content-length', Field.contentLength],
+  ['transfer-encoding', Field.transferEncoding],
+  ['host', Field.host],
+  ['upgrade', Field.upgrade],
+  ['te', Field.te],
+  ['keep-alive', Field.hop],
+  ['proxy-connection', Field.hop],
+  // An h2c upgrade is not passed on, so that its settings are of no use.
+  ['http2-settings', Field.hop],
+  ['forwarded', Field.forwarded],
+  ['x-real-ip', Field.forwarded],
+]
+const X_FORWARDED = Buffer.from('x-forwarded-')
+
+/** Known names by their length. */
+const BY_LENGTH: (readonly { name: Uint8Array; kind: FieldKind }[] | undefined)[] = []
+for (const [name, kind] of KNOWN) {
+  BY_LENGTH[name.length] = [...(BY_LENGTH[name.length] ?? []), { name: Buffer.from(name), kind }]
+}
+
+/** More fields than any client sends. */
+const MAX_FIELDS = 256
+
+/** The fields of one head, by their places in its bytes. Filled anew by each scan: nothing is allocated. */
+export class Fields {
+  count = 0
+  #bytes: Uint8Array | null = null
+  #from = 0
+  /** Start of each field's line; at `count` the end of the last. */
+  readonly line = new Int32Array(MAX_FIELDS + 1)
+  readonly nameEnd = new Int32Array(MAX_FIELDS)
+  readonly valueStart = new Int32Array(MAX_FIELDS)
+  readonly valueEnd = new Int32Array(MAX_FIELDS)
+  readonly kind = new Uint8Array(MAX_FIELDS)
+
+  /**
+   * Reads the field lines of a head (RFC 9112, 5), strictly: a token, a colon right behind it, octets of text, CRLF.
+   * Neither folded lines nor a bare CR or LF nor a space before the colon passes: about these programs
+   * disagree, and by such disagreement requests are smuggled.
+   *
+   * @param from where the first line begins
+   * @param end where the head ends, behind its empty line
+   * @returns whether the lines are what they should be; false also where there are too many
+   */
+  scan(bytes: Uint8Array, from: number, end: number): boolean {
+    this.#bytes = bytes
+    this.#from = from
+    let at = from
+    let count = 0
+    while (bytes[at] !== CR) {
+      if (count === MAX_FIELDS) return false
+      this.line[count] = at
+      const name = at
+      while (TOKEN[bytes[at] as number] === 1) at += 1
+      if (at === name || bytes[at] !== COLON) return false
+      this.nameEnd[count] = at
+      this.kind[count] = kindOf(bytes, name, at)
+      do at += 1
+      while (bytes[at] === SPACE || bytes[at] === TAB)
+      this.valueStart[count] = at
+      let last = at
+      for (let octet = bytes[at] as number; TEXT[octet] === 1; octet = bytes[at] as number) {
+        at += 1
+        if (octet !== SPACE && octet !== TAB) last = at
+      }
+      this.valueEnd[count] = last
+      if (bytes[at] !== CR || bytes[at + 1] !== LF) return false
+      at += 2
+      count += 1
+    }
+    this.line[count] = at
+    this.count = count
+    return at + 2 === end
+  }
+
+  /** Reads a head again where another was read since. */
+  ensure(bytes: Uint8Array, from: number, end: number): void {
+    if (this.#bytes !== bytes || this.#from !== from) this.scan(bytes, from, end)
+  }
+
+  /** The value of a field, octets as Latin-1. */
+  value(bytes: Buffer, index: number): string {
+    return bytes.toString('latin1', this.valueStart[index], this.valueEnd[index])
+  }
+
+  /** The name of a field in lower case. */
+  name(bytes: Buffer, index: number): string {
+    return bytes.toString('latin1', this.line[index], this.nameEnd[index]).toLowerCase()
+  }
+}
+
+/** Which of the known fields a name is. `_` counts as `-`: to programs behind CGI variables both are the same. */
+export function kindOf(bytes: Uint8Array, from: number, to: number): FieldKind {
+  const length = to - from
+  const candidates = BY_LENGTH[length]
+  if (candidates !== undefined) {
+    for (const { name, kind } of candidates) if (isName(bytes, from, name)) return kind
+  }
+  return length > X_FORWARDED.length && isName(bytes, from, X_FORWARDED) ? Field.forwarded : Field.other
+}
+
+function isName(bytes: Uint8Array, from: number, name: Uint8Array): boolean {
+  for (let at = 0; at < name.length; at += 1) {
+    const octet = bytes[from + at] as number
+    if ((octet === 95 ? 45 : octet | 32) !== name[at]) return false
+  }
+  return true
+}
+
+function octets(text: string): Uint8Array {
+  const table = new Uint8Array(256)
+  for (const octet of Buffer.from(text)) table[octet] = 1
+  return table
+}

@@ -1,0 +1,163 @@
+import { Field, TOKEN } from './fields.ts'
+import { ConnectionOptions, fields, parseLength, type Refusal } from './head.ts'
+
+const refuse = (message: string): Refusal => ({ status: 400, message })
+const REQUEST_LINE = refuse('The request line is not METHOD TARGET HTTP/1.1.')
+const FIELDS = refuse('A header line is malformed.')
+const LENGTHS = refuse('The length of the body is told more than once, or is no number.')
+const ENCODING = refuse('The only transfer encoding is "chunked", and not in HTTP/1.0.')
+const HOST = refuse('A request needs one Host header.')
+const TARGET = refuse('The target of the request must be a path of this host.')
+const UNDERSCORE = refuse('A header that frames the body is spelt with "_".')
+const VERSION: Refusal = { status: 501, message: 'Only HTTP/1.0 and HTTP/1.1 are spoken here.' }
+const CONNECT: Refusal = { status: 501, message: 'No tunnels are made here.' }
+
+const SPACE = 32
+const SLASH = 47
+const UNDERSCORE_OCTET = 95
+const VERSION_1 = Buffer.from('HTTP/1.')
+
+/** How the end of a body is told. */
+export type Framing = 'none' | 'length' | 'chunked' | 'close'
+
+/** Methods that may be sent once more when a connection ends without an answer (RFC 9110, 9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+
+/** What the gateway needs to know of a request's head. Filled anew by each `parse`. */
+export class RequestHead {
+  method = ''
+  /** Where it begins and ends in the bytes that it was parsed from. */
+  start = 0
+  end = 0
+  /** Path and query as they were sent, in the head's bytes. */
+  targetStart = 0
+  targetEnd = 0
+  /** Where the field lines begin. */
+  fieldsStart = 0
+  minor = 1
+  host: string | null = null
+  framing: Framing = 'none'
+  length = 0
+  keepAlive = true
+  /** A WebSocket is asked for. */
+  upgrade = false
+  /** The client takes trailers. */
+  trailers = false
+  readonly connection = new ConnectionOptions()
+
+  /** Whether it may be sent once more. */
+  get repeatable(): boolean {
+    return this.framing === 'none' && IDEMPOTENT.has(this.method)
+  }
+
+  /**
+   * Reads a head (RFC 9112, 3 and 6.3) and leaves its fields in `fields`.
+   *
+   * @param start where it begins
+   * @param end where it ends, behind its empty line
+   * @returns why it is refused, or null
+   */
+  parse(bytes: Buffer, start: number, end: number): Refusal | null {
+    this.start = start
+    this.end = end
+    return this.#requestLine(bytes, start) ?? this.#fields(bytes, end)
+  }
+
+  #requestLine(bytes: Buffer, start: number): Refusal | null {
+    let at = start
+    while (TOKEN[bytes[at] as number] === 1) at += 1
+    if (at === start || bytes[at] !== SPACE) return REQUEST_LINE
+    this.method = bytes.toString('latin1', start, at)
+    if (this.method === 'CONNECT') return CONNECT
+    at += 1
+    this.targetStart = at
+    while ((bytes[at] as number) > SPACE && bytes[at] !== 127) at += 1
+    this.targetEnd = at
+    if (bytes[at] !== SPACE) return REQUEST_LINE
+    at += 1
+    for (let index = 0; index < VERSION_1.length; index += 1) {
+      if (bytes[at + index] !== VERSION_1[index]) {
+        return bytes.toString('latin1', at, at + 5) === 'HTTP/' ? VERSION : REQUEST_LINE
+      }
+    }
+    at += VERSION_1.length
+    this.minor = (bytes[at] as number) - 48
+    if (this.minor !== 0 && this.minor !== 1) return VERSION
+    if (bytes[at + 1] !== 13 || bytes[at + 2] !== 10) return REQUEST_LINE
+    this.fieldsStart = at + 3
+    return null
+  }
+
+  #fields(bytes: Buffer, end: number): Refusal | null {
+    if (!fields.scan(bytes, this.fieldsStart, end)) return FIELDS
+    this.host = null
+    this.framing = 'none'
+    this.length = 0
+    this.keepAlive = this.minor === 1
+    this.trailers = false
+    this.connection.reset()
+    let upgrade = ''
+    let hosts = 0
+    for (let index = 0; index < fields.count; index += 1) {
+      switch (fields.kind[index]) {
+        case Field.other:
+        case Field.hop:
+        case Field.forwarded:
+          break
+        case Field.host:
+          hosts += 1
+          this.host = fields.value(bytes, index)
+          break
+        case Field.contentLength:
+          if (hasUnderscore(bytes, index)) return UNDERSCORE
+          if (this.framing !== 'none') return LENGTHS
+          this.framing = 'length'
+          this.length = parseLength(fields.value(bytes, index))
+          if (this.length < 0) return LENGTHS
+          break
+        case Field.transferEncoding:
+          if (hasUnderscore(bytes, index)) return UNDERSCORE
+          if (this.framing === 'length') return LENGTHS
+          if (this.framing === 'chunked' || this.minor === 0) return ENCODING
+          if (fields.value(bytes, index).toLowerCase() !== 'chunked') return ENCODING
+          this.framing = 'chunked'
+          break
+        case Field.connection:
+          this.connection.add(fields.value(bytes, index))
+          break
+        case Field.upgrade:
+          upgrade = upgrade === '' ? fields.value(bytes, index).toLowerCase() : 'several'
+          break
+        case Field.te:
+          this.trailers ||= /(?:^|,)\s*trailers\s*(?:,|$)/i.test(fields.value(bytes, index))
+          break
+      }
+    }
+    if (hosts > 1 || (hosts === 0 && this.minor === 1)) return HOST
+    if (this.framing === 'length' && this.length === 0) this.framing = 'none'
+    // What comes behind an answer to HTTP/1.0 is not worth the rules for it.
+    if (this.minor === 0 || this.connection.close) this.keepAlive = false
+    this.upgrade =
+      upgrade === 'websocket' &&
+      this.connection.upgrade &&
+      this.method === 'GET' &&
+      this.framing === 'none' &&
+      this.minor === 1
+    return this.#target(bytes)
+  }
+
+  /** A path, `*` for OPTIONS, or the absolute form where it names the same host (RFC 9112, 3.2.2): its path then. */
+  #target(bytes: Buffer): Refusal | null {
+    if (bytes[this.targetStart] === SLASH) return null
+    const target = bytes.toString('latin1', this.targetStart, this.targetEnd)
+    if (target === '*') return this.method === 'OPTIONS' ? null : TARGET
+    const [, start = '', authority] = /^(http:\/\/([^/?#@]+))\//i.exec(target) ?? []
+    if (authority === undefined || authority.toLowerCase() !== this.host?.toLowerCase()) return TARGET
+    this.targetStart += start.length
+    return null
+  }
+}
+
+function hasUnderscore(bytes: Buffer, index: number): boolean {
+  return bytes.subarray(fields.line[index], fields.nameEnd[index]).includes(UNDERSCORE_OCTET)
+}
