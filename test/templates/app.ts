@@ -1,6 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { planApp } from '../../src/apps/detect.ts'
+import type { AppPlan } from '../../src/apps/plan.ts'
+import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { serveFolder } from './folder-server.ts'
@@ -43,34 +46,13 @@ function signal({ pid }: { pid: number }, name: NodeJS.Signals): void {
   } catch {}
 }
 
-/** How an app is run. */
-interface Manifest {
-  /** Null for plain files. */
-  command: string | null
-  /** The path that tells that it is up. */
-  health: string
-  watch: boolean
-  /** The variables that its manifest gives a value. */
-  env: Record<string, string>
-}
-
-/** How a template says that it is run: by its berth.json, and by what berth finds in a folder without a start command. */
-export function readManifest(folder: string): Manifest {
-  const { health = '/', watch = false, env = {} } = readJson(join(folder, 'berth.json')) ?? {}
-  const defaults = Object.entries<{ default?: string }>(env).flatMap(([name, { default: value }]) =>
-    value === undefined ? [] : [[name, value]],
-  )
-  const scripts = readJson(join(folder, 'package.json'))?.scripts
-  const python = existsSync(join(folder, 'app.py')) ? 'python3 app.py' : null
-  return {
-    command: scripts?.start ? 'bun run start' : python,
-    health,
-    watch,
-    env: Object.fromEntries(defaults),
-  }
-}
-
-const readJson = (path: string) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null)
+/** How berth finds that an app is run. */
+export const planCopy = (folder: string): Promise<AppPlan> =>
+  planApp({
+    workspace: new LocalWorkspace(dirname(folder)),
+    folder: basename(folder),
+    tools: { has: async (name) => Bun.which(name) !== null },
+  })
 
 /** An app of a template that runs. Disposing of it ends it and removes its folder. */
 export interface TemplateApp extends AsyncDisposable {
@@ -85,9 +67,11 @@ export interface TemplateApp extends AsyncDisposable {
 }
 
 /** Copies a template and starts it on a free port; resolves when its health path answers. */
-export async function startTemplate(id: string, env: Record<string, string> = {}): Promise<TemplateApp> {
+export async function startTemplate(id: string): Promise<TemplateApp> {
   const folder = await copyTemplate(id)
-  const { command, health, env: own } = readManifest(folder)
+  const plan = await planCopy(folder)
+  const { start, health } = plan
+  const defaults = Object.entries(plan.env).map(([name, { default: value }]) => [name, value ?? ''])
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   let child: ReturnType<typeof run> | null = null
@@ -99,11 +83,15 @@ export async function startTemplate(id: string, env: Record<string, string> = {}
     url,
     port,
     async start() {
-      if (command === null) {
-        files = serveFolder(folder, port)
+      if (start.kind === 'files') {
+        files = serveFolder(join(folder, start.folder), port)
         return
       }
-      const started = run(folder, command, { ...own, ...env, PORT: String(port), HOST: '127.0.0.1' })
+      const started = run(folder, start.command, {
+        ...Object.fromEntries(defaults),
+        PORT: String(port),
+        HOST: '127.0.0.1',
+      })
       child = started
       output = Promise.all([new Response(started.stdout).text(), new Response(started.stderr).text()])
       const deadline = performance.now() + 20_000

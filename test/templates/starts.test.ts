@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join, relative } from 'node:path'
+import { missingVariables } from '../../src/apps/plan.ts'
 import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
-import { copyTemplate, readManifest, removeCopy, run, runsHere, startTemplate } from './app.ts'
+import { copyTemplate, planCopy, removeCopy, run, runsHere, startTemplate } from './app.ts'
 
 const catalog = new TemplateCatalog()
 const ids = catalog.list().map(({ id }) => id)
@@ -22,8 +23,20 @@ const idle = (port: number) =>
   })
 
 describe.each(ids)('%s', (id) => {
+  test.skipIf(!runsHere(id))('needs no installing, no building and no variable to be given', async () => {
+    const folder = await copyTemplate(id)
+    try {
+      const plan = await planCopy(folder)
+      expect(plan).toMatchObject({ install: null, build: null })
+      expect(plan.health).toBe(plan.start.kind === 'files' ? '/' : '/health')
+      expect(missingVariables(plan, new Set())).toEqual([])
+    } finally {
+      removeCopy(folder)
+    }
+  })
+
   test.skipIf(!runsHere(id))(
-    'starts as it says, answers, and ends at once with 0 on SIGTERM, with clients still there',
+    'starts as berth finds that it does, answers, and ends at once with 0 on SIGTERM, with clients still there',
     async () => {
       await using app = await startTemplate(id)
       expect((await fetch(app.url)).status).toBe(200)
@@ -113,7 +126,7 @@ test.skipIf(!runsHere('python-api'))('python-api keeps to the syntax of Python 3
 test('a template whose manifest asks for restarts on changes writes nothing into its folder', async () => {
   for (const id of ids.filter(runsHere)) {
     await using app = await startTemplate(id)
-    if (!readManifest(app.folder).watch) continue
+    if (!(await planCopy(app.folder)).watch) continue
     await fetch(app.url)
     await app.stop()
     const files = readdirSync(app.folder, { recursive: true, withFileTypes: true })
