@@ -1,11 +1,9 @@
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { Pace } from '../../../compute/local/pace.ts'
 import { quoted, SourceError } from './errors.ts'
 import { inWords, type SourceLimits } from './limits.ts'
 import { findLinkOut } from './links.ts'
-
-/** How many entries are looked at before everything else gets a turn. */
-const SLICE = 500
 
 /**
  * Looks at a folder that was fetched, before it is placed: how much it holds, and that no link of it leads out.
@@ -18,6 +16,7 @@ export async function checkTree(
   limits: Pick<SourceLimits, 'entries' | 'bytes'>,
 ): Promise<void> {
   const links = new Map<string, string>()
+  const pace = new Pace()
   let entries = 0
   let bytes = 0
   const pending = ['']
@@ -33,7 +32,7 @@ export async function checkTree(
       else if (stats.isSymbolicLink()) links.set(path, readlinkSync(join(root, path)))
       else if (stats.isFile()) bytes += stats.size
       if (bytes > limits.bytes) throw tooLarge(limits)
-      if (entries % SLICE === 0) await new Promise<void>((resolve) => setImmediate(resolve))
+      if (pace.due) await pace.rest()
     }
   }
   const out = findLinkOut(links)

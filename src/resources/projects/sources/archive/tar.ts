@@ -23,7 +23,8 @@ export async function unpackTar(
   limits: SourceLimits,
   signal: AbortSignal,
 ): Promise<void> {
-  const entries = extract()
+  // The oldest tars have no magic; their checksum is looked at all the same.
+  const entries = extract({ allowUnknownFormat: true } as object)
   const source = createReadStream(path)
   const bounded = boundedStream(limits)
   const feeding = gzipped
@@ -31,8 +32,11 @@ export async function unpackTar(
     : pipeline(source, bounded, entries, { signal })
   feeding.catch(() => {})
   try {
-    for await (const entry of entries)
+    for await (const entry of entries) {
+      // What fails when reading has been given up has no other listener.
+      entry.on('error', () => {})
       await takeEntry(entry.header, entry as AsyncIterable<Uint8Array>, writer)
+    }
     await feeding
   } catch (error) {
     signal.throwIfAborted()

@@ -1,5 +1,8 @@
-import { copyFile, mkdir, open, symlink } from 'node:fs/promises'
+import { closeSync, mkdirSync, openSync, symlinkSync, write, writeSync } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Pace } from '../../../../compute/local/pace.ts'
 import { quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
@@ -30,6 +33,7 @@ export class TreeWriter {
   readonly #limits: SourceLimits
   readonly #kinds = new Map<string, Kind>([['', 'folder']])
   readonly #links = new Map<string, string>()
+  readonly #pace = new Pace()
   #entries = 0
   #bytes = 0
 
@@ -47,7 +51,7 @@ export class TreeWriter {
 
   async folder(name: string): Promise<void> {
     const names = this.#admit(name)
-    if (names !== null) await this.#makeFolders(name, names)
+    if (names !== null) this.#makeFolders(name, names)
   }
 
   /** Writes a file as its bytes come. They may be fewer or more than the archive says, which is refused. */
@@ -57,18 +61,19 @@ export class TreeWriter {
       throw new SourceError(`Its entry ${quoted(name)} has no valid size.`)
     if (this.#bytes + size > this.#limits.bytes) throw tooLarge(this.#limits)
     const names = this.#admit(name)
-    const path = names && (await this.#claim(name, names, 'file'))
-    const file = path === null ? null : await open(join(this.#root, path), 'wx', mode & 0o100 ? 0o755 : 0o644)
+    const path = names && this.#claim(name, names, 'file')
+    const file = path === null ? null : openSync(join(this.#root, path), 'wx', mode & 0o100 ? 0o755 : 0o644)
     let written = 0
     try {
       for await (const chunk of content) {
         written += chunk.length
         if (written > size) break
-        await file?.write(chunk)
+        if (file !== null) await writeAll(file, chunk, size)
       }
     } finally {
-      await file?.close()
+      if (file !== null) closeSync(file)
     }
+    if (this.#pace.due) await this.#pace.rest()
     if (written !== size) {
       const count = written > size ? 'more' : 'fewer'
       throw new SourceError(`Its entry ${quoted(name)} has ${count} bytes than the archive says.`)
@@ -88,7 +93,7 @@ export class TreeWriter {
     ) {
       throw new SourceError(`Its entry ${quoted(name)} is a link to nothing that can be.`)
     }
-    this.#links.set(await this.#claim(name, names, 'link'), target)
+    this.#links.set(this.#claim(name, names, 'link'), target)
   }
 
   /** A further name of a file that came before: becomes a copy, so that no two names share what they lead to. */
@@ -101,7 +106,7 @@ export class TreeWriter {
         `Its entry ${quoted(name)} is a hard link to ${quoted(target)}, which is no file before it.`,
       )
     }
-    const path = await this.#claim(name, names, 'file')
+    const path = this.#claim(name, names, 'file')
     const { size } = await Bun.file(join(this.#root, from)).stat()
     if (this.#bytes + size > this.#limits.bytes) throw tooLarge(this.#limits)
     this.#bytes += size
@@ -110,7 +115,10 @@ export class TreeWriter {
 
   /** Makes the links. Nothing can be written afterwards. */
   async finish(): Promise<void> {
-    for (const [path, target] of this.#links) await symlink(target, join(this.#root, path))
+    for (const [path, target] of this.#links) {
+      if (this.#pace.due) await this.#pace.rest()
+      symlinkSync(target, join(this.#root, path))
+    }
   }
 
   /** Counts an entry; also what is left out takes time. */
@@ -125,16 +133,16 @@ export class TreeWriter {
   }
 
   /** Takes a path for a file or a link, with the folders above it. */
-  async #claim(name: string, names: string[], kind: Kind): Promise<string> {
+  #claim(name: string, names: string[], kind: Kind): string {
     if (names.length === 0) throw new SourceError(`Its entry ${quoted(name)} is a ${kind} without a name.`)
     const path = names.join('/')
-    await this.#makeFolders(name, names.slice(0, -1))
+    this.#makeFolders(name, names.slice(0, -1))
     if (this.#kinds.has(path)) throw new SourceError(`Its entry ${quoted(name)} is there twice.`)
     this.#kinds.set(path, kind)
     return path
   }
 
-  async #makeFolders(name: string, names: string[]): Promise<void> {
+  #makeFolders(name: string, names: string[]): void {
     let path = ''
     for (const one of names) {
       path = path === '' ? one : `${path}/${one}`
@@ -147,8 +155,22 @@ export class TreeWriter {
       }
       // Folders that no entry names count as well: a few long paths could make very many.
       if (path !== names.join('/')) this.#count()
-      await mkdir(join(this.#root, path))
+      mkdirSync(join(this.#root, path))
       this.#kinds.set(path, 'folder')
     }
+  }
+}
+
+/** Small files through the thread pool would take many times as long as the system call. */
+const DIRECT_BYTES = 256 * 1024
+
+const writeFrom = promisify(write)
+
+async function writeAll(file: number, chunk: Uint8Array, size: number): Promise<void> {
+  for (let at = 0; at < chunk.length; ) {
+    at +=
+      size <= DIRECT_BYTES
+        ? writeSync(file, chunk, at)
+        : (await writeFrom(file, chunk, at, chunk.length - at, null)).bytesWritten
   }
 }

@@ -103,6 +103,8 @@ async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWrite
 /** An entry's bytes, refused at their end where they are not those that its checksum was made of. */
 async function contentOf(zip: ZipFile, name: string, entry: Entry): Promise<AsyncIterable<Uint8Array>> {
   const stream = await zip.openReadStreamPromise(entry)
+  // What fails when reading has been given up has no other listener.
+  stream.on('error', () => {})
   return (async function* () {
     let sum = 0
     for await (const chunk of stream) {

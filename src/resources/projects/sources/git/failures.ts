@@ -44,7 +44,11 @@ const KNOWN: readonly [RegExp, string][] = [
 /** Why git failed, as a sentence: what is known about its words, else the words. @param lines masked, oldest first */
 export function explainFailure(lines: readonly string[], fileLimit: number): string {
   const text = lines.join('\n')
-  if (/died of signal 25|File too large/i.test(text)) {
+  if (/No space left on device/i.test(text)) {
+    return "The disk that holds berth's data folder is full. Free space there, then try again."
+  }
+  // What writes the objects is ended without a word when they grow over the limit.
+  if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {
     return `The repository has more than ${inWords(fileLimit)}, which is the limit.`
   }
   const known = KNOWN.find(([pattern]) => pattern.test(text))?.[1]
