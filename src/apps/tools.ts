@@ -5,6 +5,8 @@ import { AppError } from './plan.ts'
 export interface Tools {
   /** Whether a program of this name is on the PATH. */
   has(name: string): Promise<boolean>
+  /** The version of Node.js, such as `22.12.0`; null where there is none. */
+  nodeVersion(): Promise<string | null>
 }
 
 /** All that detection asks for: one command finds out about them together. */
@@ -29,11 +31,23 @@ export class SandboxTools implements Tools {
     return (await this.#found).has(name)
   }
 
+  /** @throws ComputeError where the sandbox is gone */
+  async nodeVersion(): Promise<string | null> {
+    const said = await this.#run('node --version')
+    return /^v(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? null
+  }
+
   async #ask(names: readonly string[]): Promise<ReadonlySet<string>> {
-    let said = ''
     const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
+    const said = await this.#run(`set -- ${names.map(quote).join(' ')}; ${command}`)
+    return new Set(said.split('\n').filter(Boolean))
+  }
+
+  /** What a command prints. */
+  async #run(command: string): Promise<string> {
+    let said = ''
     const { exit } = this.#sandbox.exec({
-      command: `set -- ${names.map(quote).join(' ')}; ${command}`,
+      command,
       timeoutMs: TIMEOUT_MS,
       outputLimit: 64 * 1024,
       onOutput(stream, data) {
@@ -41,7 +55,7 @@ export class SandboxTools implements Tools {
       },
     })
     await exit
-    return new Set(said.split('\n').filter(Boolean))
+    return said
   }
 }
 

@@ -16,7 +16,10 @@ const PIP = `${VENV}.venv/bin/python -m pip install --disable-pip-version-check 
 const IN_VENV = 'export PATH="$PWD/.venv/bin:$PATH"; '
 
 /** A machine with these tools. */
-const having = (...names: string[]): Tools => ({ has: async (name) => names.includes(name) })
+const having = (...names: string[]): Tools => ({
+  has: async (name) => names.includes(name),
+  nodeVersion: async () => '20.20.2',
+})
 
 const USUAL = having('npm', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
 
@@ -293,6 +296,45 @@ describe('a broken file of the app', () => {
   })
 })
 
+describe('the version of Node.js', () => {
+  const app = (engines: object, lock: object = {}) =>
+    new Folder({
+      'package.json': JSON.stringify({
+        scripts: { build: 'tool build', start: 'node server.js' },
+        dependencies: { tool: '1' },
+        engines,
+      }),
+      'package-lock.json': JSON.stringify(lock),
+    })
+
+  test('that an app wants and the machine has is used', async () => {
+    using folder = app(
+      { node: '>=18' },
+      { packages: { 'node_modules/tool': { engines: { node: '>=20.3' } } } },
+    )
+    expect(await folder.plan()).toMatchObject({ build: 'bun run build', start: { command: 'bun run start' } })
+  })
+
+  test.each([
+    [{ node: '>=22.12.0' }, {}],
+    [{ node: '^20.21 || ^22' }, {}],
+    [{}, { packages: { 'node_modules/tool': { engines: { node: '>=22' } } } }],
+  ])('where %j or %j asks for a newer one, Bun runs what Node.js would', async (engines, lock) => {
+    using folder = app(engines, lock)
+    const { kind, build, start } = await folder.plan()
+    expect(kind).toContain('Node.js here is too old')
+    expect([build, start]).toEqual([
+      'bun --bun run build',
+      { kind: 'command', command: 'bun --bun run start', port: null },
+    ])
+  })
+
+  test('that was forgotten long ago counts for nothing', async () => {
+    using folder = app({ node: '14.x' })
+    expect(await folder.plan()).toMatchObject({ build: 'bun run build' })
+  })
+})
+
 describe('variables', () => {
   test('come from berth.json, app.json and the example file, in this order', async () => {
     const { env } = await plan('variables')
@@ -310,6 +352,19 @@ describe('variables', () => {
       QUOTED: { required: false, description: null, default: 'a # b' },
       REGION: { required: false, description: null, default: 'eu' },
       SENTRY_DSN: { required: false, description: 'Sentry (optional)', default: null },
+    })
+  })
+
+  test('that stand in the file .env of the app are left to it', async () => {
+    using folder = new Folder({
+      'index.ts': '',
+      '.env.example': 'LEVEL=info\nTOKEN=\nOTHER=x\n',
+      '.env': 'LEVEL=debug\nTOKEN=mine\n',
+    })
+    expect((await folder.plan()).env).toEqual({
+      LEVEL: { required: false, description: null, default: null },
+      OTHER: { required: false, description: null, default: 'x' },
+      TOKEN: { required: false, description: null, default: null },
     })
   })
 

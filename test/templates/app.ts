@@ -51,7 +51,7 @@ export const planCopy = (folder: string): Promise<AppPlan> =>
   planApp({
     workspace: new LocalWorkspace(dirname(folder)),
     folder: basename(folder),
-    tools: { has: async (name) => Bun.which(name) !== null },
+    tools: { has: async (name) => Bun.which(name) !== null, nodeVersion: async () => null },
   })
 
 /** An app of a template that runs. Disposing of it ends it and removes its folder. */

@@ -2,6 +2,7 @@ import { findEntry, findLooseEntry, runFile } from './entry.ts'
 import type { AppFolder } from './folder.ts'
 import { byCommand, byNothing, byNothingAtAll, type Detector, type Found } from './found.ts'
 import { type Framework, recognizeFramework } from './frameworks.ts'
+import { byBunAlone, isNodeTooOld } from './node-version.ts'
 import { dependsOn, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
 import { choosePackageManager, installCommand, type PackageManager } from './package-manager.ts'
 
@@ -26,6 +27,7 @@ export const detectNode: Detector = async (app, tools) => {
   if (pkg === null) return null
   const manager = await choosePackageManager(app, pkg, tools)
   const found = await findOut(app, pkg, manager)
+  if (await isNodeTooOld(app, pkg, tools)) return byBunAlone(found)
   return manager.modern ? throughYarn(found) : found
 }
 

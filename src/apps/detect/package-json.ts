@@ -12,6 +12,8 @@ export interface PackageJson {
   readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
   /** `pnpm@9.1.0`. */
   readonly packageManager: string | null
+  /** The range of versions of Node.js that it says it runs on. */
+  readonly node: string | null
   /** Patterns of the folders of further packages. */
   readonly workspaces: readonly string[]
 }
@@ -32,6 +34,7 @@ export async function readPackageJson(app: AppFolder): Promise<PackageJson | nul
     devDependencies,
     dependent: { atAll: toRun || [devDependencies, strings(value.peerDependencies)].some(hasAny), toRun },
     packageManager: text(value.packageManager),
+    node: isObject(value.engines) ? text(value.engines.node) : null,
     workspaces: [...patterns(value.workspaces), ...(await pnpmWorkspaces(app))],
   }
 }
@@ -80,7 +83,8 @@ function yaml(text: string): unknown {
 
 const hasAny = (group: object): boolean => Object.keys(group).length > 0
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+/** Whether a value of JSON is an object with names. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)

@@ -20,7 +20,7 @@ export async function findVariables(
   const own = parseExample((await app.text('.env')) ?? '')
   for (const [name, { default: value }] of Object.entries(own)) {
     const known = all[name]
-    if (known !== undefined && value !== null) all[name] = { ...known, required: false }
+    if (known !== undefined && value !== null) all[name] = { ...known, required: false, default: null }
   }
   for (const name of GIVEN) {
     const stated = manifest[name]
