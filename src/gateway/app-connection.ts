@@ -33,7 +33,7 @@ export class AppConnection {
     this.#port = port
     this.#exchange = exchange
     // What fails is told to `connectError`.
-    Bun.connect({ hostname: '127.0.0.1', port: port.port, data: this, socket: HANDLERS }).catch(() => {})
+    Bun.connect({ hostname: port.host, port: port.port, data: this, socket: HANDLERS }).catch(() => {})
   }
 
   /** Whether everything that was sent is out. */

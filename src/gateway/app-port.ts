@@ -1,14 +1,18 @@
 import { AppConnection } from './app-connection.ts'
 import type { Exchange } from './exchange.ts'
+import type { LoopbackHost } from './upstream.ts'
 
-/** An app's port on 127.0.0.1, its connections and how many requests are under way there. */
+/** An app's port on a loopback address, its connections and how many requests are under way there. */
 export class AppPort {
   readonly #idle: AppConnection[] = []
   #active = 0
   #retired = false
   #drained: (() => void)[] = []
 
-  constructor(readonly port: number) {}
+  constructor(
+    readonly port: number,
+    public host: LoopbackHost,
+  ) {}
 
   /** An open connection on which nothing is under way, the one used last. */
   takeIdle(): AppConnection | null {

@@ -3,7 +3,7 @@ import { AppPort } from './app-port.ts'
 import type { ClientConnection } from './client.ts'
 import type { Exchange } from './exchange.ts'
 import type { Refusal } from './http1/head.ts'
-import type { Upstream } from './upstream.ts'
+import type { LoopbackHost, Upstream } from './upstream.ts'
 
 /** How long things may take, in milliseconds. */
 export interface GatewayTimes {
@@ -79,7 +79,7 @@ export class Traffic {
   point(upstream: Upstream): void {
     this.#upstream = upstream
     const before = this.port
-    this.port = upstream.kind === 'app' ? this.#portOf(upstream.port) : null
+    this.port = upstream.kind === 'app' ? this.#portOf(upstream.port, upstream.host ?? '127.0.0.1') : null
     if (before !== this.port) before?.retire()
     this.port?.revive()
     this.#dispatchWaiting()
@@ -144,9 +144,10 @@ export class Traffic {
   }
 
   /** One object a port, as long as anything is under way there: what was before counts when it is pointed to again. */
-  #portOf(number: number): AppPort {
+  #portOf(number: number, host: LoopbackHost): AppPort {
     for (const [other, { quiet }] of this.#ports) if (quiet && other !== number) this.#ports.delete(other)
-    const port = this.#ports.get(number) ?? new AppPort(number)
+    const port = this.#ports.get(number) ?? new AppPort(number, host)
+    port.host = host
     this.#ports.set(number, port)
     return port
   }

@@ -1,10 +1,13 @@
 /** Answers a request for a file of a site; anything but GET and HEAD is its to refuse. */
 export type ServeFiles = (request: Request) => Promise<Response>
 
+/** Where an app of this machine listens: programs that bind "localhost" may have chosen either. */
+export type LoopbackHost = '127.0.0.1' | '::1'
+
 /** Where the requests of a site go at the moment. */
 export type Upstream =
-  /** An app that listens on 127.0.0.1. */
-  | { readonly kind: 'app'; readonly port: number }
+  /** An app that listens on a loopback address, 127.0.0.1 by default. */
+  | { readonly kind: 'app'; readonly port: number; readonly host?: LoopbackHost }
   /** Files, answered by berth itself. */
   | { readonly kind: 'files'; readonly serve: ServeFiles }
   /** An app that starts: callers wait, within limits. */

@@ -284,3 +284,13 @@ describe('who goes away', () => {
     if (reset) expect(client.failed).toBe(true)
   })
 })
+
+test('an app that chose ::1 for "localhost" is reached there', async () => {
+  const server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('by six') })
+  try {
+    await using site = await testSite({ upstream: { kind: 'app', port: server.port ?? 0, host: '::1' } })
+    expect(await (await fetch(`http://127.0.0.1:${site.port}/`)).text()).toBe('by six')
+  } finally {
+    await server.stop(true)
+  }
+})
