@@ -45,6 +45,8 @@ export interface Config {
   readonly projectPorts: PortRange
   /** Folders of this machine that projects may be made from, and what lies in them. */
   readonly sourceFolders: readonly string[]
+  /** Address of the npm registry that servers install packages from, without a slash at the end. */
+  readonly npmRegistry: string
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
@@ -68,6 +70,9 @@ export interface ConfigOption {
 }
 
 const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
+
+/** Options whose values, even wrong ones, may hold a credential. */
+const SECRET = ['api-key', 'npm-registry']
 
 /** The options of `serve`, the one list that flags, environment, file and help are made from. */
 export const CONFIG_OPTIONS: readonly ConfigOption[] = [
@@ -154,6 +159,13 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     parse: (value) => ({ sourceFolders: folders(value) }),
   },
   {
+    name: 'npm-registry',
+    value: 'URL',
+    description:
+      'where servers install npm packages from, through a cache (default npm_config_registry of the environment, else npm’s own)',
+    parse: (value) => ({ npmRegistry: registryUrl(value) }),
+  },
+  {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
@@ -219,6 +231,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     allowLocalWebhooks: false,
     projectPorts: { first: 4800, last: 4999 },
     sourceFolders: [],
+    npmRegistry: machineRegistry(env),
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,
@@ -237,7 +250,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
       Object.assign(settings, option.parse(value))
     } catch (error) {
       const expected = error instanceof Error ? error.message : String(error)
-      const shown = option.name === 'api-key' ? 'the given value' : JSON.stringify(value)
+      const shown = SECRET.includes(option.name) ? 'the given value' : JSON.stringify(value)
       if (source === 'flag') throw new UsageError(`--${option.name}: expected ${expected}, got ${shown}.`)
       const where = source === 'variable' ? variable : `"${option.name}" in ${file.path}`
       throw new StartupError(`${where}: expected ${expected}, got ${shown}. Correct or remove it.`)
@@ -331,6 +344,23 @@ function portRange(value: unknown): PortRange {
   const range = { first: Number(first), last: Number(last) }
   if (range.first >= 1 && range.first <= range.last && range.last <= 65_535) return range
   throw new Error('two ports such as 4800-4999, the first not above the last')
+}
+
+/** The address of a registry; what needs a credential is a project's own business. */
+function registryUrl(value: unknown): string {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
+  const plain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
+  if (plain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
+  throw new Error('an http or https address without a credential, such as https://registry.npmjs.org')
+}
+
+/** The registry that npm uses on this machine, as far as the environment says; npm's own otherwise. */
+function machineRegistry(env: ConfigSources['env']): string {
+  try {
+    return registryUrl(env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY)
+  } catch {
+    return 'https://registry.npmjs.org'
+  }
 }
 
 /** Folders as a list, or as a text with colons between as in PATH. */

@@ -12,7 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['app.ts', 'control'],
   ['services.ts'],
   ['resources'],
-  ['http', 'accounts', 'apps', 'gateway'],
+  ['http', 'accounts', 'apps', 'gateway', 'packages'],
   ['events'],
   ['compute'],
   ['storage'],

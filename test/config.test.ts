@@ -63,6 +63,12 @@ const CASES: Record<
     bad: '5010-5000',
   },
   'source-folders': { setting: 'sourceFolders', good: ['/a:/b', ['/a', '/b']], other: '/c', bad: null },
+  'npm-registry': {
+    setting: 'npmRegistry',
+    good: ['https://npm.example/a/', 'https://npm.example/a'],
+    other: 'http://127.0.0.1:4873',
+    bad: 'https://user:secret@npm.example',
+  },
   'public-host': { setting: 'publicHost', good: ['Box.Local', 'box.local'], other: 'b', bad: null },
   'log-level': { setting: 'logLevel', good: ['silent', 'silent'], other: 'debug', bad: 'loud' },
   'idle-timeout': { setting: 'idleTimeoutMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
@@ -136,6 +142,16 @@ test('the master key comes from its variable alone, as base64 or hex, and a bad 
   expect(CONFIG_OPTIONS.map(({ name }) => name)).not.toContain('master-key')
 })
 
+test('without an option packages come from the registry that the machine’s npm uses, else from npm’s own', () => {
+  expect(load().npmRegistry).toBe('https://registry.npmjs.org')
+  for (const name of ['npm_config_registry', 'NPM_CONFIG_REGISTRY'])
+    expect(load({ env: { [name]: 'https://npm.example/' } }).npmRegistry).toBe('https://npm.example')
+  expect(() => load({ env: { BERTH_NPM_REGISTRY: 'https://u:geheim@npm.example' } })).not.toThrow(/geheim/)
+  const env = { npm_config_registry: 'https://npm.example/', BERTH_NPM_REGISTRY: 'https://other.example' }
+  expect(load({ env }).npmRegistry).toBe('https://other.example')
+  expect(load({ env: { npm_config_registry: 'no address' } }).npmRegistry).toBe('https://registry.npmjs.org')
+})
+
 test('an empty variable counts as unset', () => {
   expect(load({ env: { BERTH_PORT: '' } }).port).toBe(4747)
 })
@@ -196,6 +212,7 @@ test('a file that sets every option is taken as it stands', () => {
     allowLocalWebhooks: true,
     projectPorts: { first: 4700, last: 4746 },
     sourceFolders: ['/somewhere/repositories'],
+    npmRegistry: 'http://127.0.0.1:4873',
     publicHost: 'berth.test',
     logLevel: 'warn',
     idleTimeoutMs: 900_000,

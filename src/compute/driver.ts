@@ -92,6 +92,12 @@ export interface Sandbox {
   /** Whether it takes no commands any more: it is being stopped, or gone. */
   readonly ending: boolean
 
+  /**
+   * Absolute path, as commands see it, of the folder with the tools that berth brings along: `bin`, which stands at the
+   * end of their PATH, and settings for package managers. They cannot change it where they are isolated.
+   */
+  readonly tools: string
+
   /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 }

@@ -86,7 +86,7 @@ export class BubblewrapTier implements Tier {
     this.#etc.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')
-    return { ...plan, workspace: '/workspace', commandEnv, pidNamespace: true }
+    return { ...plan, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
   }
 
   #plan(program: string, place: Place, inner: string[]): SpawnPlan {

@@ -84,6 +84,7 @@ export class LandlockTier implements Tier {
       workspace,
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...environment, TAR_OPTIONS: '--no-same-owner' } : environment,
+      tools: this.#tools.seenAs,
       pidNamespace: false,
     }
   }

@@ -60,6 +60,10 @@ export class LocalSandbox implements Sandbox {
     return this.#stopping !== null || this.#connection.over
   }
 
+  get tools(): string {
+    return this.#start.launch.tools
+  }
+
   /** Whether anything but the agent runs in it. */
   get occupied(): boolean {
     return this.#connection.busy > 0 || this.#started().length > 0

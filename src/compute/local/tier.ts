@@ -36,6 +36,8 @@ export interface Launch extends SpawnPlan {
   workspace: string
   /** The clean base environment of every command. */
   commandEnv: Record<string, string>
+  /** Absolute path of the folder of tools as commands see it. */
+  tools: string
   /** Whether the sandbox has a PID namespace of its own, which ends with it. */
   pidNamespace: boolean
 }

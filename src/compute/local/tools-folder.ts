@@ -8,10 +8,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
 
 /**
  * A folder with the tools that every sandbox has though the machine may not: `bun`, `bunx` and `node`, all of them the
- * Bun that berth's own executable is. It holds a few lines of text, and sandboxes see it read-only.
+ * Bun that berth's own executable is, and settings by which a package manager can be sent to a registry. It holds a few
+ * lines of text, and sandboxes see it read-only.
  *
  * The variable by which the executable becomes Bun is set for these tools alone: with it, no berth would be berth.
  */
@@ -48,6 +50,7 @@ export class ToolsFolder {
     keepScript(join(this.path, 'bin/bun'), `BUN_BE_BUN=1 exec ${quote(this.#program)} "$@"\n`)
     keepScript(join(this.path, 'bin/bunx'), `BUN_BE_BUN=1 exec ${quote(this.#program)} x "$@"\n`)
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
+    keep(join(this.path, NPM_SETTINGS_FILE), NPM_SETTINGS, 0o444)
     this.#prepared = true
   }
 }
@@ -61,10 +64,11 @@ esac
 exec ${node} "$@"
 `
 
-function keepScript(path: string, text: string): void {
-  const script = `#!/bin/sh\n${text}`
-  if (reading(() => readFileSync(path, 'utf8')) !== script)
-    replace(path, (fresh) => writeFileSync(fresh, script, { mode: 0o555 }))
+const keepScript = (path: string, text: string): void => keep(path, `#!/bin/sh\n${text}`, 0o555)
+
+function keep(path: string, text: string, mode: number): void {
+  if (reading(() => readFileSync(path, 'utf8')) !== text)
+    replace(path, (fresh) => writeFileSync(fresh, text, { mode }))
 }
 
 function keepLink(path: string, target: string): void {

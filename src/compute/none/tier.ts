@@ -37,6 +37,7 @@ export class PlainTier implements Tier {
       env: { PATH: path, ...AGENT_ENVIRONMENT },
       workspace,
       commandEnv: baseEnvironment(workspace, userName(), this.#tools.extend(path), '/tmp'),
+      tools: this.#tools.seenAs,
       pidNamespace: false,
     }
   }

@@ -117,7 +117,13 @@ export function toolTests(name: Isolation): void {
       const before = entries(join(bench.dataDir, 'sandbox'))
       const driver = driverOn(name, bench.dataDir)
       await (await driver.start('srv_n', await driver.create('srv_n'), LIMITS)).stop()
-      expect(before.map(([path]) => path)).toEqual(['bin/bun', 'bin/bunx', 'bin/node', 'lib/node'])
+      expect(before.map(([path]) => path)).toEqual([
+        'bin/bun',
+        'bin/bunx',
+        'bin/node',
+        'etc/npmrc',
+        'lib/node',
+      ])
       expect(entries(join(bench.dataDir, 'sandbox'))).toEqual(before)
     })
   })
@@ -127,7 +133,7 @@ export function toolTests(name: Isolation): void {
 const entries = (folder: string): [path: string, inode: number][] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .flatMap((path): [string, number][] => {
-      const tool = /(?:bin|lib)\/\w+$/.exec(path)
+      const tool = /(?:bin|lib|etc)\/(?:bunx?|node|npmrc)$/.exec(path)
       return tool === null ? [] : [[tool[0], lstatSync(join(folder, path)).ino]]
     })
     .sort()
