@@ -16,6 +16,24 @@ export interface Workspace {
   read(path: string): Promise<Uint8Array>
 
   /**
+   * A regular file, to be read in parts, and as it was when it was opened even where another takes its place. The
+   * caller disposes of it. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`.
+   */
+  open(path: string): Promise<WorkspaceFile>
+
+  /**
+   * Whether a file that was open under this identity is still what stands at the path, with the content it had. Much
+   * cheaper than opening it, and it tells nothing else of what stands there.
+   */
+  unchanged(path: string, identity: string): Promise<boolean>
+
+  /**
+   * What stands in a folder, sorted by code point; links as `other`, names that are not UTF-8 left out. Throws
+   * `WorkspaceError` `outside`, `missing`, `not_a_file`.
+   */
+  entries(path: string): Promise<FolderEntry[]>
+
+  /**
    * Replaces or creates a file atomically: a reader sees the old bytes or the new, never a part.
    * Missing parent folders are made. Throws `WorkspaceError` `outside`, `not_a_file`, `invalid`.
    */
@@ -78,6 +96,26 @@ export interface WatchOptions {
 export interface WorkspaceWatch {
   /** Ends it. */
   close(): Promise<void>
+}
+
+/** Something that stands in a folder. */
+export interface FolderEntry {
+  name: string
+  kind: 'file' | 'folder' | 'other'
+}
+
+/** A file that is open. */
+export interface WorkspaceFile extends Disposable {
+  /** Bytes, when it was opened. */
+  readonly size: number
+  /** When its content was last written, milliseconds since 1970. */
+  readonly modifiedAt: number
+  /** When anything of it last changed, milliseconds since 1970; no program can set this back. */
+  readonly changedAt: number
+  /** Another text for another file, and after each change of this one. */
+  readonly identity: string
+  /** Bytes from an offset on; fewer than asked for where the file ends before. */
+  read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>
 }
 
 /** Why a workspace refused a path. */

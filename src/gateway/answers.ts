@@ -3,7 +3,7 @@ import type { Refusal } from './http1/head.ts'
 
 /** An answer of berth's own, in place of a site's. */
 export interface OwnAnswer {
-  readonly status: 400 | 403 | 408 | 431 | 500 | 501 | 502 | 503
+  readonly status: 400 | 403 | 404 | 405 | 408 | 416 | 431 | 500 | 501 | 502 | 503
   readonly code: ErrorCode
   readonly message: string
   /** Seconds after which it may be asked again. */
@@ -15,7 +15,10 @@ export interface OwnAnswer {
 const REASONS: Readonly<Record<OwnAnswer['status'], string>> = {
   400: 'Bad Request',
   403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
   408: 'Request Timeout',
+  416: 'Range Not Satisfiable',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',
@@ -49,18 +52,27 @@ export const FAILED: OwnAnswer = {
   message: "The file could not be read; berth's log tells why.",
 }
 
+/** Whether an Accept field names HTML, as a browser does when it wants a page. */
+export const wantsHtml = (accept: string | null): boolean => /\btext\/html\b/i.test(accept ?? '')
+
+/** The body of an answer: a page for browsers, else the JSON of every failure. */
+export function ownContent(answer: OwnAnswer, html: boolean): { type: string; content: Buffer<ArrayBuffer> } {
+  if (html) return { type: 'text/html; charset=utf-8', content: Buffer.from(page(answer)) }
+  const body: ErrorBody = { error: answer.code, message: answer.message }
+  return { type: 'application/json', content: Buffer.from(JSON.stringify(body)) }
+}
+
 /**
- * The bytes of an answer: a page for browsers, else the JSON of every failure.
+ * The bytes of an answer.
  *
  * @param asked the head of the request that it answers, null where there is none that can be read
  */
 export function ownAnswer(answer: OwnAnswer, asked: string | null, keepAlive: boolean): Buffer {
-  const html = asked !== null && /^accept:[^\r\n]*\btext\/html\b/im.test(asked)
-  const body: ErrorBody = { error: answer.code, message: answer.message }
-  const content = Buffer.from(html ? page(answer) : JSON.stringify(body))
+  const html = wantsHtml(/^accept:([^\r\n]*)/im.exec(asked ?? '')?.[1] ?? null)
+  const { type, content } = ownContent(answer, html)
   const lines = [
     `HTTP/1.1 ${answer.status} ${REASONS[answer.status]}`,
-    `Content-Type: ${html ? 'text/html; charset=utf-8' : 'application/json'}`,
+    `Content-Type: ${type}`,
     `Content-Length: ${content.length}`,
     'Cache-Control: no-store',
     ...(html ? ["Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'"] : []),

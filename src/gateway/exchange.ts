@@ -1,7 +1,7 @@
-import { FAILED, type OwnAnswer, ownAnswer, refusalAnswer, unavailable } from './answers.ts'
+import { FAILED, type OwnAnswer, ownAnswer, unavailable } from './answers.ts'
 import type { AppConnection } from './app-connection.ts'
 import type { ClientConnection } from './client.ts'
-import { FileAnswer, requestOf } from './file-answer.ts'
+import { FileAnswer, ParsedRequest } from './file-answer.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
 import { putRequestHead, putResponseHead, scratch } from './http1/rewrite.ts'
@@ -245,15 +245,11 @@ export class Exchange {
 
   #serve(serve: ServeFiles): void {
     this.#endWaiting()
-    const request = requestOf(this.#bytes, this.#client.head)
-    if (request === null) {
-      this.#answerOwn(refusalAnswer({ status: 400, message: 'The URL is malformed.' }))
-      return
-    }
+    const request = new ParsedRequest(this.#bytes, this.#client.head)
     this.#files = new FileAnswer({
       keepAlive: this.#keepAlive && this.#client.body.done,
       unchunks: this.unchunks,
-      write: (bytes) => this.#client.outlet.write(bytes, 0, bytes.length, false),
+      write: (bytes, from, to, shared) => this.#client.outlet.write(bytes, from, to, shared),
       end: (keepAlive) => {
         this.#keepAlive = keepAlive
         this.#finish()

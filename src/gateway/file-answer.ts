@@ -1,11 +1,7 @@
 import { fields } from './http1/head.ts'
 import type { RequestHead } from './http1/request-head.ts'
-import type { ServeFiles } from './upstream.ts'
-
-type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
-
-/** A body up to this many bytes is read whole and goes out with its head. */
-const WHOLE_LIMIT = 1024 * 1024
+import { scratch } from './http1/rewrite.ts'
+import type { FileRequest, FileResponse, ServeFiles } from './upstream.ts'
 
 /** The client that a file is answered to. */
 export interface FileTarget {
@@ -13,21 +9,32 @@ export interface FileTarget {
   readonly keepAlive: boolean
   /** It knows no chunks: a body of unknown length ends with the connection. */
   readonly unchunks: boolean
-  /** @returns whether it has taken all; else no more comes before `drained` */
-  write(bytes: Uint8Array): boolean
+  /** See `Outlet.write`; where it says false no more comes before `drained`. */
+  write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean
   /** The answer is over. @param keepAlive whether another may follow it */
   end(keepAlive: boolean): void
   /** The answer cannot be brought to its end, or to its beginning. */
   fail(error: unknown, begun: boolean): void
 }
 
-/**
- * One answer of what serves files, written to a client as HTTP/1.1. Its body is read as the client
- * takes it.
- */
+const CRLF = Buffer.from('\r\n')
+const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  206: 'Partial Content',
+  301: 'Moved Permanently',
+  304: 'Not Modified',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  412: 'Precondition Failed',
+  416: 'Range Not Satisfiable',
+}
+
+/** One answer of what serves files, written to a client as HTTP/1.1. A stream is read as the client takes it. */
 export class FileAnswer {
   readonly #target: FileTarget
-  #reader: Reader | null = null
+  #cancel: (() => void) | null = null
   #cancelled = false
   #drained: (() => void) | null = null
 
@@ -44,108 +51,106 @@ export class FileAnswer {
   /** The client has gone. */
   cancel(): void {
     this.#cancelled = true
-    this.#reader?.cancel().catch(() => {})
+    this.#cancel?.()
     this.drained()
   }
 
   /** Asks for the answer and writes it. Failures are told to the target. */
-  async run(request: Request, serve: ServeFiles): Promise<void> {
+  async run(request: FileRequest, serve: ServeFiles): Promise<void> {
     let begun = false
     try {
       const response = await serve(request)
-      if (this.#cancelled) {
-        await response.body?.cancel()
-        return
-      }
-      const { status, headers } = response
+      const { status, body } = response
       const bodiless = request.method === 'HEAD' || status === 204 || status === 304
-      const length = headers.get('content-length')
-      const small = length !== null && Number(length) <= WHOLE_LIMIT
-      if (bodiless || small || response.body === null) {
-        const body = bodiless ? null : new Uint8Array(await response.arrayBuffer())
+      if (this.#cancelled || (bodiless && body instanceof ReadableStream)) {
+        if (body instanceof ReadableStream) await body.cancel()
         if (this.#cancelled) return
-        const told = body !== null && length === null ? `content-length: ${body.length}\r\n` : ''
-        begun = true
-        this.#target.write(message(response, told + closing(this.#target.keepAlive), body))
-        this.#target.end(this.#target.keepAlive)
-        return
       }
-      const chunked = length === null && !this.#target.unchunks
-      const keepAlive = this.#target.keepAlive && (length !== null || chunked)
-      const told = (chunked ? 'transfer-encoding: chunked\r\n' : '') + closing(keepAlive)
-      const reader = response.body.getReader()
-      this.#reader = reader
-      begun = true
-      await this.#write(message(response, told, null))
-      await this.#copy(reader, chunked)
-      if (!this.#cancelled) this.#target.end(keepAlive)
+      const target = this.#target
+      if (body instanceof ReadableStream && !bodiless) {
+        const sized = response.headers['content-length'] !== undefined
+        const chunked = !sized && !target.unchunks
+        const keepAlive = target.keepAlive && (sized || chunked)
+        begun = true
+        this.#writeHead(response, chunked ? 'transfer-encoding: chunked\r\n' : '', keepAlive, null)
+        await this.#copy(body, chunked)
+        if (!this.#cancelled) target.end(keepAlive)
+      } else {
+        const bytes = bodiless ? null : (body as Uint8Array | null)
+        const told = bodiless || response.headers['content-length'] !== undefined
+        begun = true
+        this.#writeHead(
+          response,
+          told ? '' : `content-length: ${bytes?.length ?? 0}\r\n`,
+          target.keepAlive,
+          bytes,
+        )
+        target.end(target.keepAlive)
+      }
     } catch (error) {
       if (!this.#cancelled) this.#target.fail(error, begun)
     }
   }
 
-  async #copy(reader: Reader, chunked: boolean): Promise<void> {
+  /** The head, and the body with it where that is there already: one write where both have room. */
+  #writeHead(response: FileResponse, framing: string, keepAlive: boolean, body: Uint8Array | null): void {
+    const { status, headers } = response
+    let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n`
+    for (const name in headers) head += `${name}: ${headers[name]}\r\n`
+    head += framing
+    if (!keepAlive) head += 'connection: close\r\n'
+    head += '\r\n'
+    if (head.length > scratch.length) throw new Error('the header of an answer is too large')
+    const length = scratch.write(head, 'latin1')
+    if (body === null) this.#target.write(scratch, 0, length, true)
+    else if (length + body.length <= scratch.length) {
+      scratch.set(body, length)
+      this.#target.write(scratch, 0, length + body.length, true)
+    } else {
+      this.#target.write(scratch, 0, length, true)
+      this.#target.write(body, 0, body.length, false)
+    }
+  }
+
+  async #copy(body: ReadableStream<Uint8Array>, chunked: boolean): Promise<void> {
+    const reader = body.getReader()
+    this.#cancel = () => void reader.cancel().catch(() => {})
     for (;;) {
       const { value, done } = await reader.read()
       if (done || this.#cancelled) break
       if (value.length === 0) continue
-      if (chunked) {
-        const framed = [Buffer.from(`${value.length.toString(16)}\r\n`), value, CRLF]
-        await this.#write(Buffer.concat(framed))
-      } else await this.#write(value)
+      const framed = chunked
+        ? Buffer.concat([Buffer.from(`${value.length.toString(16)}\r\n`), value, CRLF])
+        : value
+      await this.#write(framed)
     }
     if (chunked && !this.#cancelled) await this.#write(LAST_CHUNK)
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    if (this.#target.write(bytes) || this.#cancelled) return
+    if (this.#target.write(bytes, 0, bytes.length, false) || this.#cancelled) return
     await new Promise<void>((resolve) => {
       this.#drained = resolve
     })
   }
 }
 
-const CRLF = Buffer.from('\r\n')
-const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+/** A request as it was parsed, for as long as it is under way. */
+export class ParsedRequest implements FileRequest {
+  readonly method: string
+  readonly target: string
 
-const closing = (keepAlive: boolean): string => (keepAlive ? '' : 'connection: close\r\n')
-
-/** The bytes of an answer's head, and of its body where there is one. */
-function message({ status, statusText, headers }: Response, told: string, body: Uint8Array | null): Buffer {
-  let head = `HTTP/1.1 ${status} ${statusText || REASONS[status] || ''}\r\n`
-  headers.forEach((value, name) => {
-    head += `${name}: ${value}\r\n`
-  })
-  head += `${told}\r\n`
-  const bytes = Buffer.allocUnsafe(head.length + (body?.length ?? 0))
-  bytes.write(head, 'latin1')
-  if (body !== null) bytes.set(body, head.length)
-  return bytes
-}
-
-const REASONS: Readonly<Record<number, string>> = {
-  200: 'OK',
-  206: 'Partial Content',
-  301: 'Moved Permanently',
-  304: 'Not Modified',
-  400: 'Bad Request',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  412: 'Precondition Failed',
-  416: 'Range Not Satisfiable',
-}
-
-/** A request as `ServeFiles` takes it, without its body; null where its target is no URL. */
-export function requestOf(bytes: Buffer, head: RequestHead): Request | null {
-  fields.ensure(bytes, head.fieldsStart, head.end)
-  const path = bytes.toString('latin1', head.targetStart, head.targetEnd)
-  const headers: [string, string][] = []
-  for (let index = 0; index < fields.count; index += 1) {
-    headers.push([fields.name(bytes, index), fields.value(bytes, index)])
+  /** @param bytes that `head` was parsed from */
+  constructor(
+    private readonly bytes: Buffer,
+    private readonly head: RequestHead,
+  ) {
+    this.method = head.method
+    this.target = bytes.toString('latin1', head.targetStart, head.targetEnd)
   }
-  try {
-    return new Request(`http://${head.host ?? 'localhost'}${path}`, { method: head.method, headers })
-  } catch {
-    return null
+
+  header(name: string): string | null {
+    fields.ensure(this.bytes, this.head.fieldsStart, this.head.end)
+    return fields.find(this.bytes, name)
   }
 }

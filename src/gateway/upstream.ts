@@ -1,5 +1,22 @@
+/** A request for a file of a site. Not a `Request`: to make one, and its headers, takes longer than to answer it. */
+export interface FileRequest {
+  readonly method: string
+  /** Path and query as they were sent, encoded. */
+  readonly target: string
+  /** The value of a header, several joined with commas; null where there is none. @param name in lower case */
+  header(name: string): string | null
+}
+
+/** Its answer. */
+export interface FileResponse {
+  readonly status: number
+  /** By their names in lower case; `content-length` too where the length is known. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | ReadableStream<Uint8Array> | null
+}
+
 /** Answers a request for a file of a site; anything but GET and HEAD is its to refuse. */
-export type ServeFiles = (request: Request) => Promise<Response>
+export type ServeFiles = (request: FileRequest) => Promise<FileResponse>
 
 /** Where an app of this machine listens: programs that bind "localhost" may have chosen either. */
 export type LoopbackHost = '127.0.0.1' | '::1'

@@ -1,14 +1,28 @@
-import { closeSync, constants, fchmodSync, openSync, read, renameSync, unlinkSync, write } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  openSync,
+  read,
+  renameSync,
+  statSync,
+  unlinkSync,
+  write,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import {
+  type FolderEntry,
   type Staging,
   type WatchOptions,
   type Workspace,
   type WorkspaceEntry,
   WorkspaceError,
+  type WorkspaceFile,
   type WorkspaceWatch,
 } from '../workspace.ts'
+import { identityOf, LocalFile } from './file.ts'
+import { readFolder } from './folders.ts'
 import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
 import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
@@ -67,6 +81,45 @@ export class LocalWorkspace implements Workspace {
       return filled === size ? bytes : bytes.subarray(0, filled)
     } finally {
       closeSync(descriptor)
+    }
+  }
+
+  /** See `Workspace.open`. */
+  async open(path: string): Promise<WorkspaceFile> {
+    const { parent, entry, folderMeant } = this.#locate(path, { follow: true })
+    parent[Symbol.dispose]()
+    if (entry?.stats.isFile() && !folderMeant) return new LocalFile(entry, path)
+    entry?.[Symbol.dispose]()
+    throw entry === null ? missing(path) : notAFile(path)
+  }
+
+  /**
+   * See `Workspace.unchanged`. One call that follows links, wherever they lead: only the inode that was reached inside, with the
+   * times it had, gives the same identity.
+   */
+  async unchanged(path: string, identity: string): Promise<boolean> {
+    const { names } = parsePath(path)
+    try {
+      const stats = statSync(`${this.#jail.root}/${names.join('/')}`, { throwIfNoEntry: false })
+      return stats !== undefined && identityOf(stats) === identity
+    } catch {
+      return false
+    }
+  }
+
+  /** See `Workspace.entries`. */
+  async entries(path: string): Promise<FolderEntry[]> {
+    using place = this.#locate(path, { follow: true })
+    if (place.entry === null) throw missing(path)
+    if (!place.entry.stats.isDirectory())
+      throw new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
+    try {
+      const listed = await readFolder(place.entry)
+      return listed
+        .flatMap(({ name, kind }) => (typeof name === 'string' && !isTemporary(name) ? [{ name, kind }] : []))
+        .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
+    } catch (error) {
+      throw refusal(error, path)
     }
   }
 

@@ -118,6 +118,18 @@ export class Fields {
     return bytes.toString('latin1', this.valueStart[index], this.valueEnd[index])
   }
 
+  /** The values of all fields of a name, with commas between, or null. @param name in lower case */
+  find(bytes: Buffer, name: string): string | null {
+    let found: string | null = null
+    for (let index = 0; index < this.count; index += 1) {
+      const from = this.line[index] as number
+      if ((this.nameEnd[index] as number) - from !== name.length || this.name(bytes, index) !== name) continue
+      const value = this.value(bytes, index)
+      found = found === null ? value : `${found}, ${value}`
+    }
+    return found
+  }
+
   /** The name of a field in lower case. */
   name(bytes: Buffer, index: number): string {
     return bytes.toString('latin1', this.line[index], this.nameEnd[index]).toLowerCase()

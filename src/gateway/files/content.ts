@@ -1,0 +1,144 @@
+import type { Workspace, WorkspaceFile } from '../../compute/workspace.ts'
+import { WorkspaceError } from '../../compute/workspace.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { ContentCache } from './cache.ts'
+import type { Validators } from './conditions.ts'
+import { contentType } from './content-type.ts'
+import { withReload } from './reload.ts'
+import { fileStream } from './stream.ts'
+
+/** What a file of a site is answered with. */
+export interface Content extends Validators {
+  /** Bytes. */
+  readonly size: number
+  /** What is told of it, whether it is sent or not. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Its bytes from `start` up to `end`. Called once, or `dispose` instead. */
+  body(start: number, end: number): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+  dispose(): void
+}
+
+/** Files up to this size (bytes) are kept in memory. */
+const KEPT_LIMIT = 256 * 1024
+
+/** A page with a script in it is read whole; one larger than this (bytes) goes without. */
+const RELOAD_LIMIT = 8 * 1024 * 1024
+
+/** So long (ms) after a change another might leave a file's times as they are: it is not kept yet. */
+const SETTLED_MS = 100
+
+/** The files of a folder in a workspace, small ones from memory as long as they are what they were. */
+export class Contents {
+  readonly #cache = new ContentCache()
+
+  /**
+   * @param prefix what paths are relative to: empty, or ending in `/`
+   * @param reloading pages get the script that reloads them
+   */
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly prefix: string,
+    private readonly reloading: boolean,
+  ) {}
+
+  /** The content of a path, or null where no file stands, or none that the workspace gives. */
+  async find(path: string): Promise<Content | null> {
+    const full = this.prefix + path
+    const kept = this.#cache.get(path)
+    if (kept !== null && (await this.workspace.unchanged(full, kept.identity))) return kept
+    const file = await quietly(() => this.workspace.open(full))
+    return file === null ? null : this.#contentOf(file, path)
+  }
+
+  async #contentOf(file: WorkspaceFile, path: string): Promise<Content> {
+    const type = contentType(path)
+    const reloads = this.reloading && type.startsWith('text/html') && file.size <= RELOAD_LIMIT
+    if (file.size > KEPT_LIMIT && !reloads) return new OpenContent(file, type)
+    using open = file
+    const bytes = await open.read(0, open.size)
+    if (bytes.length !== open.size) throw new Error(`${path} became shorter while it was read`)
+    const content = new KeptContent(open, type, reloads ? withReload(bytes) : bytes, reloads)
+    if (content.size <= KEPT_LIMIT && machineNow() - open.changedAt > SETTLED_MS)
+      this.#cache.set(path, content)
+    return content
+  }
+}
+
+/** A file in memory, or the page that was made from it. */
+export class KeptContent implements Content {
+  readonly identity: string
+  readonly etag: string
+  readonly modified: number
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    file: WorkspaceFile,
+    type: string,
+    readonly bytes: Uint8Array<ArrayBuffer>,
+    made: boolean,
+  ) {
+    this.identity = file.identity
+    this.etag = etagOf(file, made ? '-reload' : '')
+    this.modified = secondsOf(file)
+    this.headers = headersOf(this, type)
+  }
+
+  get size(): number {
+    return this.bytes.length
+  }
+
+  body(start: number, end: number): Uint8Array<ArrayBuffer> {
+    return this.bytes.subarray(start, end)
+  }
+
+  dispose(): void {}
+}
+
+/** A file that is open. */
+class OpenContent implements Content {
+  readonly size: number
+  readonly etag: string
+  readonly modified: number
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    private readonly file: WorkspaceFile,
+    type: string,
+  ) {
+    this.size = file.size
+    this.etag = etagOf(file, '')
+    this.modified = secondsOf(file)
+    this.headers = headersOf(this, type)
+  }
+
+  body(start: number, end: number): ReadableStream<Uint8Array> {
+    return fileStream(this.file, start, end)
+  }
+
+  dispose(): void {
+    this.file[Symbol.dispose]()
+  }
+}
+
+/** Null for what a workspace refuses: to the web it does not exist. */
+export async function quietly<T>(call: () => Promise<T>): Promise<T | null> {
+  try {
+    return await call()
+  } catch (error) {
+    if (error instanceof WorkspaceError) return null
+    throw error
+  }
+}
+
+const etagOf = ({ identity }: WorkspaceFile, variant: string): string =>
+  `"${Bun.hash(identity).toString(36)}${variant}"`
+
+const secondsOf = ({ modifiedAt }: WorkspaceFile): number => Math.floor(modifiedAt / 1_000)
+
+const headersOf = ({ etag, modified }: Validators, type: string): Record<string, string> => ({
+  'content-type': type,
+  'cache-control': 'no-cache',
+  etag,
+  'last-modified': new Date(modified * 1_000).toUTCString(),
+  'accept-ranges': 'bytes',
+})
