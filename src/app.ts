@@ -7,9 +7,12 @@ import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
 import { openApiRoutes } from './http/openapi/routes.ts'
+import { deploymentsRoutes } from './resources/deployments/routes.ts'
 import { execRoutes } from './resources/exec/routes.ts'
 import { filesRoutes } from './resources/files/routes.ts'
 import { keysRoutes } from './resources/keys/routes.ts'
+import { projectsRoutes } from './resources/projects/routes.ts'
+import { secretsRoutes } from './resources/secrets/routes.ts'
 import { serversRoutes } from './resources/servers/routes.ts'
 import { templatesRoutes } from './resources/templates/routes.ts'
 import { webhooksRoutes } from './resources/webhooks/routes.ts'
@@ -35,6 +38,9 @@ export function createApp(services: Services, host: HostOptions) {
     .use(serversRoutes(access, services.servers))
     .use(execRoutes(access, services.exec))
     .use(filesRoutes(access, services.files))
+    .use(deploymentsRoutes(access, services.hosting.deployments))
+    .use(projectsRoutes(access, services.hosting.projects))
+    .use(secretsRoutes(access, services.secrets, services.hosting.projects))
     .use(keysRoutes(access, services.keys))
     .use(templatesRoutes(access, services.templates))
     .use(webhooksRoutes(access, services.webhooks))

@@ -34,6 +34,8 @@ export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'>
   sinceStartMs: () => number
   /** Where ephemeral folders are made. */
   temporaryDir?: string
+  /** The variables that the process was started with. */
+  environment: Readonly<Record<string, string | undefined>>
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
   clock?: SteerableClock
   webhooks?: WebhookSurroundings
@@ -134,8 +136,18 @@ async function compose(
     idleTimeoutMs: config.idleTimeoutMs,
     allowLocalWebhooks: config.allowLocalWebhooks,
     webhooks: surroundings.webhooks,
+    hosting: {
+      host: config.host,
+      publicHost: config.publicHost,
+      ports: config.projectPorts,
+      sourceFolders: config.sourceFolders,
+      allowLocalSources: config.allowLocalSources,
+      npmRegistry: config.npmRegistry,
+      dataDir: folder.path,
+      environment: surroundings.environment,
+    },
   })
-  const { keys, servers, deliveries } = services
+  const { keys, servers, hosting, deliveries } = services
   releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
   releases.push(() => deliveries.stop())
@@ -179,7 +191,9 @@ async function compose(
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
     const drained = listening.drain()
     closing.abort()
+    await hosting.stop()
     await servers.shutDown()
+    await hosting.close()
     await Promise.race([drained, Bun.sleep(STOP_GRACE_MS)])
     await listening.close()
   })
@@ -190,8 +204,10 @@ async function compose(
   const recovered = Bun.sleep(RECOVERY_DELAY_MS)
     .then(() => {
       deliveries.start()
-      return servers.recover()
+      return hosting.open()
     })
+    .then(() => servers.recover())
+    .then(() => hosting.resume())
     .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
     .then(() => ephemeral && removeAbandoned(temporaryDir, machineNow()))
     .then(

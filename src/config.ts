@@ -47,6 +47,8 @@ export interface Config {
   readonly sourceFolders: readonly string[]
   /** Address of the npm registry that servers install packages from, without a slash at the end. */
   readonly npmRegistry: string
+  /** Projects' code may come from this machine's and private networks' addresses too, for development. */
+  readonly allowLocalSources: boolean
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
@@ -166,6 +168,11 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     parse: (value) => ({ npmRegistry: registryUrl(value) }),
   },
   {
+    name: 'allow-local-sources',
+    description: "let projects' code come from this machine's and private networks' addresses too",
+    parse: (value) => ({ allowLocalSources: boolean(value) }),
+  },
+  {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
@@ -232,6 +239,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     projectPorts: { first: 4800, last: 4999 },
     sourceFolders: [],
     npmRegistry: machineRegistry(env),
+    allowLocalSources: false,
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,

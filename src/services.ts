@@ -5,7 +5,9 @@ import type { Compute } from './compute/driver.ts'
 import { Outbox } from './events/outbox.ts'
 import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
+import { composeHosting, type HostingSurroundings } from './resources/hosting/compose.ts'
 import { KeysService } from './resources/keys/service.ts'
+import { SecretsService } from './resources/secrets/service.ts'
 import { ServersService } from './resources/servers/service.ts'
 import { TemplateCatalog } from './resources/templates/catalog.ts'
 import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
@@ -33,6 +35,7 @@ export interface Foundations {
   /** Whether webhooks may go to this machine, and without TLS. */
   allowLocalWebhooks: boolean
   webhooks: WebhookSurroundings | undefined
+  hosting: HostingSurroundings
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -58,8 +61,7 @@ export function createServices(foundations: Foundations) {
     random: randomFor('api_key'),
     owners: {
       server: (accountId, id) => servers.owns(accountId, id),
-      // There are no projects yet, so that no account has one.
-      project: () => false,
+      project: (accountId, id) => hosting.ownsProject(accountId, id),
     },
   })
   const { webhooks, deliveries } = composeWebhooks({
@@ -69,12 +71,25 @@ export function createServices(foundations: Foundations) {
     allowLocal: foundations.allowLocalWebhooks,
     surroundings: foundations.webhooks,
   })
+  const secrets = new SecretsService({ database, cipher, servers })
+  const templates = new TemplateCatalog()
+  const hosting = composeHosting({
+    ...common,
+    ...foundations.hosting,
+    randomFor,
+    servers,
+    secrets,
+    templates,
+  })
+  servers.follow(hosting)
   return {
     ...common,
     servers,
-    exec: new ExecService(servers),
+    exec: new ExecService(servers, secrets),
     files: new FilesService(servers),
-    templates: new TemplateCatalog(),
+    templates,
+    secrets,
+    hosting,
     keys,
     webhooks,
     deliveries,

@@ -22,3 +22,11 @@ export const mayReachServer = ({ servers }: Scope, serverId: string): boolean =>
 /** Whether a project on a server of the account is within a key's reach: both lists must allow it. */
 export const mayReachProject = (scope: Scope, project: { id: string; serverId: string }): boolean =>
   mayReachServer(scope, project.serverId) && (scope.projects === null || scope.projects.has(project.id))
+
+/** Stands for an account itself where berth acts for it by itself. */
+export const accountCaller = (accountId: string): Caller => ({
+  accountId,
+  keyId: '',
+  servers: null,
+  projects: null,
+})

@@ -98,6 +98,9 @@ export interface Sandbox {
    */
   readonly tools: string
 
+  /** Absolute path of the workspace as commands see it; it is their home folder. */
+  readonly home: string
+
   /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 }

@@ -25,12 +25,20 @@ export function describeInvalid(where: string, error: unknown): string {
   const subject = field ? `"${field}" in the ${where}` : whole
   if (mismatch.message === 'Unexpected property') return `${subject} is not a known field.`
   if (mismatch.value === undefined) return `${subject} is missing: expected ${expectation(mismatch)}.`
-  return `${subject}: expected ${expectation(mismatch)}, got ${shown(mismatch.value)}.`
+  const got = isSecret(mismatch.schema) ? '' : `, got ${shown(mismatch.value)}`
+  return `${subject}: expected ${expectation(mismatch)}${got}.`
+}
+
+/** Whether a value is one that never comes back, not even to whoever sent it wrongly. */
+function isSecret({ writeOnly, anyOf }: Record<string, unknown>): boolean {
+  return writeOnly === true || (Array.isArray(anyOf) && anyOf.some(isSecret))
 }
 
 /** What a schema asks for, in words. */
 function expectation(mismatch: ValueError): string {
   const { message } = mismatch
+  const [some, none] = Array.isArray(mismatch.schema.anyOf) ? mismatch.schema.anyOf : []
+  if (none?.type === 'null') return `${expectation({ ...mismatch, schema: some })} or null`
   const schema = numberIn(mismatch.schema) ?? mismatch.schema
   const { enum: choices, type, minLength, maxLength, minimum, maximum, pattern } = schema
   if (Array.isArray(choices)) return `one of ${choices.map((choice) => JSON.stringify(choice)).join(', ')}`

@@ -18,8 +18,8 @@ afterEach(async () => {
 })
 
 const start = async () => {
-  const isolation = ['--isolation', 'none', '--project-ports', '6100-6149', '--log-level', 'error']
-  berth = serve(['--port', '0', '--data', folder, ...isolation])
+  const options = ['--isolation', 'none', '--project-ports', '6100-6149', '--allow-local-sources']
+  berth = serve(['--port', '0', '--data', folder, '--log-level', 'error', ...options])
   return berth.ready
 }
 
@@ -123,6 +123,41 @@ describe('a bring-up that kill -9 cuts short', () => {
     },
     90_000,
   )
+
+  test('in fetch fetches again, and nothing half is left', async () => {
+    const { data } = (await archiveOf({ 'index.html': 'fetched' })) as { data: string }
+    const archive = Buffer.from(data, 'base64')
+    const asked = Promise.withResolvers<void>()
+    let times = 0
+    using origin = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
+      fetch() {
+        times += 1
+        if (times > 1) return new Response(archive)
+        // Half of it, and then nothing for ever.
+        asked.resolve()
+        const half = archive.subarray(0, archive.length / 2)
+        return new Response(new ReadableStream({ start: (controller) => controller.enqueue(half) }))
+      },
+    })
+    const first = await start()
+    const server = (await call(first, 'POST', '/servers')).body.id
+    const source = { type: 'archive', url: `http://127.0.0.1:${origin.port}/app.tar.gz` }
+    const wishes = { name: 'resumed', visibility: 'public', source }
+    const { id, init_run_id } = (await call(first, 'POST', `/servers/${server}/projects`, wishes)).body
+    await asked.promise
+    await kill()
+    const info = await start()
+    await reach(info, id, 'ready')
+    const { body } = await call(info, 'GET', `/projects/${id}`)
+    expect(body.init_run_id).toBe(init_run_id)
+    expect(await (await fetch(body.url)).text()).toBe('fetched')
+    const { files } = (await call(info, 'GET', `/servers/${server}/files?all=true`)).body
+    expect(files).toEqual(['projects/resumed/index.html'])
+    expect(times).toBe(2)
+  }, 60_000)
 
   test('at any moment, again and again, comes to its end all the same', async () => {
     let info = await start()

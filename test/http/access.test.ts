@@ -43,10 +43,15 @@ async function world(): Promise<World & AsyncDisposable> {
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
   const keyId: string = (await berth.call('POST', '/keys', { label: 'worked on' })).body.id
   const webhookId: string = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body.id
+  const wishes = { lifecycle: 'ephemeral' }
+  const project = (await berth.call('POST', `/servers/${serverId}/projects`, wishes)).body
+  const page = { path: `projects/${project.slug}/index.html`, content: 'x' }
+  await berth.call('PUT', `/servers/${serverId}/files`, page)
   return {
     serverId,
     keyId,
     webhookId,
+    projectId: project.id,
     async [Symbol.asyncDispose]() {
       await berth.call('DELETE', `/servers/${serverId}`)
       await berth.call('DELETE', `/keys/${keyId}`)
@@ -67,6 +72,7 @@ async function send(
   shape: Shape = 'valid',
 ): Promise<Pick<Answer, 'status' | 'body'>> {
   const { query, body, invalid } = EXAMPLES[id] ?? {}
+  const valid = typeof body === 'function' ? body(fill) : body
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => fill(name))
   const search = query ? `?${new URLSearchParams(query)}` : ''
   const response = await fetch(`${berth.info.base_url}${filled}${search}`, {
@@ -76,7 +82,7 @@ async function send(
       ...(hasBody ? { 'content-type': 'application/json' } : {}),
     },
     ...(hasBody
-      ? { body: { valid: JSON.stringify(body), invalid: JSON.stringify(invalid), malformed: '{' }[shape] }
+      ? { body: { valid: JSON.stringify(valid), invalid: JSON.stringify(invalid), malformed: '{' }[shape] }
       : {}),
   })
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
@@ -125,7 +131,7 @@ async function hidden(operation: Operation, world: World, key: string): Promise<
   expect([answer.status, answer.body.error]).toEqual([404, 'not_found'])
   const absent = await send(operation, key, missing)
   expect(absent.status).toBe(404)
-  const inTheSameWords = operation.parameters.reduce(
+  const inTheSameWords = Object.keys(PARAMETERS).reduce(
     (text, name) => text.replaceAll(valueIn(world)(name), missing(name)),
     JSON.stringify(answer.body),
   )
@@ -161,7 +167,9 @@ test('every operation has an example, with both bodies and all parameters, and n
 
 for (const operation of operations) {
   const accountLevel = isAccountLevel(operation.id)
-  const onResource = operation.parameters.length > 0
+  // Its body names a resource where its path does not.
+  const { body } = EXAMPLES[operation.id] ?? {}
+  const onResource = operation.parameters.length > 0 || typeof body === 'function'
 
   describe(operation.id, () => {
     if (operation.isPublic) {

@@ -5,13 +5,15 @@ export interface World {
   /** An account-wide key, besides the one that asks. */
   keyId: string
   webhookId: string
+  /** A blank ephemeral project on the server, with a file in its folder. */
+  projectId: string
 }
 
 /** How an operation is called. A new operation needs its line here. */
 export interface Example {
   query?: Record<string, string>
-  /** A body that the operation takes. */
-  body?: object
+  /** A body that the operation takes; it may name what a parameter of the same name would. */
+  body?: object | ((idOf: (parameter: string) => string) => object)
   /** One whose shape it refuses; every operation with a body has one. */
   invalid?: object
 }
@@ -20,6 +22,7 @@ export interface Example {
 export const PARAMETERS: Record<string, { value: (world: World) => string; missing: string }> = {
   serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
   keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
+  projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
 
@@ -36,6 +39,22 @@ export const EXAMPLES: Record<string, Example> = {
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
   'files.delete': { query: { path: 'file.txt' } },
   'templates.list': {},
+  'deployments.list': {},
+  'deployments.create': {},
+  'projects.list': {},
+  'projects.create': { body: { name: 'x' }, invalid: { visibility: 'open' } },
+  'projects.listAll': {},
+  'projects.get': {},
+  'projects.update': { body: { name: 'y' }, invalid: { lifecycle: 5 } },
+  'projects.delete': {},
+  'projects.cleanup': {},
+  'projects.init': { body: { proceed: true }, invalid: { proceed: 'yes' } },
+  'projects.logs': {},
+  'secrets.set': {
+    body: (idOf) => ({ server_id: idOf('serverId'), secrets: {} }),
+    invalid: { secrets: 5 },
+  },
+  'projectSecrets.set': { body: { secrets: { A: 'b' } }, invalid: { secrets: { A: 5 } } },
   'keys.list': {},
   'keys.create': { body: { label: 'x' }, invalid: {} },
   'keys.update': { body: {}, invalid: { label: 'x' } },

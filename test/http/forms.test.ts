@@ -221,7 +221,10 @@ describe('a form', () => {
       schema: {
         allOf: [
           { $ref: '#/components/schemas/ThingCreate' },
-          { type: 'object', properties: { archive: { type: 'string', format: 'binary' } } },
+          {
+            type: 'object',
+            properties: { archive: { type: 'string', contentMediaType: 'application/octet-stream' } },
+          },
         ],
       },
       encoding: { source: { contentType: 'application/json' }, env: { contentType: 'application/json' } },

@@ -200,9 +200,11 @@ describe('operations', () => {
     for (const id of ['servers.update', 'servers.act', 'exec.run', 'files.write']) {
       expect(find(id).requestBody?.required).toBe(true)
     }
-    for (const { requestBody, responses } of operations) {
+    for (const { operationId, requestBody, responses } of operations) {
       if (!requestBody) continue
-      expect(Object.keys(requestBody.content)).toEqual(['application/json'])
+      const [first, ...others] = Object.keys(requestBody.content)
+      expect(first).toBe('application/json')
+      expect(others).toEqual(operationId === 'projects.create' ? ['multipart/form-data'] : [])
       expect(responses).toHaveProperty('413')
     }
   })

@@ -124,6 +124,7 @@ async function runSource(config: Config, surroundings: Partial<Surroundings> = {
     version: '0.0.0-test',
     logger: createLogger('debug', (line) => lines.push(line), Date.now),
     path: process.env.PATH ?? '',
+    environment: process.env,
     self: selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts')),
     sinceStartMs: () => performance.now(),
     ...surroundings,
@@ -134,7 +135,9 @@ async function runSource(config: Config, surroundings: Partial<Surroundings> = {
 
 async function runExecutable(program: string, flags: Record<string, unknown>): Promise<Running> {
   const given = Object.entries(flags).flatMap(([name, value]) =>
-    value === true ? [`--${name}`] : [`--${name}`, String(value)],
+    value === true
+      ? [`--${name}`]
+      : [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)],
   )
   const child = Bun.spawn([program, 'serve', '--json', '--log-level', 'debug', ...given], {
     stdin: 'ignore',

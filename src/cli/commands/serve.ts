@@ -31,6 +31,7 @@ export async function serve(flags: Record<string, unknown>, terminal: Terminal):
     sinceStartMs: () => performance.now(),
     self: selfCommand(process.execPath, Bun.main),
     path: env.PATH ?? '',
+    environment: env,
   })
   signal.lastWords = () => berth.abandon()
   try {

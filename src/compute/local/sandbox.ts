@@ -60,6 +60,10 @@ export class LocalSandbox implements Sandbox {
     return this.#stopping !== null || this.#connection.over
   }
 
+  get home(): string {
+    return this.#start.launch.workspace
+  }
+
   get tools(): string {
     return this.#start.launch.tools
   }

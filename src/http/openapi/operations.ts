@@ -106,7 +106,10 @@ function contentOf(
   const shared = shareContent(content, schemas)
   const object = shared['application/json']?.schema
   if (form === undefined || object === undefined) return shared
-  const file = { type: 'object', properties: { [form.file]: { type: 'string', format: 'binary' } } }
+  const file = {
+    type: 'object',
+    properties: { [form.file]: { type: 'string', contentMediaType: 'application/octet-stream' } },
+  }
   const encoding = Object.fromEntries(form.json.map((name) => [name, { contentType: 'application/json' }]))
   return { ...shared, 'multipart/form-data': { schema: { allOf: [object, file] }, encoding } }
 }

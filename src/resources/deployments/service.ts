@@ -176,6 +176,7 @@ export class DeploymentsService {
       folder: '',
       port,
       slug: null,
+      hasRun: this.#find(serverId) !== undefined,
       onRunning: (running) => {
         if (this.#find(serverId)) servers.publishes(serverId, running ? hosting.urlOf(port) : null)
       },

@@ -3,15 +3,14 @@ import { ComputeError, type ExecCommand, type ExecExit } from '../../compute/dri
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { SendEvent } from '../../http/sse.ts'
+import { checkEnvironment } from '../secrets/environment.ts'
+import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ExecRequest, ExecResult } from './model.ts'
 import { OutputEvents } from './output-events.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
-/** Bytes of all variables together; Linux gives arguments and environment a quarter of the stack. */
-const ENVIRONMENT_LIMIT = 1024 * 1024
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** Where a command's output goes, and how much of it is wanted. */
@@ -20,9 +19,11 @@ type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
 /** Commands on servers. */
 export class ExecService {
   readonly #servers: ServersService
+  readonly #secrets: SecretsService
 
-  constructor(servers: ServersService) {
+  constructor(servers: ServersService, secrets: SecretsService) {
     this.#servers = servers
+    this.#secrets = secrets
   }
 
   /**
@@ -68,20 +69,7 @@ export class ExecService {
 
   /** Refuses what can be refused before anything runs. @throws BerthError 400, 402, 404 */
   async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
-    const unfit = Object.keys(env ?? {}).find((name) => !VARIABLE.test(name))
-    if (unfit !== undefined) {
-      throw badRequest(
-        `"env" in the body: expected names of letters, digits and "_", got ${JSON.stringify(unfit)}.`,
-      )
-    }
-    const bytes = Buffer.byteLength(
-      Object.entries(env ?? {})
-        .flat()
-        .join('=\0'),
-    )
-    if (bytes > ENVIRONMENT_LIMIT) {
-      throw badRequest(`"env" in the body: expected at most ${ENVIRONMENT_LIMIT} bytes in all, got ${bytes}.`)
-    }
+    checkEnvironment('env', env ?? {})
     const row = this.#servers.row(caller, serverId)
     this.#servers.checkBudget(row)
     if (cwd !== undefined) await this.#checkFolder(row, cwd)
@@ -97,7 +85,8 @@ export class ExecService {
     if (request.cwd !== undefined || request.env !== undefined) await this.check(caller, serverId, request)
     const { row, sandbox, done } = await this.#servers.use(caller, serverId)
     try {
-      const execution = sandbox.exec({ ...commandOf(request), ...output })
+      const env = { ...this.#secrets.environment(serverId), ...request.env }
+      const execution = sandbox.exec({ ...commandOf(request), env, ...output })
       const cancel = () => execution.cancel()
       gone.addEventListener('abort', cancel)
       if (gone.aborted) cancel()
@@ -129,13 +118,12 @@ export class ExecService {
   }
 }
 
-function commandOf({ command, cwd, env, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: ExecRequest) {
+function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: ExecRequest) {
   return {
     command,
     timeoutMs,
     // Commands see the workspace under another path in some tiers: theirs is relative to it.
     ...(cwd === undefined ? {} : { cwd: cwd.replace(/^\/workspace(?:\/+|$)/, '') }),
-    ...(env === undefined ? {} : { env }),
     ...(stdin === undefined ? {} : { stdin: new TextEncoder().encode(stdin) }),
   }
 }

@@ -27,6 +27,8 @@ export interface HostedAppOptions {
   port: number
   /** The label of its host name; null for none. */
   slug: string | null
+  /** Whether it has run before, and is to run again with its server. */
+  hasRun: boolean
   /** Called when it begins to answer, and when it does not any more. */
   onRunning: (running: boolean) => void
 }
@@ -52,6 +54,9 @@ interface Version {
   environment: Environment
 }
 
+/** How long requests under way may keep an app in whose place files came. */
+const DRAIN_MS = 10_000
+
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
 const ASLEEP: Upstream = { kind: 'down', reason: 'Its server sleeps. Start the server, and it runs again.' }
@@ -65,7 +70,7 @@ export class HostedApp {
   readonly #parts: HostedAppParts
   readonly #reload = new LiveReload()
   #site: Promise<Site> | null = null
-  #upstream: Upstream = NOT_STARTED
+  #upstream: Upstream
   #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
@@ -84,6 +89,12 @@ export class HostedApp {
     this.log = log
     this.#options = options
     this.#parts = parts
+    const server = parts.servers.find(options.serverId)
+    this.#upstream = !options.hasRun
+      ? NOT_STARTED
+      : server?.status === 'sleeping'
+        ? ASLEEP
+        : { kind: 'starting' }
   }
 
   /** Whether it answers. */
@@ -115,6 +126,16 @@ export class HostedApp {
     const site = this.#site
     this.#site = null
     await (await site)?.close()
+  }
+
+  /** It is about to run: callers wait, where it does not answer already. */
+  comes(): void {
+    if (!this.#isUp) this.#point({ kind: 'starting' })
+  }
+
+  /** It does not run, for a reason that callers are told, where it does not answer already. */
+  rests(reason: string): void {
+    if (!this.#isUp) this.#point({ kind: 'down', reason })
   }
 
   /**
@@ -187,17 +208,25 @@ export class HostedApp {
     const place = [this.#options.folder, folder].filter(Boolean).join('/')
     const reload = plan.watch ? this.#reload : null
     const serve = serveFiles(this.#workspace(), place, { fallback, listing: true, reload })
+    const before = this.#upstream
     this.#point({ kind: 'files', serve })
-    const before = this.#supervisor
+    const supervisor = this.#supervisor?.supervisor
     this.#supervisor = null
-    void before?.supervisor.stop()
     this.#setUp(true)
+    if (supervisor) void this.#retire(supervisor, before)
+  }
+
+  /** Ends an app in whose place files came, when its last callers are served. */
+  async #retire(supervisor: Supervisor, before: Upstream): Promise<void> {
+    const site = await this.#site
+    if (site && before.kind === 'app') await Promise.race([site.drained(before.port), Bun.sleep(DRAIN_MS)])
+    await supervisor.stop()
   }
 
   async #startProgram(plan: AppPlan, environment: Environment, spawned: () => void): Promise<void> {
     const supervisor = this.#supervised()
     const site = await this.#site
-    if (!this.#isUp) this.#point({ kind: 'starting' })
+    this.comes()
     const drained = (port: number) => site?.drained(port) ?? Promise.resolve()
     const started = supervisor.replace(plan, environment, drained)
     spawned()
@@ -225,7 +254,7 @@ export class HostedApp {
   }
 
   #follow(state: AppState): void {
-    if (state.kind === 'healthy') this.#point({ kind: 'app', port: state.port })
+    if (state.kind === 'healthy') this.#point({ kind: 'app', port: state.port, host: state.host })
     else if (state.kind === 'given_up')
       this.#point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
     else if (state.kind !== 'stopped') this.#point({ kind: 'starting' })

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { AppPorts } from '../../apps/ports.ts'
 import { Gateway } from '../../gateway/gateway.ts'
+import { Packages } from '../../packages/packages.ts'
+import { machineNow } from '../../runtime/clock.ts'
 import { DeploymentsService } from '../deployments/service.ts'
 import { ProjectApps } from '../projects/apps.ts'
 import { ProjectCode } from '../projects/code.ts'
@@ -17,13 +19,20 @@ export type Assembled = ReturnType<typeof assemble>
 /** Wires projects and deployments up. Nothing of it runs yet. */
 export function assemble(parts: AssemblyParts) {
   const { secrets, randomFor, host, publicHost, ports, logger, dataDir } = parts
+  const packages = new Packages({
+    dataDir,
+    registry: parts.npmRegistry,
+    random: randomFor('packages'),
+    logger,
+    now: machineNow,
+  })
   const gateway = new Gateway({ host, publicHost, ports, logger })
   const hosting = new Hosting({
     ...parts,
     sites: gateway,
     appPorts: new AppPorts(),
     logs: join(dataDir, 'logs'),
-    preparation: new Preparation({ packagesFor: async () => ({}) }),
+    preparation: new Preparation(packages),
     address: addressOf(host),
   })
   const records = new ProjectRecords(parts)
@@ -48,13 +57,16 @@ export function assemble(parts: AssemblyParts) {
     siteFor: (_slug: string) => null,
     async open(): Promise<void> {
       await Promise.all([apps.open(), deployments.open()])
+      await hosting.sweep()
     },
     resume: (): void => apps.resume(),
     async stop(): Promise<void> {
       await apps.stop()
       await hosting.stop()
     },
-    close: (): Promise<void> => gateway.close(),
+    async close(): Promise<void> {
+      await Promise.all([gateway.close(), packages.stop()])
+    },
     serverStarted(serverId: string): void {
       apps.serverStarted(serverId)
       deployments.serverStarted(serverId)
@@ -67,7 +79,10 @@ export function assemble(parts: AssemblyParts) {
       apps.serverGoes(row.id)
       deployments.removing(row)
     },
-    serverGone: (serverId: string): Promise<void> => hosting.serverGone(serverId),
+    async serverGone(serverId: string): Promise<void> {
+      packages.forget(serverId)
+      await hosting.serverGone(serverId)
+    },
   }
 }
 

@@ -29,6 +29,8 @@ export interface HostingSurroundings {
   sourceFolders: readonly string[]
   /** Whether code may come from this machine's and private networks' addresses. */
   allowLocalSources: boolean
+  /** The npm registry that packages come from. */
+  npmRegistry: string
   /** The data folder. */
   dataDir: string
   /** The variables that berth was started with. */

@@ -1,3 +1,5 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { SiteHost } from '../../gateway/upstream.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -74,6 +76,14 @@ export class Hosting {
     const stop = this.#stops.get(serverId) ?? new AbortController()
     this.#stops.set(serverId, stop)
     return stop.signal
+  }
+
+  /** Removes the logs of apps that are gone: a kill may have kept them. */
+  async sweep(): Promise<void> {
+    const { logs } = this.#dependencies
+    const names = await readdir(logs).catch(() => [])
+    const gone = names.filter((id) => !this.#apps.has(id))
+    await Promise.all(gone.map((id) => rm(join(logs, id), { recursive: true, force: true })))
   }
 
   /** The server stops: its apps end with it. */

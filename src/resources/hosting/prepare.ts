@@ -1,7 +1,8 @@
 import type { AppLog } from '../../apps/log/log.ts'
 import type { AppPlan } from '../../apps/plan.ts'
 import type { Sandbox } from '../../compute/driver.ts'
-import type { Workspace } from '../../compute/workspace.ts'
+import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
+import type { Packages } from '../../packages/packages.ts'
 
 /** Where an app lies that is prepared. */
 export interface Place {
@@ -15,18 +16,16 @@ export interface Place {
   signal?: AbortSignal
 }
 
-/** What preparation needs. */
-interface PreparationDependencies {
-  /** Variables with which package managers on a server find the packages that are kept here. */
-  packagesFor: (serverId: string) => Promise<Readonly<Record<string, string>>>
-}
+/** Where package managers keep what they download while they install, relative to the workspace. */
+const CACHE = '.cache/berth'
 
 /** Finds out how an app is started, and runs what comes before: installation and build. */
 export class Preparation {
-  readonly #packagesFor: PreparationDependencies['packagesFor']
+  readonly #packages: Packages
 
-  constructor({ packagesFor }: PreparationDependencies) {
-    this.#packagesFor = packagesFor
+  /** @param packages gives the way to the packages that servers share */
+  constructor(packages: Packages) {
+    this.#packages = packages
   }
 
   /** How the app in a folder is installed, built and started. @throws AppError, NoAppFound */
@@ -41,23 +40,62 @@ export class Preparation {
   }
 
   /** Installs what the app needs. @throws AppError */
-  async install(place: Place, plan: AppPlan, environment: Readonly<Record<string, string>>): Promise<void> {
-    if (plan.install !== null) await this.#run(place, 'install', plan.install, environment)
+  async install(place: Place, plan: AppPlan, environment: Environment): Promise<void> {
+    if (plan.install === null) return
+    const { sandbox, workspace, serverId, log } = place
+    // Berth keeps packages for all servers: a further copy would only fill this one's workspace.
+    const cache = `${CACHE}/${place.folder.replaceAll('/', '-') || 'workspace'}`
+    try {
+      await this.#run(place, 'install', plan.install, {
+        ...cachesIn(`${sandbox.home}/${cache}`),
+        ...environment,
+      })
+    } catch (error) {
+      for (const problem of this.#packages.takeProblems(serverId)) log.append('install', problem)
+      throw error
+    } finally {
+      await removeFolders(workspace, cache, CACHE)
+    }
   }
 
   /** Builds the app. @throws AppError */
-  async build(place: Place, plan: AppPlan, environment: Readonly<Record<string, string>>): Promise<void> {
+  async build(place: Place, plan: AppPlan, environment: Environment): Promise<void> {
     if (plan.build !== null) await this.#run(place, 'build', plan.build, environment)
   }
 
   async #run(
-    { serverId, sandbox, folder, log, signal }: Place,
+    place: Place,
     source: 'install' | 'build',
     command: string,
-    environment: Readonly<Record<string, string>>,
+    environment: Environment,
   ): Promise<void> {
+    const { serverId, sandbox, workspace, folder, log, signal } = place
     const { runStep } = await import('../../apps/step.ts')
-    const env = { ...(await this.#packagesFor(serverId)), ...environment }
+    const packages = await this.#packages.environment(serverId, { tools: sandbox.tools, workspace, folder })
+    const env = { ...packages, ...environment }
     await runStep({ sandbox, cwd: folder, command, env, log, source, ...(signal ? { signal } : {}) })
+  }
+}
+
+type Environment = Readonly<Record<string, string>>
+
+/** Settings of package managers that have them keep what they download in one folder. */
+const cachesIn = (folder: string): Environment => ({
+  npm_config_cache: `${folder}/npm`,
+  npm_config_store_dir: `${folder}/pnpm`,
+  YARN_CACHE_FOLDER: `${folder}/yarn`,
+  BUN_INSTALL_CACHE_DIR: `${folder}/bun`,
+  PIP_CACHE_DIR: `${folder}/pip`,
+})
+
+/** Removes a folder, and then one around it where nothing else is left in that. */
+async function removeFolders(workspace: Workspace, folder: string, around: string): Promise<void> {
+  try {
+    await workspace.remove(folder)
+    const others = (await workspace.list({ all: true })).some((path) => path.startsWith(`${around}/`))
+    if (!others) await workspace.remove(around)
+  } catch (error) {
+    // Not made, or gone with the server.
+    if (!(error instanceof WorkspaceError)) throw error
   }
 }

@@ -38,6 +38,8 @@ export class ProjectApps {
   readonly #dependencies: ProjectAppsDependencies
   readonly #records: ProjectRecords
   readonly #bringUp: BringUp
+  /** Projects that are being removed: nothing of them starts any more. */
+  readonly #ending = new Set<string>()
   #stopping = false
 
   constructor(dependencies: ProjectAppsDependencies) {
@@ -59,13 +61,14 @@ export class ProjectApps {
   }
 
   /** The app of a project. */
-  app({ id, serverId, slug, port }: ProjectRow): Promise<HostedApp> {
+  app({ id, serverId, slug, port, runtimeStatus }: ProjectRow): Promise<HostedApp> {
     return this.#dependencies.hosting.app({
       id,
       serverId,
       folder: folderOf({ slug }),
       port,
       slug,
+      hasRun: runtimeStatus !== 'unbuilt',
       onRunning: (running) => this.#records.runs(id, running ? 'running' : 'paused'),
     })
   }
@@ -82,6 +85,8 @@ export class ProjectApps {
   async exposed(row: ProjectRow): Promise<void> {
     const app = await this.app(row)
     await (row.visibility === 'public' ? app.expose() : app.conceal())
+    // Its server may have gone meanwhile, and it with it.
+    if (!this.#records.find(row.id)) await this.forget(row)
   }
 
   /** Continues a bring-up, or begins a new one where the last is over. */
@@ -97,13 +102,15 @@ export class ProjectApps {
 
   /** Gives up a bring-up and ends the app; resolves when neither runs. */
   async ended(id: string): Promise<void> {
+    this.#ending.add(id)
     await this.#bringUp.abort(id, 'dropped')
     await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
   }
 
   /** Removes what is kept of a project beside its files and its record. */
-  forget({ id }: ProjectRow): Promise<void> {
-    return this.#dependencies.hosting.forget(id)
+  async forget({ id }: ProjectRow): Promise<void> {
+    await this.#dependencies.hosting.forget(id)
+    this.#ending.delete(id)
   }
 
   /** Opens the sites of all projects: callers wait there until the apps run again. */
@@ -145,7 +152,7 @@ export class ProjectApps {
   }
 
   #go(id: string): void {
-    if (!this.#stopping) this.#bringUp.go(id)
+    if (!this.#stopping && !this.#ending.has(id)) this.#bringUp.go(id)
   }
 
   /** Starts an app again as it was brought up last. */

@@ -96,12 +96,14 @@ export class BringUp {
     const app = await appOf(row)
     let done = () => {}
     app.log.beginRun(row.initRunId ?? id)
+    app.comes()
     try {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
       const complete = await this.#goOn(row, { server: used.row, sandbox: used.sandbox, app, signal })
       if (complete) records.ready(row, this.#dependencies.urlOf(records.find(id) ?? row))
+      else app.rests('It waits for variables that it cannot start without.')
     } catch (error) {
       if (signal.aborted && signal.reason === 'dropped') return
       const reason = signal.aborted
@@ -109,6 +111,7 @@ export class BringUp {
         : told(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
+      app.rests('It could not be brought up; its log says why.')
       const phase = records.find(id)?.initPhase ?? 'fetch'
       records.failed(row, phase, await app.lastLines(TOLD_LINES))
     } finally {

@@ -268,8 +268,8 @@ export class ProjectsService {
         })
       servers.meter.changed(server)
     }
-    await apps.forget(row)
     this.#records.remove(row)
+    await apps.forget(row)
   }
 
   #shown(caller: Caller, rows: ProjectRow[]): Project[] {
