@@ -16,7 +16,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['events'],
   ['compute'],
   ['storage'],
-  ['config.ts'],
+  ['config.ts', 'config-values.ts'],
   ['runtime'],
   ['errors.ts'],
 ]

@@ -1,0 +1,83 @@
+/*
+ * What the values of options are read as, wherever they stand. Each function throws an Error whose message says what
+ * was expected, to follow "expected".
+ */
+
+/** TCP ports from the first to the last, both included. */
+export interface PortRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** A text that is not empty. */
+export function text(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new Error('a text')
+}
+
+/** A whole number from `least` to `most`, or its text. */
+export function integer(value: unknown, least: number, most: number): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
+    return number
+  throw new Error(`a whole number from ${least} to ${most}`)
+}
+
+/** true or false, or what stands for them in a variable. */
+export function boolean(value: unknown): boolean {
+  if (value === true || value === 'true' || value === '1') return true
+  if (value === false || value === 'false' || value === '0') return false
+  throw new Error('true, false, 1 or 0')
+}
+
+/** Two ports with a hyphen between. */
+export function portRange(value: unknown): PortRange {
+  const [, first, last] = /^(\d{1,5})-(\d{1,5})$/.exec(String(value)) ?? []
+  const range = { first: Number(first), last: Number(last) }
+  if (range.first >= 1 && range.first <= range.last && range.last <= 65_535) return range
+  throw new Error('two ports such as 4800-4999, the first not above the last')
+}
+
+/** The address of a registry; what needs a credential is a project's own business. */
+export function registryUrl(value: unknown): string {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
+  const plain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
+  if (plain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
+  throw new Error('an http or https address without a credential, such as https://registry.npmjs.org')
+}
+
+/** The registry that npm uses on this machine, as far as the environment says; npm's own otherwise. */
+export function machineRegistry(env: Readonly<Record<string, string | undefined>>): string {
+  try {
+    return registryUrl(env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY)
+  } catch {
+    return 'https://registry.npmjs.org'
+  }
+}
+
+/** Folders as a list, or as a text with colons between as in PATH. */
+export function folders(value: unknown): string[] {
+  const list = typeof value === 'string' ? value.split(':').filter(Boolean) : value
+  if (Array.isArray(list) && list.every((one) => typeof one === 'string' && one !== '')) return list
+  throw new Error('folders with ":" between, or a list of them')
+}
+
+/** An object, or the JSON text of one. */
+export function object(value: unknown): object {
+  let read = value
+  if (typeof value === 'string') {
+    try {
+      read = JSON.parse(value)
+    } catch {
+      read = null
+    }
+  }
+  if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read
+  throw new Error('a JSON object such as {"servers":5}')
+}
+
+/** One of a few texts. */
+export function oneOf(value: unknown, allowed: readonly string[]): string {
+  if (typeof value === 'string' && allowed.includes(value)) return value
+  throw new Error(`one of ${allowed.join(', ')}`)
+}
