@@ -84,6 +84,7 @@ export class ProjectCode {
     if (source !== null && isFetched(source)) {
       await sources.fetch(source, { ...destination, log: (text) => log.append('fetch', text) })
     } else if (source?.type === 'template') {
+      log.append('fetch', `Copying the template ${source.template}.`)
       await sources.placeFiles(await this.#dependencies.templates.files(source.template), destination)
     } else {
       throw new AppError('The upload of the code was cut short. Delete the project and make it again.')
