@@ -124,6 +124,7 @@ async function compose(
   const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
   releases.push(() => clock.stop())
 
+  let listener: Listener | undefined
   const services = createServices({
     version,
     logger,
@@ -145,6 +146,7 @@ async function compose(
       npmRegistry: config.npmRegistry,
       dataDir: folder.path,
       environment: surroundings.environment,
+      route: (routes) => listener?.route(routes),
     },
   })
   const { keys, servers, hosting, deliveries } = services
@@ -156,7 +158,6 @@ async function compose(
   const api = createApp(services, host)
   const closing = new AbortController()
   let ready = false
-  let listener: Listener | undefined
   const startedAt = performance.now()
   const control = once(async () => {
     const { createControlApp } = await import('./control/app.ts')

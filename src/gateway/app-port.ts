@@ -42,6 +42,15 @@ export class AppPort {
     return kept
   }
 
+  /** Something is under way there on a connection that is not one of these. @returns ends it */
+  hold(): () => void {
+    this.#active += 1
+    return () => {
+      this.#active -= 1
+      if (this.#active === 0) this.#tellDrained()
+    }
+  }
+
   /** An idle connection was closed by the app. */
   forget(connection: AppConnection): void {
     const at = this.#idle.indexOf(connection)

@@ -22,6 +22,8 @@ export class Exchange {
   #files: FileAnswer | null = null
   /** The head has gone out to an app. */
   #sent = false
+  /** What has come of the body since, before that: the client is paused, but may have been about to give more. */
+  #held: Buffer[] = []
   #answerBegun = false
   #answerDone = false
   #keepAlive = true
@@ -104,6 +106,7 @@ export class Exchange {
       app.send(scratch, 0, length, true)
       app.send(this.#bytes, head.end, this.#bodyEnd, false)
     }
+    for (const bytes of this.#held.splice(0)) app.send(bytes, 0, bytes.length, false)
     if (!body.done || !app.flushed) this.#client.adjust()
   }
 
@@ -115,7 +118,8 @@ export class Exchange {
 
   /** Sends more of the request's body, or of a tunnel. */
   sendOn(bytes: Buffer, from: number, to: number): void {
-    this.#app?.send(bytes, from, to, false)
+    if (this.#sent) this.#app?.send(bytes, from, to, false)
+    else if (this.#files === null) this.#held.push(bytes.subarray(from, to))
     if (this.#answerDone && this.#client.body.done) this.#finish()
   }
 
@@ -288,6 +292,7 @@ export class Exchange {
     const release = this.#release
     this.#release = null
     this.#bytes = EMPTY
+    if (this.#held.length > 0) this.#held = []
     release?.()
   }
 }

@@ -50,6 +50,9 @@ export class Traffic {
   closing = false
   #upstream: Upstream = { kind: 'starting' }
   readonly #ports = new Map<number, AppPort>()
+  readonly #onClose = new Set<() => void>()
+  /** Those who wait until it points to something. */
+  #pointed: (() => void)[] = []
   #retry: Timer | null = null
 
   constructor(
@@ -83,11 +86,32 @@ export class Traffic {
     if (before !== this.port) before?.retire()
     this.port?.revive()
     this.#dispatchWaiting()
+    if (upstream.kind !== 'starting') for (const tell of this.#pointed.splice(0)) tell()
   }
 
   /** See `Site.drained`. */
   drained(port: number): Promise<void> {
     return this.#ports.get(port)?.drained() ?? Promise.resolve()
+  }
+
+  /** The port of the app, as soon as there is one; null where there is none, or not in time. */
+  async appPort(): Promise<AppPort | null> {
+    if (this.#upstream.kind === 'starting') {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, this.times.waitMs)
+        this.#pointed.push(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    }
+    return this.port
+  }
+
+  /** Has `call` called when the site closes. @returns takes that back */
+  onClose(call: () => void): () => void {
+    this.#onClose.add(call)
+    return () => void this.#onClose.delete(call)
   }
 
   /** Asks again soon for those whose connection was refused. */
@@ -109,16 +133,18 @@ export class Traffic {
     }
   }
 
-  /** The lines that tell an app of its client, in place of what the client itself may have said. */
-  tell(address: string, host: string | null): Uint8Array {
+  /** What an app is told of its client, in place of what the client itself may have said. */
+  told(address: string, host: string | null): Record<string, string> {
     const shown = host ?? this.ownHost
-    const lines = [
-      ...(host === null ? [`Host: ${shown}`] : []),
-      `X-Forwarded-For: ${address}`,
-      'X-Forwarded-Proto: http',
-      `X-Forwarded-Host: ${shown}`,
-    ]
-    return Buffer.from(`${lines.join('\r\n')}\r\n`, 'latin1')
+    return { 'X-Forwarded-For': address, 'X-Forwarded-Proto': 'http', 'X-Forwarded-Host': shown, Host: shown }
+  }
+
+  /** The same as lines of a head, with a Host where the client has sent none. */
+  tell(address: string, host: string | null): Uint8Array {
+    const { Host, ...told } = this.told(address, host)
+    const all = host === null ? { Host, ...told } : told
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+    return Buffer.from(lines.join(''), 'latin1')
   }
 
   /** Files could not be served. */
@@ -137,6 +163,8 @@ export class Traffic {
     clearTimeout(this.#retry ?? undefined)
     this.#retry = null
     this.port?.retire()
+    for (const tell of this.#pointed.splice(0)) tell()
+    for (const call of [...this.#onClose]) call()
     for (const client of [...this.clients]) {
       client.closed()
       client.outlet.wire.terminate()

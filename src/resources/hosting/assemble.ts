@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { AppPorts } from '../../apps/ports.ts'
 import { Gateway } from '../../gateway/gateway.ts'
+import { SlugHosts } from '../../gateway/main-port/slug-hosts.ts'
 import { Packages } from '../../packages/packages.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { DeploymentsService } from '../deployments/service.ts'
@@ -27,6 +28,7 @@ export function assemble(parts: AssemblyParts) {
     now: machineNow,
   })
   const gateway = new Gateway({ host, publicHost, ports, logger })
+  parts.route(new SlugHosts(gateway))
   const hosting = new Hosting({
     ...parts,
     sites: gateway,
@@ -54,7 +56,6 @@ export function assemble(parts: AssemblyParts) {
   return {
     projects,
     deployments,
-    siteFor: (_slug: string) => null,
     async open(): Promise<void> {
       await Promise.all([apps.open(), deployments.open()])
       await hosting.sweep()

@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm'
 import type { Plans } from '../../accounts/plans.ts'
 import type { PortRange } from '../../config.ts'
 import type { Outbox } from '../../events/outbox.ts'
+import type { HostRoutes } from '../../http/listener.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -33,6 +34,8 @@ export interface HostingSurroundings {
   npmRegistry: string
   /** The data folder. */
   dataDir: string
+  /** Has the main port ask these first from now on. */
+  route: (routes: HostRoutes) => void
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>
 }
@@ -91,11 +94,6 @@ export class HostingEntry implements ServerFollower {
       .where(eq(projects.id, id))
       .get()
     return found?.accountId === accountId
-  }
-
-  /** Answers a request whose Host header names a project; null where it names none. */
-  siteFor(host: string): ((request: Request) => Promise<Response>) | null {
-    return this.#loaded?.siteFor(host) ?? null
   }
 
   /** Opens the sites of before: callers wait there until the apps run again. */
