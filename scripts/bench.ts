@@ -13,6 +13,7 @@ const parts: Record<string, () => Promise<void>> = {
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
+  projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
   // Its figures of memory are those of whole processes, which it starts itself.
   storage: async () => {
     const script = join(import.meta.dir, 'benchmarks/storage.ts')

@@ -29,7 +29,16 @@ export function temporaryFolder(): { path: string } & Disposable {
 export async function startInstance(folder?: string, flags: string[] = []): Promise<Instance> {
   const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
   // More servers than a plan has by itself.
-  const options = ['--port', '0', '--log-level', 'error', '--plan', '{"servers":10000}', ...where, ...flags]
+  const options = [
+    '--port',
+    '0',
+    '--log-level',
+    'error',
+    '--plan',
+    '{"servers":10000,"projects":{"large":1000}}',
+    ...where,
+    ...flags,
+  ]
   const child = Bun.spawn([executable, 'serve', '--json', ...options], {
     stdin: 'ignore',
     stdout: 'pipe',
