@@ -14,6 +14,8 @@ const parts: Record<string, () => Promise<void>> = {
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
+  proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
+  static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   // Its figures of memory are those of whole processes, which it starts itself.
   storage: async () => {
     const script = join(import.meta.dir, 'benchmarks/storage.ts')
