@@ -16,6 +16,7 @@ const parts: Record<string, () => Promise<void>> = {
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
+  packages: async () => (await import('./benchmarks/packages.ts')).benchPackages(),
   // Its figures of memory are those of whole processes, which it starts itself.
   storage: async () => {
     const script = join(import.meta.dir, 'benchmarks/storage.ts')

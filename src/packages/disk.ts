@@ -74,7 +74,8 @@ export class DiskCache {
   async read(kind: Kind, name: string): Promise<{ bytes: Uint8Array; time: number } | null> {
     const path = this.path(kind, name)
     try {
-      return { bytes: await readFile(path), time: (await stat(path)).mtimeMs }
+      const [bytes, { mtimeMs }] = await Promise.all([readFile(path), stat(path)])
+      return { bytes, time: mtimeMs }
     } catch {
       return null
     }

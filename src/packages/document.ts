@@ -83,16 +83,23 @@ export function readManifest(
   if (!isObject(manifest) || !isObject(manifest.dist) || !isVersion(version)) return null
   const { tarball, ...rest } = manifest.dist
   const integrity = integrityOf(rest)
-  const url = typeof tarball === 'string' && URL.canParse(tarball) ? new URL(tarball) : null
-  if (integrity === null || url === null || !/^https?:$/.test(url.protocol)) return null
+  // Not parsed: a document may have thousands.
+  if (integrity === null || typeof tarball !== 'string' || !/^https?:\/\/[^/]/.test(tarball)) return null
   const file = fileOf(name, version)
-  const dist = { url: url.href, integrity: integrityText(integrity) }
-  const named = decodeFile(url.pathname)
+  const dist = { url: tarball, integrity: integrityText(integrity) }
+  const named = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
   return {
     // Before the hashes, of which there is one: a comma always follows.
     manifest: { ...manifest, dist: { tarball: `${PLACE}/${name}/-/${file}`, ...rest } },
     // Lock files may call it as the registry does.
-    dists: Object.fromEntries([...(named.endsWith('.tgz') ? [[named, dist]] : []), [file, dist]]),
+    dists: Object.fromEntries(
+      named === file || !named.endsWith('.tgz')
+        ? [[file, dist]]
+        : [
+            [named, dist],
+            [file, dist],
+          ],
+    ),
   }
 }
 
@@ -104,15 +111,6 @@ export function versionOf(name: string, file: string): string | null {
   const start = `${name.split('/').pop()}-`
   const version = file.slice(start.length, -'.tgz'.length)
   return file.startsWith(start) && isVersion(version) ? version : null
-}
-
-function decodeFile(pathname: string): string {
-  const last = pathname.split('/').pop() ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -122,7 +122,7 @@ export class Mirror {
       'cache-control': 'private, max-age=31536000, immutable',
     }
     if (request.method === 'GET') return new Response(body, { headers })
-    await body.cancel()
+    if (body instanceof ReadableStream) await body.cancel()
     return new Response(null, { headers })
   }
 

@@ -11,8 +11,8 @@ import type { Upstream } from './upstream.ts'
 /** Largest tarball, bytes. */
 const MAX_TARBALL_BYTES = 2 ** 30
 
-/** Bytes that are read at a time. */
-const PART_BYTES = 64 * 1024
+/** Bytes that are read at a time; what is no larger is sent as it was read to be verified. */
+const PART_BYTES = 2 ** 20
 
 /** What the tarballs are kept with. */
 export interface TarballsOptions {
@@ -25,8 +25,8 @@ export interface TarballsOptions {
 /** A tarball that was verified, to be sent. */
 export interface Tarball {
   readonly size: number
-  /** Its bytes, also where the file goes from the cache meanwhile. To be read to its end or cancelled. */
-  readonly body: ReadableStream<Uint8Array>
+  /** Its bytes, also where the file goes from the cache meanwhile. A stream is to be read to its end or cancelled. */
+  readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>
 }
 
 /**
@@ -67,13 +67,17 @@ export class Tarballs {
     try {
       const hasher = new Bun.CryptoHasher(integrity.algorithm)
       let size = 0
-      for await (const part of parts(file)) {
+      let whole: Uint8Array<ArrayBuffer> | null = null
+      for await (const part of parts(file, (await file.stat()).size)) {
         hasher.update(part)
+        whole = size === 0 ? part : null
         size += part.byteLength
       }
       if (hasher.digest('hex') === integrity.digest) {
         await disk.touch('tarballs', key)
-        return { size, body: streamOf(file) }
+        if (whole === null) return { size, body: streamOf(file, size) }
+        await file.close()
+        return { size, body: whole }
       }
     } catch (error) {
       logger.warn('a file of the package cache cannot be read', { error })
@@ -122,10 +126,10 @@ export class Tarballs {
 }
 
 /** A file's bytes from its beginning, a part at a time. */
-async function* parts(file: FileHandle): AsyncGenerator<Uint8Array> {
-  for (let at = 0; ; ) {
-    const part = new Uint8Array(PART_BYTES)
-    const { bytesRead } = await file.read(part, 0, PART_BYTES, at)
+async function* parts(file: FileHandle, size: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for (let at = 0; at < size; ) {
+    const part = new Uint8Array(Math.min(PART_BYTES, size - at))
+    const { bytesRead } = await file.read(part, 0, part.byteLength, at)
     if (bytesRead === 0) return
     at += bytesRead
     yield part.subarray(0, bytesRead)
@@ -133,8 +137,8 @@ async function* parts(file: FileHandle): AsyncGenerator<Uint8Array> {
 }
 
 /** A file's bytes as a stream, which closes it. */
-function streamOf(file: FileHandle): ReadableStream<Uint8Array> {
-  const source = parts(file)
+function streamOf(file: FileHandle, size: number): ReadableStream<Uint8Array> {
+  const source = parts(file, size)
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await source.next()

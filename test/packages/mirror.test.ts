@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -248,6 +248,16 @@ describe('a tarball', () => {
     )
     expect(new Set(answers)).toEqual(new Set([world.registry.dist('tiny').integrity]))
     expect(world.registry.count('.tgz')).toBe(1)
+  })
+
+  test('that is large is sent to its end, also when the cache drops it meanwhile', async () => {
+    await using world = new World([{ name: 'tiny', ballast: 20_000_000 }])
+    const answer = await world.ask('tiny/-/tiny-1.0.0.tgz')
+    for (const name of tarballs(world)) rmSync(join(world.cache, 'tarballs', name))
+    expect(digest(await answer.bytes())).toBe(world.registry.dist('tiny').integrity)
+    const cancelled = await world.ask('tiny/-/tiny-1.0.0.tgz')
+    await cancelled.body?.cancel()
+    expect((await world.ask('tiny/-/tiny-1.0.0.tgz', { method: 'HEAD' })).status).toBe(200)
   })
 
   test('whose download breaks off is begun anew', async () => {
