@@ -32,7 +32,7 @@ const reachable = await fetch(`${REGISTRY.replace(/\/$/, '')}/is-number`, {
   () => false,
 )
 if (!reachable)
-  console.error(`skipped: apps with packages, since the registry of npm (${REGISTRY}) does not answer`)
+  console.error(`SKIP: apps with packages, since the registry of npm (${REGISTRY}) does not answer`)
 
 let berth: TestBerth
 let repositories: string
@@ -82,7 +82,7 @@ function repository(name: string): object {
 describe('an app in its usual layout, without a word for berth', () => {
   for (const [name, { asks, needs, by }] of Object.entries(APPS)) {
     const missing = needs !== undefined && Bun.which(needs) === null
-    if (missing) console.error(`skipped: ${name}, since ${needs} is not installed`)
+    if (missing) console.error(`SKIP: ${name}, since ${needs} is not installed`)
     const skip = missing || (!reachable && needs === undefined)
     test.skipIf(skip)(
       `${name} comes up`,

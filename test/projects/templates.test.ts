@@ -27,7 +27,7 @@ test('every template is tried here', async () => {
 
 for (const [template, expected] of Object.entries(TEMPLATES)) {
   const missing = template === 'python-api' && Bun.which('python3') === null
-  if (missing) console.error(`skipped: ${template}, since python3 is not installed`)
+  if (missing) console.error(`SKIP: ${template}, since python3 is not installed`)
   test.skipIf(missing)(`a project made from ${template} answers`, async () => {
     const project = await ready(berth, serverId, { template, visibility: 'public' })
     expect(project.template).toBe(template)
