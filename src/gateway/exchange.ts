@@ -1,4 +1,4 @@
-import { FAILED, type OwnAnswer, ownAnswer, unavailable } from './answers.ts'
+import { badAnswer, FAILED, type OwnAnswer, ownAnswer, unavailable } from './answers.ts'
 import type { AppConnection } from './app-connection.ts'
 import type { ClientConnection } from './client.ts'
 import { FileAnswer, ParsedRequest } from './file-answer.ts'
@@ -220,8 +220,7 @@ export class Exchange {
 
   /** The app's answer is none. */
   badAnswer(fault: string): void {
-    const message = `The app gave no answer that can be passed on: ${fault}.`
-    this.#answerOwn({ status: 502, code: 'compute_backend_error', message })
+    this.#answerOwn(badAnswer(fault))
   }
 
   /** The answer ends in its midst. @param visibly see `ClientConnection.cutOff` */
