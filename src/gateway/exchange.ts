@@ -44,6 +44,11 @@ export class Exchange {
     return this.#client.head.upgrade
   }
 
+  /** Whether the request has a body. */
+  get hasBody(): boolean {
+    return this.#client.head.framing !== 'none'
+  }
+
   /** Whether the client takes no chunks. */
   get unchunks(): boolean {
     return this.#client.whole || this.#client.head.minor === 0

@@ -127,6 +127,27 @@ describe('what programs may read in different ways is refused, and the connectio
   })
 })
 
+test('a body that the app leaves unread is nobody’s request: its connection is used no more', async () => {
+  await using backend = await rawApp()
+  await using site = await testSite(backend)
+  using attacker = await Raw.to(site.port)
+  const hidden = get('/hidden')
+  attacker.send(`GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`)
+  const first = await backend.connection()
+  await first.until('/hidden')
+  const answerTo = (who: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${who.length}\r\n\r\n${who}`
+  first.send(answerTo('attacker'))
+  await attacker.until('attacker')
+
+  using victim = await Raw.to(site.port)
+  victim.send(get('/'))
+  const second = await backend.connection(1)
+  await second.until('\r\n\r\n')
+  first.send(answerTo('hidden'))
+  second.send(answerTo('victim'))
+  expect(await victim.until('victim')).toBe(answerTo('victim'))
+})
+
 describe('a head', () => {
   test('that is too large is 431', async () => {
     await using backend = await rawApp()
