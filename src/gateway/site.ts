@@ -1,3 +1,4 @@
+import { otherLoopback } from '../http/loopback.ts'
 import { ClientConnection } from './client.ts'
 import { type Common, Traffic } from './traffic.ts'
 import type { Site, SiteOptions, Upstream } from './upstream.ts'
@@ -7,11 +8,13 @@ export class PortSite implements Site {
   readonly traffic: Traffic
   readonly port: number
   readonly slug: string | null
-  #listener: Bun.TCPSocketListener<ClientConnection | null> | null = null
+  readonly #listeners: Bun.TCPSocketListener<ClientConnection | null>[] = []
+  /** Addresses that nothing of it listens on yet. */
+  #missing: string[]
   #bind: Timer | null = null
   #closed = false
 
-  /** @param host the address to listen on */
+  /** @param host the address to listen on; on the other loopback address too where it is one */
   constructor(
     private readonly host: string,
     options: SiteOptions,
@@ -20,6 +23,7 @@ export class PortSite implements Site {
   ) {
     this.port = options.port
     this.slug = options.slug
+    this.#missing = addressesOf(host)
     this.traffic = new Traffic(common, options.onUse, `127.0.0.1:${options.port}`)
   }
 
@@ -50,7 +54,7 @@ export class PortSite implements Site {
     this.onClose()
     clearTimeout(this.#bind ?? undefined)
     this.traffic.close()
-    this.#listener?.stop(true)
+    for (const listener of this.#listeners) listener.stop(true)
   }
 
   #listenLater(): void {
@@ -62,33 +66,46 @@ export class PortSite implements Site {
     this.#bind.unref()
   }
 
+  /** @returns whether another program has none of the addresses */
   #tryListen(): boolean {
+    this.#missing = this.#missing.filter((hostname) => !this.#tryAddress(hostname))
+    return this.#missing.length === 0
+  }
+
+  /** @returns whether it need not be tried again */
+  #tryAddress(hostname: string): boolean {
     try {
-      this.#listener = Bun.listen<ClientConnection | null>({
-        hostname: this.host,
-        port: this.port,
-        data: null,
-        socket: handlersOf(this.traffic),
-      })
+      const socket = handlersOf(this.traffic)
+      const listener = Bun.listen<ClientConnection | null>({ hostname, port: this.port, data: null, socket })
+      this.#listeners.push(listener)
       return true
     } catch (error) {
       const code = (error as { code?: string }).code
       if (code === 'EADDRINUSE') return false
+      // Without IPv6 there is no other loopback address.
+      if (hostname !== this.host) return true
       this.common.logger.error(`cannot listen on port ${this.port} of a project`, { error })
       return false
     }
   }
 }
 
-/** Whether a port can be listened on just now. */
-export function isFree(hostname: string, port: number): boolean {
-  try {
-    Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
-    return true
-  } catch {
-    return false
-  }
+/** An address, and the other one that "localhost" means: whoever has that has the site's visitors. */
+function addressesOf(host: string): string[] {
+  const other = otherLoopback(host)
+  return other === null ? [host] : [host, other]
 }
+
+/** Whether a port can be listened on just now. */
+export const isFree = (host: string, port: number): boolean =>
+  addressesOf(host).every((hostname) => {
+    try {
+      Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
+      return true
+    } catch (error) {
+      return hostname !== host && (error as { code?: string }).code !== 'EADDRINUSE'
+    }
+  })
 
 const handlersOf = (traffic: Traffic): Bun.SocketHandler<ClientConnection | null> => ({
   open(socket) {

@@ -1,4 +1,5 @@
 import { StartupError } from '../errors.ts'
+import { otherLoopback } from './loopback.ts'
 import type { Answer } from './request-log.ts'
 
 /** What stands behind a WebSocket of a `HostRoutes`. */
@@ -32,49 +33,100 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** How often another port is tried where the system's choice is taken on the other loopback address. */
+const ATTEMPTS = 20
+
 /**
- * Listens for HTTP/1.1.
+ * Listens for HTTP/1.1, on the other loopback address too where `host` is one: a command on a server could listen
+ * there otherwise, and be sent the keys of callers who write "localhost".
  *
- * @throws StartupError where the address cannot be had
+ * @throws StartupError where an address cannot be had
  */
 export function listen(host: string, port: number, answer: Answer): Listener {
+  for (let attempt = 1; ; attempt += 1) {
+    const main = serve(host, port, answer)
+    const companion = besides(host, main.port, answer)
+    if (companion !== 'taken') return listenerOf(companion === null ? [main] : [main, companion], answer)
+    void main.server.stop(true)
+    if (port !== 0 || attempt === ATTEMPTS) throw taken(otherLoopback(host) ?? host, main.port)
+  }
+}
+
+/** One address that is listened on. */
+interface Listening {
+  readonly port: number
+  readonly server: Bun.Server<undefined>
+  readonly options: Omit<Bun.Serve.Options<undefined>, 'fetch'>
+}
+
+function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): Listener {
+  const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
+    await Promise.all(all.map(({ server }) => call(server)))
+  }
+  return {
+    port: all[0].port,
+    route(routes) {
+      const fetch = routed(routes, answer)
+      // WebSockets are known from here on only: without any, a start does not pay for them.
+      for (const { server, options } of all) {
+        server.reload({ ...options, fetch, websocket: routes.websocket } as never)
+      }
+    },
+    addressOf(request) {
+      for (const { server } of all) {
+        const address = server.requestIP(request)?.address
+        if (address !== undefined) return address
+      }
+      return null
+    },
+    drain: () => each((server) => server.stop()),
+    close: () => each((server) => server.stop(true)),
+  }
+}
+
+/** Listens on the other loopback address; null where there is none, as without IPv6. */
+function besides(host: string, port: number, answer: Answer): Listening | 'taken' | null {
+  const other = otherLoopback(host)
+  if (other === null) return null
   try {
-    const options = {
-      hostname: host,
-      port,
-      // A command may be silent for long: its answer must not be cut off.
-      idleTimeout: 0,
-      // Berth refuses large bodies itself, in its own words and after the credential.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Without this a second berth could share the port, and requests would fall to either.
-      reusePort: false,
-      development: false,
-    } as const
-    const server = Bun.serve({ ...options, fetch: answer })
-    return {
-      route(routes) {
-        const first = routed(routes, answer)
-        // WebSockets are known from here on only: without any, a start does not pay for them.
-        server.reload({ ...options, fetch: first, websocket: routes.websocket } as never)
-      },
-      port: server.port ?? port,
-      addressOf: (request) => server.requestIP(request)?.address ?? null,
-      drain: () => server.stop(),
-      close: () => server.stop(true),
-    }
+    return start(other, port, answer)
   } catch (error) {
-    const code = (error as { code?: string }).code
-    if (code === 'EADDRINUSE') {
-      throw new StartupError(
-        `Port ${port} on ${host} is taken by another program. Choose another with --port, or --port 0 for any free one.`,
-      )
-    }
+    return (error as { code?: string }).code === 'EADDRINUSE' ? 'taken' : null
+  }
+}
+
+function serve(host: string, port: number, answer: Answer): Listening {
+  try {
+    return start(host, port, answer)
+  } catch (error) {
+    if ((error as { code?: string }).code === 'EADDRINUSE') throw taken(host, port)
     const cause = error instanceof Error ? error.message : String(error)
     throw new StartupError(
       `Cannot listen on ${host}:${port}: ${cause}. Choose another address with --host and --port.`,
     )
   }
 }
+
+function start(hostname: string, port: number, answer: Answer): Listening {
+  const options = {
+    hostname,
+    port,
+    // A command may be silent for long: its answer must not be cut off.
+    idleTimeout: 0,
+    // Berth refuses large bodies itself, in its own words and after the credential.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    // Without this a second berth could share the port, and requests would fall to either.
+    reusePort: false,
+    development: false,
+  } as const
+  const server = Bun.serve({ ...options, fetch: answer })
+  return { port: server.port ?? port, server, options }
+}
+
+const taken = (host: string, port: number): StartupError =>
+  new StartupError(
+    `Port ${port} on ${host} is taken by another program. Choose another with --port, or --port 0 for any free one.`,
+  )
 
 const routed =
   (routes: HostRoutes, answer: Answer) => (request: Request, server: Bun.Server<RoutedSocketData>) =>

@@ -51,3 +51,26 @@ test('a closed site cuts off what is under way and listens no more', async () =>
   expect(site.uses.open).toBe(0)
   await expect(fetch(site.site.url)).rejects.toThrow()
 })
+
+test('a site has both addresses of "localhost", or waits for the one that another program has', async () => {
+  await using backend = app(() => new Response('here'))
+  await using first = await testSite(backend)
+  expect(await (await fetch(`http://[::1]:${first.port}/`)).text()).toBe('here')
+
+  const other = Bun.listen({ hostname: '::1', port: 0, socket: { data() {} } })
+  const { Gateway } = await import('../../src/gateway/gateway.ts')
+  const ports = { first: other.port, last: other.port }
+  const gateway = new Gateway({ host: '127.0.0.1', ports, publicHost: null, logger: console })
+  await expect(gateway.reserve(() => false)).rejects.toThrow(GatewayError)
+  await gateway.close()
+
+  const site = await first.gateway.open({ port: other.port, slug: null, onUse: () => () => {} })
+  site.point(backend.upstream)
+  expect(await (await fetch(site.url)).text()).toBe('here')
+  expect(first.log()).toContain('taken by another program')
+  other.stop(true)
+  await until(async () => {
+    const response = await fetch(`http://[::1]:${other.port}/`).catch(() => null)
+    return (await response?.text()) === 'here'
+  }, 'it answers on ::1')
+})
