@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import type { Header, Pack } from 'tar-stream'
+import { BODY_LIMIT } from '../../http/body.ts'
+import { CommandError } from '../errors.ts'
+import { formatBytes } from '../format.ts'
+import type { Survey } from './survey.ts'
+
+/** Bytes of a request that are left for what stands around an archive in it. */
+export const FORM_OVERHEAD = 64 * 1024
+
+/** Largest files that are named when a folder is too large. */
+const NAMED = 3
+
+/**
+ * Packs what goes of a folder as tar.gz (POSIX.1-1988 ustar, pax where that is too narrow).
+ *
+ * @param room bytes that the archive may have
+ * @throws CommandError where it gets larger, naming the largest files, or a file cannot be read
+ */
+export async function packFolder(
+  survey: Survey,
+  room: number = BODY_LIMIT - FORM_OVERHEAD,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { pack } = await import('tar-stream')
+  const tar = pack()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  fill(tar, survey).catch((error: Error) => tar.destroy(error))
+  await pipeline(tar, createGzip(), async (packed: AsyncIterable<Uint8Array>) => {
+    for await (const chunk of packed) {
+      size += chunk.byteLength
+      if (size > room) throw tooLarge(survey)
+      chunks.push(chunk)
+    }
+  })
+  return Buffer.concat(chunks)
+}
+
+/** Adds the entries one after the other, no faster than they are taken. */
+async function fill(tar: Pack, { root, files, links }: Survey): Promise<void> {
+  for (const { path, isExecutable, modifiedAt } of files) {
+    const content = await readFile(join(root, path)).catch((error: Error) => {
+      throw new CommandError(`${path} cannot be read: ${error.message}.`)
+    })
+    const header = { name: path, mode: isExecutable ? 0o755 : 0o644, mtime: new Date(modifiedAt) }
+    await add(tar, header, content)
+  }
+  for (const { path, target } of links) await add(tar, { name: path, type: 'symlink', linkname: target })
+  tar.finalize()
+}
+
+/** Adds one entry; resolves when there is room for the next. */
+const add = (
+  tar: Pack,
+  header: Partial<Header> & Pick<Header, 'name'>,
+  content = new Uint8Array(),
+): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const entry = tar.entry(header, content, (error) => (error ? reject(error) : resolve()))
+    // An entry that is cut short says so twice, and once to nobody.
+    entry.on('error', reject)
+  })
+
+function tooLarge({ root, files }: Survey): CommandError {
+  const largest = [...files]
+    .sort((a, b) => b.size - a.size)
+    .slice(0, NAMED)
+    .map(({ path, size }) => `${path} (${formatBytes(size)})`)
+  return new CommandError(
+    `${root} packs to more than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Its largest files are ${largest.join(', ')}. Leave out what the app does not need with a .gitignore file, or give the code as a git repository with --git.`,
+  )
+}
