@@ -7,6 +7,8 @@ export interface RequestParts {
   query?: Record<string, string>
   /** Sent as JSON. */
   body?: unknown
+  /** Sent instead of a body, as multipart/form-data. */
+  form?: FormData
   /** Ends the request, and with it what it started. */
   signal?: AbortSignal
 }
@@ -50,7 +52,9 @@ export class Client {
   private async send(method: string, path: string, accept: string, parts: RequestParts): Promise<Response> {
     const query = parts.query ? `?${new URLSearchParams(parts.query)}` : ''
     const headers: Record<string, string> = { accept, authorization: `Bearer ${this.instance.apiKey}` }
+    // The type of a form names its boundary: fetch writes it.
     if (parts.body !== undefined) headers['content-type'] = 'application/json'
+    const body = parts.form ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body))
     let response: Response
     try {
       response = await fetch(`${this.instance.baseUrl}${path}${query}`, {
@@ -60,7 +64,7 @@ export class Client {
         redirect: 'manual',
         // A command may be silent for longer than fetch waits by itself.
         timeout: false,
-        ...(parts.body === undefined ? {} : { body: JSON.stringify(parts.body) }),
+        ...(body === undefined ? {} : { body }),
         ...(parts.signal ? { signal: parts.signal } : {}),
       })
     } catch (error) {

@@ -13,7 +13,7 @@ export interface Candidate {
 }
 
 /** What can be named that the running instance knows. */
-export type Known = 'servers' | 'keys' | 'webhooks' | 'events'
+export type Known = 'servers' | 'projects' | 'project ids' | 'templates' | 'keys' | 'webhooks' | 'events'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -29,6 +29,9 @@ export type Completion =
 const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   SERVER: { of: 'servers' },
   SERVERS: { of: 'servers', several: true },
+  PROJECT: { of: 'projects' },
+  PROJECTS: { of: 'project ids', several: true },
+  TEMPLATE: { of: 'templates' },
   KEY_ID: { of: 'keys' },
   WEBHOOK: { of: 'webhooks' },
   EVENTS: { of: 'events', several: true },

@@ -1,12 +1,16 @@
 import { type Argument, Command, CommanderError } from 'commander'
 import { registerCompletion } from './commands/completion.ts'
+import { registerDeploy } from './commands/deploy.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFiles } from './commands/files.ts'
 import { registerKeys } from './commands/keys.ts'
 import { registerOpenApi } from './commands/openapi.ts'
+import { registerProjects } from './commands/projects.ts'
+import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
+import { registerTemplates } from './commands/templates.ts'
 import { registerVersion } from './commands/version.ts'
 import { registerWebhooks } from './commands/webhooks.ts'
 import { paint } from './output.ts'
@@ -18,6 +22,7 @@ Examples:
   berth servers create --tier small       provision a server
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
+  berth projects create . --public        bring the app in this folder up, behind a URL
 
 The commands find the instance of the nearest .berth folder by themselves.
 "berth COMMAND --help" explains one command.
@@ -62,6 +67,10 @@ export function createProgram(session: Session): Command {
   registerServers(program, session)
   registerExec(program, session)
   registerFiles(program, session)
+  registerProjects(program, session)
+  registerTemplates(program, session)
+  registerSecrets(program, session)
+  registerDeploy(program, session)
   registerKeys(program, session)
   registerWebhooks(program, session)
   program.commandsGroup('About berth:')
@@ -103,7 +112,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'keys', 'webhooks']
+const LISTING = ['servers', 'projects', 'secrets', 'keys', 'webhooks']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

@@ -214,8 +214,7 @@ export class AppConnection {
 
   #end(exchange: Exchange, reusable: boolean): void {
     this.#phase = 'answered'
-    // An app may leave a body unread, and would take it for the next request: its answer would be another's.
-    this.#reusable = reusable && !exchange.hasBody
+    this.#reusable = reusable
     exchange.answerEnded(reusable)
   }
 

@@ -59,6 +59,29 @@ test('webhook ids and names of events are offered where they are meant', async (
   ])
 })
 
+test('slugs of projects, their ids and ids of templates are offered where they are meant', async () => {
+  const { stdout } = await berth.run(['projects', 'create', '--name', 'Corner shop', '--json'])
+  const { id } = JSON.parse(stdout)
+  expect(await offered('projects', 'get', '')).toEqual(['corner-shop'])
+  expect(await offered('projects', 'get', 'prj_')).toEqual([id])
+  expect(await offered('projects', 'c')).toEqual(['create', 'cleanup'])
+  expect(await offered('projects', 'create', '--p')).toEqual(['--public', '--private'])
+  expect(await offered('projects', 'create', '--template', 'static')).toEqual(['static-site'])
+  expect(await offered('projects', 'create', '--template=static')).toEqual(['--template=static-site'])
+  expect(await offered('projects', 'create', '--server', '')).toEqual([server])
+  expect(await offered('projects', 'create', '--archive', '')).toEqual(['files'])
+  expect(await offered('projects', 'create', '')).toEqual(['folders'])
+  expect(await offered('secrets', 'set', 'A=1', '--project=corner')).toEqual(['--project=corner-shop'])
+  expect(await offered('secrets', 'set', 'A=1', '--project=prj_')).toEqual([`--project=${id}`])
+  expect(await offered('secrets', 'import', '')).toEqual(['files'])
+  expect(await offered('deploy', '')).toEqual(['folders'])
+  expect(await offered('keys', 'create', 'x', '--projects', '')).toEqual([id])
+  const { stdout: described } = await run(['__complete', 'fish', '--', 'projects', 'get', ''], {
+    cwd: folder.path,
+  })
+  expect(described).toBe('words\ncorner-shop\tunbuilt, Corner shop\n')
+})
+
 test('files, folders and server ids are offered where they are meant', async () => {
   expect(await offered('serve', '--config', '')).toEqual(['files'])
   expect(await offered('serve', '--data=')).toEqual(['folders'])
@@ -97,6 +120,8 @@ const TYPED: [typed: string, becomes: string][] = [
   ['berth serve --data=some⇥', 'berth serve --data=some\\ folder'],
   ['berth serve --data only/⇥', 'berth serve --data only/one'],
   ['berth exec srv_⇥', 'berth exec SERVER'],
+  ['berth projects get corn⇥', 'berth projects get corner-shop'],
+  ['berth projects create --template=static⇥', 'berth projects create --template=static-site'],
   ['berth keys update x --servers=srv_⇥', 'berth keys update x --servers=SERVER'],
   ['berth keys update x --servers x,srv_⇥', 'berth keys update x --servers x,SERVER'],
   ['berth exec x -- "$(touch ran)" sett⇥', 'berth exec x -- "$(touch ran)" settings.json'],

@@ -1,10 +1,13 @@
 import { Argument, type Command } from 'commander'
 import { EVENT_NAMES } from '../../events/names.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
+import type { Project } from '../../resources/projects/model.ts'
 import type { Server } from '../../resources/servers/model.ts'
+import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
 import { type Candidate, complete, type Known, SHELLS, type Shell } from '../complete.ts'
+import { statusOf } from '../projects/show.ts'
 import { connect, type Session } from '../session.ts'
 
 /** Long enough for an instance on this machine; a person at the TAB key waits no longer. */
@@ -40,7 +43,7 @@ export function registerCompletion(program: Command, session: Session): void {
       const candidates =
         completion.kind === 'words'
           ? completion.candidates
-          : (await knownIds(session, completion.of))
+          : (await knownIds(session, completion.of, (words.at(-1) ?? '').slice(completion.prefix.length)))
               // One that stands in the same list already is not offered again.
               .filter(({ value }) => !completion.prefix.includes(value))
               .map(({ value, description }) => ({ value: completion.prefix + value, description }))
@@ -71,13 +74,26 @@ const withoutOption = ({ value, description }: Candidate): Candidate => ({
 })
 
 /** What describes a thing beside its id, for each list of the API. */
-const LISTS: Record<Known, (client: Client, signal: AbortSignal) => Promise<Candidate[]>> = {
+const LISTS: Record<Known, (client: Client, signal: AbortSignal, typed: string) => Promise<Candidate[]>> = {
   servers: async (client, signal) => {
     const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', { signal })
     return servers.map(({ id, task, status }) => ({
       value: id,
       description: task ? `${status}, ${task}` : status,
     }))
+  },
+  projects: async (client, signal, typed) => {
+    const all = await projectsOf(client, signal)
+    // No slug begins so: who types it wants an id.
+    if (typed.startsWith('prj_')) return all.map(described)
+    return all.map((project) => ({ ...described(project), value: project.slug }))
+  },
+  'project ids': async (client, signal) => (await projectsOf(client, signal)).map(described),
+  templates: async (client, signal) => {
+    const { templates } = await client.request<{ templates: ProjectTemplate[] }>('GET', '/templates', {
+      signal,
+    })
+    return templates.map(({ id, label }) => ({ value: id, description: label }))
   },
   keys: async (client, signal) => {
     const { keys } = await client.request<{ keys: ApiKey[] }>('GET', '/keys', { signal })
@@ -90,11 +106,19 @@ const LISTS: Record<Known, (client: Client, signal: AbortSignal) => Promise<Cand
   events: async () => EVENT_NAMES.map((value) => ({ value, description: '' })),
 }
 
+const projectsOf = async (client: Client, signal: AbortSignal): Promise<Project[]> =>
+  (await client.request<{ projects: Project[] }>('GET', '/projects', { signal })).projects
+
+const described = (project: Project): Candidate => ({
+  value: project.id,
+  description: `${statusOf(project)}, ${project.name}`,
+})
+
 /** The ids that the running instance knows. Nothing where none answers: a TAB must not print errors. */
-async function knownIds(session: Session, of: Known): Promise<Candidate[]> {
+async function knownIds(session: Session, of: Known, typed: string): Promise<Candidate[]> {
   try {
     const client = await connect(session, {})
-    const found = await LISTS[of](client, AbortSignal.timeout(IDS_WITHIN_MS))
+    const found = await LISTS[of](client, AbortSignal.timeout(IDS_WITHIN_MS), typed)
     return found.map(({ value, description }) => ({ value, description: description.replace(/\s+/g, ' ') }))
   } catch {
     return []

@@ -1,0 +1,149 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { BODY_LIMIT } from '../../http/body.ts'
+import type { ExecResult } from '../../resources/exec/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { formatBytes } from '../format.ts'
+import { path } from '../path.ts'
+import { shellQuote } from '../quote.ts'
+import type { LocalFile, Survey } from './survey.ts'
+
+/** Requests under way at a time. */
+const AT_ONCE = 8
+
+/** Bytes of a file that fit into a request: base64 takes four thirds, the rest is for the path. */
+const MOST_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
+
+/** Characters of a command, well under what Linux takes as one argument. */
+const MOST_COMMAND = 64 * 1024
+
+/**
+ * Writes a folder's files into a server's workspace, several at a time, then its links and what is
+ * executable, which a write by itself does not know.
+ *
+ * @throws CommandError where one is too large, cannot be read or is refused; some may be written by then
+ */
+export async function uploadFolder(client: Client, serverId: string, survey: Survey): Promise<void> {
+  const { root, files, links } = survey
+  const large = files.find(({ size }) => size > MOST_BYTES)
+  if (large) {
+    throw new CommandError(
+      `${large.path} has ${formatBytes(large.size)}; a file that is uploaded may have ${formatBytes(MOST_BYTES)}. Leave it out with a .gitignore file, or fetch it on the server.`,
+    )
+  }
+  await eachAtOnce(files, (file) => upload(client, serverId, root, file))
+  const executable = files.filter(({ isExecutable }) => isExecutable).map((file) => file.path)
+  await runAll(
+    client,
+    serverId,
+    executable.map((file) => `chmod 755 ${shellQuote([`./${file}`])}`),
+  )
+  await runAll(
+    client,
+    serverId,
+    links.map(({ path: link, target }) => {
+      const at = `./${link}`
+      const folder = at.slice(0, at.lastIndexOf('/'))
+      return `mkdir -p ${shellQuote([folder])} && ln -sfn ${shellQuote(['--', target, at])}`
+    }),
+  )
+}
+
+/**
+ * Removes from a server's workspace what the folder does not have, but for the folders of its projects.
+ *
+ * @returns how many files are gone
+ */
+export async function removeOthers(
+  client: Client,
+  serverId: string,
+  { files, links }: Survey,
+): Promise<number> {
+  const target = path`/servers/${serverId}/files`
+  const { files: present } = await client.request<{ files: string[] }>('GET', target, {
+    query: { all: 'true' },
+  })
+  const { projects } = await client.request<{ projects: { slug: string }[] }>(
+    'GET',
+    path`/servers/${serverId}/projects`,
+  )
+  const kept = new Set([...files, ...links].map((entry) => entry.path))
+  const isProject = (file: string) => projects.some(({ slug }) => file.startsWith(`projects/${slug}/`))
+  const others = present.filter((file) => !kept.has(file) && !isProject(file))
+  const stays = foldersOf(present.filter((file) => kept.has(file) || isProject(file)))
+  const gone = new Set(others.map((file) => outermost(file, stays)))
+  await eachAtOnce([...gone], (one) => client.request('DELETE', target, { query: { path: one } }))
+  return others.length
+}
+
+/** All folders that the files lie in, at any depth. */
+function foldersOf(files: readonly string[]): Set<string> {
+  const folders = new Set<string>()
+  for (const file of files) {
+    for (let at = file.lastIndexOf('/'); at > 0; at = file.lastIndexOf('/', at - 1))
+      folders.add(file.slice(0, at))
+  }
+  return folders
+}
+
+/** The largest folder around a file that holds nothing which stays, else the file itself. */
+function outermost(file: string, stays: ReadonlySet<string>): string {
+  for (let at = file.indexOf('/'); at > 0; at = file.indexOf('/', at + 1)) {
+    const folder = file.slice(0, at)
+    if (!stays.has(folder)) return folder
+  }
+  return file
+}
+
+async function upload(client: Client, serverId: string, root: string, file: LocalFile): Promise<void> {
+  const bytes = await readFile(join(root, file.path)).catch((error: Error) => {
+    throw new CommandError(`${file.path} cannot be read: ${error.message}.`)
+  })
+  const body = { path: file.path, ...contentOf(bytes) }
+  await client.request('PUT', path`/servers/${serverId}/files`, { body }).catch((error: Error) => {
+    throw new CommandError(`${file.path} was not uploaded, and nothing published: ${error.message}`)
+  })
+}
+
+/** Bytes as the API takes them: as text where they are, else as base64. */
+function contentOf(bytes: Uint8Array): { content: string; encoding?: 'base64' } {
+  // A zero byte tells that it is no text for people, and would take six characters in JSON.
+  if (!bytes.includes(0)) {
+    try {
+      return { content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
+    } catch {}
+  }
+  return { content: Buffer.from(bytes).toString('base64'), encoding: 'base64' }
+}
+
+/** Runs shell commands on a server, as few at a time as their length makes necessary. */
+async function runAll(client: Client, serverId: string, commands: readonly string[]): Promise<void> {
+  for (let next = 0; next < commands.length; ) {
+    let command = commands[next] ?? ''
+    for (next += 1; next < commands.length && command.length < MOST_COMMAND; next += 1)
+      command += ` && ${commands[next]}`
+    const { exitCode, stderr } = await client.request<ExecResult>('POST', path`/servers/${serverId}/exec`, {
+      body: { command },
+    })
+    if (exitCode !== 0) {
+      throw new CommandError(
+        `What is executable or a link could not be made so on the server: ${stderr.trim()}`,
+      )
+    }
+  }
+}
+
+/** Does something for each of many, some at a time. The first failure ends it. */
+async function eachAtOnce<One>(many: readonly One[], act: (one: One) => Promise<unknown>): Promise<void> {
+  let next = 0
+  const work = async (): Promise<void> => {
+    for (let one = many[next++]; one !== undefined; one = many[next++]) {
+      await act(one).catch((error) => {
+        next = many.length
+        throw error
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+}

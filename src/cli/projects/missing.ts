@@ -1,0 +1,72 @@
+import { AppFolder } from '../../apps/detect/folder.ts'
+import { findVariables } from '../../apps/detect/variables.ts'
+import { MANIFEST_FILE, parseManifest } from '../../apps/manifest.ts'
+import { AppError, missingVariables } from '../../apps/plan.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+import type { FileContent } from '../../resources/files/model.ts'
+import type { Project } from '../../resources/projects/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { path } from '../path.ts'
+
+/**
+ * The names of the variables that a project's code asks for and that have no value. They are found out from
+ * the project's files as berth itself does it: the API tells them only in an event.
+ *
+ * @returns none where it cannot be told, as with a key that does not reach the server
+ */
+export async function missingNames(client: Client, project: Project): Promise<string[]> {
+  const { id, server_id, slug } = project
+  // A change of nothing answers with the names that have a value.
+  const keys = async (target: string, body: object) =>
+    (await client.request<{ keys: string[] }>('PUT', target, { body: { ...body, secrets: {} } })).keys
+  try {
+    const app = new AppFolder(remoteWorkspace(client, server_id), `projects/${slug}`)
+    const manifest = parseManifest((await app.text(MANIFEST_FILE)) ?? '{}')
+    const [env, own, shared] = await Promise.all([
+      findVariables(app, manifest.env ?? {}),
+      keys(path`/projects/${id}/secrets`, {}),
+      keys('/secrets', { server_id }),
+    ])
+    return missingVariables({ env }, new Set([...own, ...shared]))
+  } catch (error) {
+    if (error instanceof CommandError || error instanceof AppError) return []
+    throw error
+  }
+}
+
+/** What to type so that a bring-up which waits for variables goes on. */
+export async function waitingText(client: Client, project: Project): Promise<string> {
+  const { id, slug } = project
+  const names = await missingNames(client, project)
+  const which =
+    names.length === 0
+      ? 'variables that its code asks for in berth.json, app.json or .env.example'
+      : `the variables that its code asks for: ${names.join(', ')}`
+  return `${slug} waits for ${which}.
+  Set them:           berth secrets set ${names.join(' ') || 'NAME'} --project ${id}
+  Go on without them: berth projects init ${id} --proceed
+`
+}
+
+/** As much of a server's workspace as finding out about an app's variables reads, through the API. */
+function remoteWorkspace(client: Client, serverId: string): Workspace {
+  const read = async (file: string): Promise<Uint8Array> => {
+    const { content, encoding } = await client.request<FileContent>('GET', path`/servers/${serverId}/files`, {
+      query: { path: file },
+    })
+    return Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
+  }
+  const list = () =>
+    client.request<{ files: string[] }>('GET', path`/servers/${serverId}/files`).then(({ files }) => files)
+  let files: Promise<string[]> | undefined
+  const reading: Pick<Workspace, 'list' | 'read' | 'stat'> = {
+    list,
+    read,
+    async stat(file) {
+      files ??= list()
+      return (await files).includes(file) ? { kind: 'file', size: 0 } : null
+    },
+  }
+  return reading as Workspace
+}

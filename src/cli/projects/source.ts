@@ -1,0 +1,101 @@
+import { readFile, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { UsageError } from '../../errors.ts'
+import { BODY_LIMIT } from '../../http/body.ts'
+import type { ProjectCreate } from '../../resources/projects/model.ts'
+import { CommandError } from '../errors.ts'
+import { FORM_OVERHEAD, packFolder } from '../folder/pack.ts'
+import { leftOutText, sizeOf } from '../folder/report.ts'
+import { surveyFolder } from '../folder/survey.ts'
+import { formatBytes } from '../format.ts'
+import { printable } from '../output.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** The ways to say where a project's code comes from; at most one of them, and `ref` with `git`. */
+export interface SourceOptions {
+  template?: string
+  git?: string
+  ref?: string
+  /** A file or a URL. */
+  archive?: string
+  /** A folder of this machine. */
+  from?: string
+}
+
+/** Code that a project is made from. */
+export interface ProjectCode {
+  /** What the request says of it. */
+  wishes: Pick<ProjectCreate, 'template' | 'source'>
+  /** An archive that goes with the request. */
+  archive?: Uint8Array<ArrayBuffer>
+  /** What the project is called where nothing else is said; without it the API chooses. */
+  name?: string
+}
+
+/** Characters that a project's name may have. */
+const LONGEST_NAME = 100
+
+/** @throws UsageError for more than one source, or a ref without a repository */
+export function checkSource({ ref, ...sources }: SourceOptions): void {
+  const given = Object.values(sources).filter((value) => value !== undefined)
+  if (given.length > 1)
+    throw new UsageError('Say where the code comes from once: a folder, --template, --git or --archive.')
+  if (ref !== undefined && sources.git === undefined)
+    throw new UsageError('--ref names a branch, a tag or a commit of the repository that --git gives.')
+}
+
+/**
+ * Gets the code ready to be sent: packs a folder, reads an archive.
+ *
+ * @throws CommandError where it cannot be read or is too large for a request
+ */
+export async function prepareCode(options: SourceOptions, terminal: Terminal): Promise<ProjectCode> {
+  const { template, git, ref, archive, from } = options
+  if (template !== undefined) return { wishes: { template } }
+  if (git !== undefined) {
+    // A path is one of this machine, as the person sees it.
+    const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(terminal.cwd, git) : git
+    return { wishes: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } }, ...named(url) }
+  }
+  if (from !== undefined) return packed(from, terminal)
+  if (archive === undefined) return { wishes: {} }
+  if (/^https?:\/\//i.test(archive)) {
+    return { wishes: { source: { type: 'archive', url: archive } }, ...named(new URL(archive).pathname) }
+  }
+  return { wishes: {}, archive: await readArchive(archive, terminal), ...named(archive) }
+}
+
+async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectCode> {
+  const folder = resolve(cwd, from)
+  const survey = await surveyFolder(folder)
+  const leftOut = leftOutText(survey, '--env-file')
+  if (survey.files.length === 0) throw new CommandError(`${from} has no file to send. ${leftOut}`.trim())
+  const archive = await packFolder(survey)
+  await stderr.write(
+    `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
+  )
+  await stderr.write(leftOut)
+  return { wishes: {}, archive, ...named(folder) }
+}
+
+async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<ArrayBuffer>> {
+  const path = resolve(cwd, file)
+  try {
+    const { size } = await stat(path)
+    if (size <= BODY_LIMIT - FORM_OVERHEAD) return await readFile(path)
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}.`)
+  }
+  throw new CommandError(
+    `${file} is larger than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Put it where berth can fetch it, and give its URL.`,
+  )
+}
+
+/** The last part of a path or URL, without what tells the kind of file. */
+function named(path: string): { name?: string } {
+  const name = basename(path.replaceAll('\\', '/'))
+    .replace(/\.(?:git|zip|tar|tgz|tar\.gz)$/i, '')
+    .replaceAll(/\p{Cc}/gu, '')
+    .slice(0, LONGEST_NAME)
+  return name === '' ? {} : { name }
+}

@@ -1,0 +1,157 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { run, type Served, serve } from './command.ts'
+
+let berth: Served
+let server: string
+beforeAll(async () => {
+  berth = await serve()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+beforeEach(async () => {
+  server = await berth.server()
+})
+afterEach(async () => {
+  await berth.run(['servers', 'delete', server])
+  rmSync(join(berth.cwd, 'app'), { recursive: true, force: true })
+})
+
+/** Writes files into the folder `app` of the working directory. */
+function write(files: Record<string, string | Uint8Array>): void {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(berth.cwd, 'app', path)), { recursive: true })
+    writeFileSync(join(berth.cwd, 'app', path), content)
+  }
+}
+
+const exec = async (command: string) => (await berth.run(['exec', server, command])).stdout
+const published = (stdout: string) =>
+  /^Published srv_\w+ at (http:\S+)\n$/.exec(stdout)?.[1] ?? `none: ${stdout}`
+const BINARY = new Uint8Array(70_000).map((_, at) => (at * 7919) % 256)
+
+test('a folder is uploaded, published and answers; publishing again keeps the URL', async () => {
+  write({ 'index.html': '<h1>one</h1>', 'data.bin': BINARY, '.env': 'A=1', 'node_modules/x/index.js': '' })
+  const first = await berth.run(['deploy', 'app'])
+  expect(first.exitCode).toBe(0)
+  expect(first.stderr).toBe(
+    'Uploaded app: 2 files, 70.0 KB.\n' +
+      'Left out: node_modules/; .env (may hold secrets; berth secrets import .env sends the variables in it).\n',
+  )
+  const url = published(first.stdout)
+  expect(await (await fetch(url)).text()).toBe('<h1>one</h1>')
+  expect(await (await fetch(`${url}data.bin`)).bytes()).toEqual(BINARY)
+  write({ 'index.html': '<h1>two</h1>' })
+  const again = JSON.parse((await berth.run(['deploy', 'app', '--json'])).stdout)
+  expect(again).toEqual({ url, status: 'live', files: 2 })
+  expect(await (await fetch(url)).text()).toBe('<h1>two</h1>')
+  expect((await berth.run(['deployments'])).stdout).toMatch(new RegExp(`^URL +STATUS\n${url} +live\n$`))
+})
+
+test('permissions and links come along, whatever the names are', async () => {
+  write({ "it's/run me.sh": '#!/bin/sh\necho ran', 'plain.txt': 'x', '-n': 'dash', 'index.html': '' })
+  chmodSync(join(berth.cwd, "app/it's/run me.sh"), 0o755)
+  mkdirSync(join(berth.cwd, 'app/links only'))
+  symlinkSync("../it's", join(berth.cwd, 'app/links only/-l'))
+  for (const _ of ['once', 'over what is there']) {
+    expect((await berth.run(['deploy', 'app'])).stderr).toStartWith('Uploaded app: 5 files')
+    expect(await exec("'./links only/-l/run me.sh'; stat -c %a plain.txt; readlink './links only/-l'")).toBe(
+      "ran\n644\n../it's\n",
+    )
+  }
+})
+
+test('without DIR the workspace is published as it is', async () => {
+  await exec('mkdir public && echo from the workspace > public/index.html')
+  const { stdout, stderr } = await berth.run(['deploy', '--server', server])
+  expect(stderr).toBe('')
+  expect(await (await fetch(published(stdout))).text()).toBe('from the workspace\n')
+})
+
+test('what is in the workspace stays, unless --clean removes it; projects stay always', async () => {
+  write({ 'index.html': 'x', 'kept/a.txt': 'a', file: 'was a folder', 'folder/x': 'was a file' })
+  await exec(
+    'mkdir -p kept old/deep node_modules/x file projects/none && touch kept/b.txt old/deep/f node_modules/x/i file/y folder projects/none/f',
+  )
+  const { slug } = JSON.parse((await berth.run(['projects', 'create', '--json'])).stdout)
+  await exec(`mkdir -p projects/${slug} && touch projects/${slug}/f`)
+  rmSync(join(berth.cwd, 'app/file'))
+  rmSync(join(berth.cwd, 'app/folder'), { recursive: true })
+  expect((await berth.run(['deploy', 'app'])).stderr).toBe('Uploaded app: 2 files, 2 bytes.\n')
+  expect(await exec('ls kept old/deep/f node_modules/x/i')).toBe(
+    'node_modules/x/i\nold/deep/f\n\nkept:\na.txt\nb.txt\n',
+  )
+  write({ file: 'was a folder', 'folder/x': 'was a file' })
+  expect((await berth.run(['deploy', 'app', '--clean'])).stderr).toBe(
+    `Removed 6 other files from ${server}.\nUploaded app: 4 files, 24 bytes.\n`,
+  )
+  const { stdout } = await berth.run(['files', 'list', server, '--all'])
+  expect(stdout.trimEnd().split('\n')).toEqual(
+    ['file', 'folder/x', 'index.html', 'kept/a.txt', `projects/${slug}/f`].sort(),
+  )
+  expect(await exec('ls -d old node_modules projects/none 2>/dev/null')).toBe('')
+})
+
+test('an app that does not come up is told with the end of its log, and what was published stays', async () => {
+  const app = `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('up') })`
+  write({ 'index.ts': app })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  write({ 'berth.json': '{"start":"echo no luck today; exit 3"}' })
+  const { exitCode, stdout, stderr } = await berth.run(['deploy', 'app'])
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toContain('no luck today')
+  expect(stderr).toEndWith('(compute_backend_error)\n')
+  expect(await (await fetch(url)).text()).toBe('up')
+})
+
+test('a file that is too large for a request is named before anything is sent', async () => {
+  write({ 'index.html': 'x', 'huge.bin': '' })
+  truncateSync(join(berth.cwd, 'app/huge.bin'), 40_000_000)
+  const { exitCode, stderr } = await berth.run(['deploy', 'app'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toStartWith('berth: huge.bin has 40.0 MB')
+  expect((await berth.run(['files', 'list', server])).stdout).toBe('')
+})
+
+test('a file that fits just so arrives whole', async () => {
+  const size = Math.floor(((32 * 1024 * 1024 - 16 * 1024) * 3) / 4)
+  write({ 'index.html': 'x', 'large.bin': new Uint8Array(size).fill(200) })
+  expect((await berth.run(['deploy', 'app'])).exitCode).toBe(0)
+  expect(await exec('stat -c %s large.bin')).toBe(`${size}\n`)
+})
+
+test('a refusal amid the upload names the file and publishes nothing', async () => {
+  write({ 'index.html': 'x', 'blocked/a.txt': 'x' })
+  await exec('touch blocked')
+  const { exitCode, stderr } = await berth.run(['deploy', 'app'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toStartWith('berth: blocked/a.txt was not uploaded, and nothing published: ')
+  expect((await berth.run(['deployments'])).stdout).toBe(
+    `${server} publishes nothing yet. Publish its workspace with "berth deploy".\n`,
+  )
+})
+
+test.each([
+  [['deploy', '--clean'], 2, 'name the folder'],
+  [['deploy', 'absent'], 1, 'There is no folder '],
+  [['deploy', '--server', 'srv_none'], 1, '(not_found)'],
+])('%j is refused', async (args, code, said) => {
+  const { exitCode, stdout, stderr } = await berth.run(args)
+  expect({ exitCode, stdout }).toEqual({ exitCode: code, stdout: '' })
+  expect(stderr).toContain(said)
+})
+
+test('an empty folder is not published, and it is said what was left out', async () => {
+  write({ '.env': 'A=1' })
+  const { exitCode, stderr } = await berth.run(['deploy', 'app'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/^berth: app has no file to send\. Left out: \.env .*\n$/)
+})
+
+test('without a server, or with several, it says what to type', async () => {
+  await using other = await serve()
+  expect((await run(['deploy'], { cwd: other.cwd })).stderr).toContain('berth servers create')
+  await other.server()
+  await other.server()
+  expect((await run(['deployments'], { cwd: other.cwd })).stderr).toContain('There are 2 servers')
+})

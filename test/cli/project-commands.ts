@@ -1,0 +1,34 @@
+import { expect } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Outcome, Served } from './command.ts'
+
+/** `berth projects` for an instance. */
+export function projectCommands(berth: () => Served) {
+  const projects = (...args: string[]) => berth().run(['projects', ...args])
+  return {
+    projects,
+    /** The same with `--json`: it must succeed, and say nothing but one line. */
+    async json(...args: string[]) {
+      const { exitCode, stdout, stderr } = await projects(...args, '--json')
+      expect({ args, exitCode, stderr }).toEqual({ args, exitCode: 0, stderr: '' })
+      expect(stdout.split('\n').length).toBe(2)
+      return JSON.parse(stdout)
+    },
+    /** Writes files into a folder of the working directory. */
+    write(folder: string, files: Record<string, string>): void {
+      for (const [path, content] of Object.entries(files)) {
+        const file = join(berth().cwd, folder, path)
+        mkdirSync(dirname(file), { recursive: true })
+        writeFileSync(file, content)
+      }
+    },
+  }
+}
+
+/** The id and the URL that `berth projects create` told of. */
+export function told({ stdout }: Outcome): { id: string; url: string } {
+  const [, id = '', url = ''] =
+    /^Created (prj_\w+) [^\n]*\n(?:.* is ready at (http:\S+)\n)?/.exec(stdout) ?? []
+  return { id, url }
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { command as berthCommand } from '../support/serve.ts'
+import { run, type Served, serve } from './command.ts'
+import { onTerminal } from './terminal.ts'
+
+let berth: Served
+let server: string
+let project: string
+beforeAll(async () => {
+  berth = await serve()
+  server = await berth.server()
+  project = JSON.parse((await berth.run(['projects', 'create', '--name', 'shop', '--json'])).stdout).id
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const secrets = (...args: string[]) => berth.run(['secrets', ...args])
+const piped = (text: string, ...args: string[]) =>
+  berth.run(['secrets', ...args], { stdin: new TextEncoder().encode(text) })
+/** What a command on the server is given under this name. */
+const onServer = async (name: string) =>
+  (await berth.run(['exec', server, `printf %s "\${${name}-unset}"`])).stdout
+
+test('variables of a server are set, listed by name and removed, and no value is printed', async () => {
+  const set = await secrets('set', 'ONE=va=lue-1', 'EMPTY=')
+  expect(set).toMatchObject({ exitCode: 0, stdout: `Set ONE, EMPTY for ${server}.\n`, stderr: '' })
+  expect([await onServer('ONE'), await onServer('EMPTY')]).toEqual(['va=lue-1', ''])
+  expect((await secrets()).stdout).toBe('EMPTY\nONE\n')
+  expect(JSON.parse((await secrets('list', '--json')).stdout)).toEqual({
+    server_id: server,
+    keys: ['EMPTY', 'ONE'],
+  })
+  const unset = await secrets('unset', 'ONE', 'EMPTY', '--server', server)
+  expect(unset.stdout).toBe(`Removed ONE, EMPTY for ${server}.\n`)
+  expect(await onServer('ONE')).toBe('unset')
+  expect((await secrets('list')).stdout).toBe(`Nothing is set for ${server}.\n`)
+})
+
+test("a project's are its own; it is named by id, slug or name", async () => {
+  expect((await secrets('set', 'OWN=1', '--project', 'shop')).stdout).toBe(`Set OWN for ${project}.\n`)
+  const answer = JSON.parse((await secrets('set', 'TWO=2', '--project', project, '--json')).stdout)
+  expect(answer).toEqual({ project_id: project, keys: ['OWN', 'TWO'] })
+  expect(await onServer('OWN')).toBe('unset')
+  await secrets('unset', 'OWN', 'TWO', '--project', 'shop')
+})
+
+test('a name alone takes its value from a pipe, without the newline at its end', async () => {
+  expect((await piped('from a pipe\n', 'set', 'PIPED')).stdout).toBe(`Set PIPED for ${server}.\n`)
+  expect(await onServer('PIPED')).toBe('from a pipe')
+  await piped('two\nlines\r\n', 'set', 'PIPED')
+  expect(await onServer('PIPED')).toBe('two\nlines')
+  const empty = await piped('\n', 'set', 'PIPED')
+  expect(empty.exitCode).toBe(1)
+  expect(empty.stderr).toContain('There was no value for PIPED; nothing was set.')
+  expect(await onServer('PIPED')).toBe('two\nlines')
+  const several = await piped('x', 'set', 'A', 'B')
+  expect(several.exitCode).toBe(2)
+  expect(several.stderr).toContain('berth secrets import -')
+})
+
+test('at a terminal a name alone asks for its value and does not show it', async () => {
+  await using terminal = onTerminal([...berthCommand, 'secrets', 'set', 'FIRST', 'GIVEN=x', 'SECOND'], {
+    cwd: berth.cwd,
+  })
+  await terminal.shows('Value of FIRST (not shown): ')
+  terminal.type('wrong\x15hidden-ö\x7fx\r')
+  await terminal.shows('Value of SECOND (not shown): ')
+  terminal.type('other-value\r')
+  expect(await terminal.exited).toBe(0)
+  expect(terminal.output()).not.toMatch(/wrong|hidden|other-value/)
+  expect(await onServer('FIRST')).toBe('hidden-x')
+  expect([await onServer('GIVEN'), await onServer('SECOND')]).toEqual(['x', 'other-value'])
+})
+
+test.each([
+  ['Ctrl-C', '\x03'],
+  ['Ctrl-D', '\x04'],
+])('%s at the question sets nothing', async (_, key) => {
+  await using terminal = onTerminal([...berthCommand, 'secrets', 'set', 'GIVEN_UP'], { cwd: berth.cwd })
+  await terminal.shows('Value of GIVEN_UP (not shown): ')
+  terminal.type(`half${key}`)
+  expect(await terminal.exited).toBe(130)
+  expect(terminal.output()).toContain('Given up; nothing was set.')
+  expect(await onServer('GIVEN_UP')).toBe('unset')
+})
+
+const ENV_FILE = `# a comment
+PLAIN=one two # a comment
+  export QUOTED="line 1
+line 2 = still it"
+SINGLE='a # b'
+
+LAST=z`
+
+test.each([
+  ['\n', 'of Unix'],
+  ['\r\n', 'of Windows'],
+])('a .env file with line ends %p (%s) is imported, from a pipe too', async (end) => {
+  writeFileSync(join(berth.cwd, 'some.env'), ENV_FILE.replaceAll('\n', end))
+  const { exitCode, stdout } = await secrets('import', 'some.env')
+  expect({ exitCode, stdout }).toEqual({
+    exitCode: 0,
+    stdout: `Set PLAIN, QUOTED, SINGLE, LAST for ${server}.\n`,
+  })
+  expect(await onServer('PLAIN')).toBe('one two')
+  expect(await onServer('QUOTED')).toBe('line 1\nline 2 = still it')
+  expect(await onServer('SINGLE')).toBe('a # b')
+  expect(await onServer('LAST')).toBe('z')
+  await secrets('unset', 'PLAIN')
+  expect((await piped(ENV_FILE, 'import', '-')).exitCode).toBe(0)
+  expect(await onServer('PLAIN')).toBe('one two')
+})
+
+test.each([
+  ['A=1\nvery secret\n', 'line 2 is not NAME=VALUE'],
+  ['A=1\nvery-secret=2\n', 'line 2 is not NAME=VALUE'],
+  ['A="very secret\n', 'is not closed with "'],
+  ['# nothing\n', 'has no variable'],
+])('a .env file %j is refused whole, without showing what it says', async (text, said) => {
+  const { exitCode, stdout, stderr } = await piped(text, 'import', '-')
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toStartWith('berth: Standard input')
+  expect(stderr).toContain(said)
+  expect(stderr).not.toContain('secret')
+  expect(await onServer('A')).toBe('unset')
+})
+
+test.each([
+  [['set'], "missing required argument 'VARIABLE'"],
+  [['set', 'A=1', 'very-secret'], 'Number 2 of the words is not NAME=VALUE or NAME'],
+  [['set', '=very-secret'], 'Number 1 of the words is not NAME=VALUE or NAME'],
+  [['unset', 'very-secret=1'], 'Number 1 of the words is not a name'],
+  [['set', 'A=1', '--server', 'srv_x', '--project', 'prj_x'], 'not both'],
+  [['set', 'A=1', '--project'], 'argument missing'],
+])('wrong usage: secrets %p', async (args, said) => {
+  const { exitCode, stdout, stderr } = await secrets(...args)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+  expect(stderr).toContain(said)
+  expect(stderr).not.toContain('secret=')
+  expect(stderr).not.toContain('very-secret')
+})
+
+test('a file, a project and a server that are not there are named', async () => {
+  expect((await secrets('import', 'absent.env')).stderr).toStartWith('berth: absent.env cannot be read: ')
+  expect((await secrets('set', 'A=1', '--project', 'none')).stderr).toStartWith(
+    'berth: No project has "none"',
+  )
+  expect((await secrets('set', 'A=1', '--server', 'srv_none')).stderr).toMatch(/srv_none.*\(not_found\)\n$/)
+})
+
+test('without a server, or with several, it says what to type', async () => {
+  await using other = await serve()
+  const none = await run(['secrets', 'set', 'A=1'], { cwd: other.cwd })
+  expect(none).toMatchObject({
+    exitCode: 1,
+    stderr: 'berth: There is no server yet. Provision one with "berth servers create".\n',
+  })
+  const ids = [await other.server(), await other.server()]
+  const { exitCode, stderr } = await run(['secrets', 'set', 'A=1'], { cwd: other.cwd })
+  expect(exitCode).toBe(1)
+  for (const said of ['There are 2 servers', ...ids, '--server ID, or a project with --project'])
+    expect(stderr).toContain(said)
+})
