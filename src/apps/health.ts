@@ -1,8 +1,7 @@
+import type { LoopbackAddress } from '../compute/driver.ts'
+
 /** Where an app answers. */
-export interface AppAddress {
-  readonly host: '127.0.0.1' | '::1'
-  readonly port: number
-}
+export type AppAddress = LoopbackAddress
 
 /** What came of one question. */
 export type HealthAnswer =
@@ -15,22 +14,25 @@ export type HealthAnswer =
 /** Bytes in which an answer must have said its status. */
 const MOST_BYTES = 64 * 1024
 
-const HOSTS = ['127.0.0.1', '::1'] as const
+/** All addresses at which an app may answer. */
+export const HOSTS = ['127.0.0.1', '::1'] as const
 
 /**
  * Asks an app for a path and listens for the status alone: redirects are not followed, nothing of the body is read,
  * and no proxy of the environment is in between.
  *
+ * @param hosts at which it is asked, one after the other as long as nothing listens
  * @param timeoutMs after which an app that says nothing counts as silent
  */
 export async function askHealth(
   port: number,
+  hosts: readonly AppAddress['host'][],
   path: string,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<HealthAnswer> {
   let answer: HealthAnswer = { kind: 'refused' }
-  for (const host of HOSTS) {
+  for (const host of hosts) {
     answer = await ask(host, port, path, timeoutMs, signal)
     if (answer.kind !== 'refused') return answer
   }

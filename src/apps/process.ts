@@ -96,8 +96,8 @@ export class AppProcess {
     const { program, timing } = this.#options
     const search = new HealthSearch({
       given: this.port,
-      ports: () => this.#execution.ports(),
-      ask: (port, timeoutMs, signal) => askHealth(port, program.health, timeoutMs, signal),
+      listening: () => this.#execution.listening(),
+      ask: (port, hosts, timeoutMs, signal) => askHealth(port, hosts, program.health, timeoutMs, signal),
       path: program.health,
       timing,
     })

@@ -1,4 +1,6 @@
-import type { AppAddress, HealthAnswer } from './health.ts'
+import { type AppAddress, type HealthAnswer, HOSTS } from './health.ts'
+
+type Hosts = readonly AppAddress['host'][]
 
 /** How long what takes, in milliseconds of real time: how fast a program starts goes by no other clock. */
 export interface HealthTiming {
@@ -30,9 +32,9 @@ const NO_PAGE_FACTOR = 5
 export interface SearchOptions {
   /** The port that the app was given. */
   given: number
-  /** The ports on which its processes listen. */
-  ports(): Promise<number[]>
-  ask(port: number, timeoutMs: number, signal: AbortSignal): Promise<HealthAnswer>
+  /** Where its processes listen; null where that cannot be seen. */
+  listening(): Promise<readonly AppAddress[] | null>
+  ask(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthAnswer>
   path: string
   timing: HealthTiming
 }
@@ -54,9 +56,9 @@ export class HealthSearch {
   async run(signal: AbortSignal): Promise<AppAddress | string> {
     const { given, timing } = this.#options
     for (let round = 0; !signal.aborted; round += 1) {
-      const answer = await this.#ask(given, signal)
+      const answer = await this.#askGiven(signal)
       const found = this.#good(given, answer)
-      if (found !== null && (await this.#isOwn(given))) return found
+      if (found !== null) return found
       const other = answer.kind === 'refused' ? await this.#lookElsewhere(signal) : null
       if (other !== null) return other
       if (this.#elapsed() >= timing.limitMs) break
@@ -69,9 +71,27 @@ export class HealthSearch {
     return performance.now() - this.#began
   }
 
-  async #ask(port: number, signal: AbortSignal): Promise<HealthAnswer> {
+  /**
+   * What the app answers at the port that it was given. What another program answers there counts as if nothing
+   * listened: the port may be the app's on one address and that program's on the other. Where nothing can be seen, any
+   * answer has to do.
+   */
+  async #askGiven(signal: AbortSignal): Promise<HealthAnswer> {
+    const { given } = this.#options
+    const answer = await this.#question(given, HOSTS, signal)
+    const listening = answer.kind === 'answered' ? await this.#options.listening() : null
+    if (answer.kind !== 'answered' || listening === null) return this.#note(given, answer)
+    const hosts = hostsOf(listening, given)
+    if (hosts.includes(answer.host)) return this.#note(given, answer)
+    return this.#note(given, await this.#question(given, hosts, signal))
+  }
+
+  #question(port: number, hosts: Hosts, signal: AbortSignal): Promise<HealthAnswer> {
     const left = Math.max(1, this.#options.timing.limitMs - this.#elapsed())
-    const answer = await this.#options.ask(port, Math.min(left, ANSWER_MS), signal)
+    return this.#options.ask(port, hosts, Math.min(left, ANSWER_MS), signal)
+  }
+
+  #note(port: number, answer: HealthAnswer): HealthAnswer {
     if (answer.kind !== 'refused' || this.#last === null) this.#last = { port, answer }
     return answer
   }
@@ -80,21 +100,16 @@ export class HealthSearch {
     return answer.kind === 'answered' && answer.status < 500 ? { host: answer.host, port } : null
   }
 
-  /** Another program may have taken the port meanwhile; where nothing can be seen, the answer has to do. */
-  async #isOwn(port: number): Promise<boolean> {
-    const own = await this.#options.ports()
-    return own.length === 0 || own.includes(port)
-  }
-
   async #lookElsewhere(signal: AbortSignal): Promise<AppAddress | null> {
     const { given, timing } = this.#options
     const now = this.#elapsed()
     if (now < timing.patienceMs || now - this.#looked < LOOK_MS) return null
     this.#looked = now
-    const ports = (await this.#options.ports()).filter((port) => port !== given)
+    const listening = (await this.#options.listening()) ?? []
+    const ports = [...new Set(listening.map(({ port }) => port))].filter((port) => port !== given)
     for (const port of this.#others.keys()) if (!ports.includes(port)) this.#others.delete(port)
     for (const port of ports) {
-      const answer = await this.#ask(port, signal)
+      const answer = this.#note(port, await this.#question(port, hostsOf(listening, port), signal))
       const found = this.#good(port, answer)
       if (found === null || answer.kind !== 'answered') continue
       const since = this.#others.get(port) ?? now
@@ -118,6 +133,9 @@ export class HealthSearch {
     return `The app answered GET ${path} with status ${answer.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
   }
 }
+
+const hostsOf = (addresses: readonly AppAddress[], port: number): Hosts =>
+  addresses.filter((address) => address.port === port).map(({ host }) => host)
 
 /** Resolves after so long, or when the signal fires. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -127,6 +127,12 @@ export interface ExecCommand {
   onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
 }
 
+/** A TCP port of this machine's loopback. */
+export interface LoopbackAddress {
+  readonly host: '127.0.0.1' | '::1'
+  readonly port: number
+}
+
 /** A command under way. */
 export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
@@ -137,11 +143,11 @@ export interface Execution {
    */
   cancel(graceMs?: number): void
   /**
-   * TCP ports, ascending, on which the command's processes listen now and that berth reaches on 127.0.0.1 or ::1:
-   * bound to one of these or to any address. The driver looks itself, it does not ask the sandbox. Empty where
-   * the command is over. Never throws.
+   * The places, ports ascending, where the command's processes answer now whoever connects to 127.0.0.1 or ::1: a
+   * port that they have on one of these alone may be another program's on the other. The driver looks itself, it does
+   * not ask the sandbox. Empty where the command is over, null where nothing can be seen. Never throws.
    */
-  ports(): Promise<number[]>
+  listening(): Promise<readonly LoopbackAddress[] | null>
 }
 
 /** How a command ended. */

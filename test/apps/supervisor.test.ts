@@ -308,6 +308,34 @@ describe('another version', () => {
   })
 })
 
+describe('another program', () => {
+  test('on the other address of a port that the app wants is not taken for it', async () => {
+    await using world = await World.open()
+    using other = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('not the app') })
+    const app = await world.supervise('', { limitMs: 1_500 })
+    const started = app.supervisor.start(planOf('exec sleep 300', {}, other.port), {})
+    expect(started).rejects.toThrow('did not listen')
+    await started.catch(() => {})
+    expect(app.states.map(({ kind }) => kind)).not.toContain('healthy')
+  })
+
+  test('that answers at 127.0.0.1 on the port of an app at ::1 is passed over for the app', async () => {
+    await using world = await World.open()
+    using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('not the app') })
+    const app = await world.supervise('app')
+    const port = other.port ?? 0
+    await world.write('app', {
+      'app.py': [
+        'import http.server, socket',
+        'class Server(http.server.HTTPServer): address_family = socket.AF_INET6',
+        `Server(("::1", ${port}), http.server.SimpleHTTPRequestHandler).serve_forever()`,
+      ].join('\n'),
+    })
+    await app.supervisor.start(planOf('exec python3 app.py'), {})
+    expect(app.supervisor.state).toMatchObject({ kind: 'healthy', host: '::1', port })
+  })
+})
+
 describe('the end', () => {
   test('by stop gives the app a chance to clean up, and cuts a start short', async () => {
     await using world = await World.open()

@@ -1,42 +1,81 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import type { LoopbackAddress } from '../driver.ts'
 import { findDescendants, readMarker } from '../processes.ts'
 
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A'
 
 /**
- * Addresses as /proc/net/tcp writes them, words in the machine's byte order, that a caller of 127.0.0.1 or ::1
- * reaches: these two, any address, and their forms in IPv6.
+ * The local addresses, as /proc/net/tcp writes them with words in the machine's byte order, by which a caller of each
+ * loopback address is answered: the kernel takes the first of these that a socket is bound to.
  */
-const REACHABLE = new Set([
-  '00000000',
-  '0100007F',
-  '0'.repeat(32),
-  `${'0'.repeat(24)}01000000`,
-  '0000000000000000FFFF00000100007F',
-  '0000000000000000FFFF000000000000',
-])
+const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = {
+  '127.0.0.1': [
+    '0100007F',
+    '0000000000000000FFFF00000100007F',
+    '00000000',
+    '0000000000000000FFFF000000000000',
+    // Of any address in IPv6 most sockets take IPv4 as well.
+    '0'.repeat(32),
+  ],
+  '::1': [`${'0'.repeat(24)}01000000`, '0'.repeat(32)],
+}
+
+/** A listening socket. */
+interface Listening {
+  readonly address: string
+  readonly port: number
+  readonly inode: string
+}
 
 /**
- * TCP ports, ascending, of this machine's loopback on which a command's processes listen: those below `root` that
- * carry the command's marker, and all that descend from them. The sockets are looked up in berth's own network, so
- * that a sandbox with another one cannot pass off what listens there.
+ * Where on this machine's loopback a command's processes listen: those below `root` that carry the command's marker,
+ * and all that descend from them. The sockets are looked up in berth's own network, so that a sandbox with another one
+ * cannot pass off what listens there; an address that another program answers at is left out, also where the command
+ * has the same port on any address.
  *
  * @param root the host's pid of the sandbox's first process
+ * @returns null where sockets or their owners cannot be seen
  */
-export function listeningPorts(root: number, marker: string): number[] {
+export function listeningAddresses(root: number, marker: string): LoopbackAddress[] | null {
   const family = commandFamily(root, marker)
   if (family.size === 0) return []
-  const listening = new Map([...readListening('tcp'), ...readListening('tcp6')])
-  if (listening.size === 0) return []
-  const ports = new Set<number>()
+  const tables = [readListening('tcp'), readListening('tcp6')]
+  if (tables.every((table) => table === null)) return null
+  const all = tables.flatMap((table) => table ?? [])
+  const owned = new Set<string>()
+  let unseen = false
   for (const pid of family) {
-    for (const inode of socketsOf(pid)) {
-      const port = listening.get(inode)
-      if (port !== undefined) ports.add(port)
-    }
+    const sockets = socketsOf(pid)
+    if (sockets === null) unseen = true
+    for (const inode of sockets ?? []) owned.add(inode)
   }
-  return [...ports].sort((a, b) => a - b)
+  const ports = new Set(all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port))
+  const found = [...ports]
+    .sort((a, b) => a - b)
+    .flatMap((port) =>
+      HOSTS.filter((host) => answers(host, port, all, owned)).map(
+        (host): LoopbackAddress => ({ host, port }),
+      ),
+    )
+  return found.length === 0 && unseen ? null : found
+}
+
+const HOSTS = ['127.0.0.1', '::1'] as const
+
+/** Whether whoever connects there comes to one of the sockets that are owned. */
+function answers(
+  host: LoopbackAddress['host'],
+  port: number,
+  all: readonly Listening[],
+  owned: ReadonlySet<string>,
+): boolean {
+  const there = all.filter((one) => one.port === port)
+  for (const address of ANSWERING[host]) {
+    const bound = there.filter((one) => one.address === address)
+    if (bound.length > 0) return bound.every(({ inode }) => owned.has(inode))
+  }
+  return false
 }
 
 function commandFamily(root: number, marker: string): Set<number> {
@@ -49,45 +88,48 @@ function commandFamily(root: number, marker: string): Set<number> {
   return family
 }
 
-/** Ports by socket inode. */
-function readListening(table: 'tcp' | 'tcp6'): Array<[inode: string, port: number]> {
-  return read(`/proc/net/${table}`)
-    .split('\n')
-    .flatMap((line): Array<[string, number]> => {
-      const fields = line.trim().split(/\s+/)
-      const [, local = '', , state] = fields
-      const [address = '', port = ''] = local.split(':')
-      const inode = fields[9]
-      if (state !== LISTENING || inode === undefined || !REACHABLE.has(address)) return []
-      return [[inode, Number.parseInt(port, 16)]]
-    })
+/** The sockets of a table that listen; null where there is no such table, as in a kernel without IPv6. */
+function readListening(table: 'tcp' | 'tcp6'): Listening[] | null {
+  return (
+    read(`/proc/net/${table}`)
+      ?.split('\n')
+      .flatMap((line) => {
+        const fields = line.trim().split(/\s+/)
+        const [, local = '', , state] = fields
+        const [address = '', port = ''] = local.split(':')
+        const inode = fields[9]
+        if (state !== LISTENING || inode === undefined) return []
+        return [{ address, port: Number.parseInt(port, 16), inode }]
+      }) ?? null
+  )
 }
 
-function socketsOf(pid: number): string[] {
-  return descriptorsOf(pid).flatMap((fd) => {
-    try {
-      return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
-    } catch {
-      // Closed meanwhile.
-      return []
-    }
-  })
+/** Null where its descriptors may not be looked into. */
+function socketsOf(pid: number): string[] | null {
+  return (
+    descriptorsOf(pid)?.flatMap((fd) => {
+      try {
+        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
+      } catch {
+        // Closed meanwhile.
+        return []
+      }
+    }) ?? null
+  )
 }
 
-function descriptorsOf(pid: number): string[] {
+function descriptorsOf(pid: number): string[] | null {
   try {
     return readdirSync(`/proc/${pid}/fd`)
-  } catch {
-    // It has ended, or may not be looked into: nothing of it is known.
-    return []
+  } catch (error) {
+    return (error as { code?: string }).code === 'EACCES' ? null : []
   }
 }
 
-function read(path: string): string {
+function read(path: string): string | null {
   try {
     return readFileSync(path, 'latin1')
   } catch {
-    // A kernel without IPv6.
-    return ''
+    return null
   }
 }

@@ -3,7 +3,7 @@ import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '..
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, findFamily, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
-import { listeningPorts } from './ports.ts'
+import { listeningAddresses } from './ports.ts'
 import { collectErrors, spawnWithSocket } from './spawn.ts'
 import type { Launch } from './tier.ts'
 
@@ -88,7 +88,7 @@ export class LocalSandbox implements Sandbox {
     return {
       exit: execution.exit,
       cancel: (graceMs) => execution.cancel(graceMs),
-      ports: async () => (execution.over ? [] : listeningPorts(this.#process.pid, marker)),
+      listening: async () => (execution.over ? [] : listeningAddresses(this.#process.pid, marker)),
     }
   }
 

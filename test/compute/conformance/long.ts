@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Execution, Sandbox } from '../../../src/compute/driver.ts'
+import type { Execution, LoopbackAddress, Sandbox } from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config.ts'
 import { Bench, run, SELF, until } from '../bench.ts'
 
@@ -66,13 +66,18 @@ export function longTests(name: Isolation): void {
   })
 
   describe('ports', () => {
-    test.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('of a server on %s are found', async (hostname) => {
+    test.each([
+      ['127.0.0.1', ['127.0.0.1']],
+      ['0.0.0.0', ['127.0.0.1']],
+      ['::1', ['::1']],
+      ['::', ['127.0.0.1', '::1']],
+    ])('of a server on %s are found', async (hostname, hosts) => {
       await using bench = new Bench(name)
       const { execution, port } = await listen(name, await bench.start(), hostname)
-      expect(await execution.ports()).toEqual([port])
+      expect(await execution.listening()).toEqual(hosts.map((host) => ({ host, port }) as LoopbackAddress))
       execution.cancel(0)
       await execution.exit
-      expect(await execution.ports()).toEqual([])
+      expect(await execution.listening()).toEqual([])
     })
 
     test('are those of the command’s own processes, children in other sessions too', async () => {
@@ -81,15 +86,25 @@ export function longTests(name: Isolation): void {
       const first = await listen(name, sandbox, '127.0.0.1', 'setsid -w')
       const second = await listen(name, sandbox, '127.0.0.1')
       const idle = begin(sandbox, 'sleep 300').execution
-      expect(await first.execution.ports()).toEqual([first.port])
-      expect(await second.execution.ports()).toEqual([second.port])
-      expect(await idle.ports()).toEqual([])
+      expect(await first.execution.listening()).toEqual([{ host: '127.0.0.1', port: first.port }])
+      expect(await second.execution.listening()).toEqual([{ host: '127.0.0.1', port: second.port }])
+      expect(await idle.listening()).toEqual([])
+    })
+
+    test('are left out on an address where another program answers', async () => {
+      await using bench = new Bench(name)
+      using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+      const port = other.port ?? 0
+      const script = `import socket, time; s = socket.socket(socket.AF_INET6); s.setsockopt(41, 26, 1); s.bind(("::", ${port})); s.listen(); print("up", flush=True); time.sleep(300)`
+      const { execution, output } = begin(await bench.start(), `python3 -c '${script}'`)
+      await until('it listens', () => output.text === 'up\n')
+      expect(await execution.listening()).toEqual([{ host: '::1', port }])
     })
 
     test('that cannot be reached on 127.0.0.1 are left out', async () => {
       await using bench = new Bench(name)
       const { execution } = await listen(name, await bench.start(), '127.0.0.2')
-      expect(await execution.ports()).toEqual([])
+      expect(await execution.listening()).toEqual([])
     })
   })
 }
