@@ -47,7 +47,7 @@ export class Preparation {
     const cache = `${CACHE}/${place.folder.replaceAll('/', '-') || 'workspace'}`
     try {
       await this.#run(place, 'install', plan.install, {
-        ...cachesIn(`${sandbox.home}/${cache}`),
+        ...cachesIn(`${sandbox.home}/${cache}`, plan.install),
         ...environment,
       })
     } catch (error) {
@@ -80,9 +80,12 @@ export class Preparation {
 type Environment = Readonly<Record<string, string>>
 
 /** Settings of package managers that have them keep what they download in one folder. */
-const cachesIn = (folder: string): Environment => ({
+const cachesIn = (folder: string, command: string): Environment => ({
   npm_config_cache: `${folder}/npm`,
-  npm_config_store_dir: `${folder}/pnpm`,
+  // npm complains of settings that it does not know.
+  ...(/\bpnpm\b/.test(command)
+    ? { npm_config_store_dir: `${folder}/pnpm`, pnpm_config_store_dir: `${folder}/pnpm` }
+    : {}),
   YARN_CACHE_FOLDER: `${folder}/yarn`,
   BUN_INSTALL_CACHE_DIR: `${folder}/bun`,
   PIP_CACHE_DIR: `${folder}/pip`,
