@@ -4,6 +4,7 @@ import { Gateway } from '../../gateway/gateway.ts'
 import { SlugHosts } from '../../gateway/main-port/slug-hosts.ts'
 import { Packages } from '../../packages/packages.ts'
 import { machineNow } from '../../runtime/clock.ts'
+import { systemRandom } from '../../runtime/random.ts'
 import { DeploymentsService } from '../deployments/service.ts'
 import { ProjectApps } from '../projects/apps.ts'
 import { ProjectCode } from '../projects/code.ts'
@@ -23,7 +24,8 @@ export function assemble(parts: AssemblyParts) {
   const packages = new Packages({
     dataDir,
     registry: parts.npmRegistry,
-    random: randomFor('packages'),
+    // Its credentials are seen by nobody, so that they need not repeat where others do.
+    random: systemRandom,
     logger,
     now: machineNow,
   })
