@@ -57,12 +57,12 @@ function expectation(mismatch: ValueError): string {
 
 /** Of objects told apart by their `type`, what is wrong with the one that is meant, or with the `type`. */
 function intoVariant(mismatch: ValueError): ValueError {
-  const { anyOf } = mismatch.schema
+  const { anyOf, writeOnly } = mismatch.schema
   if (!Array.isArray(anyOf)) return mismatch
   const types = anyOf.map(({ properties }) => properties?.type?.const)
   if (types.some((type) => typeof type !== 'string')) return mismatch
   if (typeof mismatch.value !== 'object' || mismatch.value === null || Array.isArray(mismatch.value)) {
-    return { ...mismatch, schema: { type: 'object' } }
+    return { ...mismatch, schema: { type: 'object', writeOnly } }
   }
   const { type } = mismatch.value as { type?: unknown }
   const variant = types.indexOf(type)

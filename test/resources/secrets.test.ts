@@ -76,6 +76,25 @@ describe('PUT /secrets', () => {
 })
 
 describe('at rest', () => {
+  test.each([
+    ['PUT', '/secrets', { secrets: 'hunter2' }],
+    ['PUT', '/secrets', { secrets: ['hunter2'] }],
+    ['PUT', '/secrets', { secrets: { A: ['hunter2'] } }],
+    ['POST', '/servers/SERVER/projects', { env: 'hunter2' }],
+    ['POST', '/servers/SERVER/projects', { source: 'https://user:hunter2@example.com/' }],
+    [
+      'POST',
+      '/servers/SERVER/projects',
+      { source: { type: 'git', url: ['https://user:hunter2@example.com/'] } },
+    ],
+    ['POST', '/servers/SERVER/projects', { source: { type: 'archive', url: { a: 'hunter2' } } }],
+  ])('a refusal repeats no value that was sent in a wrong shape: %s %s %j', async (method, path, body) => {
+    const server = await berth.server()
+    const answer = await berth.call(method, path.replace('SERVER', server), body)
+    expect(answer.status).toBe(400)
+    expect(JSON.stringify(answer.body)).not.toContain('hunter2')
+  })
+
   test('no value stands in the database in clear', async () => {
     const serverId = await berth.server()
     await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { A: SECRET } })

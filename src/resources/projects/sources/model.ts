@@ -18,6 +18,7 @@ const GitSource = t.Object(
     type: t.Literal('git'),
     url: t.String({
       maxLength: 2048,
+      writeOnly: true,
       description:
         '`https://`, `ssh://`, `git@host:path`, or a folder of the machine that berth was allowed to take. Credentials in it are kept encrypted and shown nowhere.',
     }),
@@ -36,7 +37,7 @@ const GitSource = t.Object(
 const ArchiveSource = t.Object(
   {
     type: t.Literal('archive'),
-    url: t.Optional(t.String({ maxLength: 2048, description: 'An `https://` URL.' })),
+    url: t.Optional(t.String({ maxLength: 2048, writeOnly: true, description: 'An `https://` URL.' })),
     data: t.Optional(t.String({ description: 'The archive itself as base64.' })),
   },
   {
@@ -49,6 +50,7 @@ const ArchiveSource = t.Object(
 /** Where a project's code comes from. */
 export const ProjectSource = t.Union([BlankSource, TemplateSource, GitSource, ArchiveSource], {
   $id: 'ProjectSource',
+  writeOnly: true,
 })
 export type ProjectSource = Static<typeof ProjectSource>
 export type GitSource = Static<typeof GitSource>
