@@ -72,6 +72,11 @@ describe('PUT /secrets', () => {
     expect((await set(many(0))).status).toBe(200)
     expect((await set(many(100))).status).toBe(400)
     expect((await set({})).body.keys).toHaveLength(12)
+    const short = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`S${n}`, 'value']))
+    expect((await set(short(1_001))).body.message).toContain('at most 1000')
+    expect((await set(short(989))).body.message).toContain('at most 1000')
+    expect((await set(short(988))).status).toBe(200)
   })
 })
 

@@ -3,6 +3,9 @@ import { badRequest } from '../../errors.ts'
 /** Bytes of all variables together; Linux gives arguments and environment a quarter of the stack. */
 const ENVIRONMENT_LIMIT = 1024 * 1024
 
+/** More than any program has; each costs every log that it must not show up in. */
+const MOST_VARIABLES = 1_000
+
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
@@ -17,6 +20,10 @@ export function checkEnvironment(field: string, variables: Readonly<Record<strin
     throw badRequest(
       `"${field}" in the body: expected names of letters, digits and "_", got ${JSON.stringify(unfit)}.`,
     )
+  }
+  const count = Object.keys(variables).length
+  if (count > MOST_VARIABLES) {
+    throw badRequest(`"${field}" in the body: expected at most ${MOST_VARIABLES} in all, got ${count}.`)
   }
   const bytes = Buffer.byteLength(Object.entries(variables).flat().join('=\0'))
   if (bytes > ENVIRONMENT_LIMIT) {
