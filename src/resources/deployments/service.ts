@@ -12,6 +12,7 @@ import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { HostedApp } from '../hosting/app.ts'
 import type { Hosting } from '../hosting/hosting.ts'
+import type { PromisedPort } from '../hosting/ports.ts'
 import { publishable } from '../hosting/publishable.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -123,7 +124,9 @@ export class DeploymentsService {
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
     try {
       const before = this.#find(serverId)
-      const port = before?.port ?? (await hosting.reservePort())
+    let reserved: PromisedPort | null = null
+      reserved = before ? { port: before.port, release() {} } : await hosting.reservePort()
+      const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.whileRunning(serverId)
       const place = {
@@ -150,6 +153,7 @@ export class DeploymentsService {
     } finally {
       done()
       servers.meter.changed(server)
+      reserved?.release()
     }
   }
 

@@ -13,6 +13,7 @@ import { ProjectsService } from '../projects/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { AssemblyParts } from './compose.ts'
 import { Hosting } from './hosting.ts'
+import { SitePorts } from './ports.ts'
 import { Preparation } from './prepare.ts'
 
 /** Projects, deployments and what they stand on, wired up. */
@@ -31,9 +32,11 @@ export function assemble(parts: AssemblyParts) {
   })
   const gateway = new Gateway({ host, publicHost, ports, logger })
   parts.route(new SlugHosts(gateway))
+  const sitePorts = new SitePorts(gateway, parts.queries)
   const hosting = new Hosting({
     ...parts,
     sites: gateway,
+    sitePorts,
     appPorts: new AppPorts(),
     logs: join(dataDir, 'logs'),
     preparation: new Preparation(packages),
@@ -50,7 +53,7 @@ export function assemble(parts: AssemblyParts) {
   })
   const apps = new ProjectApps({ ...parts, records, code, hosting })
   const random = randomFor('project_name')
-  const projects = new ProjectsService({ ...parts, random, sites: gateway, records, code, apps })
+  const projects = new ProjectsService({ ...parts, random, sitePorts, records, code, apps })
   const deployments = new DeploymentsService({ ...parts, hosting })
   secrets.onChange((serverId, projectId) => {
     if (projectId === '') deployments.secretsChanged(serverId)

@@ -1,18 +1,17 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SiteHost } from '../../gateway/upstream.ts'
-import type { Queries } from '../../storage/database.ts'
 import type { ServersService } from '../servers/service.ts'
 import { HostedApp, type HostedAppOptions, type HostedAppParts } from './app.ts'
-import { reservePort } from './ports.ts'
+import type { PromisedPort, SitePorts } from './ports.ts'
 import type { Preparation } from './prepare.ts'
 
 /** What hosting needs. */
 interface HostingDependencies extends Omit<HostedAppParts, 'servers'> {
-  queries: Queries
   servers: ServersService
   sites: SiteHost
   preparation: Preparation
+  sitePorts: SitePorts
   /** The address under which sites are reached. */
   address: string
 }
@@ -32,8 +31,8 @@ export class Hosting {
   }
 
   /** A port that nothing of berth has. @throws GatewayError where there is none */
-  reservePort(): Promise<number> {
-    return reservePort(this.#dependencies.sites, this.#dependencies.queries)
+  reservePort(): Promise<PromisedPort> {
+    return this.#dependencies.sitePorts.reserve()
   }
 
   /** Where a site answers. */

@@ -1,6 +1,6 @@
 import type { AppLog } from '../../apps/log/log.ts'
 import { AppError } from '../../apps/plan.ts'
-import type { Workspace } from '../../compute/workspace.ts'
+import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { badRequest } from '../../errors.ts'
 import { once } from '../../runtime/once.ts'
 import type { Cipher } from '../../storage/cipher.ts'
@@ -11,7 +11,7 @@ import type { ProjectTemplate } from '../templates/model.ts'
 import type { ProjectCreate } from './model.ts'
 import { isFetched, keptSource, type ProjectSource } from './sources/model.ts'
 import type { Sources, SourcesOptions } from './sources/sources.ts'
-import { folderOf, type ProjectRow } from './table.ts'
+import { folderOf, PROJECTS_FOLDER, type ProjectRow } from './table.ts'
 
 /** What the code of projects needs. */
 interface CodeDependencies {
@@ -88,6 +88,17 @@ export class ProjectCode {
       await sources.placeFiles(await this.#dependencies.templates.files(source.template), destination)
     } else {
       throw new AppError('The upload of the code was cut short. Delete the project and make it again.')
+    }
+  }
+
+  /** The names of what stands where the folders of projects do. */
+  async folders(workspace: Workspace): Promise<string[]> {
+    try {
+      return (await workspace.entries(PROJECTS_FOLDER)).map(({ name }) => name)
+    } catch (error) {
+      // None has been made yet; what else is wrong with it tells the bring-up.
+      if (error instanceof WorkspaceError) return []
+      throw error
     }
   }
 

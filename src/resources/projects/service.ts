@@ -2,14 +2,13 @@ import { type Caller, mayReachProject } from '../../accounts/caller.ts'
 import type { Plans } from '../../accounts/plans.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
-import { GatewayError, type SiteHost } from '../../gateway/upstream.ts'
+import { GatewayError } from '../../gateway/upstream.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Random } from '../../runtime/random.ts'
-import type { Queries } from '../../storage/database.ts'
-import { reservePort } from '../hosting/ports.ts'
+import type { PromisedPort, SitePorts } from '../hosting/ports.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { ProjectSecrets, ProjectSecretsSet } from '../secrets/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -27,13 +26,12 @@ const DEFAULT_TAIL = 200
 
 /** What the projects need. */
 interface ProjectsDependencies {
-  queries: Queries
   clock: Clock
   ids: Ids
   /** For default names. */
   random: Random
   plans: Plans
-  sites: SiteHost
+  sitePorts: SitePorts
   servers: ServersService
   secrets: SecretsService
   records: ProjectRecords
@@ -106,9 +104,15 @@ export class ProjectsService {
     this.#checkCap(server)
     if (settled.source.type !== 'blank') servers.checkBudget(server)
     const row = await this.#making.run('', async () => {
-      const port = await this.#port()
-      this.#checkCap(servers.row(caller, serverId))
-      return this.#add(server, wishes, settled, port)
+      const { port, release } = await this.#port()
+      try {
+        // Code that comes takes the place of a folder: not of one that somebody else has made.
+        const folders = settled.source.type === 'blank' ? [] : await code.folders(servers.workspace(server))
+        this.#checkCap(servers.row(caller, serverId))
+        return this.#add(server, wishes, settled, { port, folders: new Set(folders) })
+      } finally {
+        release()
+      }
     })
     if (settled.archive) {
       try {
@@ -206,7 +210,7 @@ export class ProjectsService {
     server: ServerRow,
     { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
     { source, defaults }: SettledSource,
-    port: number,
+    { port, folders }: { port: number; folders: ReadonlySet<string> },
   ): ProjectRow {
     const { ids, clock, random, code } = this.#dependencies
     const carriesCode = source.type !== 'blank'
@@ -219,7 +223,7 @@ export class ProjectsService {
         accountId: server.accountId,
         serverId: server.id,
         name: title,
-        slug: slugFor(title, (slug) => this.#records.hasSlug(slug)),
+        slug: slugFor(title, (slug) => this.#records.hasSlug(slug) || folders.has(slug)),
         description: description ?? defaults?.description ?? null,
         visibility: visibility ?? defaults?.visibility ?? 'private',
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
@@ -236,10 +240,9 @@ export class ProjectsService {
     )
   }
 
-  async #port(): Promise<number> {
-    const { sites, queries } = this.#dependencies
+  async #port(): Promise<PromisedPort> {
     try {
-      return await reservePort(sites, queries)
+      return await this.#dependencies.sitePorts.reserve()
     } catch (error) {
       if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
       throw error

@@ -49,5 +49,8 @@ export const toProject = (row: ProjectRow, url: string): Project => ({
   updated_at: toIso(row.updatedAt),
 })
 
+/** The folder of a server's workspace in which its projects lie. */
+export const PROJECTS_FOLDER = 'projects'
+
 /** Where a project's code lies in its server's workspace. */
-export const folderOf = ({ slug }: Pick<ProjectRow, 'slug'>): string => `projects/${slug}`
+export const folderOf = ({ slug }: Pick<ProjectRow, 'slug'>): string => `${PROJECTS_FOLDER}/${slug}`

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { until } from '../support/processes.ts'
+import { archiveOf, created, logged, ready, settled, shown } from '../support/projects.ts'
+
+/** What happens when things that concern one app, or one server's apps, come at the same time. */
+
+let berth: TestBerth
+beforeAll(async () => {
+  berth = await testBerth({ flags: { 'project-ports': '7300-7349', plan: { projects: { small: 50 } } } })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const write = (serverId: string, path: string, content: string) =>
+  berth.call('PUT', `/servers/${serverId}/files`, { path, content })
+
+const publish = (serverId: string) => berth.call('POST', `/servers/${serverId}/deployments`)
+
+const act = (serverId: string, action: string) =>
+  berth.call('POST', `/servers/${serverId}/actions`, { action })
+
+const setSecrets = (id: string, secrets: object) => berth.call('PUT', `/projects/${id}/secrets`, { secrets })
+
+const phase = (id: string, wanted: string) =>
+  until(async () => (await shown(berth, id)).init_phase === wanted, `phase ${wanted}`, 20_000)
+
+const exists = (serverId: string, path: string) =>
+  until(async () => (await berth.exec(serverId, `ls ${path}`)).exitCode === 0, `${path} to be there`, 20_000)
+
+const textOf = async (url: string | null) => (await fetch(url ?? '')).text()
+
+const eventsOf = async (id: string): Promise<string[]> => {
+  const { events } = (await berth.control('GET', '/events')).body
+  const its = events.filter(({ data }: { data: { project_id?: string } }) => data.project_id === id)
+  return its.map(({ event }: { event: string }) => event)
+}
+
+/** An app that tells its variable V, after `first`. */
+const app = (first = '') =>
+  `${first}\nBun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('v=' + process.env.V) })`
+
+const NEVER_HEALTHY = {
+  'index.ts':
+    "Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('', { status: 500 }) })",
+}
+
+/** An upload that takes a while to unpack. */
+const large = () =>
+  archiveOf({
+    'index.html': 'large',
+    ...Object.fromEntries(
+      Array.from({ length: 2000 }, (_, number) => [`files/${number}.txt`, String(number)]),
+    ),
+  })
+
+test('what is published and made at the same time gets ports of its own', async () => {
+  const [one, two] = [await berth.server(), await berth.server()]
+  await write(one, 'index.html', 'one')
+  await write(two, 'index.html', 'two')
+  const [first, second, project] = await Promise.all([
+    publish(one),
+    publish(two),
+    berth.call('POST', `/servers/${one}/projects`, { visibility: 'public' }),
+  ])
+  expect([first.status, second.status, project.status]).toEqual([201, 201, 201])
+  expect(new Set([first.body.url, second.body.url, project.body.url]).size).toBe(3)
+  expect([await textOf(first.body.url), await textOf(second.body.url)]).toEqual(['one', 'two'])
+})
+
+test('code that comes does not replace a folder that somebody else has made', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'projects/mine/notes.txt', 'precious')
+  const { slug } = await ready(berth, serverId, {
+    name: 'mine',
+    source: await archiveOf({ 'index.html': 'x' }),
+  })
+  expect(slug).toBe('mine-2')
+  const { body } = await berth.call('GET', `/servers/${serverId}/files?path=projects/mine/notes.txt`)
+  expect(body.content).toBe('precious')
+  // A blank project takes the code that lies there.
+  expect((await created(berth, serverId, { name: 'mine' })).slug).toBe('mine')
+})
