@@ -67,6 +67,33 @@ test('what is published and made at the same time gets ports of its own', async 
   expect([await textOf(first.body.url), await textOf(second.body.url)]).toEqual(['one', 'two'])
 })
 
+test('an upload is not begun with before it is there, whatever its server does', async () => {
+  const serverId = await berth.server()
+  const making = berth.call('POST', `/servers/${serverId}/projects`, { source: await large() })
+  await until(
+    async () => (await berth.call('GET', `/servers/${serverId}/projects`)).body.projects.length > 0,
+    'the project to be there',
+  )
+  await act(serverId, 'restart')
+  const { status, body } = await making
+  expect(status).toBe(201)
+  expect(await settled(berth, body.id)).toMatchObject({ init_phase: 'ready' })
+  expect(await eventsOf(body.id)).toEqual(['project.ready'])
+}, 40_000)
+
+test('a project that is removed while its upload is unpacked leaves no files', async () => {
+  const serverId = await berth.server()
+  const making = berth.call('POST', `/servers/${serverId}/projects`, { source: await large() })
+  let id: string | undefined
+  await until(async () => {
+    id = (await berth.call('GET', `/servers/${serverId}/projects`)).body.projects[0]?.id
+    return id !== undefined
+  }, 'the project to be there')
+  expect((await berth.call('DELETE', `/projects/${id}`)).status).toBe(200)
+  expect((await making).status).toBe(404)
+  expect((await berth.call('GET', `/servers/${serverId}/files`)).body.files).toEqual([])
+}, 40_000)
+
 test('code that comes does not replace a folder that somebody else has made', async () => {
   const serverId = await berth.server()
   await write(serverId, 'projects/mine/notes.txt', 'precious')

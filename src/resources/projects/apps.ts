@@ -1,4 +1,5 @@
 import { missingVariables } from '../../apps/plan.ts'
+import { notFound } from '../../errors.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { HostedApp } from '../hosting/app.ts'
@@ -43,6 +44,8 @@ export class ProjectApps {
   #stopping = false
 
   constructor(dependencies: ProjectAppsDependencies) {
+  /** Projects whose upload is being unpacked. */
+  readonly #arriving = new Map<string, { abort: AbortController; done: Promise<void> }>()
     this.#dependencies = dependencies
     this.#records = dependencies.records
     const { hosting } = dependencies
@@ -76,6 +79,24 @@ export class ProjectApps {
   /** A project was made; `fetched` tells that its code is there already. */
   async added(row: ProjectRow, fetched: boolean): Promise<void> {
     await this.exposed(row)
+  /**
+   * Unpacks the upload of a project that is being made. Until that is over nothing of the project starts, and its
+   * removal ends it.
+   *
+   * @throws BerthError 404 where the project was removed meanwhile; whatever `unpack` throws
+   */
+  async arrives({ id }: ProjectRow, unpack: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const abort = new AbortController()
+    const done = unpack(abort.signal)
+    this.#arriving.set(id, { abort, done })
+    try {
+      await done
+      abort.signal.throwIfAborted()
+    } finally {
+      this.#arriving.delete(id)
+    }
+  }
+
     if (row.initPhase === null) return
     if (fetched) this.#records.enters(row.id, 'install')
     this.#go(row.id)
@@ -106,6 +127,9 @@ export class ProjectApps {
     await this.#bringUp.abort(id, 'dropped')
     await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
   }
+    const arriving = this.#arriving.get(id)
+    arriving?.abort.abort(notFound(`The project "${id}"`))
+    await arriving?.done.catch(() => {})
 
   /** Removes what is kept of a project beside its files and its record. */
   async forget({ id }: ProjectRow): Promise<void> {
@@ -152,7 +176,7 @@ export class ProjectApps {
   }
 
   #go(id: string): void {
-    if (!this.#stopping && !this.#ending.has(id)) this.#bringUp.go(id)
+    if (!this.#stopping && !this.#ending.has(id) && !this.#arriving.has(id)) this.#bringUp.go(id)
   }
 
   /** Starts an app again as it was brought up last. */

@@ -114,15 +114,16 @@ export class ProjectsService {
         release()
       }
     })
-    if (settled.archive) {
+    const { archive } = settled
+    if (archive) {
       try {
-        await code.unpack(row, server, settled.archive, new AbortController().signal)
+        await apps.arrives(row, (signal) => code.unpack(row, server, archive, signal))
       } catch (error) {
         this.#records.remove(row)
         throw error
       }
     }
-    await apps.added(row, settled.archive !== null)
+    await apps.added(row, archive !== null)
     return this.#show(this.row(caller, row.id))
   }
 
