@@ -67,6 +67,89 @@ test('what is published and made at the same time gets ports of its own', async 
   expect([await textOf(first.body.url), await textOf(second.body.url)]).toEqual(['one', 'two'])
 })
 
+test('a project is removed at once while its app is being asked for its health', async () => {
+  const serverId = await berth.server()
+  const { id } = await created(berth, serverId, { source: await archiveOf(NEVER_HEALTHY) })
+  await phase(id, 'healthcheck')
+  const began = performance.now()
+  expect((await berth.call('DELETE', `/projects/${id}`)).status).toBe(200)
+  expect(performance.now() - began).toBeLessThan(20_000)
+}, 90_000)
+
+test('variables that change while an app starts are those that it runs with', async () => {
+  const serverId = await berth.server()
+  const first =
+    "if (process.env.V === 'bad') { while (!require('fs').existsSync('go')) await Bun.sleep(20); process.exit(4) }"
+  const source = await archiveOf({ 'index.ts': app(first) })
+  const { id, slug, url } = await created(berth, serverId, {
+    visibility: 'public',
+    env: { V: 'bad' },
+    source,
+  })
+  await phase(id, 'healthcheck')
+  await setSecrets(id, { V: 'good' })
+  await write(serverId, `projects/${slug}/go`, '')
+  expect(await settled(berth, id)).toMatchObject({ init_phase: 'ready', runtime_status: 'running' })
+  expect(await textOf(url)).toBe('v=good')
+  expect(await eventsOf(id)).toEqual(['project.ready'])
+}, 40_000)
+
+test('of variables that change while an app restarts, the last count, without a restart for each', async () => {
+  const serverId = await berth.server()
+  const source = await archiveOf({ 'index.ts': app('await Bun.sleep(200)') })
+  const { id, url } = await ready(berth, serverId, { visibility: 'public', env: { V: 'first' }, source })
+  for (let number = 1; number <= 12; number += 1) await setSecrets(id, { V: `number ${number}` })
+  await until(async () => (await textOf(url)) === 'v=number 12', 'the last value to arrive', 20_000)
+  expect((await logged(berth, id)).match(/Starts:/g)?.length).toBeLessThan(8)
+}, 40_000)
+
+test('variables that change while a watched app is built are not undone when it is started', async () => {
+  const serverId = await berth.server()
+  const manifest = {
+    build: 'touch begun; until [ -e go ]; do sleep 0.05; done; rm begun',
+    start: 'exec bun index.ts',
+    watch: true,
+  }
+  const source = await archiveOf({ 'berth.json': JSON.stringify(manifest), 'index.ts': app(), go: '' })
+  const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', env: { V: 'old' }, source })
+  await berth.exec(serverId, `rm projects/${slug}/go`)
+  await exists(serverId, `projects/${slug}/begun`)
+  await setSecrets(id, { V: 'new' })
+  await until(async () => (await textOf(url)) === 'v=new', 'the new value to arrive', 20_000)
+  const starts = (await logged(berth, id)).match(/Answers on port/g)?.length ?? 0
+  await berth.exec(serverId, `touch projects/${slug}/go`)
+  await until(
+    async () => ((await logged(berth, id)).match(/Answers on port/g)?.length ?? 0) > starts,
+    'the app to be started again',
+    20_000,
+  )
+  expect(await textOf(url)).toBe('v=new')
+}, 60_000)
+
+test('publicUrl is null where what was published does not come up again', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.ts', app())
+  expect((await publish(serverId)).status).toBe(201)
+  await write(serverId, 'index.ts', 'process.exit(3)')
+  await act(serverId, 'restart')
+  const { publicUrl } = (await berth.call('GET', `/servers/${serverId}`)).body.server
+  expect(publicUrl).toBeNull()
+})
+
+test.each(['stop', 'restart'])(
+  'a publication under which the server is told to %s is 502, with the reason',
+  async (action) => {
+    const serverId = await berth.server()
+    await write(serverId, 'berth.json', JSON.stringify({ install: 'touch begun; sleep 60', start: 'true' }))
+    const published = publish(serverId)
+    await exists(serverId, 'begun')
+    await act(serverId, action)
+    const { status, body } = await published
+    expect([status, body.error]).toEqual([502, 'compute_backend_error'])
+    expect(body.message).toContain('The server was stopped.')
+  },
+)
+
 test('an upload is not begun with before it is there, whatever its server does', async () => {
   const serverId = await berth.server()
   const making = berth.call('POST', `/servers/${serverId}/projects`, { source: await large() })

@@ -78,6 +78,8 @@ export class DeploymentsService {
   /** Opens the sites of what servers publish: callers wait there until it answers again. */
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
+    // Nothing is live yet, whatever a berth that was killed has left.
+    for (const { serverId } of rows) this.#dependencies.servers.publishes(serverId, null)
     await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
   }
 
@@ -122,9 +124,9 @@ export class DeploymentsService {
   async #publish(caller: Caller, serverId: string): Promise<PublishedDeployment> {
     const { servers, hosting } = this.#dependencies
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
+    let reserved: PromisedPort | null = null
     try {
       const before = this.#find(serverId)
-    let reserved: PromisedPort | null = null
       reserved = before ? { port: before.port, release() {} } : await hosting.reservePort()
       const { port } = reserved
       const app = await this.#app(serverId, port)
@@ -151,9 +153,9 @@ export class DeploymentsService {
         throw failure
       }
     } finally {
+      reserved?.release()
       done()
       servers.meter.changed(server)
-      reserved?.release()
     }
   }
 

@@ -74,7 +74,12 @@ export class HostedApp {
   #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
-  #isUp = false
+  /** Null until it is known, and told, for the first time: what is recorded may be from before berth was killed. */
+  #isUp: boolean | null = null
+  /** The variables of a restart that is to come. */
+  #next: Environment | null = null
+  #restarting: Promise<void> | null = null
+  #removed = false
 
   /** Opens its log; nothing runs and nothing listens yet. */
   static async open(options: HostedAppOptions, parts: HostedAppParts): Promise<HostedApp> {
@@ -99,7 +104,7 @@ export class HostedApp {
 
   /** Whether it answers. */
   get isUp(): boolean {
-    return this.#isUp
+    return this.#isUp === true
   }
 
   /** Shows none of these values in the log from now on. */
@@ -112,8 +117,9 @@ export class HostedApp {
     return (await this.log.tail(count)).map(({ text }) => text).join('\n')
   }
 
-  /** Has its site listen. */
+  /** Has its site listen; one that was removed has none any more. */
   async expose(): Promise<void> {
+    if (this.#removed) return
     const { port, slug, serverId } = this.#options
     const onUse = () => this.#parts.servers.hold(serverId)
     this.#site ??= this.#parts.sites.open({ port, slug, onUse })
@@ -142,24 +148,53 @@ export class HostedApp {
    * Starts it, or puts this version in the place of the one that runs; resolves when it answers.
    *
    * @param spawned called when it was started and is being asked for its health
+   * @param signal ends it, and what ran before too, where it is aborted before it answers
    * @throws AppError where it does not answer; what ran before goes on. ComputeError where the server does not run
    */
-  async start(plan: AppPlan, environment: Environment, spawned: () => void = () => {}): Promise<void> {
+  async start(
+    plan: AppPlan,
+    environment: Environment,
+    { spawned = () => {}, signal }: { spawned?: () => void; signal?: AbortSignal } = {},
+  ): Promise<void> {
     const version = { plan, environment }
     const before = this.#version
     this.#version = version
     try {
       if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, spawned)
-      else await this.#startProgram(plan, environment, spawned)
+      else await this.#startProgram(version, spawned, signal)
     } catch (error) {
-      if (this.#version === version) this.#version = before
+      // One that ran under an earlier berth is to be tried again when its variables change.
+      if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
       throw error
     }
     await this.#watchSources()
   }
 
-  /** Runs it with other variables, where it runs. @throws AppError where it does not answer with them */
-  async restart(environment: Environment): Promise<void> {
+  /**
+   * Runs it with other variables, where it runs. Of several calls that come while it restarts, the last one counts.
+   *
+   * @throws AppError where it does not answer with them
+   */
+  restart(environment: Environment): Promise<void> {
+    this.#next = environment
+    this.#restarting ??= this.#restartToLast().finally(() => {
+      this.#restarting = null
+    })
+    return this.#restarting
+  }
+
+  async #restartToLast(): Promise<void> {
+    for (let next = this.#next; next !== null; next = this.#next) {
+      this.#next = null
+      try {
+        await this.#restart(next)
+      } catch (error) {
+        if (this.#next === null) throw error
+      }
+    }
+  }
+
+  async #restart(environment: Environment): Promise<void> {
     const version = this.#version
     if (version === null || this.#parts.servers.sandbox(this.serverId) === undefined) return
     if (version.plan.start.kind === 'command') await this.start(version.plan, environment)
@@ -180,8 +215,8 @@ export class HostedApp {
   /** Its server stops, and its processes with it. */
   serverStops(): void {
     this.#supervisor = null
-    this.#isUp = false
     this.#point(ASLEEP)
+    this.#setUp(false)
     void this.#unwatch()
   }
 
@@ -194,6 +229,7 @@ export class HostedApp {
 
   /** Ends it and removes what is kept of it beside its files. */
   async remove(): Promise<void> {
+    this.#removed = true
     await this.stop('It was removed.')
     await this.conceal()
     await this.log.remove()
@@ -223,14 +259,25 @@ export class HostedApp {
     await supervisor.stop()
   }
 
-  async #startProgram(plan: AppPlan, environment: Environment, spawned: () => void): Promise<void> {
+  async #startProgram(
+    { plan, environment }: Version,
+    spawned: () => void = () => {},
+    signal?: AbortSignal,
+  ): Promise<void> {
     const supervisor = this.#supervised()
     const site = await this.#site
     this.comes()
     const drained = (port: number) => site?.drained(port) ?? Promise.resolve()
+    signal?.throwIfAborted()
     const started = supervisor.replace(plan, environment, drained)
-    spawned()
-    await started
+    const end = () => void supervisor.stop()
+    signal?.addEventListener('abort', end)
+    try {
+      spawned()
+      await started
+    } finally {
+      signal?.removeEventListener('abort', end)
+    }
   }
 
   /** What keeps it running on the sandbox that its server has now. */
@@ -319,8 +366,11 @@ export class HostedApp {
         folder: this.#options.folder,
       }
       await this.#parts.preparation.build({ ...place, log: this.log }, plan, environment)
-      if (plan.start.kind === 'files') this.#reload.changed()
-      else await this.#startProgram(plan, environment, () => {})
+      // Meanwhile it may have been stopped, or got other variables.
+      const now = this.#version
+      if (now === null) return
+      if (now.plan.start.kind === 'files') this.#reload.changed()
+      else await this.#startProgram(now)
     } catch (error) {
       this.log.append('berth', error instanceof Error ? error.message : String(error))
     }

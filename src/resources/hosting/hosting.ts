@@ -1,5 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ComputeError } from '../../compute/driver.ts'
 import type { SiteHost } from '../../gateway/upstream.ts'
 import type { ServersService } from '../servers/service.ts'
 import { HostedApp, type HostedAppOptions, type HostedAppParts } from './app.ts'
@@ -10,8 +11,8 @@ import type { Preparation } from './prepare.ts'
 interface HostingDependencies extends Omit<HostedAppParts, 'servers'> {
   servers: ServersService
   sites: SiteHost
-  preparation: Preparation
   sitePorts: SitePorts
+  preparation: Preparation
   /** The address under which sites are reached. */
   address: string
 }
@@ -87,7 +88,7 @@ export class Hosting {
 
   /** The server stops: its apps end with it. */
   serverStops(serverId: string): void {
-    this.#stops.get(serverId)?.abort('server stopped')
+    this.#stops.get(serverId)?.abort(new ComputeError('The server was stopped.'))
     this.#stops.delete(serverId)
     for (const app of this.#ofServer(serverId)) app.serverStops()
   }

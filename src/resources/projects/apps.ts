@@ -26,6 +26,9 @@ interface ProjectAppsDependencies {
 /** Phases in which a bring-up is over, or waits for its caller. */
 const AT_REST: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
 
+const isStarting = ({ initPhase }: ProjectRow): boolean =>
+  initPhase === 'start' || initPhase === 'healthcheck'
+
 /** How a bring-up is asked for. */
 interface InitWishes {
   /** Whether it goes on without the variables that are missing. */
@@ -41,11 +44,11 @@ export class ProjectApps {
   readonly #bringUp: BringUp
   /** Projects that are being removed: nothing of them starts any more. */
   readonly #ending = new Set<string>()
+  /** Projects whose upload is being unpacked. */
+  readonly #arriving = new Map<string, { abort: AbortController; done: Promise<void> }>()
   #stopping = false
 
   constructor(dependencies: ProjectAppsDependencies) {
-  /** Projects whose upload is being unpacked. */
-  readonly #arriving = new Map<string, { abort: AbortController; done: Promise<void> }>()
     this.#dependencies = dependencies
     this.#records = dependencies.records
     const { hosting } = dependencies
@@ -76,9 +79,6 @@ export class ProjectApps {
     })
   }
 
-  /** A project was made; `fetched` tells that its code is there already. */
-  async added(row: ProjectRow, fetched: boolean): Promise<void> {
-    await this.exposed(row)
   /**
    * Unpacks the upload of a project that is being made. Until that is over nothing of the project starts, and its
    * removal ends it.
@@ -97,6 +97,9 @@ export class ProjectApps {
     }
   }
 
+  /** A project was made; `fetched` tells that its code is there already. */
+  async added(row: ProjectRow, fetched: boolean): Promise<void> {
+    await this.exposed(row)
     if (row.initPhase === null) return
     if (fetched) this.#records.enters(row.id, 'install')
     this.#go(row.id)
@@ -124,12 +127,12 @@ export class ProjectApps {
   /** Gives up a bring-up and ends the app; resolves when neither runs. */
   async ended(id: string): Promise<void> {
     this.#ending.add(id)
-    await this.#bringUp.abort(id, 'dropped')
-    await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
-  }
     const arriving = this.#arriving.get(id)
     arriving?.abort.abort(notFound(`The project "${id}"`))
     await arriving?.done.catch(() => {})
+    await this.#bringUp.abort(id, 'dropped')
+    await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
+  }
 
   /** Removes what is kept of a project beside its files and its record. */
   async forget({ id }: ProjectRow): Promise<void> {
@@ -211,6 +214,8 @@ export class ProjectApps {
     const environment = this.#dependencies.secrets.environment(row.serverId, row.id)
     const app = await this.app(row)
     app.hide(environment)
+    // A start that is under way sees to it itself.
+    if (this.#bringUp.isUnderWay(row.id) && isStarting(row)) return
     if (row.initPhase !== 'awaiting_secrets') return app.restart(environment)
     const given = new Set(Object.keys(environment))
     if (row.plan && missingVariables(row.plan, given).length === 0) this.#go(row.id)

@@ -112,6 +112,8 @@ export class BringUp {
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
       app.rests('It could not be brought up; its log says why.')
+      // What ran before may not have come up again: berth was killed, or the server was stopped.
+      if (!app.isUp) records.runs(id, 'paused')
       const phase = records.find(id)?.initPhase ?? 'fetch'
       records.failed(row, phase, await app.lastLines(TOLD_LINES))
     } finally {
@@ -150,7 +152,23 @@ export class BringUp {
     }
     const plan = planOf(row)
     if (step === 'build') return preparation.build(place, plan, environment)
-    await app.start(plan, environment, () => records.enters(row.id, 'healthcheck'))
+    await this.#start(row, plan, { app, signal })
+  }
+
+  /** Starts the app with the variables that there are; with newer ones again, where they change meanwhile. */
+  async #start(row: ProjectRow, plan: AppPlan, { app, signal }: Pick<Work, 'app' | 'signal'>): Promise<void> {
+    const { records, secrets } = this.#dependencies
+    const spawned = () => records.enters(row.id, 'healthcheck')
+    for (;;) {
+      const environment = secrets.environment(row.serverId, row.id)
+      const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
+      try {
+        await app.start(plan, environment, { spawned, signal })
+        if (!isOld()) return
+      } catch (error) {
+        if (signal.aborted || !isOld()) throw error
+      }
+    }
   }
 
   /** Whether variables are missing that the app cannot do without; then it is made known. */
