@@ -89,7 +89,7 @@ describe('an app in its usual layout, without a word for berth', () => {
       async () => {
         const server = await berth.server({ tier: 'large' })
         const source = by === 'git' ? repository(name) : archive(name)
-        const project = await ready(berth, server, { name, visibility: 'public', source })
+        const project = await ready(berth, server, { name, visibility: 'public', source }, PATIENCE_MS)
         for (const [path, expected] of Object.entries(asks)) {
           const response = await fetch(new URL(path, project.url ?? ''), { headers: { accept: 'text/html' } })
           const text = await response.text()
@@ -100,7 +100,7 @@ describe('an app in its usual layout, without a word for berth', () => {
         if (process.env.BERTH_TEST_VERBOSE) console.error(await logged(berth, project.id))
         await berth.call('DELETE', `/servers/${server}`)
       },
-      PATIENCE_MS,
+      2 * PATIENCE_MS,
     )
   }
 })

@@ -34,7 +34,7 @@ export async function created(berth: TestBerth, serverId: string, wishes: object
 }
 
 /** Waits until the bring-up of a project is over, or waits itself. */
-export async function settled(berth: TestBerth, id: string): Promise<ShownProject> {
+export async function settled(berth: TestBerth, id: string, patienceMs = PATIENCE_MS): Promise<ShownProject> {
   let project = await shown(berth, id)
   await until(
     async () => {
@@ -42,7 +42,7 @@ export async function settled(berth: TestBerth, id: string): Promise<ShownProjec
       return AT_REST.includes(project.init_phase)
     },
     `the bring-up of ${id} to come to rest`,
-    PATIENCE_MS,
+    patienceMs,
   )
   return project
 }
@@ -54,8 +54,13 @@ export async function logged(berth: TestBerth, id: string): Promise<string> {
 }
 
 /** Makes a project and waits until it is up. Throws, with its log, where it is not. */
-export async function ready(berth: TestBerth, serverId: string, wishes: object): Promise<ShownProject> {
-  const project = await settled(berth, (await created(berth, serverId, wishes)).id)
+export async function ready(
+  berth: TestBerth,
+  serverId: string,
+  wishes: object,
+  patienceMs?: number,
+): Promise<ShownProject> {
+  const project = await settled(berth, (await created(berth, serverId, wishes)).id, patienceMs)
   if (project.init_phase === 'ready') return project
   throw new Error(`${project.init_phase}: ${await logged(berth, project.id)}`)
 }
