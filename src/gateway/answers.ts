@@ -1,4 +1,5 @@
 import type { ErrorBody, ErrorCode } from '../errors.ts'
+import { httpDate } from './http1/date.ts'
 import type { Refusal } from './http1/head.ts'
 
 /** An answer of berth's own, in place of a site's. */
@@ -45,6 +46,13 @@ export const unavailable = (reason: string | null): OwnAnswer =>
       }
     : { status: 503, code: 'service_unavailable', message: reason, retryAfter: 10 }
 
+/** 502: what an app has answered cannot be passed on. @param fault what is wrong with it */
+export const badAnswer = (fault: string): OwnAnswer => ({
+  status: 502,
+  code: 'compute_backend_error',
+  message: `The app gave no answer that can be passed on: ${fault}.`,
+})
+
 /** 500: files could not be served. */
 export const FAILED: OwnAnswer = {
   status: 500,
@@ -72,6 +80,7 @@ export function ownAnswer(answer: OwnAnswer, asked: string | null, keepAlive: bo
   const { type, content } = ownContent(answer, html)
   const lines = [
     `HTTP/1.1 ${answer.status} ${REASONS[answer.status]}`,
+    `Date: ${httpDate()}`,
     `Content-Type: ${type}`,
     `Content-Length: ${content.length}`,
     'Cache-Control: no-store',

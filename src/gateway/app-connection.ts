@@ -214,7 +214,8 @@ export class AppConnection {
 
   #end(exchange: Exchange, reusable: boolean): void {
     this.#phase = 'answered'
-    this.#reusable = reusable
+    // An app may leave a body unread, and would take it for the next request: its answer would be another's.
+    this.#reusable = reusable && !exchange.hasBody
     exchange.answerEnded(reusable)
   }
 

@@ -57,9 +57,14 @@ export class AppPort {
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
-  /** Closes connections that are idle since before `since`: an app that closes them itself may do so under a request. */
-  sweep(since: number): void {
+  /**
+   * Closes connections that are idle since before `since`: an app that closes them itself may do so under a request.
+   *
+   * @returns whether others are left
+   */
+  sweep(since: number): boolean {
     while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) < since) this.#idle.shift()?.close()
+    return this.#idle.length > 0
   }
 
   /** No new request goes there. */

@@ -41,8 +41,8 @@ export class ClientConnection {
     this.traffic = traffic
     this.whole = whole
     this.#exchange = new Exchange(this)
+    traffic.join(this)
     this.#since = traffic.now
-    traffic.clients.add(this)
   }
 
   /** Whether it has gone. */

@@ -1,4 +1,4 @@
-import { FAILED, type OwnAnswer, ownAnswer, unavailable } from './answers.ts'
+import { badAnswer, FAILED, type OwnAnswer, ownAnswer, unavailable } from './answers.ts'
 import type { AppConnection } from './app-connection.ts'
 import type { ClientConnection } from './client.ts'
 import { FileAnswer, ParsedRequest } from './file-answer.ts'
@@ -42,6 +42,11 @@ export class Exchange {
   /** Whether a WebSocket is asked for. */
   get upgrade(): boolean {
     return this.#client.head.upgrade
+  }
+
+  /** Whether the request has a body. */
+  get hasBody(): boolean {
+    return this.#client.head.framing !== 'none'
   }
 
   /** Whether the client takes no chunks. */
@@ -220,8 +225,7 @@ export class Exchange {
 
   /** The app's answer is none. */
   badAnswer(fault: string): void {
-    const message = `The app gave no answer that can be passed on: ${fault}.`
-    this.#answerOwn({ status: 502, code: 'compute_backend_error', message })
+    this.#answerOwn(badAnswer(fault))
   }
 
   /** The answer ends in its midst. @param visibly see `ClientConnection.cutOff` */

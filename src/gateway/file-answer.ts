@@ -1,3 +1,4 @@
+import { httpDate } from './http1/date.ts'
 import { fields } from './http1/head.ts'
 import type { RequestHead } from './http1/request-head.ts'
 import { scratch } from './http1/rewrite.ts'
@@ -95,7 +96,7 @@ export class FileAnswer {
   /** The head, and the body with it where that is there already: one write where both have room. */
   #writeHead(response: FileResponse, framing: string, keepAlive: boolean, body: Uint8Array | null): void {
     const { status, headers } = response
-    let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n`
+    let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\ndate: ${httpDate()}\r\n`
     for (const name in headers) head += `${name}: ${headers[name]}\r\n`
     head += framing
     if (!keepAlive) head += 'connection: close\r\n'

@@ -18,8 +18,8 @@ export interface GatewayOptions {
   readonly times?: Partial<GatewayTimes>
 }
 
-/** How often what waits too long is looked for: no request pays for a timer of its own. */
-const SWEEPS = 10
+/** How often, within the shortest time, what waits too long is looked for: no request pays for a timer of its own. */
+const SWEEPS = 4
 
 /** The sites of this berth, each on a port of its own, and by its slug on the main port too. */
 export class Gateway implements SiteHost {
@@ -36,6 +36,7 @@ export class Gateway implements SiteHost {
       times: { ...TIMES, ...options.times },
       now: () => this.#now,
       logger: options.logger,
+      wake: () => this.#wake(),
       guard: hostGuard({ bound: options.host, publicHost: options.publicHost }),
     }
   }
@@ -56,10 +57,6 @@ export class Gateway implements SiteHost {
     const site = new PortSite(this.#options.host, options, this.#common, () => this.#forget(site))
     this.#sites.add(site)
     if (site.slug !== null) this.#bySlug.set(site.slug, site)
-    const { headMs, idleMs, lingerMs } = this.#common.times
-    const period = Math.min(headMs, idleMs, lingerMs) / SWEEPS
-    this.#sweep ??= setInterval(() => this.#sweepAll(), period)
-    this.#sweep.unref()
     site.listen()
     return site
   }
@@ -80,8 +77,21 @@ export class Gateway implements SiteHost {
     if (site.slug !== null && this.#bySlug.get(site.slug) === site) this.#bySlug.delete(site.slug)
   }
 
+  #wake(): void {
+    if (this.#sweep !== null) return
+    const { headMs, idleMs, lingerMs } = this.#common.times
+    this.#now = performance.now()
+    this.#sweep = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
+    this.#sweep.unref()
+  }
+
+  /** As long as there is anything to look for: a gateway that nobody uses wakes nobody. */
   #sweepAll(): void {
     this.#now = performance.now()
-    for (const site of this.#sites) site.traffic.sweep(this.#now)
+    let left = false
+    for (const { traffic } of this.#sites) left = traffic.sweep(this.#now) || left
+    if (left) return
+    clearInterval(this.#sweep ?? undefined)
+    this.#sweep = null
   }
 }

@@ -39,6 +39,8 @@ export interface Common {
   /** Whether a Host header is ours; throws where it is not. */
   readonly guard: (host: string | null) => void
   readonly logger: Logger
+  /** A connection has come: what waits too long is looked for from now on. */
+  readonly wake: () => void
 }
 
 /** What the connections of one site share: where its requests go, and who waits for that. */
@@ -136,7 +138,9 @@ export class Traffic {
   /** What an app is told of its client, in place of what the client itself may have said. */
   told(address: string, host: string | null): Record<string, string> {
     const shown = host ?? this.ownHost
-    return { 'X-Forwarded-For': address, 'X-Forwarded-Proto': 'http', 'X-Forwarded-Host': shown, Host: shown }
+    // An IPv4 address as a socket for both kinds names it.
+    const client = address.replace(/^::ffff:(?=[\d.]+$)/, '')
+    return { 'X-Forwarded-For': client, 'X-Forwarded-Proto': 'http', 'X-Forwarded-Host': shown, Host: shown }
   }
 
   /** The same as lines of a head, with a Host where the client has sent none. */
@@ -152,9 +156,17 @@ export class Traffic {
     this.common.logger.error('a file of a site could not be served', { error })
   }
 
-  sweep(now: number): void {
-    this.port?.sweep(now - this.times.idleMs)
+  /** A client has connected. */
+  join(client: ClientConnection): void {
+    this.clients.add(client)
+    this.common.wake()
+  }
+
+  /** Ends what waits too long. @returns whether anything is left that may come to */
+  sweep(now: number): boolean {
     for (const client of this.clients) client.sweep(now - this.times.headMs, now - this.times.lingerMs)
+    const idle = this.port?.sweep(now - this.times.idleMs) ?? false
+    return idle || this.clients.size > 0
   }
 
   /** Cuts off what is under way. */

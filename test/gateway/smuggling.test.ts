@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { get, Raw, rawApp, testSite } from './support.ts'
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
@@ -95,7 +96,7 @@ describe('what programs may read in different ways is refused, and the connectio
 
   test('an answer that the app gives without being asked reaches nobody', async () => {
     await using backend = await rawApp()
-    await using site = await testSite(backend)
+    await using site = await testSite({ ...backend, times: { idleMs: 60_000 } })
     using client = await Raw.to(site.port)
     client.send(get('/'))
     const upstream = await backend.connection()
@@ -109,7 +110,42 @@ describe('what programs may read in different ways is refused, and the connectio
     await next.until('\r\n\r\n')
     next.send(`${ok}2.`)
     expect(await client.until('2.')).toBe(`${ok}2.`)
+    // Also where it comes when nothing is under way.
+    next.send(`${ok}no`)
+    await next.end()
   })
+
+  test('the refusal reaches a client that goes on sending: it is not cut off for a while', async () => {
+    await using site = await testSite()
+    using client = new Raw(connect({ port: site.port, host: '127.0.0.1', allowHalfOpen: true }))
+    client.send(`${HEAD}Content-Length: x\r\n\r\n`)
+    expect(await client.end()).toStartWith('HTTP/1.1 400 ')
+    for (let round = 0; round < 5; round++) {
+      await new Promise((resolve) => client.socket.write(Buffer.alloc(1_000_000), resolve))
+    }
+    expect(client.failed).toBe(false)
+  })
+})
+
+test('a body that the app leaves unread is nobody’s request: its connection is used no more', async () => {
+  await using backend = await rawApp()
+  await using site = await testSite(backend)
+  using attacker = await Raw.to(site.port)
+  const hidden = get('/hidden')
+  attacker.send(`GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`)
+  const first = await backend.connection()
+  await first.until('/hidden')
+  const answerTo = (who: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${who.length}\r\n\r\n${who}`
+  first.send(answerTo('attacker'))
+  await attacker.until('attacker')
+
+  using victim = await Raw.to(site.port)
+  victim.send(get('/'))
+  const second = await backend.connection(1)
+  await second.until('\r\n\r\n')
+  first.send(answerTo('hidden'))
+  second.send(answerTo('victim'))
+  expect(await victim.until('victim')).toBe(answerTo('victim'))
 })
 
 describe('a head', () => {

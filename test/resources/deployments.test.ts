@@ -56,6 +56,29 @@ test('an empty workspace is published as a listing', async () => {
   expect(await textOf(`${url}notes/one.txt`)).toBe('one')
 })
 
+test('files of projects are not published with the workspace, a folder of that name is', async () => {
+  const serverId = await berth.server()
+  const { body } = await berth.call('POST', `/servers/${serverId}/projects`, { name: 'hidden things' })
+  await write(serverId, `projects/${body.slug}/data.txt`, 'private')
+  await write(serverId, `projects/${body.slug}/index.html`, 'private')
+  await write(serverId, 'projects/mine/page.html', 'mine')
+  const { url } = (await publish(serverId)).body
+  const path = `projects/${body.slug}`
+  for (const one of [
+    path,
+    `${path}/`,
+    `/${path}/data.txt`,
+    `${path}/data%2etxt`,
+    `%70rojects/${body.slug}/data.txt`,
+  ]) {
+    expect((await fetch(`${url}${one}`)).status).toBe(404)
+  }
+  const listing = await textOf(`${url}projects/`)
+  expect(listing).toContain('mine/')
+  expect(listing).not.toContain(body.slug)
+  expect(await textOf(`${url}projects/mine/page.html`)).toBe('mine')
+})
+
 test('an app is published, and no caller notices when it is replaced', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.ts', app('one'))

@@ -16,6 +16,8 @@ export interface ServeFilesOptions {
   readonly listing?: boolean
   /** Pages reload when this says that the files have changed. */
   readonly reload?: LiveReload | null
+  /** Whether what stands at these names, from the served folder down, does not exist to callers, and all below it. */
+  readonly hides?: (names: readonly string[]) => boolean
 }
 
 const INDEX = 'index.html'
@@ -55,7 +57,7 @@ class FileSite {
         : { status: 200, headers: { 'cache-control': 'no-cache' }, body: null }
     }
     const target = targetOf(request.target)
-    if (target === null) return this.#missing(request)
+    if (target === null || this.options.hides?.(target.names)) return this.#missing(request)
     const content = await this.#contents.find(
       target.folder ? [...target.names, INDEX].join('/') : target.names.join('/'),
     )
@@ -76,7 +78,9 @@ class FileSite {
     }
     if (!listing) return null
     const entries = await quietly(() => this.workspace.entries(path))
-    return entries === null ? null : this.#list(request, listingPage(names, entries))
+    if (entries === null) return null
+    const shown = entries.filter(({ name }) => !this.options.hides?.([...names, name]))
+    return this.#list(request, listingPage(names, shown))
   }
 
   async #fallback(request: FileRequest): Promise<FileResponse> {

@@ -1,3 +1,4 @@
+import { badAnswer, type OwnAnswer, ownContent, unavailable } from '../answers.ts'
 import { ClientConnection } from '../client.ts'
 import { fields, findHeadEnd } from '../http1/head.ts'
 import { ResponseHead } from '../http1/response-head.ts'
@@ -12,6 +13,8 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
 /** Fields that the way through the main port makes anew, or that mean its connection alone. */
 const OWN = new Set(['connection', 'expect', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+const CLOSED = 'The connection to the project was closed.'
 
 /** Has a request of the main port answered by a site, as if it came by the site's own port. */
 export function answerRequest(
@@ -33,7 +36,7 @@ class RequestWire implements Wire {
   readonly #request: Request
   readonly #client: ClientConnection
   readonly #head = new ResponseHead()
-  #settle: (response: Response | Error) => void = () => {}
+  #settle: (response: Response) => void = () => {}
   /** Of the answer, as long as its head is not whole. */
   #partial: Buffer | null = Buffer.alloc(0)
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
@@ -44,8 +47,8 @@ class RequestWire implements Wire {
   constructor(request: Request, address: string, traffic: Traffic) {
     this.remoteAddress = address
     this.#request = request
-    this.response = new Promise((resolve, reject) => {
-      this.#settle = (response) => (response instanceof Error ? reject(response) : resolve(response))
+    this.response = new Promise((resolve) => {
+      this.#settle = resolve
     })
     this.#client = new ClientConnection(this, traffic, true)
   }
@@ -100,15 +103,14 @@ class RequestWire implements Wire {
     if (this.#over) return
     this.#finish()
     this.#controller?.close()
-    this.#settle(new Error('the site gave no answer'))
+    this.#settle(ownResponse(unavailable(CLOSED)))
   }
 
   terminate(): void {
     if (this.#over) return
     this.#finish()
-    const error = new Error('the answer of the site was cut off')
-    this.#controller?.error(error)
-    this.#settle(error)
+    this.#controller?.error(new Error('the answer of the site was cut off'))
+    this.#settle(ownResponse(unavailable(CLOSED)))
   }
 
   #takeHead(bytes: Buffer): void {
@@ -120,7 +122,7 @@ class RequestWire implements Wire {
     this.#partial = null
     const fault = this.#head.parse(bytes, 0, end, this.#request.method)
     if (fault !== null || this.#head.status < 200) {
-      this.#settle(new Error(fault ?? 'the site switched protocols'))
+      this.#settle(ownResponse(badAnswer(fault ?? 'it switches protocols')))
       this.#gone()
       return
     }
@@ -180,7 +182,7 @@ class RequestWire implements Wire {
   #gone(): void {
     if (this.#over) return
     this.#finish()
-    this.#settle(new Error('the client has gone'))
+    this.#settle(ownResponse(unavailable(CLOSED)))
   }
 
   #finish(): void {
@@ -189,4 +191,9 @@ class RequestWire implements Wire {
     // As a socket tells of its end: not from within the call that ends it.
     queueMicrotask(() => this.#client.closed())
   }
+}
+
+function ownResponse(answer: OwnAnswer): Response {
+  const { type, content } = ownContent(answer, false)
+  return new Response(content, { status: answer.status, headers: { 'content-type': type } })
 }

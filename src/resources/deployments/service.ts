@@ -14,6 +14,7 @@ import type { HostedApp } from '../hosting/app.ts'
 import type { Hosting } from '../hosting/hosting.ts'
 import type { PromisedPort } from '../hosting/ports.ts'
 import { publishable } from '../hosting/publishable.ts'
+import { isInProject } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -183,6 +184,7 @@ export class DeploymentsService {
       port,
       slug: null,
       hasRun: this.#find(serverId) !== undefined,
+      hides: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
         if (this.#find(serverId)) servers.publishes(serverId, running ? hosting.urlOf(port) : null)
       },

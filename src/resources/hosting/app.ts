@@ -31,6 +31,8 @@ export interface HostedAppOptions {
   hasRun: boolean
   /** Called when it begins to answer, and when it does not any more. */
   onRunning: (running: boolean) => void
+  /** Whether a path, relative to the workspace and in its names, is not for callers where files are served. */
+  hides?: (names: readonly string[]) => boolean
 }
 
 /** What all hosted apps share. */
@@ -243,7 +245,14 @@ export class HostedApp {
     spawned()
     const place = [this.#options.folder, folder].filter(Boolean).join('/')
     const reload = plan.watch ? this.#reload : null
-    const serve = serveFiles(this.#workspace(), place, { fallback, listing: true, reload })
+    const above = place.split('/').filter(Boolean)
+    const { hides } = this.#options
+    const serve = serveFiles(this.#workspace(), place, {
+      fallback,
+      listing: true,
+      reload,
+      ...(hides && { hides: (names) => hides([...above, ...names]) }),
+    })
     const before = this.#upstream
     this.#point({ kind: 'files', serve })
     const supervisor = this.#supervisor?.supervisor

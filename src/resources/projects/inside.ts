@@ -1,0 +1,18 @@
+import { and, eq } from 'drizzle-orm'
+import type { Queries } from '../../storage/database.ts'
+import { folderOf, projects } from './table.ts'
+
+/** How many names the folder of a project has. */
+const DEPTH = folderOf({ slug: 'any' }).split('/').length
+
+/**
+ * Whether a path is a project's folder or lies in it.
+ *
+ * @param names of the path, from the server's workspace down
+ */
+export function isInProject(queries: Queries, serverId: string, names: readonly string[]): boolean {
+  const slug = names[DEPTH - 1]
+  if (slug === undefined || names.slice(0, DEPTH).join('/') !== folderOf({ slug })) return false
+  const which = and(eq(projects.serverId, serverId), eq(projects.slug, slug))
+  return queries.select({ id: projects.id }).from(projects).where(which).get() !== undefined
+}
