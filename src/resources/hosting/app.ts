@@ -9,10 +9,11 @@ import { ComputeError } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { LiveReload } from '../../gateway/files/reload.ts'
 import { serveFiles } from '../../gateway/files/serve.ts'
-import type { Site, SiteHost, Upstream } from '../../gateway/upstream.ts'
+import type { SiteHost, Upstream } from '../../gateway/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { ServersService } from '../servers/service.ts'
+import { Exposure } from './exposure.ts'
 import type { Preparation } from './prepare.ts'
 import { SourceWatch } from './source-watch.ts'
 
@@ -56,9 +57,6 @@ interface Version {
   environment: Environment
 }
 
-/** How long requests under way may keep an app in whose place files came. */
-const DRAIN_MS = 10_000
-
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
 const ASLEEP: Upstream = { kind: 'down', reason: 'Its server sleeps. Start the server, and it runs again.' }
@@ -71,8 +69,7 @@ export class HostedApp {
   readonly #options: HostedAppOptions
   readonly #parts: HostedAppParts
   readonly #reload = new LiveReload()
-  #site: Promise<Site> | null = null
-  #upstream: Upstream
+  readonly #exposure: Exposure
   #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
@@ -81,7 +78,6 @@ export class HostedApp {
   /** The variables of a restart that is to come. */
   #next: Environment | null = null
   #restarting: Promise<void> | null = null
-  #removed = false
 
   /** Opens its log; nothing runs and nothing listens yet. */
   static async open(options: HostedAppOptions, parts: HostedAppParts): Promise<HostedApp> {
@@ -96,12 +92,11 @@ export class HostedApp {
     this.log = log
     this.#options = options
     this.#parts = parts
-    const server = parts.servers.find(options.serverId)
-    this.#upstream = !options.hasRun
-      ? NOT_STARTED
-      : server?.status === 'sleeping'
-        ? ASLEEP
-        : { kind: 'starting' }
+    const { port, slug, serverId, hasRun } = options
+    const { servers, sites } = parts
+    const asleep = servers.find(serverId)?.status === 'sleeping'
+    const first: Upstream = !hasRun ? NOT_STARTED : asleep ? ASLEEP : { kind: 'starting' }
+    this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
   }
 
   /** Whether it answers. */
@@ -120,30 +115,23 @@ export class HostedApp {
   }
 
   /** Has its site listen; one that was removed has none any more. */
-  async expose(): Promise<void> {
-    if (this.#removed) return
-    const { port, slug, serverId } = this.#options
-    const onUse = () => this.#parts.servers.hold(serverId)
-    this.#site ??= this.#parts.sites.open({ port, slug, onUse })
-    const site = await this.#site
-    site.point(this.#upstream)
+  expose(): Promise<void> {
+    return this.#exposure.open()
   }
 
   /** Has nothing listen for it any more. */
-  async conceal(): Promise<void> {
-    const site = this.#site
-    this.#site = null
-    await (await site)?.close()
+  conceal(): Promise<void> {
+    return this.#exposure.conceal()
   }
 
   /** It is about to run: callers wait, where it does not answer already. */
   comes(): void {
-    if (!this.#isUp) this.#point({ kind: 'starting' })
+    if (!this.#isUp) this.#exposure.point({ kind: 'starting' })
   }
 
   /** It does not run, for a reason that callers are told, where it does not answer already. */
   rests(reason: string): void {
-    if (!this.#isUp) this.#point({ kind: 'down', reason })
+    if (!this.#isUp) this.#exposure.point({ kind: 'down', reason })
   }
 
   /**
@@ -207,7 +195,7 @@ export class HostedApp {
   async stop(reason: string): Promise<void> {
     this.#version = null
     await this.#unwatch()
-    this.#point({ kind: 'down', reason })
+    this.#exposure.point({ kind: 'down', reason })
     const ending = this.#supervisor?.supervisor.stop()
     this.#supervisor = null
     await ending
@@ -217,7 +205,7 @@ export class HostedApp {
   /** Its server stops, and its processes with it. */
   serverStops(): void {
     this.#supervisor = null
-    this.#point(ASLEEP)
+    this.#exposure.point(ASLEEP)
     this.#setUp(false)
     void this.#unwatch()
   }
@@ -231,7 +219,7 @@ export class HostedApp {
 
   /** Ends it and removes what is kept of it beside its files. */
   async remove(): Promise<void> {
-    this.#removed = true
+    this.#exposure.closeForGood()
     await this.stop('It was removed.')
     await this.conceal()
     await this.log.remove()
@@ -253,19 +241,11 @@ export class HostedApp {
       reload,
       ...(hides && { hides: (names) => hides([...above, ...names]) }),
     })
-    const before = this.#upstream
-    this.#point({ kind: 'files', serve })
     const supervisor = this.#supervisor?.supervisor
     this.#supervisor = null
+    const served = this.#exposure.replace({ kind: 'files', serve })
     this.#setUp(true)
-    if (supervisor) void this.#retire(supervisor, before)
-  }
-
-  /** Ends an app in whose place files came, when its last callers are served. */
-  async #retire(supervisor: Supervisor, before: Upstream): Promise<void> {
-    const site = await this.#site
-    if (site && before.kind === 'app') await Promise.race([site.drained(before.port), Bun.sleep(DRAIN_MS)])
-    await supervisor.stop()
+    if (supervisor) void served.then(() => supervisor.stop())
   }
 
   async #startProgram(
@@ -274,9 +254,8 @@ export class HostedApp {
     signal?: AbortSignal,
   ): Promise<void> {
     const supervisor = this.#supervised()
-    const site = await this.#site
     this.comes()
-    const drained = (port: number) => site?.drained(port) ?? Promise.resolve()
+    const drained = (port: number) => this.#exposure.drained(port)
     signal?.throwIfAborted()
     const started = supervisor.replace(plan, environment, drained)
     const end = () => void supervisor.stop()
@@ -310,10 +289,10 @@ export class HostedApp {
   }
 
   #follow(state: AppState): void {
-    if (state.kind === 'healthy') this.#point({ kind: 'app', port: state.port, host: state.host })
+    if (state.kind === 'healthy') this.#exposure.point({ kind: 'app', port: state.port, host: state.host })
     else if (state.kind === 'given_up')
-      this.#point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
-    else if (state.kind !== 'stopped') this.#point({ kind: 'starting' })
+      this.#exposure.point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
+    else if (state.kind !== 'stopped') this.#exposure.point({ kind: 'starting' })
     if (state.kind === 'healthy') this.#setUp(true)
     else if (state.kind === 'given_up' || state.kind === 'stopped') this.#setUp(false)
   }
@@ -322,11 +301,6 @@ export class HostedApp {
     if (this.#isUp === isUp) return
     this.#isUp = isUp
     this.#options.onRunning(isUp)
-  }
-
-  #point(upstream: Upstream): void {
-    this.#upstream = upstream
-    void this.#site?.then((site) => site.point(upstream))
   }
 
   #workspace(): Workspace {
