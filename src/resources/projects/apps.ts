@@ -152,11 +152,19 @@ export class ProjectApps {
 
   /** The server has come up: so do the apps of its projects. */
   serverStarted(serverId: string): void {
-    for (const row of this.#records.ofServer(serverId)) {
-      if (this.#bringUp.isUnderWay(row.id)) continue
-      if (!AT_REST.has(row.initPhase)) this.#go(row.id)
-      else if (row.runtimeStatus !== 'unbuilt') void this.#resumeApp(row)
+    for (const { id } of this.#records.ofServer(serverId)) {
+      if (!this.#bringUp.isUnderWay(id)) void this.#comesBack(id)
     }
+  }
+
+  /** The server of a project has come up: what was cut short goes on, and what ran runs again. */
+  async #comesBack(id: string): Promise<void> {
+    // One that was given up with the server may not have come to its end yet.
+    await this.#bringUp.ended(id)
+    const row = this.#records.find(id)
+    if (row === undefined) return
+    if (!AT_REST.has(row.initPhase)) this.#go(id)
+    else if (row.runtimeStatus !== 'unbuilt') await this.#resumeApp(row)
   }
 
   /** The server stops: bring-ups on it have failed. */

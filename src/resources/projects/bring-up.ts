@@ -64,16 +64,25 @@ export class BringUp {
     this.#dependencies = dependencies
   }
 
-  /** Whether a project is being brought up. */
+  /** Whether a project is being brought up; one that is being given up is not. */
   isUnderWay(projectId: string): boolean {
-    return this.#runs.has(projectId)
+    return this.#runs.get(projectId)?.abort.signal.aborted === false
+  }
+
+  /** Resolves when nothing of a bring-up runs any more. */
+  async ended(projectId: string): Promise<void> {
+    await this.#runs.get(projectId)?.done
   }
 
   /** Goes on from the phase that the project's record is in. One that is under way is left alone. */
   go(projectId: string): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
-    const done = this.#run(projectId, abort.signal).finally(() => this.#runs.delete(projectId))
+    const done = this.#run(projectId, abort.signal)
+      .catch((error) =>
+        this.#dependencies.logger.error('a bring-up could not be followed to its end', { projectId, error }),
+      )
+      .finally(() => this.#runs.delete(projectId))
     this.#runs.set(projectId, { abort, done })
   }
 

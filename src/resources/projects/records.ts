@@ -55,10 +55,10 @@ export class ProjectRecords {
     return this.#queries.select().from(projects).where(eq(projects.id, id)).get()
   }
 
-  /** Whether a slug is in use. */
-  hasSlug(slug: string): boolean {
-    const found = this.#queries.select({ id: projects.id }).from(projects).where(eq(projects.slug, slug))
-    return found.get() !== undefined
+  /** The slugs in use, of all accounts. */
+  slugs(): Set<string> {
+    const rows = this.#queries.select({ slug: projects.slug }).from(projects).all()
+    return new Set(rows.map(({ slug }) => slug))
   }
 
   /** Writes a new project with its first variables. */

@@ -218,13 +218,14 @@ export class ProjectsService {
     const title = name ?? defaults?.name ?? twoWords(random)
     const id = ids.next('prj', (taken) => this.#records.find(taken) !== undefined)
     const now = clock.now()
+    const slugs = this.#records.slugs()
     return this.#records.add(
       {
         id,
         accountId: server.accountId,
         serverId: server.id,
         name: title,
-        slug: slugFor(title, (slug) => this.#records.hasSlug(slug) || folders.has(slug)),
+        slug: slugFor(title, (slug) => slugs.has(slug) || folders.has(slug)),
         description: description ?? defaults?.description ?? null,
         visibility: visibility ?? defaults?.visibility ?? 'private',
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',

@@ -44,7 +44,9 @@ export const tooMany = ({ entries }: Pick<SourceLimits, 'entries'>): SourceError
   new SourceError(`It has more than ${entries} files and folders, which is the limit.`)
 
 export const tooLarge = ({ bytes }: Pick<SourceLimits, 'bytes'>): SourceError =>
-  new SourceError(`Its files have more than ${inWords(bytes)}, which is the limit.`)
+  new SourceError(
+    `Its files have more than ${inWords(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
+  )
 
 const linkOut = (path: string): SourceError =>
   new SourceError(
