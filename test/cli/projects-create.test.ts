@@ -26,7 +26,12 @@ Bun.serve({ port: process.env.PORT, hostname: process.env.HOST,
   fetch: (request) => new Response(String(process.env[new URL(request.url).pathname.slice(1)])) })`
 
 test('from a folder: packed, brought up before the eyes, and its URL answers', async () => {
-  write('my shop', { 'index.ts': APP, '.env': 'FROM_FILE=file\nBOTH=file', '.git/x': '', 'a.txt': 'a' })
+  write('my shop', {
+    'index.ts': APP,
+    'berth.json': '{"install":"echo installing things"}',
+    '.env': 'FROM_FILE=file\nBOTH=file',
+    '.git/x': '',
+  })
   const outcome = await projects(
     'create',
     'my shop',
@@ -44,8 +49,8 @@ test('from a folder: packed, brought up before the eyes, and its URL answers', a
   const lines = outcome.stderr.split('\n')
   expect(lines[0]).toMatch(/^Packed my shop: 2 files, \d+ bytes; \d+ bytes to send\.$/)
   expect(lines[1]).toMatch(/^Left out: \.git\/; \.env \(may hold secrets; .*\)\.$/)
-  expect(lines).toContain('app      app says hello')
-  expect(lines.at(-2)).not.toBe('→ failed')
+  // What the app itself says may come a little after its answer; what came before it has been shown.
+  expect(lines).toContain('install  installing things')
   expect(lines).toContain('→ ready')
   const value = async (name: string) => (await fetch(url + name)).text()
   expect([await value('FROM_FILE'), await value('BOTH')]).toEqual(['file', 'flag'])
