@@ -46,9 +46,11 @@ async function ask(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<HealthAnswer> {
-  if (signal.aborted) return { kind: 'silent' }
+  if (signal.aborted) return { kind: 'refused' }
   const settled = Promise.withResolvers<HealthAnswer>()
-  const silent = (): void => settled.resolve({ kind: 'silent' })
+  let opened = false
+  // Where time was up before the connection stood, nothing is known to listen.
+  const silent = (): void => settled.resolve({ kind: opened ? 'silent' : 'refused' })
   const timer = setTimeout(silent, timeoutMs)
   signal.addEventListener('abort', silent)
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
@@ -58,7 +60,10 @@ async function ask(
     hostname: host,
     port,
     socket: {
-      open: (socket) => void socket.write(request),
+      open(socket) {
+        opened = true
+        socket.write(request)
+      },
       data(_, chunk) {
         text += chunk.toString('latin1')
         const status = statusOf(text)

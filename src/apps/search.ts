@@ -79,10 +79,11 @@ export class HealthSearch {
   async #askGiven(signal: AbortSignal): Promise<HealthAnswer> {
     const { given } = this.#options
     const answer = await this.#question(given, HOSTS, signal)
-    const listening = answer.kind === 'answered' ? await this.#options.listening() : null
-    if (answer.kind !== 'answered' || listening === null) return this.#note(given, answer)
+    const listening = answer.kind === 'refused' ? null : await this.#options.listening()
+    if (answer.kind === 'refused' || listening === null) return this.#note(given, answer)
     const hosts = hostsOf(listening, given)
-    if (hosts.includes(answer.host)) return this.#note(given, answer)
+    if (hosts.length === 0) return this.#note(given, { kind: 'refused' })
+    if (answer.kind === 'silent' || hosts.includes(answer.host)) return this.#note(given, answer)
     return this.#note(given, await this.#question(given, hosts, signal))
   }
 
@@ -92,7 +93,10 @@ export class HealthSearch {
   }
 
   #note(port: number, answer: HealthAnswer): HealthAnswer {
-    if (answer.kind !== 'refused' || this.#last === null) this.#last = { port, answer }
+    // The last question is cut short by the limit: what was answered before says more than its silence.
+    const says =
+      answer.kind === 'answered' || (answer.kind === 'silent' && this.#last?.answer.kind !== 'answered')
+    if (says || this.#last === null) this.#last = { port, answer }
     return answer
   }
 
