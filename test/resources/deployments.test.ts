@@ -116,6 +116,20 @@ test('one that does not come up is refused with the end of its log, and the old 
   expect(await list(serverId)).toEqual([{ url, live: true }])
 })
 
+test('files stay, too, where an app that is published over them does not come up', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.html', 'pages')
+  const { url } = (await publish(serverId)).body
+  await write(serverId, 'app.ts', 'process.exit(3)')
+  await write(serverId, 'berth.json', '{"start": "bun app.ts"}')
+  expect((await publish(serverId)).status).toBe(502)
+  expect(await textOf(url)).toBe('pages')
+  expect(await list(serverId)).toEqual([{ url, live: true }])
+  await write(serverId, 'app.ts', app('an app at last'))
+  expect((await publish(serverId)).status).toBe(201)
+  expect(await textOf(url)).toBe('an app at last')
+})
+
 test('it is not live while the server sleeps, and answers again when it runs', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.ts', app('awake'))

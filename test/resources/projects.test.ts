@@ -206,7 +206,10 @@ describe('bring-up', () => {
     expect(set).toMatchObject({ status: 200, body: { project_id: project.id, keys: ['TOKEN'] } })
     expect(await settled(berth, project.id)).toMatchObject({ init_phase: 'ready' })
     expect(await (await fetch(`${project.url}TOKEN`)).text()).toBe('tok-123456')
-    expect(await logged(berth, project.id)).toContain('listening with ***')
+    await until(
+      async () => (await logged(berth, project.id)).includes('listening with ***'),
+      'the line of the app to be logged',
+    )
     expect(await logged(berth, project.id)).not.toContain('tok-123456')
   })
 

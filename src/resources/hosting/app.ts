@@ -73,6 +73,8 @@ export class HostedApp {
   #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
+  /** Files answer: a program that is started in their place takes over when it answers, and not before. */
+  #servesFiles = false
   /** Null until it is known, and told, for the first time: what is recorded may be from before berth was killed. */
   #isUp: boolean | null = null
   /** The variables of a restart that is to come. */
@@ -194,6 +196,7 @@ export class HostedApp {
   /** Ends it; callers are told why. */
   async stop(reason: string): Promise<void> {
     this.#version = null
+    this.#servesFiles = false
     await this.#unwatch()
     this.#exposure.point({ kind: 'down', reason })
     const ending = this.#supervisor?.supervisor.stop()
@@ -205,6 +208,7 @@ export class HostedApp {
   /** Its server stops, and its processes with it. */
   serverStops(): void {
     this.#supervisor = null
+    this.#servesFiles = false
     this.#exposure.point(ASLEEP)
     this.#setUp(false)
     void this.#unwatch()
@@ -244,6 +248,7 @@ export class HostedApp {
     const supervisor = this.#supervisor?.supervisor
     this.#supervisor = null
     const served = this.#exposure.replace({ kind: 'files', serve })
+    this.#servesFiles = true
     this.#setUp(true)
     if (supervisor) void served.then(() => supervisor.stop())
   }
@@ -289,6 +294,8 @@ export class HostedApp {
   }
 
   #follow(state: AppState): void {
+    if (this.#servesFiles && state.kind !== 'healthy') return
+    this.#servesFiles = false
     if (state.kind === 'healthy') this.#exposure.point({ kind: 'app', port: state.port, host: state.host })
     else if (state.kind === 'given_up')
       this.#exposure.point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
