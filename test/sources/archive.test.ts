@@ -325,13 +325,13 @@ describe('limits', () => {
   })
 })
 
-test('twenty thousand files are unpacked', async () => {
+test('thousands of files are unpacked', async () => {
   await using world = new World()
-  const entries = [...Array(19_900).keys()].map((n) => ({ name: `d${n % 100}/f${n}`, content: `${n}` }))
+  const entries = [...Array(2_900).keys()].map((n) => ({ name: `d${n % 100}/f${n}`, content: `${n}` }))
   for (const bytes of [tgz(...entries), zip(...entries)]) {
     await world.unpack(bytes)
-    expect(readdirSync(world.at('d7'))).toHaveLength(199)
-    expect(world.text('d7/f19807')).toBe('19807')
+    expect(readdirSync(world.at('d7'))).toHaveLength(29)
+    expect(world.text('d7/f2807')).toBe('2807')
   }
 })
 

@@ -310,7 +310,8 @@ test('cancelling ends the whole process tree, at once, and changes nothing', asy
   const started = performance.now()
   cancel.abort(new Error('no longer wanted'))
   await expect(fetching).rejects.toThrow('no longer wanted')
-  expect(performance.now() - started).toBeLessThan(2_000)
+  // A busy disk may take its time over the staging folder; a git that is waited for would take minutes.
+  expect(performance.now() - started).toBeLessThan(20_000)
   expect(processesOf(world.folder)).toEqual([])
   slow.expectNothing()
 })
