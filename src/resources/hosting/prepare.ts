@@ -95,8 +95,8 @@ const cachesIn = (folder: string, command: string): Environment => ({
 async function removeFolders(workspace: Workspace, folder: string, around: string): Promise<void> {
   try {
     await workspace.remove(folder)
-    const others = (await workspace.list({ all: true })).some((path) => path.startsWith(`${around}/`))
-    if (!others) await workspace.remove(around)
+    const others = await workspace.entries(around)
+    if (others.length === 0) await workspace.remove(around)
   } catch (error) {
     // Not made, or gone with the server.
     if (!(error instanceof WorkspaceError)) throw error
