@@ -97,6 +97,8 @@ describe('an app in its usual layout, without a word for berth', () => {
           else expect(text).toMatch(expected)
           expect(response.status).toBe(200)
         }
+        // What package managers download while they install is no file of the server's.
+        expect((await berth.exec(server, 'ls -A')).stdout).not.toMatch(/^\.(?:cache|npm)$/m)
         if (process.env.BERTH_TEST_VERBOSE) console.error(await logged(berth, project.id))
         await berth.call('DELETE', `/servers/${server}`)
       },

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path/posix'
 import type { AppLog } from '../../apps/log/log.ts'
 import type { AppPlan } from '../../apps/plan.ts'
 import type { Sandbox } from '../../compute/driver.ts'
@@ -54,7 +55,7 @@ export class Preparation {
       for (const problem of this.#packages.takeProblems(serverId)) log.append('install', problem)
       throw error
     } finally {
-      await removeFolders(workspace, cache, CACHE)
+      await removeFolders(workspace, cache, CACHE, dirname(CACHE))
     }
   }
 
@@ -91,12 +92,14 @@ const cachesIn = (folder: string, command: string): Environment => ({
   PIP_CACHE_DIR: `${folder}/pip`,
 })
 
-/** Removes a folder, and then one around it where nothing else is left in that. */
-async function removeFolders(workspace: Workspace, folder: string, around: string): Promise<void> {
+/** Removes a folder, and then those around it, innermost first, as long as nothing else is left in them. */
+async function removeFolders(workspace: Workspace, folder: string, ...around: string[]): Promise<void> {
   try {
     await workspace.remove(folder)
-    const others = await workspace.entries(around)
-    if (others.length === 0) await workspace.remove(around)
+    for (const one of around) {
+      if ((await workspace.entries(one)).length > 0) return
+      await workspace.remove(one)
+    }
   } catch (error) {
     // Not made, or gone with the server.
     if (!(error instanceof WorkspaceError)) throw error
