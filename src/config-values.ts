@@ -39,11 +39,17 @@ export function portRange(value: unknown): PortRange {
 }
 
 /** The address of a registry; what needs a credential is a project's own business. */
-export function registryUrl(value: unknown): string {
+export const registryUrl = (value: unknown): string => plainUrl(value, 'https://registry.npmjs.org')
+
+/** The address of a service that is spoken to with a key of its own. */
+export const serviceUrl = (value: unknown): string => plainUrl(value, 'http://127.0.0.1:11434/v1')
+
+/** An address without a slash at the end, and without anything that is secret or belongs to one request. */
+function plainUrl(value: unknown, example: string): string {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   const plain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
   if (plain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
-  throw new Error('an http or https address without a credential, such as https://registry.npmjs.org')
+  throw new Error(`an http or https address without a credential, such as ${example}`)
 }
 
 /** The registry that npm uses on this machine, as far as the environment says; npm's own otherwise. */
@@ -55,11 +61,20 @@ export function machineRegistry(env: Readonly<Record<string, string | undefined>
   }
 }
 
-/** Folders as a list, or as a text with colons between as in PATH. */
-export function folders(value: unknown): string[] {
-  const list = typeof value === 'string' ? value.split(':').filter(Boolean) : value
-  if (Array.isArray(list) && list.every((one) => typeof one === 'string' && one !== '')) return list
-  throw new Error('folders with ":" between, or a list of them')
+/** Paths as a list, or as a text with colons between as in PATH. @param what such as `folders` */
+export function list(value: unknown, what: string): string[] {
+  const given = typeof value === 'string' ? value.split(':').filter(Boolean) : value
+  if (Array.isArray(given) && given.every((one) => typeof one === 'string' && one !== '')) return given
+  throw new Error(`${what} with ":" between, or a list of them`)
+}
+
+/** A regular expression. */
+export function regularExpression(value: unknown): RegExp {
+  try {
+    return new RegExp(text(value), 'u')
+  } catch {
+    throw new Error('a regular expression')
+  }
 }
 
 /** An object, or the JSON text of one. */

@@ -1,9 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
+  AGENT_DEFAULTS,
+  AGENT_OPTIONS,
+  AGENT_SECRETS,
+  type AgentConfig,
+  checkAgent,
+} from './config-agents.ts'
+import {
   boolean,
-  folders,
   integer,
+  list,
   machineRegistry,
   object,
   oneOf,
@@ -27,7 +34,7 @@ export type Isolation = (typeof ISOLATIONS)[number]
 export type { PortRange }
 
 /** Everything `serve` can be told, settled once at the start. */
-export interface Config {
+export interface Config extends AgentConfig {
   readonly host: string
   /** TCP port, 0 for any free one. */
   readonly port: number
@@ -82,7 +89,7 @@ export interface ConfigOption {
 const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
 
 /** Options whose values, even wrong ones, may hold a credential. */
-const SECRET = ['api-key', 'npm-registry']
+const SECRET = ['api-key', 'npm-registry', ...AGENT_SECRETS]
 
 /** The options of `serve`, the one list that flags, environment, file and help are made from. */
 export const CONFIG_OPTIONS: readonly ConfigOption[] = [
@@ -166,7 +173,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     name: 'source-folders',
     value: 'DIRS',
     description: 'folders, with ":" between, whose git repositories projects may be made from (default none)',
-    parse: (value) => ({ sourceFolders: folders(value) }),
+    parse: (value) => ({ sourceFolders: list(value, 'folders') }),
   },
   {
     name: 'npm-registry',
@@ -210,6 +217,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description: 'what accounts may have and pay, such as {"servers":5} (see docs/accounts.md)',
     parse: (value) => ({ plan: object(value) }),
   },
+  ...AGENT_OPTIONS,
 ]
 
 /** What a config is read from. */
@@ -252,6 +260,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     logLevel: 'info',
     idleTimeoutMs: null,
     plan: null,
+    ...AGENT_DEFAULTS,
   }
   for (const option of CONFIG_OPTIONS) {
     const variable = environmentName(option.name)
@@ -273,9 +282,13 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     }
   }
   settings.dataDir = resolve(cwd, String(settings.dataDir))
-  settings.sourceFolders = (settings.sourceFolders as string[]).map((folder) => resolve(cwd, folder))
+  for (const name of ['sourceFolders', 'fixtures'] as const) {
+    settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
+  }
   settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
-  return Object.freeze(settings as unknown as Config)
+  const config = settings as unknown as Config
+  checkAgent(config)
+  return Object.freeze(config)
 }
 
 /** No flag and no key of the file: a process list shows the one, and the other lies around in clear. */

@@ -12,11 +12,12 @@ const ROWS: readonly (readonly string[])[] = [
   ['app.ts', 'control'],
   ['services.ts'],
   ['resources'],
+  ['agents'],
   ['http', 'accounts', 'apps', 'gateway', 'packages'],
   ['events'],
   ['compute'],
   ['storage'],
-  ['config.ts', 'config-values.ts'],
+  ['config.ts', 'config-agents.ts', 'config-values.ts'],
   ['runtime'],
   ['errors.ts'],
 ]

@@ -74,6 +74,42 @@ const CASES: Record<
   'log-level': { setting: 'logLevel', good: ['silent', 'silent'], other: 'debug', bad: 'loud' },
   'idle-timeout': { setting: 'idleTimeoutMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
   plan: { setting: 'plan', good: ['{"servers":5}', { servers: 5 }], other: '{"servers":6}', bad: '[5' },
+  // The kinds that need more to be said have a test of their own.
+  agent: { setting: 'agent', good: ['scripted', 'scripted'], other: 'scripted', bad: 'robot' },
+  'openai-base-url': {
+    setting: 'openaiBaseUrl',
+    good: ['http://127.0.0.1:11434/v1/', 'http://127.0.0.1:11434/v1'],
+    other: 'https://models.example',
+    bad: 'https://user:secret@models.example',
+  },
+  'openai-api-key': { setting: 'openaiApiKey', good: ['k', 'k'], other: 'l', bad: null },
+  'openai-model': { setting: 'openaiModel', good: ['m', 'm'], other: 'n', bad: null },
+  'anthropic-base-url': {
+    setting: 'anthropicBaseUrl',
+    good: ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+    other: 'https://models.example',
+    bad: 'models.example',
+  },
+  'anthropic-api-key': { setting: 'anthropicApiKey', good: ['k', 'k'], other: 'l', bad: null },
+  'anthropic-model': { setting: 'anthropicModel', good: ['m', 'm'], other: 'n', bad: null },
+  'agent-command': { setting: 'agentCommand', good: ['coder -p', 'coder -p'], other: 'x', bad: null },
+  'agent-input': { setting: 'agentInput', good: ['stdin', 'stdin'], other: 'argument', bad: 'telepathy' },
+  'agent-question': { setting: 'agentQuestion', good: ['^Q: (.*)', /^Q: (.*)/u], other: 'x', bad: '(' },
+  'agent-limits': {
+    setting: 'agentLimits',
+    good: [
+      '{"steps":5,"tokens":1000,"time":"90s","cost":0.5,"input_price":3,"output_price":15}',
+      { steps: 5, tokens: 1_000, timeMs: 90_000, cost: 0.5, inputPrice: 3, outputPrice: 15 },
+    ],
+    other: '{"steps":6}',
+    bad: '{"stairs":6}',
+  },
+  fixtures: {
+    setting: 'fixtures',
+    good: ['/a.json:/b.yaml', ['/a.json', '/b.yaml']],
+    other: '/c',
+    bad: null,
+  },
 }
 
 test('every option is covered here', () => {
@@ -84,7 +120,7 @@ test.each(Object.entries(CASES))(
   '--%s: a flag beats the variable, the variable the file, the file the default',
   (name, { setting, good: [text, value], other }) => {
     const variable = environmentName(name)
-    expect(load()[setting]).not.toEqual(value as never)
+    if (other !== text) expect(load()[setting]).not.toEqual(value as never)
     expect(load({ file: { [name]: text } })[setting]).toEqual(value as never)
     expect(load({ env: { [variable]: text }, file: { [name]: other } })[setting]).toEqual(value as never)
     expect(load({ flags: { [name]: text }, env: { [variable]: other } })[setting]).toEqual(value as never)
@@ -153,6 +189,25 @@ test('without an option packages come from the registry that the machine’s npm
   expect(load({ env: { npm_config_registry: 'no address' } }).npmRegistry).toBe('https://registry.npmjs.org')
 })
 
+test('an agent that needs more than was said stops the start with what is missing', () => {
+  const without = (flags: Record<string, string>) => () => load({ flags })
+  expect(without({ agent: 'openai' })).toThrow(StartupError)
+  expect(without({ agent: 'openai' })).toThrow(/--openai-model.*BERTH_OPENAI_MODEL/)
+  expect(without({ agent: 'anthropic' })).toThrow(/--anthropic-model.*BERTH_ANTHROPIC_MODEL/)
+  expect(without({ agent: 'command' })).toThrow(/--agent-command.*BERTH_AGENT_COMMAND/)
+  expect(load({ flags: { agent: 'openai', 'openai-model': 'm' } }).agent).toBe('openai')
+  expect(load({ flags: { agent: 'command', 'agent-command': 'c' } }).agent).toBe('command')
+})
+
+test('a limit of cost needs the prices that it goes by', () => {
+  expect(() => load({ flags: { 'agent-limits': '{"cost":1}' } })).toThrow(/input_price/)
+  expect(() => load({ flags: { 'agent-limits': '{"time":"soon"}' } })).toThrow(/"time" a duration/)
+})
+
+test('a refused model key is not repeated', () => {
+  expect(() => load({ file: { openaiApiKey: 5 } })).toThrow(/the given value/)
+})
+
 test('an empty variable counts as unset', () => {
   expect(load({ env: { BERTH_PORT: '' } }).port).toBe(4747)
 })
@@ -219,5 +274,24 @@ test('a file that sets every option is taken as it stands', () => {
     logLevel: 'warn',
     idleTimeoutMs: 900_000,
     plan: { servers: 5, credits_per_hour: { large: 2.5 } },
+    agent: 'anthropic',
+    openaiBaseUrl: 'http://127.0.0.1:11434/v1',
+    openaiApiKey: 'local',
+    openaiModel: 'small-coder',
+    anthropicBaseUrl: 'http://127.0.0.1:8080',
+    anthropicApiKey: 'local',
+    anthropicModel: 'large-coder',
+    agentCommand: 'coder -p',
+    agentInput: 'stdin',
+    agentQuestion: /\?$/u,
+    agentLimits: {
+      steps: 50,
+      tokens: 100_000,
+      timeMs: 600_000,
+      cost: 2,
+      inputPrice: 3,
+      outputPrice: 15,
+    },
+    fixtures: ['/somewhere/scenarios.yaml'],
   })
 })

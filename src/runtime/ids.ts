@@ -2,7 +2,19 @@ import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
 /** What an id can name; the prefix says it to whoever reads the id. */
-export type IdPrefix = 'acct' | 'key' | 'srv' | 'prj' | 'irun' | 'dep' | 'wh' | 'evt' | 'dlv' | 'req'
+export type IdPrefix =
+  | 'acct'
+  | 'key'
+  | 'srv'
+  | 'task'
+  | 'bld'
+  | 'prj'
+  | 'irun'
+  | 'dep'
+  | 'wh'
+  | 'evt'
+  | 'dlv'
+  | 'req'
 
 /** Makes ids: a prefix and a lower-case ULID, for each prefix ascending even within a millisecond. */
 export interface Ids {

@@ -6,12 +6,13 @@ import keys from './migrations/0003_keys.sql' with { type: 'text' }
 import accounts from './migrations/0004_accounts.sql' with { type: 'text' }
 import webhooks from './migrations/0005_webhooks.sql' with { type: 'text' }
 import projects from './migrations/0006_projects.sql' with { type: 'text' }
+import tasks from './migrations/0007_tasks.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
  * part of the executable.
  */
-const MIGRATIONS: readonly string[] = [servers, events, keys, accounts, webhooks, projects]
+const MIGRATIONS: readonly string[] = [servers, events, keys, accounts, webhooks, projects, tasks]
 
 /**
  * Runs the steps that the file has not seen, each in a transaction of its own together with the

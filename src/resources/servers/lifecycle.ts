@@ -191,7 +191,7 @@ export class ServerLifecycle {
   async #recoverOne(row: ServerRow): Promise<void> {
     await this.#turns.run(row.id, async () => {
       const now = this.#records.find(row.id)
-      if (this.#stopping || now?.status !== 'running') return
+      if (this.#stopping || !now || now.status === 'sleeping') return
       if (!now.announced) this.#records.announce(now)
       await this.start(now).catch(() => this.#stopping || this.#markSleeping(row.id))
     })
@@ -201,7 +201,7 @@ export class ServerLifecycle {
     try {
       await this.#turns.run(serverId, async () => {
         const row = this.#records.find(serverId)
-        if (row?.status === 'running') await this.stop(row)
+        if (row && row.status !== 'sleeping') await this.stop(row)
       })
     } catch (error) {
       this.#logger.error('an idle server could not be put to sleep', { serverId, error })

@@ -1,4 +1,4 @@
-import { and, count, eq, sql } from 'drizzle-orm'
+import { and, count, eq, ne, sql } from 'drizzle-orm'
 import type { Metering } from '../../accounts/metering.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import { once } from '../../runtime/once.ts'
@@ -85,9 +85,9 @@ export class ServerRecords {
     this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }
 
-  /** Those that ran when they were last heard of. */
+  /** Those that ran, or were being built on, when they were last heard of. */
   running(): ServerRow[] {
-    return this.#queries.select().from(servers).where(eq(servers.status, 'running')).all()
+    return this.#queries.select().from(servers).where(ne(servers.status, 'sleeping')).all()
   }
 
   /** Handles of all. */
@@ -106,8 +106,18 @@ export class ServerRecords {
 
   /** The server runs from now on, and costs. */
   runs(row: ServerRow): void {
-    if (row.status !== 'running') this.#setStatus(row.id, 'running')
+    if (row.status === 'sleeping') this.#setStatus(row.id, 'running')
     this.#metering.begin(row)
+  }
+
+  /** A build begins or ends on a server; nothing changes for one that sleeps. */
+  builds(id: string, building: boolean): void {
+    const [from, to] = building ? (['running', 'building'] as const) : (['building', 'running'] as const)
+    this.#queries
+      .update(servers)
+      .set({ status: to })
+      .where(and(eq(servers.id, id), eq(servers.status, from)))
+      .run()
   }
 
   /** The server runs for the first time. */

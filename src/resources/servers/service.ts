@@ -264,6 +264,11 @@ export class ServersService {
     this.#records.publishes(id, publicUrl)
   }
 
+  /** A build begins or ends on a server that runs. */
+  builds(id: string, building: boolean): void {
+    this.#records.builds(id, building)
+  }
+
   /** How many servers an account has. */
   count(accountId: string): number {
     return this.#records.count(accountId)

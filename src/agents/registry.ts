@@ -1,0 +1,25 @@
+import type { AgentConfig, AgentName } from '../config-agents.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { once } from '../runtime/once.ts'
+import type { Queries } from '../storage/database.ts'
+import type { Agent } from './agent.ts'
+
+/** What agents are made of. */
+export interface AgentParts {
+  config: AgentConfig
+  queries: Queries
+  clock: Clock
+  logger: Logger
+}
+
+/** Every kind of agent, loaded when it is first needed: a start pays for none. */
+const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> = {}
+
+/** The agent that the configuration names, made at the first call. */
+export const configuredAgent = (parts: AgentParts): (() => Promise<Agent>) =>
+  once(() => {
+    const make = AGENTS[parts.config.agent]
+    if (!make) throw new Error(`There is no agent "${parts.config.agent}".`)
+    return make(parts)
+  })

@@ -1,0 +1,71 @@
+import type { MaskStream, Masks } from '../../apps/masks.ts'
+
+/** Characters that are kept of the beginning and of the end of each stream. */
+const KEPT = 32 * 1024
+
+type Stream = 'stdout' | 'stderr'
+
+/** What one command prints: shown as it comes, and kept, with secrets masked in both. */
+export class CommandOutput {
+  readonly #show: (stream: Stream, text: string) => void
+  readonly #streams: Record<Stream, { decoder: TextDecoder; mask: MaskStream; text: BoundedText }>
+
+  constructor(masks: Masks, show: (stream: Stream, text: string) => void) {
+    this.#show = show
+    const stream = () => ({ decoder: new TextDecoder(), mask: masks.stream(), text: new BoundedText() })
+    this.#streams = { stdout: stream(), stderr: stream() }
+  }
+
+  /** Takes the next bytes. */
+  write(stream: Stream, data: Uint8Array): void {
+    const { decoder, mask } = this.#streams[stream]
+    this.#add(stream, mask.push(decoder.decode(data, { stream: true })))
+  }
+
+  /** No more comes: what was printed in all. */
+  end(): Record<Stream, string> {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const { decoder, mask } = this.#streams[stream]
+      this.#add(stream, mask.push(decoder.decode()))
+      this.#add(stream, mask.flush())
+    }
+    return { stdout: this.#streams.stdout.text.toString(), stderr: this.#streams.stderr.text.toString() }
+  }
+
+  /** Whether something of it was left out. */
+  get truncated(): boolean {
+    return this.#streams.stdout.text.omitted > 0 || this.#streams.stderr.text.omitted > 0
+  }
+
+  #add(stream: Stream, text: string): void {
+    if (text === '') return
+    this.#streams[stream].text.add(text)
+    this.#show(stream, text)
+  }
+}
+
+/** The beginning and the end of a text of any length. */
+class BoundedText {
+  #head = ''
+  #tail = ''
+  omitted = 0
+
+  add(text: string): void {
+    const room = KEPT - this.#head.length
+    this.#head += text.slice(0, room)
+    this.#tail += text.slice(Math.max(room, 0))
+    // Cut now and then only: each cut copies what is kept.
+    if (this.#tail.length > 2 * KEPT) this.#cut()
+  }
+
+  toString(): string {
+    if (this.#tail.length > KEPT) this.#cut()
+    if (this.omitted === 0) return this.#head + this.#tail
+    return `${this.#head}\n… (${this.omitted} characters are left out here)\n${this.#tail}`
+  }
+
+  #cut(): void {
+    this.omitted += this.#tail.length - KEPT
+    this.#tail = this.#tail.slice(-KEPT)
+  }
+}

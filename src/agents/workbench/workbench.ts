@@ -1,0 +1,191 @@
+import type { Masks } from '../../apps/masks.ts'
+import type { Sandbox } from '../../compute/driver.ts'
+import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
+import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
+import { ToolError } from './errors.ts'
+import { CommandOutput } from './output.ts'
+import { type Match, searchFiles } from './search.ts'
+
+/** Milliseconds that a command may take where nothing else is said. */
+const COMMAND_TIMEOUT_MS = 10 * 60_000
+
+/** Bytes of a file that are read. */
+const MOST_READ = 256 * 1024
+
+/** Characters of a file's text that stand in the transcript. */
+const SHOWN_CHARACTERS = 4_000
+
+/** Paths that are listed at most. */
+const MOST_LISTED = 2_000
+
+/** What a workbench works on. */
+export interface WorkbenchParts {
+  sandbox: Sandbox
+  workspace: Workspace
+  /** The server's own variables. */
+  environment(): Readonly<Record<string, string>>
+  /** What must not be seen in a transcript; values of the environment are added by whoever provides it. */
+  masks: Masks
+  report(event: AgentEvent): void
+  show(delta: OutputDelta): void
+  signal: AbortSignal
+  /** The workspace has changed. */
+  changed?(): void
+}
+
+/** How a command ended and what it printed, shortened in the middle where that was much. */
+export interface CommandResult {
+  readonly stdout: string
+  readonly stderr: string
+  readonly exitCode: number
+  readonly timedOut: boolean
+  readonly truncated: boolean
+}
+
+/** The tools that an agent works with on a server. Each use and what came of it is reported. */
+export class Workbench {
+  readonly #parts: WorkbenchParts
+  #calls = 0
+
+  constructor(parts: WorkbenchParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Runs a shell command in the workspace, as `exec` does, with the server's own variables. Secrets are masked in what
+   * it printed: that may go to a model elsewhere.
+   *
+   * @throws ToolError where it cannot be started, ComputeError where the server is gone, or the signal's reason
+   */
+  run(command: string, options: { timeoutMs?: number; cwd?: string } = {}): Promise<CommandResult> {
+    const { timeoutMs = COMMAND_TIMEOUT_MS, cwd = '' } = options
+    const input = { command, ...(cwd === '' ? {} : { cwd }) }
+    return this.#use('run', input, async (call) => {
+      const result = await this.#run(call, command, cwd, timeoutMs)
+      return { ok: result.exitCode === 0, output: { ...result }, value: result }
+    })
+  }
+
+  /** The text of a file, of a large one the beginning. @throws ToolError */
+  read(path: string): Promise<{ content: string; truncated: boolean }> {
+    return this.#use('read', { path }, async () => {
+      using file = await this.#parts.workspace.open(path)
+      const bytes = await file.read(0, MOST_READ)
+      const truncated = file.size > bytes.length
+      let content: string
+      try {
+        content = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: truncated })
+      } catch {
+        throw new ToolError(`${path} is not text.`)
+      }
+      const shown = content.slice(0, SHOWN_CHARACTERS)
+      const isCut = truncated || shown.length < content.length
+      return {
+        ok: true,
+        output: { content: shown, bytes: file.size, truncated: isCut },
+        value: { content, truncated },
+      }
+    })
+  }
+
+  /** Replaces or makes a file, and the folders that it lies in. @throws ToolError */
+  write(path: string, content: string): Promise<void> {
+    const shown = content.slice(0, SHOWN_CHARACTERS)
+    const input = { path, content: shown, ...(shown.length < content.length ? { truncated: true } : {}) }
+    return this.#use('write', input, async () => {
+      const bytes = new TextEncoder().encode(content)
+      await this.#parts.workspace.write(path, bytes)
+      this.#parts.changed?.()
+      return { ok: true, output: { bytes: bytes.length }, value: undefined }
+    })
+  }
+
+  /** Paths of the files in a folder and those in it, `.git` and `node_modules` left out. @throws ToolError */
+  list(folder = ''): Promise<{ files: string[]; truncated: boolean }> {
+    return this.#use('list', { path: folder }, async () => {
+      const all = await this.#filesIn(folder)
+      const files = all.slice(0, MOST_LISTED)
+      const truncated = files.length < all.length
+      return { ok: true, output: { files: files.length, truncated }, value: { files, truncated } }
+    })
+  }
+
+  /**
+   * The lines of text files that a regular expression (POSIX, extended) matches; they may go to a model elsewhere, so
+   * that secrets are masked in them.
+   *
+   * @throws ToolError, also where the expression is none
+   */
+  search(pattern: string, folder = ''): Promise<{ matches: Match[]; truncated: boolean }> {
+    return this.#use('search', { pattern, path: folder }, async () => {
+      const { sandbox, masks, signal } = this.#parts
+      const found = await searchFiles({ sandbox, pattern, folder: relativeTo(folder), signal })
+      const matches = found.matches.map((match) => ({ ...match, text: masks.mask(match.text) }))
+      const { truncated } = found
+      return { ok: true, output: { matches: matches.length, truncated }, value: { matches, truncated } }
+    })
+  }
+
+  async #filesIn(folder: string): Promise<string[]> {
+    const prefix = relativeTo(folder)
+    const all = await this.#parts.workspace.list({ all: false })
+    if (prefix === '') return all
+    const inside = all.filter((path) => path.startsWith(`${prefix}/`))
+    if (inside.length > 0) return inside
+    const entry = await this.#parts.workspace.stat(prefix)
+    if (entry?.kind === 'folder') return []
+    throw new ToolError(`There is no folder ${JSON.stringify(folder)}.`)
+  }
+
+  async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
+    const { sandbox, environment, masks, show, signal } = this.#parts
+    if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
+    const env = { ...environment() }
+    const output = new CommandOutput(masks, (stream, text) => show({ type: 'output', call, stream, text }))
+    const execution = sandbox.exec({
+      command,
+      cwd,
+      env,
+      timeoutMs,
+      onOutput: (stream, data) => output.write(stream, data),
+    })
+    const cancel = (): void => execution.cancel()
+    signal.addEventListener('abort', cancel)
+    try {
+      const { exitCode, timedOut } = await execution.exit
+      signal.throwIfAborted()
+      return { ...output.end(), exitCode, timedOut, truncated: output.truncated }
+    } finally {
+      signal.removeEventListener('abort', cancel)
+      this.#parts.changed?.()
+    }
+  }
+
+  /** Reports a use of a tool and what comes of it. */
+  async #use<T>(
+    tool: string,
+    input: ToolData,
+    work: (call: string) => Promise<{ ok: boolean; output: ToolData; value: T }>,
+  ): Promise<T> {
+    const { signal, report } = this.#parts
+    signal.throwIfAborted()
+    this.#calls += 1
+    const call = `call_${this.#calls}`
+    report({ type: 'toolCall', call, tool, input })
+    try {
+      const { ok, output, value } = await work(call)
+      report({ type: 'toolResult', call, tool, ok, output })
+      return value
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      const told = error instanceof WorkspaceError ? new ToolError(error.message) : error
+      const message = told instanceof Error ? told.message : String(told)
+      report({ type: 'toolResult', call, tool, ok: false, output: { error: message } })
+      throw told
+    }
+  }
+}
+
+/** A folder as paths of the list begin: relative, without `./` and a slash at the end; empty for the workspace. */
+const relativeTo = (folder: string): string =>
+  folder.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/\/+$/, '')
