@@ -14,6 +14,7 @@ import { keysRoutes } from './resources/keys/routes.ts'
 import { projectsRoutes } from './resources/projects/routes.ts'
 import { secretsRoutes } from './resources/secrets/routes.ts'
 import { serversRoutes } from './resources/servers/routes.ts'
+import { tasksRoutes } from './resources/tasks/routes.ts'
 import { templatesRoutes } from './resources/templates/routes.ts'
 import { webhooksRoutes } from './resources/webhooks/routes.ts'
 import type { Services } from './services.ts'
@@ -39,6 +40,7 @@ export function createApp(services: Services, host: HostOptions) {
     .use(execRoutes(access, services.exec))
     .use(filesRoutes(access, services.files))
     .use(deploymentsRoutes(access, services.hosting.deployments))
+    .use(tasksRoutes(access, services.tasks.service))
     .use(projectsRoutes(access, services.hosting.projects))
     .use(secretsRoutes(access, services.secrets, services.hosting.projects))
     .use(keysRoutes(access, services.keys))

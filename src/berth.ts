@@ -137,6 +137,7 @@ async function compose(
     idleTimeoutMs: config.idleTimeoutMs,
     allowLocalWebhooks: config.allowLocalWebhooks,
     webhooks: surroundings.webhooks,
+    agents: config,
     hosting: {
       host: config.host,
       publicHost: config.publicHost,
@@ -149,7 +150,7 @@ async function compose(
       route: (routes) => listener?.route(routes),
     },
   })
-  const { keys, servers, hosting, deliveries } = services
+  const { keys, servers, hosting, tasks, deliveries } = services
   releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
   releases.push(() => deliveries.stop())
@@ -178,6 +179,8 @@ async function compose(
       stopping: closing.signal,
     })
   })
+  // While the probe runs, and before anybody can ask.
+  await tasks.recover()
   const selected = await selecting
   reportSelection(selected, logger)
   const answer: Answer = (request) =>
@@ -192,6 +195,7 @@ async function compose(
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
     const drained = listening.drain()
     closing.abort()
+    await tasks.stop()
     await hosting.stop()
     await servers.shutDown()
     await hosting.close()

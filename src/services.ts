@@ -1,7 +1,9 @@
 import { Metering } from './accounts/metering.ts'
 import type { Plan } from './accounts/plan.ts'
 import { Plans } from './accounts/plans.ts'
+import { configuredAgent } from './agents/registry.ts'
 import type { Compute } from './compute/driver.ts'
+import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
 import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
@@ -9,6 +11,7 @@ import { composeHosting, type HostingSurroundings } from './resources/hosting/co
 import { KeysService } from './resources/keys/service.ts'
 import { SecretsService } from './resources/secrets/service.ts'
 import { ServersService } from './resources/servers/service.ts'
+import { TasksEntry } from './resources/tasks/compose.ts'
 import { TemplateCatalog } from './resources/templates/catalog.ts'
 import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/compose.ts'
 import type { SteerableClock } from './runtime/clock.ts'
@@ -36,6 +39,7 @@ export interface Foundations {
   allowLocalWebhooks: boolean
   webhooks: WebhookSurroundings | undefined
   hosting: HostingSurroundings
+  agents: AgentConfig
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -81,6 +85,9 @@ export function createServices(foundations: Foundations) {
     secrets,
     templates,
   })
+  const agent = configuredAgent({ ...common, config: foundations.agents })
+  const tasks = new TasksEntry({ ...common, servers, secrets, agent })
+  servers.follow(tasks)
   servers.follow(hosting)
   return {
     ...common,
@@ -90,6 +97,7 @@ export function createServices(foundations: Foundations) {
     templates,
     secrets,
     hosting,
+    tasks,
     keys,
     webhooks,
     deliveries,

@@ -1,5 +1,9 @@
-/** Sends one server-sent event; resolves when the client has taken enough to send more. */
-export type SendEvent = (event: string, data: unknown) => Promise<void> | void
+/**
+ * Sends one server-sent event; resolves when the client has taken enough to send more.
+ *
+ * @param id what a client that was cut off says in `Last-Event-ID`; without line ends
+ */
+export type SendEvent = (event: string, data: unknown, id?: string) => Promise<void> | void
 
 /** Comment lines that keep proxies from giving up on a quiet stream. */
 const KEEP_ALIVE_MS = 15_000
@@ -20,9 +24,10 @@ export function eventStream(run: (send: SendEvent, gone: AbortSignal) => Promise
   const stream = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const send: SendEvent = (event, data) => {
+        const send: SendEvent = (event, data, id) => {
           if (gone.signal.aborted) return
-          controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
+          const head = id === undefined ? `event: ${event}` : `id: ${id}\nevent: ${event}`
+          controller.enqueue(encoder.encode(`${head}\ndata: ${JSON.stringify(data)}\n\n`))
           if ((controller.desiredSize ?? 0) > 0) return
           const { promise, resolve } = Promise.withResolvers<void>()
           room = resolve

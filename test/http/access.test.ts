@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { describeApi } from '../../src/describe.ts'
 import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
+import { until } from '../support/processes.ts'
 import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
 
 /** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
@@ -47,11 +48,18 @@ async function world(): Promise<World & AsyncDisposable> {
   const project = (await berth.call('POST', `/servers/${serverId}/projects`, wishes)).body
   const page = { path: `projects/${project.slug}/index.html`, content: 'x' }
   await berth.call('PUT', `/servers/${serverId}/files`, page)
+  const task = (await berth.call('POST', `/servers/${serverId}/tasks`, { goal: 'ask: Go on?' })).body
+  const asks = async () => {
+    const { body } = await berth.call('GET', `/servers/${serverId}/tasks/${task.task_id}`)
+    return body.task.status === 'awaiting_input'
+  }
+  await until(asks, 'the task asks')
   return {
     serverId,
     keyId,
     webhookId,
     projectId: project.id,
+    taskId: task.task_id,
     async [Symbol.asyncDispose]() {
       await berth.call('DELETE', `/servers/${serverId}`)
       await berth.call('DELETE', `/keys/${keyId}`)

@@ -7,6 +7,8 @@ export interface World {
   webhookId: string
   /** A blank ephemeral project on the server, with a file in its folder. */
   projectId: string
+  /** A task on the server that waits for an answer. */
+  taskId: string
 }
 
 /** How an operation is called. A new operation needs its line here. */
@@ -23,6 +25,7 @@ export const PARAMETERS: Record<string, { value: (world: World) => string; missi
   serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
   keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
   projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
+  taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
 
@@ -41,6 +44,12 @@ export const EXAMPLES: Record<string, Example> = {
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},
+  'tasks.list': {},
+  'tasks.create': { body: { goal: 'x' }, invalid: {} },
+  'tasks.get': {},
+  'tasks.answer': { body: { answer: 'x' }, invalid: { answer: 5 } },
+  'tasks.cancel': {},
+  'tasks.events': {},
   'projects.list': {},
   'projects.create': { body: { name: 'x' }, invalid: { visibility: 'open' } },
   'projects.listAll': {},

@@ -1,0 +1,134 @@
+import type { OutputDelta } from '../../agents/events.ts'
+import type { SendEvent } from '../../http/sse.ts'
+import type { TaskEvent } from './model.ts'
+import type { TaskRecords } from './records.ts'
+import type { Transcript } from './transcript.ts'
+
+/** Events that are read from the database at a time. */
+const PAGE = 200
+
+/** Characters of what may wait for a slow reader; what is more is read from the database, without pieces of output. */
+const MOST_WAITING = 1024 * 1024
+
+/** What is to be followed, and how. */
+interface Following {
+  taskId: string
+  records: TaskRecords
+  /** The transcript of the task while it runs; null where it is over. */
+  live: Transcript | null
+  /** The `seq` after which events are wanted. */
+  after: number
+  /** Fires when the reader has gone, or berth stops. */
+  gone: AbortSignal
+  send: SendEvent
+}
+
+/**
+ * Sends the events of a transcript, and while the task runs those that come, with output as it is printed, until the
+ * task is over or the reader has gone. A slow reader misses no event, at most pieces of output, which an event tells
+ * whole later.
+ */
+export async function followTranscript({
+  taskId,
+  records,
+  live,
+  after,
+  gone,
+  send,
+}: Following): Promise<void> {
+  let last = after
+  const events = async (): Promise<void> => {
+    for (;;) {
+      const page = records.events(taskId, last, PAGE)
+      for (const event of page) {
+        if (gone.aborted) return
+        await send(event.type, event, String(event.seq))
+        last = event.seq
+      }
+      if (page.length < PAGE) return
+    }
+  }
+  if (live === null) return events()
+  const queue = new Waiting()
+  const leave = live.watch(queue)
+  const wake = (): void => queue.end()
+  gone.addEventListener('abort', wake)
+  try {
+    while (!gone.aborted) {
+      if (queue.behind) {
+        // Nothing can come between the last look and this: all of it happens at once.
+        await events()
+        if (records.events(taskId, last, 1).length > 0) continue
+        queue.caughtUp(live.underWay)
+      }
+      const next = queue.take()
+      if (next === undefined) {
+        if (queue.over) break
+        await queue.more()
+      } else if (!('seq' in next)) await send(next.type, next)
+      else if (next.seq > last) {
+        await send(next.type, next, String(next.seq))
+        last = next.seq
+      }
+    }
+    await events()
+  } finally {
+    gone.removeEventListener('abort', wake)
+    leave()
+  }
+}
+
+/** What waits for one reader. */
+class Waiting {
+  #items: Array<TaskEvent | OutputDelta> = []
+  #size = 0
+  #wake: () => void = () => {}
+  /** Whether events have to be read from the database before what waits here. */
+  behind = true
+  over = false
+
+  event(event: TaskEvent): void {
+    this.#push(event, JSON.stringify(event).length)
+  }
+
+  delta(delta: OutputDelta): void {
+    this.#push(delta, delta.text.length)
+  }
+
+  end(): void {
+    this.over = true
+    this.#wake()
+  }
+
+  /** All events were read; `deltas` is the output under way. */
+  caughtUp(deltas: readonly OutputDelta[]): void {
+    this.behind = false
+    this.#items = [...deltas]
+    this.#size = 0
+  }
+
+  take(): TaskEvent | OutputDelta | undefined {
+    const item = this.#items.shift()
+    if (this.#items.length === 0) this.#size = 0
+    return item
+  }
+
+  /** Resolves when something may be there. */
+  more(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+      if (this.over || this.behind || this.#items.length > 0) resolve()
+    })
+  }
+
+  #push(item: TaskEvent | OutputDelta, size: number): void {
+    this.#wake()
+    if (this.behind) return
+    this.#items.push(item)
+    this.#size += size
+    if (this.#size <= MOST_WAITING) return
+    this.#items = []
+    this.#size = 0
+    this.behind = true
+  }
+}

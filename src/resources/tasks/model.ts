@@ -1,0 +1,84 @@
+import { type Static, t } from 'elysia'
+import { integer, oneOf, text } from '../../http/schema.ts'
+
+/** State of a task. */
+export const TaskStatus = oneOf(['running', 'completed', 'failed', 'awaiting_input', 'cancelled'])
+export type TaskStatus = Static<typeof TaskStatus>
+
+/** A goal that an agent works on inside a server. */
+export const Task = t.Object(
+  {
+    id: t.String(),
+    serverId: t.String(),
+    goal: t.String(),
+    status: TaskStatus,
+    createdAt: t.String({ format: 'date-time' }),
+    result: t.Optional(t.String({ description: 'What came of it, or why it failed.' })),
+    question: t.Optional(
+      t.String({ description: 'What the agent needs from the caller, while the status is awaiting_input.' }),
+    ),
+  },
+  { $id: 'Task', additionalProperties: false },
+)
+export type Task = Static<typeof Task>
+
+/** Answer to the creation of a task. */
+export const CreatedTask = t.Object(
+  { task_id: t.String(), status: TaskStatus },
+  { $id: 'CreatedTask', additionalProperties: true },
+)
+export type CreatedTask = Static<typeof CreatedTask>
+
+/** Characters that a goal or an answer may have. */
+const LONGEST_TEXT = 1024 * 1024
+
+/** What the agent is to reach. */
+export const TaskCreate = t.Object(
+  {
+    goal: text({
+      minLength: 1,
+      maxLength: LONGEST_TEXT,
+      description: 'What is to be reached, in plain words; the scripted agent also takes directives.',
+    }),
+  },
+  { $id: 'TaskCreate', additionalProperties: true, examples: [{ goal: 'Add a health check to the app' }] },
+)
+export type TaskCreate = Static<typeof TaskCreate>
+
+/** What the agent asked for. */
+export const TaskInput = t.Object(
+  { answer: text({ maxLength: LONGEST_TEXT }) },
+  { $id: 'TaskInput', additionalProperties: true, examples: [{ answer: 'Yes, go on.' }] },
+)
+export type TaskInput = Static<typeof TaskInput>
+
+/** What an event of a transcript is about. */
+export const TaskEventType = oneOf([
+  'status',
+  'message',
+  'toolCall',
+  'toolResult',
+  'terminal',
+  'question',
+  'answer',
+  'usage',
+  'notice',
+])
+
+/** One event of a task's transcript; what it says beside these fields goes by its type. */
+export const TaskEvent = t.Object(
+  {
+    seq: integer({ minimum: 1, description: 'Counts the events of the task.' }),
+    at: t.String({ format: 'date-time' }),
+    type: TaskEventType,
+  },
+  { $id: 'TaskEvent', additionalProperties: true },
+)
+export type TaskEvent = Static<typeof TaskEvent>
+
+/** From where on a transcript is read. */
+export const TaskEventsQuery = t.Object({
+  after: t.Optional(
+    integer({ minimum: 0, description: 'Only the events that come after the one with this `seq`.' }),
+  ),
+})

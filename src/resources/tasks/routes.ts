@@ -1,0 +1,124 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
+import type { TasksService } from './service.ts'
+
+const tag = 'Tasks'
+
+/** What the transcript of a task is answered with. */
+const Transcript = t.Object({ events: t.Array(TaskEvent) })
+type Transcript = typeof Transcript.static
+
+/** `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */
+export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksService>) =>
+  new Elysia({ prefix: '/servers/:serverId/tasks' })
+    .use(access)
+    .get(
+      '',
+      async ({ caller, params }) => ({ tasks: (await tasks()).list(caller, params.serverId) }),
+      operation('tasks.list', {
+        access: 'resource',
+        tag,
+        summary: "List a server's tasks",
+        success: { 200: t.Object({ tasks: t.Array(Task) }) },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '',
+      async ({ caller, params, body }) =>
+        status(201, await (await tasks()).create(caller, params.serverId, body.goal)),
+      operation(
+        'tasks.create',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Give the agent a goal',
+          description:
+            'The agent begins at once; a server that sleeps is woken. Several tasks run at a time.',
+          success: { 201: CreatedTask },
+          errors: [400, 401, 402, 404],
+        },
+        { body: TaskCreate },
+      ),
+    )
+    .get(
+      '/:taskId',
+      async ({ caller, params }) => ({ task: (await tasks()).get(caller, params.serverId, params.taskId) }),
+      operation('tasks.get', {
+        access: 'resource',
+        tag,
+        summary: 'Get a task',
+        success: { 200: t.Object({ task: Task }) },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '/:taskId/input',
+      async ({ caller, params, body }) => ({
+        task: (await tasks()).answer(caller, params.serverId, params.taskId, body.answer),
+      }),
+      operation(
+        'tasks.answer',
+        {
+          access: 'resource',
+          tag,
+          summary: "Answer a task's question",
+          description: 'For a task whose status is awaiting_input; it goes on with the answer.',
+          success: { 200: t.Object({ task: Task }) },
+          errors: [400, 401, 404],
+        },
+        { body: TaskInput },
+      ),
+    )
+    .post(
+      '/:taskId/cancel',
+      async ({ caller, params }) => ({
+        task: await (await tasks()).cancel(caller, params.serverId, params.taskId),
+      }),
+      operation('tasks.cancel', {
+        access: 'resource',
+        tag,
+        summary: 'Call a task off',
+        description: 'Ends what the agent runs. What it has changed stays.',
+        success: { 200: t.Object({ task: Task }) },
+        errors: [400, 401, 404],
+      }),
+    )
+    .get(
+      '/:taskId/events',
+      ({ caller, params, query, request }): Promise<Transcript> | Promise<Response> => {
+        const { serverId, taskId } = params
+        const { headers } = request
+        if (!wantsEventStream(headers.get('accept'))) {
+          return tasks().then<Transcript>((service) => ({
+            events: service.events(caller, serverId, taskId, query.after ?? 0),
+          }))
+        }
+        return tasks().then<Response>((service) => {
+          service.row(caller, serverId, taskId)
+          const after = query.after ?? lastEventId(headers.get('last-event-id'))
+          return eventStream((send, gone) => service.follow(taskId, after, gone, send))
+        })
+      },
+      operation(
+        'tasks.events',
+        {
+          access: 'resource',
+          tag,
+          summary: "Read a task's transcript",
+          description:
+            'What the agent did and said, oldest first; values of secrets are masked. Each event has `seq`, `at` and a `type`: `status` (`status`, `result`), `message` (`text`), `toolCall` (`call`, `tool`, `input`), `toolResult` (`call`, `tool`, `ok`, `output`), `terminal` (`text`), `question`, `answer`, `usage` (`inputTokens`, `outputTokens`, `cost`), `notice` (`text`).',
+          events:
+            'The events of the transcript, each under its type and with its `seq` as id, from which a client that was cut off goes on (`Last-Event-ID`); while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `text`) and `text` (`text`): what is printed and said, piece by piece. The stream ends with the task.',
+          success: { 200: Transcript },
+          errors: [400, 401, 404],
+        },
+        { query: TaskEventsQuery },
+      ),
+    )
+
+/** The `seq` that a client which was cut off has seen last; 0 where it says none. */
+const lastEventId = (id: string | null): number => (id !== null && /^\d{1,12}$/.test(id) ? Number(id) : 0)

@@ -1,0 +1,141 @@
+import type { Agent, Assignment, Outcome } from '../../agents/agent.ts'
+import { Workbench } from '../../agents/workbench/workbench.ts'
+import { Masks } from '../../apps/masks.ts'
+import type { Sandbox } from '../../compute/driver.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+import type { TaskRecords } from './records.ts'
+import type { TaskRow } from './table.ts'
+import { Transcript } from './transcript.ts'
+
+/** Why a task ends that its agent does not end. */
+export type Ending =
+  | { readonly status: 'cancelled' }
+  | { readonly status: 'failed'; readonly result: string }
+  /** Its record goes: nothing is written. */
+  | { readonly status: 'gone' }
+
+/** What a run needs of the server. */
+export interface Place {
+  sandbox: Sandbox
+  workspace: Workspace
+  /** The server's own variables now. */
+  environment(): Readonly<Record<string, string>>
+  /** The workspace has changed. */
+  changed(): void
+}
+
+/** One task on its way: the work of its agent, what it waits for, and its transcript. */
+export class TaskRun {
+  readonly transcript: Transcript
+  readonly #row: TaskRow
+  readonly #records: TaskRecords
+  readonly #abort = new AbortController()
+  readonly #masks = new Masks()
+  #answer: ((answer: string) => void) | null = null
+  #asking: Promise<unknown> = Promise.resolve()
+  readonly #held: Array<() => void> = []
+
+  constructor(row: TaskRow, records: TaskRecords) {
+    this.#row = row
+    this.#records = records
+    this.transcript = new Transcript(row.id, records, this.#masks)
+  }
+
+  /** Fires when the work is to end; its reason is an `Ending`. */
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Ends the work. The first reason counts. */
+  end(ending: Ending): void {
+    this.#abort.abort(ending)
+  }
+
+  /** Has the agent do the work on a server. @throws as `Agent.work` does */
+  async work(agent: Agent, place: Place): Promise<Outcome> {
+    const { signal } = this
+    const environment = (): Readonly<Record<string, string>> => {
+      const variables = place.environment()
+      this.#masks.add(Object.values(variables))
+      return variables
+    }
+    environment()
+    const report: Assignment['report'] = (event) => {
+      if (!signal.aborted) this.transcript.report(event)
+    }
+    const show: Assignment['show'] = (delta) => {
+      if (!signal.aborted) this.transcript.show(delta)
+    }
+    const { sandbox, workspace, changed } = place
+    const masks = this.#masks
+    const outcome = await agent.work({
+      id: this.#row.id,
+      goal: this.#row.goal,
+      workbench: new Workbench({ sandbox, workspace, environment, masks, report, show, signal, changed }),
+      sandbox,
+      environment,
+      ask: (question) => this.#ask(question),
+      hold: () => this.#hold(),
+      report,
+      show,
+      signal,
+    })
+    return { ...outcome, result: masks.mask(outcome.result) }
+  }
+
+  /** A text for the caller, without secrets. */
+  mask(text: string): string {
+    return this.#masks.mask(text)
+  }
+
+  /** Gives the answer that the agent waits for. @returns false where it waits for none */
+  answer(answer: string): boolean {
+    const give = this.#answer
+    if (give === null || this.signal.aborted) return false
+    this.#answer = null
+    this.#records.resumes(this.#row.id)
+    this.transcript.add({ type: 'answer', answer })
+    this.transcript.add({ type: 'status', status: 'running' })
+    give(answer)
+    return true
+  }
+
+  /** Lets the agent go on where it is held. @returns false where it is not */
+  release(): boolean {
+    const go = this.#held.shift()
+    go?.()
+    return go !== undefined
+  }
+
+  /** One question at a time: a further one waits until the first is answered. */
+  #ask(question: string): Promise<string> {
+    const asked = this.#asking.then(async () => {
+      this.signal.throwIfAborted()
+      const { promise, resolve } = Promise.withResolvers<string>()
+      this.#answer = resolve
+      const shown = this.#masks.mask(question)
+      this.#records.awaits(this.#row.id, shown)
+      this.transcript.add({ type: 'question', question: shown })
+      this.transcript.add({ type: 'status', status: 'awaiting_input' })
+      return this.#orAborted(promise)
+    })
+    this.#asking = asked.catch(() => {})
+    return asked
+  }
+
+  #hold(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#held.push(resolve)
+    return this.#orAborted(promise)
+  }
+
+  #orAborted<T>(promise: Promise<T>): Promise<T> {
+    const { signal } = this
+    signal.throwIfAborted()
+    const { promise: either, resolve, reject } = Promise.withResolvers<T>()
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+    return either
+  }
+}

@@ -1,0 +1,130 @@
+import { accountCaller } from '../../accounts/caller.ts'
+import { type Agent, AgentError, type Outcome } from '../../agents/agent.ts'
+import { ComputeError } from '../../compute/driver.ts'
+import { BerthError } from '../../errors.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { TaskRecords } from './records.ts'
+import { type Ending, TaskRun } from './run.ts'
+import type { TaskRow } from './table.ts'
+
+/** What runs tasks. */
+export interface RunnerDependencies {
+  records: TaskRecords
+  servers: ServersService
+  secrets: SecretsService
+  logger: Logger
+  /** Who does them. */
+  agent: () => Promise<Agent>
+}
+
+/** A run under way. */
+interface UnderWay {
+  run: TaskRun
+  serverId: string
+  done: Promise<void>
+}
+
+/** Runs tasks, several at once on a server, and ends them with the server. */
+export class TaskRunner {
+  readonly #dependencies: RunnerDependencies
+  readonly #runs = new Map<string, UnderWay>()
+
+  constructor(dependencies: RunnerDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** Begins a task. @returns resolves when its server is awake, or the task has failed for want of it */
+  begin(row: TaskRow): Promise<void> {
+    const run = new TaskRun(row, this.#dependencies.records)
+    const awake = Promise.withResolvers<void>()
+    const done = this.#follow(row, run, awake.resolve)
+      .catch((error) =>
+        this.#dependencies.logger.error('a task could not be followed to its end', { taskId: row.id, error }),
+      )
+      .finally(() => {
+        this.#runs.delete(row.id)
+        awake.resolve()
+      })
+    this.#runs.set(row.id, { run, serverId: row.serverId, done })
+    return awake.promise
+  }
+
+  /** A task that runs. */
+  find(taskId: string): TaskRun | undefined {
+    return this.#runs.get(taskId)?.run
+  }
+
+  /** Ends a task; resolves when nothing of it runs any more. */
+  async end(taskId: string, ending: Ending): Promise<void> {
+    const underWay = this.#runs.get(taskId)
+    underWay?.run.end(ending)
+    await underWay?.done
+  }
+
+  /** Ends the tasks of a server; their records say so when this returns. */
+  endOf(serverId: string, ending: Ending): void {
+    for (const one of this.#runs.values()) if (one.serverId === serverId) one.run.end(ending)
+  }
+
+  /** Ends all tasks; resolves when nothing of them runs any more. */
+  async endAll(ending: Ending): Promise<void> {
+    await Promise.all([...this.#runs.keys()].map((id) => this.end(id, ending)))
+  }
+
+  async #follow(row: TaskRow, run: TaskRun, awake: () => void): Promise<void> {
+    // What ends the task from outside stands in its record at once, however long its agent takes to notice.
+    run.signal.addEventListener('abort', () => this.#ended(row, run, run.signal.reason as Ending), {
+      once: true,
+    })
+    run.transcript.add({ type: 'status', status: 'running' })
+    let release = () => {}
+    try {
+      const { servers, secrets, agent } = this.#dependencies
+      const used = await servers.use(accountCaller(row.accountId), row.serverId)
+      release = used.done
+      awake()
+      run.signal.throwIfAborted()
+      const outcome = await run.work(await agent(), {
+        sandbox: used.sandbox,
+        workspace: servers.workspace(used.row),
+        environment: () => secrets.environment(row.serverId),
+        changed: () => servers.meter.changed(used.row),
+      })
+      if (!run.signal.aborted) this.#ends(row, run, outcome)
+    } catch (error) {
+      if (!run.signal.aborted) this.#ends(row, run, { status: 'failed', result: this.#told(row, run, error) })
+    } finally {
+      release()
+      run.transcript.end()
+    }
+  }
+
+  #ends(row: TaskRow, run: TaskRun, { status, result }: Outcome): void {
+    this.#dependencies.records.ends(row, status, result)
+    run.transcript.add({ type: 'status', status, result })
+  }
+
+  #ended(row: TaskRow, run: TaskRun, ending: Ending): void {
+    const { records, logger } = this.#dependencies
+    try {
+      if (ending.status === 'failed') this.#ends(row, run, ending)
+      else if (ending.status === 'cancelled') {
+        records.cancels(row.id)
+        run.transcript.add({ type: 'status', status: 'cancelled' })
+      }
+    } catch (error) {
+      logger.error('the end of a task could not be written', { taskId: row.id, error })
+    }
+  }
+
+  /** What a person is told of a failure. */
+  #told(row: TaskRow, run: TaskRun, error: unknown): string {
+    if ([AgentError, BerthError, ComputeError].some((kind) => error instanceof kind)) {
+      return run.mask((error as Error).message)
+    }
+    this.#dependencies.logger.error('a task failed of an unforeseen fault', { taskId: row.id, error })
+    return 'An unforeseen fault of berth itself ended the task; its log says more.'
+  }
+}

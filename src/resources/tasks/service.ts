@@ -1,0 +1,117 @@
+import type { Caller } from '../../accounts/caller.ts'
+import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { SendEvent } from '../../http/sse.ts'
+import type { ServersService } from '../servers/service.ts'
+import { followTranscript } from './follow.ts'
+import type { CreatedTask, Task, TaskEvent } from './model.ts'
+import type { TaskRecords } from './records.ts'
+import type { TaskRunner } from './runner.ts'
+import { type TaskRow, toTask } from './table.ts'
+
+/** What the tasks need. */
+export interface TasksDependencies {
+  records: TaskRecords
+  runner: TaskRunner
+  servers: ServersService
+}
+
+/** Tasks as callers see them. */
+export class TasksService {
+  readonly #records: TaskRecords
+  readonly #runner: TaskRunner
+  readonly #servers: ServersService
+  readonly #closing = new AbortController()
+
+  constructor({ records, runner, servers }: TasksDependencies) {
+    this.#records = records
+    this.#runner = runner
+    this.#servers = servers
+  }
+
+  /** Those of a server, newest first. @throws BerthError 404 */
+  list(caller: Caller, serverId: string): Task[] {
+    this.#servers.row(caller, serverId)
+    return this.#records.ofServer(serverId).map(toTask)
+  }
+
+  /** One. @throws BerthError 404 */
+  get(caller: Caller, serverId: string, id: string): Task {
+    return toTask(this.row(caller, serverId, id))
+  }
+
+  /** The record of one. @throws BerthError 404 */
+  row(caller: Caller, serverId: string, id: string): TaskRow {
+    this.#servers.row(caller, serverId)
+    const row = this.#records.find(id)
+    if (row?.serverId !== serverId) throw notFound(`The task "${id}"`)
+    return row
+  }
+
+  /**
+   * Gives a server's agent a goal; a server that sleeps is woken. Where it does not wake, the task has failed.
+   *
+   * @throws BerthError 402 where the budget is used up, 404
+   */
+  async create(caller: Caller, serverId: string, goal: string): Promise<CreatedTask> {
+    const server = this.#servers.row(caller, serverId)
+    this.#servers.checkBudget(server)
+    if (this.#closing.signal.aborted) throw new BerthError('service_unavailable', 'berth is being stopped.')
+    const row = this.#records.add(caller.accountId, serverId, goal)
+    const awake = this.#runner.begin(row)
+    if (!this.#servers.sandbox(serverId)) await awake
+    return { task_id: row.id, status: this.#records.find(row.id)?.status ?? 'failed' }
+  }
+
+  /** Gives a task the answer that it waits for. @throws BerthError 400 where it waits for none, 404 */
+  answer(caller: Caller, serverId: string, id: string, answer: string): Task {
+    const row = this.row(caller, serverId, id)
+    if (!this.#runner.find(id)?.answer(answer)) {
+      throw badRequest(`The task waits for no answer: it is ${row.status}.`)
+    }
+    return this.get(caller, serverId, id)
+  }
+
+  /**
+   * Calls a task off; one that was called off before stays so. Resolves when nothing of it runs any more.
+   *
+   * @throws BerthError 400 where it has ended, 404
+   */
+  async cancel(caller: Caller, serverId: string, id: string): Promise<Task> {
+    const { status } = this.row(caller, serverId, id)
+    if (status === 'completed' || status === 'failed')
+      throw badRequest(`The task has ended already: it is ${status}.`)
+    await this.#runner.end(id, { status: 'cancelled' })
+    return this.get(caller, serverId, id)
+  }
+
+  /** The events of a task's transcript after one, oldest first. @throws BerthError 404 */
+  events(caller: Caller, serverId: string, id: string, after: number): TaskEvent[] {
+    this.row(caller, serverId, id)
+    return this.#records.events(id, after)
+  }
+
+  /** Sends them, and those that come, until the task is over or the reader has gone. */
+  follow(id: string, after: number, gone: AbortSignal, send: SendEvent): Promise<void> {
+    const live = this.#runner.find(id)?.transcript ?? null
+    const over = AbortSignal.any([gone, this.#closing.signal])
+    return followTranscript({ taskId: id, records: this.#records, live, after, gone: over, send })
+  }
+
+  /**
+   * Lets an agent go on that waits in a scenario's step `hold`.
+   *
+   * @throws BerthError 400 where it is not held, 404
+   */
+  release(id: string): Task {
+    const row = this.#records.find(id)
+    if (!row) throw notFound(`The task "${id}"`)
+    if (!this.#runner.find(id)?.release()) throw badRequest(`The task is not held: it is ${row.status}.`)
+    return toTask(this.#records.find(id) ?? row)
+  }
+
+  /** Takes no more, and ends what runs. */
+  async stop(): Promise<void> {
+    this.#closing.abort()
+    await this.#runner.endAll({ status: 'failed', result: 'berth was stopped while the task ran.' })
+  }
+}

@@ -1,0 +1,42 @@
+import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { toIso } from '../../runtime/clock.ts'
+import type { Task, TaskStatus } from './model.ts'
+import type { TranscriptEvent } from './transcript.ts'
+
+/** Tasks. */
+export const tasks = sqliteTable('tasks', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  serverId: text('server_id').notNull(),
+  goal: text('goal').notNull(),
+  status: text('status').$type<TaskStatus>().notNull(),
+  result: text('result'),
+  question: text('question'),
+  createdAt: integer('created_at').notNull(),
+})
+
+/** What agents reported of tasks. */
+export const taskEvents = sqliteTable(
+  'task_events',
+  {
+    taskId: text('task_id').notNull(),
+    seq: integer('seq').notNull(),
+    at: integer('at').notNull(),
+    event: text('event', { mode: 'json' }).$type<TranscriptEvent>().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.taskId, table.seq] })],
+)
+
+/** A task as it is stored. */
+export type TaskRow = typeof tasks.$inferSelect
+
+/** The only way from a row to the public shape. */
+export const toTask = (row: TaskRow): Task => ({
+  id: row.id,
+  serverId: row.serverId,
+  goal: row.goal,
+  status: row.status,
+  createdAt: toIso(row.createdAt),
+  ...(row.result === null ? {} : { result: row.result }),
+  ...(row.question === null ? {} : { question: row.question }),
+})
