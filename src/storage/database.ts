@@ -27,6 +27,8 @@ export interface Database {
 export function openDatabase(path: string): Database {
   try {
     const sqlite = new Sqlite(path, { create: true, strict: true })
+    // A new file is given its mode without waiting for the disk: there is nothing in it yet that could be lost.
+    sqlite.run('PRAGMA synchronous = OFF')
     sqlite.run('PRAGMA journal_mode = WAL')
     sqlite.run('PRAGMA synchronous = NORMAL')
     sqlite.run('PRAGMA foreign_keys = ON')

@@ -15,8 +15,8 @@ import tasks from './migrations/0007_tasks.sql' with { type: 'text' }
 const MIGRATIONS: readonly string[] = [servers, events, keys, accounts, webhooks, projects, tasks]
 
 /**
- * Runs the steps that the file has not seen, each in a transaction of its own together with the
- * number that says so (`user_version`): a crash leaves a step done or not begun.
+ * Runs the steps that the file has not seen, in one transaction together with the number that says so
+ * (`user_version`): a crash leaves all of them done or none begun.
  *
  * @throws StartupError when the file has seen steps that this berth does not know
  */
@@ -28,10 +28,8 @@ export function migrate(sqlite: Sqlite, path: string): void {
       `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${MIGRATIONS.length}). Run that version, or choose another folder with --data.`,
     )
   }
-  MIGRATIONS.slice(seen).forEach((sql, index) => {
-    sqlite.transaction(() => {
-      sqlite.run(sql)
-      sqlite.run(`PRAGMA user_version = ${seen + index + 1}`)
-    })()
-  })
+  if (seen === MIGRATIONS.length) return
+  sqlite.transaction(() => {
+    sqlite.run(`${MIGRATIONS.slice(seen).join('\n')}\nPRAGMA user_version = ${MIGRATIONS.length}`)
+  })()
 }
