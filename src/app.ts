@@ -1,52 +1,129 @@
-import { Elysia } from 'elysia'
-import { accessControl, Callers, Uploads } from './http/access.ts'
+import { type AnyElysia, Elysia } from 'elysia'
+import { type AccessControl, accessControl, Callers, Uploads } from './http/access.ts'
 import { BODY_LIMIT } from './http/body.ts'
-import { docsRoutes } from './http/docs/routes.ts'
 import { requestEntry } from './http/entry.ts'
 import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
-import { openApiRoutes } from './http/openapi/routes.ts'
-import { deploymentsRoutes } from './resources/deployments/routes.ts'
-import { execRoutes } from './resources/exec/routes.ts'
-import { filesRoutes } from './resources/files/routes.ts'
-import { keysRoutes } from './resources/keys/routes.ts'
-import { projectsRoutes } from './resources/projects/routes.ts'
-import { secretsRoutes } from './resources/secrets/routes.ts'
-import { serversRoutes } from './resources/servers/routes.ts'
-import { tasksRoutes } from './resources/tasks/routes.ts'
-import { templatesRoutes } from './resources/templates/routes.ts'
-import { webhooksRoutes } from './resources/webhooks/routes.ts'
 import type { Services } from './services.ts'
 
+/** What the routes of a group are made of. */
+interface Parts {
+  access: AccessControl
+  services: Services
+  /** The whole API, for what describes it. */
+  whole: () => Promise<AnyElysia>
+}
+
+/** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */
+const GROUPS = {
+  documents: async ({ whole }: Parts) => {
+    const [{ openApiRoutes }, { docsRoutes }] = await Promise.all([
+      import('./http/openapi/routes.ts'),
+      import('./http/docs/routes.ts'),
+    ])
+    return new Elysia().use(openApiRoutes(whole)).use(docsRoutes())
+  },
+  servers: async ({ access, services }: Parts) =>
+    (await import('./resources/servers/routes.ts')).serversRoutes(access, services.servers),
+  exec: async ({ access, services }: Parts) =>
+    (await import('./resources/exec/routes.ts')).execRoutes(access, services.exec),
+  files: async ({ access, services }: Parts) =>
+    (await import('./resources/files/routes.ts')).filesRoutes(access, services.files),
+  deployments: async ({ access, services }: Parts) =>
+    (await import('./resources/deployments/routes.ts')).deploymentsRoutes(
+      access,
+      services.hosting.deployments,
+    ),
+  tasks: async ({ access, services }: Parts) =>
+    (await import('./resources/tasks/routes.ts')).tasksRoutes(access, services.tasks.service),
+  projects: async ({ access, services }: Parts) =>
+    (await import('./resources/projects/routes.ts')).projectsRoutes(access, services.hosting.projects),
+  secrets: async ({ access, services }: Parts) =>
+    (await import('./resources/secrets/routes.ts')).secretsRoutes(
+      access,
+      services.secrets,
+      services.hosting.projects,
+    ),
+  keys: async ({ access, services }: Parts) =>
+    (await import('./resources/keys/routes.ts')).keysRoutes(access, services.keys),
+  templates: async ({ access, services }: Parts) =>
+    (await import('./resources/templates/routes.ts')).templatesRoutes(access, services.templates),
+  webhooks: async ({ access, services }: Parts) =>
+    (await import('./resources/webhooks/routes.ts')).webhooksRoutes(access, services.webhooks),
+}
+
+type Group = keyof typeof GROUPS
+
+/** Groups by the first segment of their paths, where that is not their name. */
+const BY_FIRST: Readonly<Record<string, Group>> = {
+  '': 'documents',
+  docs: 'documents',
+  'openapi.json': 'documents',
+}
+
+const isGroup = (name: string): name is Group => Object.hasOwn(GROUPS, name)
+
 /**
- * The whole API as one Elysia. Order matters: failures are caught before anything can fail, and a
- * request's id and Host header come before its route.
+ * The group that a path belongs to, with all its methods: what stands behind an id (`/servers/ID/exec`) goes before
+ * what stands before it. Paths that lead nowhere belong to one as well, which says so.
  */
-export function createApp(services: Services, host: HostOptions) {
-  const callers = new Callers((key) => services.keys.authenticate(key))
-  const uploads = new Uploads()
-  const access = accessControl(callers, uploads, BODY_LIMIT)
-  // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
-  const root = new Elysia({ name: 'berth', normalize: false })
-  const methodsOf = methodsByRoutes(() => root.routes)
-  return root
-    .use(errorAnswers(services.logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
-    .use(requestEntry(services.ids, host))
-    .use(idempotencyKeys(services.queries, services.cipher, services.clock, callers, uploads))
-    .use(openApiRoutes(() => root))
-    .use(docsRoutes())
-    .use(serversRoutes(access, services.servers))
-    .use(execRoutes(access, services.exec))
-    .use(filesRoutes(access, services.files))
-    .use(deploymentsRoutes(access, services.hosting.deployments))
-    .use(tasksRoutes(access, services.tasks.service))
-    .use(projectsRoutes(access, services.hosting.projects))
-    .use(secretsRoutes(access, services.secrets, services.hosting.projects))
-    .use(keysRoutes(access, services.keys))
-    .use(templatesRoutes(access, services.templates))
-    .use(webhooksRoutes(access, services.webhooks))
+function groupOf(url: string): Group {
+  const from = url.indexOf('/', url.indexOf('//') + 2)
+  const end = url.indexOf('?', from)
+  const [, first = '', , third = ''] = url.slice(from, end === -1 ? undefined : end).split('/')
+  if (isGroup(third)) return third
+  if (Object.hasOwn(BY_FIRST, first)) return BY_FIRST[first] ?? 'servers'
+  return isGroup(first) ? first : 'servers'
 }
 
 /** The API. */
-export type App = ReturnType<typeof createApp>
+export interface Api {
+  /** Answers a request. Never throws. */
+  handle(request: Request): Response | Promise<Response>
+  /** All routes as one Elysia, for what describes them. */
+  whole(): Promise<AnyElysia>
+}
+
+/**
+ * The API: an Elysia for each group of routes, made when the first request for it comes. A start waits for none that
+ * nobody asks for, however many there are, and the first answer for one alone.
+ */
+export function createApi(services: Services, host: HostOptions): Api {
+  const callers = new Callers((key) => services.keys.authenticate(key))
+  const uploads = new Uploads()
+  const access = accessControl(callers, uploads, BODY_LIMIT)
+  const { queries, cipher, clock, logger, ids } = services
+  const entry = requestEntry(ids, host)
+  const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads)
+  /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
+  const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
+    // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
+    const root: AnyElysia = new Elysia({ name: 'berth', normalize: false })
+    const methodsOf = methodsByRoutes(() => root.routes)
+    root
+      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
+      .use(entry)
+      .use(idempotency)
+    for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
+    return root
+  }
+  const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup))
+  const parts = { access, services, whole }
+  const mounted = new Map<Group, AnyElysia>()
+  const mounting = new Map<Group, Promise<AnyElysia>>()
+  const load = (group: Group): Promise<AnyElysia> => {
+    const loading = mounting.get(group) ?? mount([group])
+    mounting.set(group, loading)
+    void loading.then((app) => mounted.set(group, app))
+    return loading
+  }
+  return {
+    handle(request) {
+      const group = groupOf(request.url)
+      const app = mounted.get(group)
+      return app ? app.handle(request) : load(group).then((loaded) => loaded.handle(request))
+    },
+    whole,
+  }
+}

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { instancePlan } from './accounts/plan.ts'
-import { createApp } from './app.ts'
+import { createApi } from './app.ts'
 import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
@@ -156,7 +156,7 @@ async function compose(
   releases.push(() => deliveries.stop())
 
   const host = { bound: config.host, publicHost: config.publicHost }
-  const api = createApp(services, host)
+  const api = createApi(services, host)
   const closing = new AbortController()
   let ready = false
   const startedAt = performance.now()

@@ -1,4 +1,5 @@
-import { type App, createApp } from './app.ts'
+import type { AnyElysia } from 'elysia'
+import { createApi } from './app.ts'
 import type { OpenApiDocument } from './http/openapi/model.ts'
 import type { Services } from './services.ts'
 
@@ -9,11 +10,12 @@ import type { Services } from './services.ts'
  */
 export async function describeApi(): Promise<OpenApiDocument> {
   const { openApiDocument } = await import('./http/openapi/document.ts')
-  return openApiDocument(describedApp())
+  return openApiDocument(await describedApp())
 }
 
 /** The app with nothing behind it: its routes can be read, a request throws. */
-export const describedApp = (): App => createApp(absentServices(), { bound: 'localhost', publicHost: null })
+export const describedApp = (): Promise<AnyElysia> =>
+  createApi(absentServices(), { bound: 'localhost', publicHost: null }).whole()
 
 /** Services that mounting the routes can pass around and that nothing can use. */
 function absentServices(): Services {

@@ -5,13 +5,13 @@ import { etagOf, isUnchanged } from '../etag.ts'
  * `GET /openapi.json`: the API's own description, without a credential. It is made when first asked
  * for, and kept: the routes never change.
  *
- * @param app asked at the first request, when every route is mounted
+ * @param app asked at the first request
  */
-export function openApiRoutes(app: () => AnyElysia) {
+export function openApiRoutes(app: () => Promise<AnyElysia>) {
   let made: Promise<{ text: string; etag: string }> | undefined
   const make = async () => {
     const { openApiDocument } = await import('./document.ts')
-    const text = JSON.stringify(openApiDocument(app()))
+    const text = JSON.stringify(openApiDocument(await app()))
     return { text, etag: etagOf(text) }
   }
   return new Elysia({ name: 'berth/openapi' }).get(
