@@ -147,8 +147,10 @@ export const AGENT_OPTIONS = [
   },
   {
     name: 'fixtures',
-    value: 'FILES',
-    description: 'files, with ":" between, that say what there is at the start, such as scenarios',
+    value: 'FILE',
+    repeatable: true,
+    description:
+      'a file that says what there is at the start, such as scenarios (see docs/scenarios.md); may be repeated, the variable takes several with ":" between',
     parse: (value: unknown) => ({ fixtures: list(value, 'files') }),
   },
 ] as const

@@ -79,6 +79,8 @@ export interface ConfigOption {
   readonly name: string
   /** What stands behind the flag in help texts; a switch has none. */
   readonly value?: string
+  /** Each use of the flag adds a value, and the option is given the list of them. */
+  readonly repeatable?: boolean
   /** The values it takes where they are few: completion offers them. */
   readonly choices?: readonly string[]
   readonly description: string

@@ -3,6 +3,7 @@ import { parseServeFlags } from '../../src/cli/commands/serve-flags.ts'
 import { serveFlags } from '../../src/cli/commands/serve-options.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
+import { loadConfig } from '../../src/config.ts'
 
 const sink = { write: async () => {}, isTTY: false, colours: false }
 const terminal: Terminal = {
@@ -30,6 +31,8 @@ test.each([
   [['--port=8080', '--data', 'a b', '--isolation', 'none']],
   [['--port', '1', '--port', '2']],
   [['--no-json', '--idle-timeout=15m']],
+  [['--fixtures', 'a:b.yaml']],
+  [['--fixtures', 'a.yaml', '--port', '1', '--fixtures=b.json', '--port', '2']],
   [['--json', '--no-json']],
   [['--config', 'x.json', '--host', '::1', '--api-key=sk_live_00000000', '--rng-seed', '7']],
   [['--public-host', 'box.local', '--log-level', 'silent', '--freeze', '2030-01-01T00:00:00Z']],
@@ -37,6 +40,12 @@ test.each([
   const quick = parseServeFlags(['serve', ...args])
   expect({ ...quick }).toEqual(await byLibrary(args))
   expect({ ...parseServeFlags(args) }).toEqual({ ...quick })
+})
+
+test('a flag that may be repeated adds to a list, whose values are taken as they stand', () => {
+  const flags = parseServeFlags(['serve', '--fixtures', 'a:b.yaml', '--fixtures', '/c.json'])
+  const { fixtures } = loadConfig({ flags: flags ?? {}, env: {}, cwd: '/project' })
+  expect(fixtures).toEqual(['/project/a:b.yaml', '/c.json'])
 })
 
 test.each([

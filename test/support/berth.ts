@@ -134,11 +134,12 @@ async function runSource(config: Config, surroundings: Partial<Surroundings> = {
 }
 
 async function runExecutable(program: string, flags: Record<string, unknown>): Promise<Running> {
-  const given = Object.entries(flags).flatMap(([name, value]) =>
-    value === true
-      ? [`--${name}`]
-      : [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)],
-  )
+  const given = Object.entries(flags).flatMap(([name, value]) => {
+    if (value === true) return [`--${name}`]
+    // A flag that may be repeated.
+    if (Array.isArray(value)) return value.flatMap((one) => [`--${name}`, String(one)])
+    return [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)]
+  })
   const child = Bun.spawn([program, 'serve', '--json', '--log-level', 'debug', ...given], {
     stdin: 'ignore',
     stdout: 'pipe',

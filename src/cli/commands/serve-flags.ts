@@ -11,6 +11,7 @@ export function parseServeFlags(args: readonly string[]): Record<string, unknown
   const switches = CONFIG_OPTIONS.filter(({ value }) => !value).map(({ name }) => name)
   // It would take any value of a switch for a yes.
   if (switches.some((name) => args.some((arg) => arg.startsWith(`--${name}=`)))) return null
+  const repeatable = CONFIG_OPTIONS.filter((option) => option.repeatable).map(({ name }) => name)
   const parsed: mri.Argv | null = mri(args[0] === 'serve' ? args.slice(1) : [...args], {
     string: withValue,
     boolean: switches,
@@ -24,13 +25,13 @@ export function parseServeFlags(args: readonly string[]): Record<string, unknown
   if (positional.length > 0) return null
   const given: Record<string, unknown> = {}
   for (const [name, values] of Object.entries(flags)) {
-    // A flag given twice is a list: the last one counts.
-    const value: unknown = Array.isArray(values) ? values.at(-1) : values
+    const all: unknown[] = Array.isArray(values) ? values : [values]
     const usual = withValue.includes(name)
-      ? typeof value === 'string' && value !== ''
+      ? all.every((value) => typeof value === 'string' && value !== '')
       : switches.includes(name)
     if (!usual) return null
-    given[name] = value
+    // Of a flag given twice the last one counts, but of those that add to a list.
+    given[name] = repeatable.includes(name) ? all : all.at(-1)
   }
   return given
 }

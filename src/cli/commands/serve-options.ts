@@ -22,11 +22,12 @@ export function registerServe(program: Command, session: Session): void {
     .description('Runs the service until Ctrl-C or SIGTERM; a second signal exits at once.')
     .option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
     .addHelpText('after', MORE)
-  for (const { name, value, description, choices } of CONFIG_OPTIONS) {
+  for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
     const flag = value ? `--${name} <${value}>` : `--${name}`
     const option = new Option(flag, `${description} [${environmentName(name)}]`)
     // The values are for completion; what a bad one is told comes from the config.
     if (choices) option.argChoices = [...choices]
+    if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])
     serve.addOption(option)
     if (!value) serve.addOption(new Option(`--no-${name}`).hideHelp())
   }
