@@ -149,6 +149,7 @@ async function compose(
       environment: surroundings.environment,
       route: (routes) => listener?.route(routes),
     },
+    scenarios: [],
   })
   const { keys, servers, hosting, tasks, deliveries } = services
   releases.push(() => keys.stop())

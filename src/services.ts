@@ -2,6 +2,7 @@ import { Metering } from './accounts/metering.ts'
 import type { Plan } from './accounts/plan.ts'
 import { Plans } from './accounts/plans.ts'
 import { configuredAgent } from './agents/registry.ts'
+import { type FileScenario, ScenarioStore } from './agents/scripted/store.ts'
 import type { Compute } from './compute/driver.ts'
 import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
@@ -40,6 +41,8 @@ export interface Foundations {
   webhooks: WebhookSurroundings | undefined
   hosting: HostingSurroundings
   agents: AgentConfig
+  /** Scenarios of the scripted agent that files give. */
+  scenarios: readonly FileScenario[]
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -85,7 +88,8 @@ export function createServices(foundations: Foundations) {
     secrets,
     templates,
   })
-  const agent = configuredAgent({ ...common, config: foundations.agents })
+  const scenarios = new ScenarioStore(queries, foundations.scenarios)
+  const agent = configuredAgent({ ...common, config: foundations.agents, scenarios })
   const tasks = new TasksEntry({ ...common, servers, secrets, agent })
   servers.follow(tasks)
   servers.follow(hosting)
@@ -97,6 +101,7 @@ export function createServices(foundations: Foundations) {
     templates,
     secrets,
     hosting,
+    scenarios,
     tasks,
     keys,
     webhooks,

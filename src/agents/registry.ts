@@ -4,6 +4,7 @@ import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
 import type { Queries } from '../storage/database.ts'
 import type { Agent } from './agent.ts'
+import type { ScenarioStore } from './scripted/store.ts'
 
 /** What agents are made of. */
 export interface AgentParts {
@@ -11,10 +12,13 @@ export interface AgentParts {
   queries: Queries
   clock: Clock
   logger: Logger
+  scenarios: ScenarioStore
 }
 
 /** Every kind of agent, loaded when it is first needed: a start pays for none. */
-const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> = {}
+const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> = {
+  scripted: async (parts) => new (await import('./scripted/agent.ts')).ScriptedAgent(parts),
+}
 
 /** The agent that the configuration names, made at the first call. */
 export const configuredAgent = (parts: AgentParts): (() => Promise<Agent>) =>

@@ -1,0 +1,41 @@
+import type { Clock } from '../../runtime/clock.ts'
+import type { Agent, Assignment, Outcome } from '../agent.ts'
+import { directivesIn } from './directives.ts'
+import { perform } from './perform.ts'
+import { describeIdle, oneLine } from './result.ts'
+import type { ScenarioStore } from './store.ts'
+
+/** What the scripted agent goes by. */
+export interface ScriptedParts {
+  scenarios: ScenarioStore
+  clock: Clock
+}
+
+/**
+ * Does what a script says, without any model: the steps of the first scenario that the goal matches, else the
+ * directives in the goal. The same goal on the same files reports the same events, to the byte.
+ */
+export class ScriptedAgent implements Agent {
+  readonly #parts: ScriptedParts
+
+  constructor(parts: ScriptedParts) {
+    this.#parts = parts
+  }
+
+  async work(assignment: Assignment): Promise<Outcome> {
+    const { scenarios, clock } = this.#parts
+    const { goal, signal } = assignment
+    signal.throwIfAborted()
+    const found = await scenarios.find(goal)
+    if (found) {
+      assignment.report({
+        type: 'notice',
+        text: `Follows the scenario ${JSON.stringify(oneLine(found.scenario.title))}.`,
+      })
+      return perform(found.scenario.steps, { assignment, clock, values: new Map(found.values) })
+    }
+    const steps = directivesIn(goal)
+    if (steps.length > 0) return perform(steps, { assignment, clock, values: new Map() })
+    return { status: 'completed', result: describeIdle(goal), idle: true }
+  }
+}

@@ -1,0 +1,8 @@
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { ScenarioText } from './scenario.ts'
+
+/** Scenarios that were set by the control API, in order. */
+export const scenarios = sqliteTable('scenarios', {
+  position: integer('position').primaryKey(),
+  scenario: text('scenario', { mode: 'json' }).$type<ScenarioText>().notNull(),
+})

@@ -1,0 +1,31 @@
+import { ScriptedAgent } from '../../src/agents/scripted/agent.ts'
+import { readScenarios } from '../../src/agents/scripted/read.ts'
+import { ScenarioStore } from '../../src/agents/scripted/store.ts'
+import { Given } from '../../src/runtime/given.ts'
+import { type Database, openDatabase } from '../../src/storage/database.ts'
+import { MovedClock } from '../support/clock.ts'
+
+/** Scripted agents that go by one clock. */
+export class Scripts implements Disposable {
+  readonly clock = new MovedClock()
+  readonly #database: Database = openDatabase(':memory:')
+
+  /** One with scenarios of a file. */
+  agent(...scenarios: unknown[]): ScriptedAgent {
+    const read = readScenarios(new Given(scenarios, ['scenarios']))
+    const files = read.map((scenario) => ({ ...scenario, file: '/scenarios.yaml' }))
+    return new ScriptedAgent({
+      scenarios: new ScenarioStore(this.#database.queries, files),
+      clock: this.clock,
+    })
+  }
+
+  /** One that carries out steps whatever its goal is. */
+  does(...steps: unknown[]): ScriptedAgent {
+    return this.agent({ name: 'script', match: { glob: '*' }, steps })
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close()
+  }
+}
