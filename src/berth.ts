@@ -6,6 +6,7 @@ import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
 import type { Config, Isolation } from './config.ts'
 import { isControlRequest } from './control/path.ts'
+import type { Fixtures } from './fixtures/fixtures.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
 import type { KeysService } from './resources/keys/service.ts'
@@ -103,6 +104,7 @@ async function compose(
   release: () => Promise<void>,
 ): Promise<Berth> {
   const { logger, version, sinceStartMs } = surroundings
+  const fixtures = await fixturesOf(config)
   const clock = surroundings.clock ?? new SteerableClock({ frozenAt: config.freeze })
   const { rngSeed } = config
   const plan = instancePlan(config.plan)
@@ -149,7 +151,7 @@ async function compose(
       environment: surroundings.environment,
       route: (routes) => listener?.route(routes),
     },
-    scenarios: [],
+    scenarios: fixtures?.scenarios ?? [],
   })
   const { keys, servers, hosting, tasks, deliveries } = services
   releases.push(() => keys.stop())
@@ -244,6 +246,13 @@ async function compose(
     },
     abandon: () => ephemeral?.remove(),
   }
+}
+
+/** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
+async function fixturesOf({ fixtures }: Config): Promise<Fixtures | null> {
+  if (fixtures.length === 0) return null
+  const { readFixtures } = await import('./fixtures/fixtures.ts')
+  return readFixtures(fixtures)
 }
 
 /** The first key and the admin token: those of an earlier start, or new ones, kept for the next. */

@@ -9,7 +9,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['main.ts'],
   ['cli'],
   ['berth.ts', 'describe.ts'],
-  ['app.ts', 'control'],
+  ['app.ts', 'control', 'fixtures'],
   ['services.ts'],
   ['resources'],
   ['agents'],
