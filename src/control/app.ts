@@ -11,6 +11,7 @@ import { clockRoutes } from './clock.ts'
 import { deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
+import { scenariosRoutes } from './scenarios.ts'
 import { controlTasksRoutes } from './tasks.ts'
 
 /** What the control API is made of. */
@@ -28,7 +29,7 @@ export interface ControlParts {
  * it is first asked for, so that no start waits for what few instances use.
  */
 export function createControlApp({ services, host, guard, instance, stopping }: ControlParts) {
-  const { queries, clock, ids, logger, outbox, deliveries, tasks } = services
+  const { queries, clock, ids, logger, outbox, deliveries, scenarios, tasks } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const root = new Elysia({ name: 'berth/control', normalize: false })
   const methodsOf = methodsByRoutes(() => root.routes)
@@ -45,5 +46,6 @@ export function createControlApp({ services, host, guard, instance, stopping }: 
     .use(accountsRoutes(access, new AccountsService(services)))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
+    .use(scenariosRoutes(access, scenarios))
     .use(controlTasksRoutes(access, tasks.service))
 }
