@@ -1,5 +1,5 @@
 import type { Masks } from '../../apps/masks.ts'
-import type { Sandbox } from '../../compute/driver.ts'
+import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
 import { ToolError } from './errors.ts'
@@ -137,14 +137,24 @@ export class Workbench {
     throw new ToolError(`There is no folder ${JSON.stringify(folder)}.`)
   }
 
+  /** A working folder as commands take it: inside the workspace, in the isolations too that would let one out. */
+  async #folder(cwd: string): Promise<string> {
+    const folder = relativeTo(cwd)
+    if (folder === '') return ''
+    const entry = await this.#parts.workspace.stat(folder)
+    if (entry?.kind === 'folder') return folder
+    throw new ToolError(`There is no folder ${JSON.stringify(cwd)} in the workspace.`)
+  }
+
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
     const { sandbox, environment, masks, show, signal } = this.#parts
     if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
+    const folder = await this.#folder(cwd)
     const env = { ...environment() }
     const output = new CommandOutput(masks, (stream, text) => show({ type: 'output', call, stream, text }))
     const execution = sandbox.exec({
       command,
-      cwd,
+      cwd: folder,
       env,
       timeoutMs,
       onOutput: (stream, data) => output.write(stream, data),
@@ -155,6 +165,10 @@ export class Workbench {
       const { exitCode, timedOut } = await execution.exit
       signal.throwIfAborted()
       return { ...output.end(), exitCode, timedOut, truncated: output.truncated }
+    } catch (error) {
+      // One command that cannot be started, for want of processes perhaps, is no reason to give up.
+      if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
+      throw error
     } finally {
       signal.removeEventListener('abort', cancel)
       this.#parts.changed?.()
@@ -188,4 +202,4 @@ export class Workbench {
 
 /** A folder as paths of the list begin: relative, without `./` and a slash at the end; empty for the workspace. */
 const relativeTo = (folder: string): string =>
-  folder.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/\/+$/, '')
+  folder.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/(?<=.)\/+$/, '')

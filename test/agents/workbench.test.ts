@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Agent } from '../../src/agents/agent.ts'
+import { ToolError } from '../../src/agents/workbench/errors.ts'
+import type { Workbench } from '../../src/agents/workbench/workbench.ts'
+import { AgentServer } from '../support/agents.ts'
+
+let server: AgentServer
+beforeAll(async () => {
+  server = await AgentServer.open()
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+/** Has an agent do something with its workbench; resolves with what was reported and what it threw. */
+async function using(work: (workbench: Workbench) => Promise<unknown>, variables = {}) {
+  let thrown: unknown
+  const agent: Agent = {
+    async work({ workbench }) {
+      await work(workbench).catch((error: unknown) => {
+        thrown = error
+      })
+      return { status: 'completed', result: '' }
+    },
+  }
+  return { ...(await server.work(agent, 'x', { variables })), thrown }
+}
+
+test.each(['..', '../..', '/', '/etc', 'nowhere', 'a-file'])(
+  'a command in %j, which is no folder of the workspace, is refused and goes on',
+  async (cwd) => {
+    const { thrown, events } = await using(async (workbench) => {
+      await workbench.write('a-file', 'x')
+      await workbench.run('pwd', { cwd })
+    })
+    expect(thrown).toBeInstanceOf(ToolError)
+    expect(events.at(-1)).toMatchObject({ type: 'toolResult', tool: 'run', ok: false })
+  },
+)
+
+test('a command runs in a folder of the workspace, named in either way', async () => {
+  for (const cwd of ['app/deep', '/workspace/app/deep', './app/deep/']) {
+    const { thrown, events } = await using(async (workbench) => {
+      await workbench.write('app/deep/x', 'x')
+      await workbench.run('basename "$PWD"', { cwd })
+    })
+    expect(thrown).toBeUndefined()
+    expect(events.at(-1)).toMatchObject({ ok: true, output: { stdout: 'deep\n' } })
+  }
+})
+
+test('a long output keeps its beginning and its end, and says what is missing', async () => {
+  const { events, deltas } = await using((workbench) => workbench.run('echo first; seq 100000; echo last'))
+  const end = events.at(-1)
+  if (end?.type !== 'toolResult') throw new Error('no result')
+  const stdout = String(end.output.stdout)
+  expect(stdout.startsWith('first\n')).toBe(true)
+  expect(stdout.endsWith('last\n')).toBe(true)
+  expect(stdout).toMatch(/\d+ characters are left out here/)
+  expect(stdout.length).toBeLessThan(70_000)
+  expect(end.output.truncated).toBe(true)
+  const shown = deltas.map((delta) => delta.text).join('')
+  expect(shown.length).toBeGreaterThan(500_000)
+})
+
+test('secrets are masked in what a command prints, also where its pieces cut them', async () => {
+  const variables = { TOKEN: 'geheim-und-lang' }
+  const command = 'printf "a $TOKEN b "; printf geheim-; sleep 0.05; printf und-lang; printf " c"'
+  const { events, deltas } = await using((workbench) => workbench.run(command), variables)
+  expect(JSON.stringify([events.at(-1), deltas])).not.toContain('geheim')
+  expect(events.at(-1)).toMatchObject({ output: { stdout: 'a *** b *** c' } })
+})
+
+test('a search finds lines with their numbers, and a bad expression is told', async () => {
+  const found = await using(async (workbench) => {
+    await workbench.write('src/a.txt', 'one\ntwo words\nthree')
+    await workbench.write('node_modules/b.txt', 'two words')
+    const { matches } = await workbench.search('two w[a-z]+', 'src')
+    expect(matches).toEqual([{ path: 'src/a.txt', line: 2, text: 'two words' }])
+    expect((await workbench.search('two w')).matches).toHaveLength(1)
+    expect((await workbench.search('$(touch owned); `touch owned`')).matches).toEqual([])
+    expect((await workbench.list()).files).not.toContain('owned')
+  })
+  expect(found.thrown).toBeUndefined()
+  const bad = await using((workbench) => workbench.search('('))
+  expect(bad.thrown).toBeInstanceOf(ToolError)
+})
+
+test('paths out of the workspace, folders and what is not text are refused', async () => {
+  for (const path of ['../x', '/etc/passwd', 'nothing', 'src']) {
+    expect((await using((workbench) => workbench.read(path))).thrown).toBeInstanceOf(ToolError)
+  }
+  const binary = await using(async (workbench) => {
+    await workbench.run("printf '\\377\\376' > binary")
+    await workbench.read('binary')
+  })
+  expect(String(binary.thrown)).toContain('binary is not text')
+})
