@@ -18,6 +18,8 @@ export interface AgentParts {
 /** Every kind of agent, loaded when it is first needed: a start pays for none. */
 const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> = {
   scripted: async (parts) => new (await import('./scripted/agent.ts')).ScriptedAgent(parts),
+  openai: async (parts) => (await import('./model/agent.ts')).openaiAgent(parts),
+  anthropic: async (parts) => (await import('./model/agent.ts')).anthropicAgent(parts),
 }
 
 /** The agent that the configuration names, made at the first call. */

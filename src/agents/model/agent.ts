@@ -1,0 +1,83 @@
+import { Masks } from '../../apps/masks.ts'
+import type { AgentLimits } from '../../config-agents.ts'
+import { type Agent, AgentError, type Assignment, type Outcome, type Plan, type Planning } from '../agent.ts'
+import type { AgentParts } from '../registry.ts'
+import { Dialogue } from './dialogue.ts'
+import { Endpoint } from './endpoint.ts'
+import { EndpointFailure } from './failures.ts'
+import { makePlan } from './planning.ts'
+import { PLANNING, planningGoal, systemPrompt } from './prompts.ts'
+import { anthropicProvider, openaiProvider, type Provider } from './providers.ts'
+import { Work } from './work.ts'
+
+/** What of the parts a model agent is made of. */
+type ModelParts = Pick<AgentParts, 'clock' | 'config'>
+
+/** What differs from berth's own choice. */
+export interface ModelAgentOptions {
+  /** Milliseconds that the endpoint may send nothing. */
+  silenceMs?: number
+}
+
+/** The agent behind OpenAI's protocol. */
+export const openaiAgent = (parts: ModelParts, options?: ModelAgentOptions): ModelAgent =>
+  new ModelAgent(openaiProvider(parts.config), parts, options)
+
+/** The agent behind Anthropic's protocol. */
+export const anthropicAgent = (parts: ModelParts, options?: ModelAgentOptions): ModelAgent =>
+  new ModelAgent(anthropicProvider(parts.config), parts, options)
+
+/** An agent that is a language model behind an endpoint: it thinks elsewhere, and works with berth's tools. */
+export class ModelAgent implements Agent {
+  readonly #endpoint: Endpoint
+  readonly #limits: AgentLimits
+  readonly #key: string | null
+
+  constructor(provider: Provider, { clock, config }: ModelParts, options: ModelAgentOptions = {}) {
+    this.#endpoint = new Endpoint(provider, clock, options.silenceMs)
+    this.#limits = config.agentLimits
+    this.#key = provider.key
+  }
+
+  async work(assignment: Assignment): Promise<Outcome> {
+    const { goal, report, show, signal } = assignment
+    using dialogue = new Dialogue({
+      endpoint: this.#endpoint,
+      limits: this.#limits,
+      system: systemPrompt(assignment),
+      goal,
+      masks: this.#masks(Object.values(assignment.environment())),
+      report,
+      show: (text) => text !== '' && show({ type: 'text', text }),
+      signal,
+    })
+    return await told(new Work(assignment, dialogue).run())
+  }
+
+  async plan(planning: Planning): Promise<Plan> {
+    const { report, signal } = planning
+    using dialogue = new Dialogue({
+      endpoint: this.#endpoint,
+      limits: this.#limits,
+      system: PLANNING,
+      goal: planningGoal(planning),
+      masks: this.#masks([]),
+      report,
+      show: () => {},
+      signal,
+    })
+    return await told(makePlan(planning, dialogue))
+  }
+
+  #masks(secrets: readonly string[]): Masks {
+    const masks = new Masks()
+    masks.add(this.#key === null ? secrets : [...secrets, this.#key])
+    return masks
+  }
+}
+
+/** What the endpoint failed of is what a person is told. */
+const told = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((error) => {
+    throw error instanceof EndpointFailure ? new AgentError(error.message) : error
+  })

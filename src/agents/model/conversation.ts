@@ -1,0 +1,180 @@
+import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import type { Answer, Thought } from './answer.ts'
+
+/** Characters that a request may have, about 80,000 tokens: models that take less say so. */
+const MOST_CHARACTERS = 320_000
+
+/** To how much of that a conversation is shortened, so that it is not done at every step. */
+const SHORTENED_TO = 0.6
+
+/** Characters that are left of a text that is shortened. */
+const LEFT_OF_TEXT = 200
+
+/** Characters that the mark where a text was cut has at most. */
+const LONGEST_MARK = 50
+
+/** Turns at the end that are shortened last. */
+const RECENT = 4
+
+/** A tool that was called, and what came of it. */
+export interface Exchange {
+  readonly id: string
+  readonly tool: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly output: string
+  readonly ok: boolean
+  /** What the endpoint wants back with the call. */
+  readonly signed?: Thought['signed']
+}
+
+/** An answer of the model and what it was answered. */
+interface Turn {
+  readonly text: string
+  readonly thoughts: readonly Thought[]
+  readonly exchanges: readonly Exchange[]
+  /** What the model is told besides. */
+  readonly reply: string | null
+}
+
+/** A turn and its characters, about. */
+interface Measured {
+  readonly turn: Turn
+  readonly length: number
+}
+
+/**
+ * What is said between berth and a model. It is kept in bounds by whole turns, so that a call and its result stay or go
+ * together.
+ */
+export class Conversation {
+  readonly #system: string
+  readonly #goal: string
+  #turns: Measured[] = []
+  #dropped = 0
+  #most = MOST_CHARACTERS
+
+  constructor(system: string, goal: string) {
+    this.#system = system
+    this.#goal = goal
+  }
+
+  /** Adds an answer, with what came of its calls. */
+  add({ text, thoughts }: Answer, exchanges: readonly Exchange[], reply: string | null = null): void {
+    this.#turns.push(measured({ text, thoughts, exchanges, reply }))
+  }
+
+  /** Characters of the next request, about. */
+  get length(): number {
+    return this.#turns.reduce((sum, { length }) => sum + length, this.#system.length + this.#goal.length)
+  }
+
+  /** Shortens what is old where a request would be too long. @returns whether it did */
+  fit(): boolean {
+    return this.length > this.#most && this.#shortenTo(this.#most * SHORTENED_TO)
+  }
+
+  /** Shortens what is old to half of what it is: the model takes less than was thought. @returns whether it could */
+  tighten(): boolean {
+    this.#most = Math.floor(this.length / 2)
+    return this.#shortenTo(this.#most * SHORTENED_TO)
+  }
+
+  /** The next request. */
+  prompt(): LanguageModelV4Prompt {
+    const goal =
+      this.#dropped === 0
+        ? this.#goal
+        : `${this.#goal}\n\n(${this.#dropped} steps that you have taken since are left out here.)`
+    return [
+      { role: 'system', content: this.#system },
+      { role: 'user', content: [{ type: 'text', text: goal }] },
+      ...this.#turns.flatMap(({ turn }) => messagesOf(turn)),
+    ]
+  }
+
+  #shortenTo(wanted: number): boolean {
+    const before = this.length
+    const last = this.#turns.length - 1
+    this.#shortenUntil(last + 1 - RECENT, wanted)
+    while (this.length > wanted && this.#turns.length > RECENT) {
+      this.#turns.shift()
+      this.#dropped += 1
+    }
+    this.#shortenUntil(last, wanted)
+    const newest = this.#turns.at(-1)
+    if (newest && this.length > wanted) {
+      // It is what the model waits for: as much of it is left as there is room for.
+      const texts = Math.max(1, newest.turn.exchanges.length)
+      const room = Math.floor((wanted - (this.length - newest.length)) / texts)
+      this.#turns.splice(-1, 1, measured(shortened(newest.turn, Math.max(room, LEFT_OF_TEXT))))
+    }
+    return this.length < before
+  }
+
+  /** Shortens the turns before `end`, the oldest first, until what is left is short enough. */
+  #shortenUntil(end: number, wanted: number): void {
+    for (let at = 0; at < Math.min(end, this.#turns.length - 1) && this.length > wanted; at += 1) {
+      const one = this.#turns[at]
+      if (one) this.#turns[at] = measured(shortened(one.turn, LEFT_OF_TEXT))
+    }
+  }
+}
+
+const measured = (turn: Turn): Measured => ({ turn, length: JSON.stringify(turn).length })
+
+/** A turn of which no text has more than `left` characters. Thoughts go whole: what is signed cannot be cut. */
+const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
+  text: cut(text, left),
+  thoughts: [],
+  exchanges: exchanges.map((one) => ({
+    ...one,
+    input: Object.fromEntries(
+      Object.entries(one.input).map(([name, value]) => [
+        name,
+        typeof value === 'string' ? cut(value, left) : value,
+      ]),
+    ),
+    output: cut(one.output, left),
+  })),
+  reply,
+})
+
+/** The beginning of a text; the mark that follows is left alone when it is cut again. */
+function cut(text: string, left: number): string {
+  if (text.length <= left + LONGEST_MARK) return text
+  return `${text.slice(0, left)}… (${text.length - left} more characters were here)`
+}
+
+function messagesOf({ text, thoughts, exchanges, reply }: Turn): LanguageModelV4Message[] {
+  const said: LanguageModelV4Message = {
+    role: 'assistant',
+    content: [
+      ...thoughts.map(({ text, signed }) => ({ type: 'reasoning' as const, text, ...options(signed) })),
+      // An empty text is refused by some.
+      ...(text.trim() === '' ? [] : [{ type: 'text' as const, text }]),
+      ...exchanges.map(({ id, tool, input, signed }) => ({
+        type: 'tool-call' as const,
+        toolCallId: id,
+        toolName: tool,
+        input,
+        ...options(signed),
+      })),
+    ],
+  }
+  const results: LanguageModelV4Message = {
+    role: 'tool',
+    content: exchanges.map(({ id, tool, output, ok }) => ({
+      type: 'tool-result',
+      toolCallId: id,
+      toolName: tool,
+      output: { type: ok ? 'text' : 'error-text', value: output },
+    })),
+  }
+  return [
+    ...(said.content.length > 0 ? [said] : []),
+    ...(exchanges.length > 0 ? [results] : []),
+    ...(reply === null ? [] : [{ role: 'user' as const, content: [{ type: 'text' as const, text: reply }] }]),
+  ]
+}
+
+const options = (signed: Thought['signed']) => (signed ? { providerOptions: signed } : {})

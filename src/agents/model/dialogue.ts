@@ -1,0 +1,123 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import type { Masks } from '../../apps/masks.ts'
+import type { AgentLimits } from '../../config-agents.ts'
+import { AgentError } from '../agent.ts'
+import type { AgentEvent } from '../events.ts'
+import type { Answer, Tokens } from './answer.ts'
+import { Budget } from './budget.ts'
+import { Conversation } from './conversation.ts'
+import type { Endpoint } from './endpoint.ts'
+import { EndpointFailure } from './failures.ts'
+
+/** Characters for which a token stands where an endpoint reports none. */
+const CHARACTERS_PER_TOKEN = 4
+
+/** What a dialogue is held with. */
+export interface DialogueParts {
+  endpoint: Endpoint
+  limits: AgentLimits
+  /** What the model is told first, and what it is to reach. */
+  system: string
+  goal: string
+  /** What must not be seen in what it says. */
+  masks: Masks
+  report(event: AgentEvent): void
+  /** Shows a piece of what the model is about to say. */
+  show(text: string): void
+  signal: AbortSignal
+}
+
+/** What is said between berth and a model for one purpose, within its budget; all of it is reported. Dispose of it. */
+export class Dialogue implements Disposable {
+  readonly budget: Budget
+  readonly #parts: DialogueParts
+  readonly #conversation: Conversation
+  #lastText = ''
+  #isEstimated = false
+
+  constructor(parts: DialogueParts) {
+    this.#parts = parts
+    this.budget = new Budget(parts.limits)
+    this.#conversation = new Conversation(parts.system, parts.goal)
+  }
+
+  /** What a model is told next, after its answers so far; see `Conversation.add`. */
+  readonly add: Conversation['add'] = (...said) => this.#conversation.add(...said)
+
+  /**
+   * Has the model answer. What lies back is shortened where the request would be too long.
+   *
+   * @throws AgentError where the budget is used up, EndpointFailure, the reason of the signal
+   */
+  async ask(tools: LanguageModelV4FunctionTool[]): Promise<Answer> {
+    if (this.#conversation.fit())
+      this.#notice('The conversation grew long: what lies back in it was shortened.')
+    for (;;) {
+      this.#checkBudget()
+      try {
+        const answer = await this.#request(tools)
+        this.#count(answer)
+        return answer
+      } catch (error) {
+        this.#parts.signal.throwIfAborted()
+        this.#checkBudget()
+        if (!(error instanceof EndpointFailure) || error.cure !== 'shorter') throw error
+        if (!this.#conversation.tighten()) throw error
+        this.#notice(`${error.message} What lies back in the conversation was shortened.`)
+      }
+    }
+  }
+
+  /** What the model said last, as a sentence to add; empty where it has said nothing. */
+  get lastWords(): string {
+    return this.#lastText === '' ? '' : ` The model said last: ${this.#lastText}`
+  }
+
+  [Symbol.dispose](): void {
+    this.budget[Symbol.dispose]()
+  }
+
+  async #request(tools: LanguageModelV4FunctionTool[]): Promise<Answer> {
+    const { endpoint, masks, show, signal } = this.#parts
+    const masked = masks.stream()
+    const answer = await endpoint.ask({
+      prompt: this.#conversation.prompt(),
+      tools,
+      signal: AbortSignal.any([signal, this.budget.signal]),
+      onText: (piece) => show(masked.push(piece)),
+      onNotice: (text) => this.#notice(text),
+    })
+    show(masked.flush())
+    return answer
+  }
+
+  #count({ text, calls, usage }: Answer): void {
+    const { masks, report } = this.#parts
+    if (text.trim() !== '') {
+      this.#lastText = masks.mask(text.trim())
+      report({ type: 'message', text: this.#lastText })
+    }
+    if (usage === null && !this.#isEstimated) {
+      this.#isEstimated = true
+      this.#notice('The endpoint reports no tokens: they are estimated from lengths.')
+    }
+    const written = text.length + calls.reduce((sum, { input }) => sum + input.length, 0)
+    this.budget.spend(usage ?? estimate(this.#conversation.length, written))
+    report(this.budget.usage)
+  }
+
+  #checkBudget(): void {
+    const exceeded = this.budget.exceeded
+    if (exceeded === null) return
+    throw new AgentError(`Given up: ${exceeded}. --agent-limits sets how much may be used.${this.lastWords}`)
+  }
+
+  #notice(text: string): void {
+    this.#parts.report({ type: 'notice', text })
+  }
+}
+
+const estimate = (read: number, written: number): Tokens => ({
+  input: Math.ceil(read / CHARACTERS_PER_TOKEN),
+  output: Math.ceil(written / CHARACTERS_PER_TOKEN),
+})

@@ -1,0 +1,141 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+} from '@ai-sdk/provider'
+import type { Clock } from '../../runtime/clock.ts'
+import { type Answer, streamedAnswer, wholeAnswer } from './answer.ts'
+import { type Cure, EndpointFailure, explainBreak } from './failures.ts'
+import type { Provider } from './providers.ts'
+import { AnsweredWhole, Transport } from './transport.ts'
+
+/** Milliseconds that an endpoint may be silent: a model of one's own reads a long request for minutes. */
+const SILENCE_MS = 10 * 60_000
+
+/** How often a request is repeated. */
+const RETRIES: Partial<Record<Cure, number>> = { again: 3, patience: 6 }
+
+/** Milliseconds before the first repetition where the endpoint says nothing of it; it doubles from one to the next. */
+const FIRST_WAIT_MS = 1_000
+
+/** The longest that is waited, whatever the endpoint asks for. */
+const LONGEST_WAIT_MS = 5 * 60_000
+
+/** What is asked of a model. */
+export interface Question {
+  readonly prompt: LanguageModelV4Prompt
+  readonly tools: LanguageModelV4FunctionTool[]
+  /** Ends the request at once. */
+  readonly signal: AbortSignal
+  /** Receives the answer's text as it comes. One that breaks off comes again from its beginning. */
+  onText(piece: string): void
+  /** Receives what a person may want to know: a repetition. */
+  onNotice(text: string): void
+}
+
+/** A model behind an endpoint: asks it, and asks again where that may help. */
+export class Endpoint {
+  readonly #provider: Provider
+  readonly #clock: Clock
+  readonly #silenceMs: number
+  /** Whether it answers in pieces, as far as it is known. */
+  #streams = true
+
+  /** @param silenceMs milliseconds that the endpoint may send nothing */
+  constructor(provider: Provider, clock: Clock, silenceMs: number = SILENCE_MS) {
+    this.#provider = provider
+    this.#clock = clock
+    this.#silenceMs = silenceMs
+  }
+
+  /**
+   * Has the model answer. Repetitions wait by berth's clock.
+   *
+   * @throws EndpointFailure where there is no answer; the reason of the signal
+   */
+  async ask(question: Question): Promise<Answer> {
+    for (let failed = 0; ; failed += 1) {
+      const streams = this.#streams
+      try {
+        return await this.#once(question, streams)
+      } catch (error) {
+        question.signal.throwIfAborted()
+        if (!(error instanceof EndpointFailure)) throw error
+        if (error.cure === 'whole' && streams) this.#stopStreaming(error, question)
+        else await this.#recover(error, failed, question)
+      }
+    }
+  }
+
+  #stopStreaming(failure: EndpointFailure, { onNotice }: Question): void {
+    this.#streams = false
+    onNotice(`${failure.message} It is asked for whole answers.`)
+  }
+
+  /** Resolves when it may be asked again. @param failed how many attempts have failed before this one */
+  async #recover(failure: EndpointFailure, failed: number, { signal, onNotice }: Question): Promise<void> {
+    const retries = RETRIES[failure.cure] ?? 0
+    if (failed >= retries) {
+      throw retries === 0
+        ? failure
+        : new EndpointFailure(`${failure.message} It was asked ${failed + 1} times.`, 'nothing')
+    }
+    const waitMs = failure.retryAfterMs ?? FIRST_WAIT_MS * 2 ** failed
+    if (waitMs > LONGEST_WAIT_MS) {
+      const asks = `It asks to wait for ${seconds(waitMs)}, longer than berth does.`
+      throw new EndpointFailure(`${failure.message} ${asks} Try again later.`, 'nothing')
+    }
+    onNotice(`${failure.message} It is asked again in ${seconds(waitMs)} (${failed + 1} of ${retries}).`)
+    await this.#wait(waitMs, signal)
+  }
+
+  async #once({ prompt, tools, signal, onText }: Question, streams: boolean): Promise<Answer> {
+    const provider = this.#provider
+    using transport = new Transport({ provider, streams, silenceMs: this.#silenceMs, signal })
+    const model = await provider.connect(transport.send)
+    const call: LanguageModelV4CallOptions = {
+      prompt: withCachePoints(prompt),
+      tools,
+      abortSignal: transport.signal,
+      ...provider.settings,
+    }
+    try {
+      if (!streams) return wholeAnswer(await model.doGenerate(call))
+      try {
+        const { stream } = await model.doStream(call)
+        return await streamedAnswer(stream, onText)
+      } catch (error) {
+        if (!(error instanceof AnsweredWhole)) throw error
+        const answer = wholeAnswer(await model.doGenerate(call))
+        this.#streams = false
+        return answer
+      }
+    } catch (error) {
+      throw transport.silence ?? explainBreak(provider, error)
+    }
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const timer = this.#clock.after(ms, resolve)
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort)
+    return promise.finally(() => {
+      timer.cancel()
+      signal.removeEventListener('abort', abort)
+    })
+  }
+}
+
+/**
+ * Anthropic reads what came before a mark from its cache where it has read it before, at a tenth of the price. Of the
+ * other protocol they are no part.
+ */
+function withCachePoints(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
+  const mark = { anthropic: { cacheControl: { type: 'ephemeral' as const } } }
+  return prompt.map((message, index) =>
+    index === 0 || index === prompt.length - 1 ? { ...message, providerOptions: mark } : message,
+  )
+}
+
+const seconds = (ms: number): string => `${Math.ceil(ms / 1_000)} s`

@@ -1,0 +1,178 @@
+import { MASK } from '../../apps/masks.ts'
+import type { Provider } from './providers.ts'
+
+/**
+ * What may help where a request failed: `nothing`; to ask again, patiently where the endpoint said itself that it is
+ * overloaded; to ask for an answer in one piece; to send less.
+ */
+export type Cure = 'nothing' | 'again' | 'patience' | 'whole' | 'shorter'
+
+/** A request of a model that failed. The message names cause and remedy, and never holds the key. */
+export class EndpointFailure extends Error {
+  override readonly name = 'EndpointFailure'
+  readonly cure: Cure
+  /** Milliseconds after which the endpoint wants to be asked again, where it says so. */
+  readonly retryAfterMs: number | null
+
+  constructor(message: string, cure: Cure, retryAfterMs: number | null = null) {
+    super(message)
+    this.cure = cure
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** An answer that is none: its status, and what the endpoint says of it. */
+export interface Refusal {
+  status: number
+  /** The endpoint's own words, without the key. */
+  said: string
+  /** Where it redirects to. */
+  location: string | null
+  retryAfterMs: number | null
+}
+
+/** Characters of the endpoint's own words that are passed on. */
+const MOST_SAID = 500
+
+const NOT_THE_PROTOCOL = 'what it sent is not what the protocol says'
+
+/** Statuses by which an endpoint says that it cannot just now. 529 is Anthropic's for an overload. */
+const BUSY = [408, 409, 425, 429]
+
+/** Codes of errors by which there is no connection at all. */
+const UNREACHABLE = ['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EAI_AGAIN']
+
+/** What providers and model servers say of a request that is too long; "context canceled" is something else. */
+const TOO_LONG =
+  /context.{0,20}(?:length|size|window|overflow)|too (?:long|large)|too many tokens|token limit|maximum.{0,40}tokens/i
+
+/** What a refusal means, and what can be done about it. */
+export function explainRefusal(provider: Provider, refusal: Refusal): EndpointFailure {
+  const { status, said, retryAfterMs } = refusal
+  const { model } = provider
+  const endpoint = `The model's endpoint ${provider.baseUrl}`
+  const words = said === '' ? '' : `: ${said}`
+  const failure = (text: string, cure: Cure = 'nothing') => new EndpointFailure(text, cure, retryAfterMs)
+  if (status >= 300 && status < 400) {
+    const target = refusal.location ? ` to ${refusal.location}` : ''
+    return failure(
+      `${endpoint} redirects${target} (${status}), and the key is sent nowhere else. Set ${setting(provider, 'base-url')} to the address itself.`,
+    )
+  }
+  if (status === 401) {
+    // Not its own words: some repeat a part of the key.
+    const what = provider.key === null ? 'wants a key' : 'refused the key'
+    return failure(
+      `${endpoint} ${what} (401). Set ${setting(provider, 'api-key')} to one that holds there, and start berth again.`,
+    )
+  }
+  if (status === 403) {
+    return failure(
+      `${endpoint} does not allow this (403)${words}. Check that the key of ${setting(provider, 'api-key')} may use the model "${model}".`,
+    )
+  }
+  if (status === 404) {
+    return failure(
+      `${endpoint} has no model "${model}", or does not speak this protocol there (404)${words}. Check ${setting(provider, 'model')} and ${setting(provider, 'base-url')}.`,
+    )
+  }
+  if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/.test(said))) {
+    return failure(`${endpoint} has no credit left for this key (${status})${words}. Add some there.`)
+  }
+  if (status === 413 || (status !== 429 && TOO_LONG.test(said))) {
+    return failure(`${endpoint} takes no request as long as this (${status})${words}.`, 'shorter')
+  }
+  if (BUSY.includes(status) || status >= 500) {
+    return failure(
+      `${endpoint} answered ${status}${words}.`,
+      status === 501 && /stream/i.test(said) ? 'whole' : 'patience',
+    )
+  }
+  if (/stream/i.test(said)) return failure(`${endpoint} does not stream (${status})${words}.`, 'whole')
+  const remedy = /\btools?\b|function/i.test(said)
+    ? ` The model must be able to call tools; choose another by ${setting(provider, 'model')} where it is not.`
+    : ''
+  return failure(`${endpoint} refused the request (${status})${words}.${remedy}`)
+}
+
+/** What it means that there is no whole answer. @param error what fetch, or the reading of the answer, threw */
+export function explainBreak(provider: Provider, error: unknown): EndpointFailure {
+  const endpoint = `The model's endpoint ${provider.baseUrl}`
+  const root = rootOf(error)
+  if (root instanceof EndpointFailure) return root
+  const { code, message } = root
+  if (/CERT|SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|ERR_TLS/.test(code)) {
+    return new EndpointFailure(
+      `${endpoint} has a certificate that cannot be trusted (${code}). Correct it or ${setting(provider, 'base-url')}; an authority of your own is trusted where NODE_EXTRA_CA_CERTS names its file when berth starts.`,
+      'nothing',
+    )
+  }
+  if (code === 'EPROTO') {
+    return new EndpointFailure(
+      `${endpoint} does not speak TLS. Correct ${setting(provider, 'base-url')}: http:// in place of https://, perhaps.`,
+      'nothing',
+    )
+  }
+  if (UNREACHABLE.includes(code)) {
+    return new EndpointFailure(
+      `${endpoint} cannot be reached (${code}). Start the model server, or correct ${setting(provider, 'base-url')}.`,
+      'again',
+    )
+  }
+  const told = withoutKey(provider, message)
+  if (code === '' && TOO_LONG.test(told)) {
+    return new EndpointFailure(`${endpoint} takes no request as long as this: ${told}.`, 'shorter')
+  }
+  const cause = code === 'ECONNRESET' ? 'the connection was cut' : told
+  return new EndpointFailure(`${endpoint} gave no whole answer: ${cause}.`, 'again')
+}
+
+/** A text of the endpoint's without the key, whatever it repeats of it, and without a full stop at the end. */
+export function withoutKey({ key }: Provider, text: string): string {
+  const shown = key === null ? text : text.replaceAll(key, MASK)
+  return shown.trim().replace(/\.$/, '').slice(0, MOST_SAID)
+}
+
+/** An option, as a person finds it. */
+export function setting(provider: Provider, name: 'base-url' | 'api-key' | 'model'): string {
+  const option = `${provider.options}-${name}`
+  return `BERTH_${option.toUpperCase().replaceAll('-', '_')} (--${option})`
+}
+
+/** What a refusal says: model servers have several forms for it. */
+export function wordsOf(body: string): string {
+  let read: unknown
+  try {
+    read = JSON.parse(body)
+  } catch {
+    return /^\s*</.test(body) ? '' : body
+  }
+  const { error, message, detail } = (read ?? {}) as Record<string, unknown>
+  const { message: inner, code } = (error ?? {}) as Record<string, unknown>
+  const said = [inner, message, error, detail].find((one) => typeof one === 'string') as string | undefined
+  return [said ?? body, typeof code === 'string' && said !== undefined ? `(${code})` : '']
+    .filter(Boolean)
+    .join(' ')
+}
+
+/** The innermost cause: what lies around it tells of the library, not of the endpoint. */
+function rootOf(error: unknown): { code: string; message: string } | EndpointFailure {
+  let root = error
+  const said = isObject(error) && typeof error.responseBody === 'string' ? wordsOf(error.responseBody) : null
+  for (let depth = 0; depth < 8 && isObject(root) && isObject(root.cause); depth += 1) {
+    // What a schema says of a whole answer is longer than the answer.
+    if (root.name === 'AI_TypeValidationError') return { code: '', message: said ?? NOT_THE_PROTOCOL }
+    root = root.cause
+  }
+  if (root instanceof EndpointFailure) return root
+  if (!isObject(root)) return { code: '', message: String(root) }
+  const { code, message } = root
+  return {
+    // Not one of the endpoint's own.
+    code: root instanceof Error && typeof code === 'string' ? code : '',
+    message: typeof message === 'string' ? message : JSON.stringify(root),
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null

@@ -1,0 +1,73 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { AgentConfig } from '../../config-agents.ts'
+
+/** How requests of a model go out. */
+export type Send = (url: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/** An endpoint that speaks one of the two protocols, and the model to ask for there. */
+export interface Provider {
+  /** Without a slash at the end. */
+  readonly baseUrl: string
+  readonly key: string | null
+  readonly model: string
+  /** What the names of the options that set these begin with. */
+  readonly options: 'openai' | 'anthropic'
+  /** What every request says beside what is asked. */
+  readonly settings: Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'providerOptions'>
+  /** The model, whose requests are sent by `send`. */
+  connect(send: Send): Promise<LanguageModelV4>
+}
+
+/** Enough for a long file. Models that are known to give less are asked for less. */
+const MOST_OUTPUT_TOKENS = 32_000
+
+/** OpenAI's chat completions: what model servers of one's own speak as well. */
+export function openaiProvider(config: AgentConfig): Provider {
+  const { openaiBaseUrl: baseUrl, openaiApiKey: key } = config
+  const model = config.openaiModel ?? ''
+  return {
+    baseUrl,
+    key,
+    model,
+    options: 'openai',
+    settings: {},
+    async connect(send) {
+      const { OpenAICompatibleChatLanguageModel } = await import('@ai-sdk/openai-compatible')
+      return new OpenAICompatibleChatLanguageModel(model, {
+        provider: 'openai.chat',
+        url: ({ path }) => `${baseUrl}${path}`,
+        headers: key === null ? {} : { authorization: `Bearer ${key}` },
+        fetch: send as typeof fetch,
+        includeUsage: true,
+      })
+    },
+  }
+}
+
+/** Anthropic's messages. */
+export function anthropicProvider(config: AgentConfig): Provider {
+  const { anthropicBaseUrl: baseUrl, anthropicApiKey: key } = config
+  const model = config.anthropicModel ?? ''
+  return {
+    baseUrl,
+    key,
+    model,
+    options: 'anthropic',
+    settings: {
+      // The protocol demands a number.
+      maxOutputTokens: MOST_OUTPUT_TOKENS,
+      // Arguments as they come are of no use, and other servers need not know that mark.
+      providerOptions: { anthropic: { toolStreaming: false } },
+    },
+    async connect(send) {
+      // Not the package's main entry: that one reads variables of Anthropic's own, and fails where one is empty.
+      const { AnthropicLanguageModel } = await import('@ai-sdk/anthropic/internal')
+      return new AnthropicLanguageModel(model, {
+        provider: 'anthropic.messages',
+        baseURL: baseUrl,
+        headers: { 'anthropic-version': '2023-06-01', ...(key === null ? {} : { 'x-api-key': key }) },
+        fetch: send as typeof fetch,
+      })
+    },
+  }
+}

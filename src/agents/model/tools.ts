@@ -1,0 +1,150 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import type { Assignment, Outcome } from '../agent.ts'
+import { ToolError } from '../workbench/errors.ts'
+import type { Budget } from './budget.ts'
+import { bounded, linesOf } from './excerpts.ts'
+import { functionTool, MalformedCall, readInput } from './tool-input.ts'
+
+/** What came of a call: a text for the model, or the end of the task. */
+export type Result = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
+
+/** What tools work with. */
+export interface ToolParts {
+  assignment: Assignment
+  budget: Budget
+}
+
+/** One tool: what a model is told of it, and what it does. */
+interface Tool<Input extends TObject = TObject> {
+  readonly description: string
+  readonly input: Input
+  use(input: Static<Input>, parts: ToolParts): Promise<Result>
+}
+
+const tool = <Input extends TObject>(one: Tool<Input>): Tool => one as unknown as Tool
+
+const STATUSES = ['completed', 'failed']
+
+const PATH = 'relative to the workspace'
+
+const TOOLS: Readonly<Record<string, Tool>> = {
+  run: tool({
+    description: 'Runs a shell command in the workspace and gives back its exit code and what it printed.',
+    input: Type.Object({
+      command: Type.String({ minLength: 1, description: 'for sh -c' }),
+      folder: Type.Optional(Type.String({ description: `where it runs, ${PATH}` })),
+      timeout_seconds: Type.Optional(
+        Type.Number({ minimum: 1, description: 'it is ended after so long; 600 without it' }),
+      ),
+    }),
+    async use({ command, folder, timeout_seconds = 600 }, { assignment, budget }) {
+      const timeoutMs = Math.max(1, Math.min(timeout_seconds * 1_000, budget.leftMs))
+      const cwd = folder === undefined ? {} : { cwd: folder }
+      const { exitCode, stdout, stderr, timedOut } = await assignment.workbench.run(command, {
+        timeoutMs,
+        ...cwd,
+      })
+      const head = timedOut
+        ? `ended after ${Math.round(timeoutMs / 1_000)} s, since it took longer`
+        : `exit code ${exitCode}`
+      const printed = [
+        stdout === '' ? '' : `stdout:\n${bounded(stdout)}`,
+        stderr === '' ? '' : `stderr:\n${bounded(stderr)}`,
+      ]
+      return { text: [head, ...printed].filter(Boolean).join('\n'), ok: exitCode === 0 }
+    },
+  }),
+  read: tool({
+    description: 'Gives back the text of a file, or some of its lines.',
+    input: Type.Object({
+      path: Type.String({ description: PATH }),
+      first_line: Type.Optional(Type.Integer({ minimum: 1, description: 'where to begin, from 1' })),
+      last_line: Type.Optional(Type.Integer({ minimum: 1, description: 'where to end, included' })),
+    }),
+    async use({ path, first_line = 1, last_line }, { assignment }) {
+      const { content, truncated } = await assignment.workbench.read(path)
+      return { text: linesOf(content, first_line, last_line, truncated), ok: true }
+    },
+  }),
+  write: tool({
+    description: 'Makes a file with this content, or replaces it whole; makes the folders that it lies in.',
+    input: Type.Object({ path: Type.String({ minLength: 1, description: PATH }), content: Type.String() }),
+    async use({ path, content }, { assignment }) {
+      await assignment.workbench.write(path, content)
+      return { text: 'written', ok: true }
+    },
+  }),
+  list: tool({
+    description: 'Lists the files in a folder and all folders in it, but for .git and node_modules.',
+    input: Type.Object({ folder: Type.Optional(Type.String({ description: `${PATH}; all without it` })) }),
+    async use({ folder }, { assignment }) {
+      const { files, truncated } = await assignment.workbench.list(folder)
+      const text = files.length === 0 ? '(no files)' : bounded(files.join('\n'))
+      return { text: truncated ? `${text}\n(there are more)` : text, ok: true }
+    },
+  }),
+  search: tool({
+    description: 'Finds the lines of text files that a regular expression (POSIX extended) matches.',
+    input: Type.Object({
+      expression: Type.String({ minLength: 1 }),
+      folder: Type.Optional(
+        Type.String({ description: `folder or file to search, ${PATH}; all without it` }),
+      ),
+    }),
+    async use({ expression, folder }, { assignment }) {
+      const { matches, truncated } = await assignment.workbench.search(expression, folder)
+      const lines = matches.map(({ path, line, text }) => `${path}:${line}: ${text}`)
+      const text = lines.length === 0 ? '(nothing found)' : bounded(lines.join('\n'))
+      return { text: truncated ? `${text}\n(there are more)` : text, ok: true }
+    },
+  }),
+  ask: tool({
+    description: 'Asks the caller a question and gives back the answer. That may take hours.',
+    input: Type.Object({ question: Type.String({ minLength: 1 }) }),
+    async use({ question }, { assignment: { ask }, budget }) {
+      if (ask === null) throw new ToolError('Nobody can be asked.')
+      return { text: await budget.untimed(() => ask(question)), ok: true }
+    },
+  }),
+  finish: tool({
+    description: 'Ends the task. Call it alone, when you have seen what all other calls gave.',
+    input: Type.Object({
+      status: Type.String({ enum: STATUSES, pattern: `^(${STATUSES.join('|')})$` }),
+      result: Type.String({
+        minLength: 1,
+        description: 'what was done and found, or why it failed, for the caller',
+      }),
+    }),
+    async use({ status, result }) {
+      return { finished: { status: status === 'completed' ? status : 'failed', result } }
+    },
+  }),
+}
+
+/** The tools that a model is offered for a goal. */
+export const offeredTools = ({ ask }: Assignment): LanguageModelV4FunctionTool[] =>
+  Object.entries(TOOLS)
+    .filter(([name]) => name !== 'ask' || ask !== null)
+    .map(([name, { description, input }]) => functionTool(name, description, input))
+
+/**
+ * Uses a tool as a model has called it.
+ *
+ * @param input JSON, as the model wrote it
+ * @throws MalformedCall, what the workbench throws but for ToolError, the reason of the assignment's signal
+ */
+export async function useTool(name: string, input: string, parts: ToolParts): Promise<Result> {
+  const one = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
+  if (!one) {
+    const names = offeredTools(parts.assignment).map((offered) => offered.name)
+    throw new MalformedCall(`There is no tool ${JSON.stringify(name)}; there are ${names.join(', ')}.`)
+  }
+  const given = readInput(one.input, input)
+  try {
+    return await one.use(given as never, parts)
+  } catch (error) {
+    if (error instanceof ToolError) return { text: error.message, ok: false }
+    throw error
+  }
+}

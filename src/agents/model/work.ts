@@ -1,0 +1,126 @@
+import { AgentError, type Assignment, type Outcome } from '../agent.ts'
+import type { Answer } from './answer.ts'
+import type { Exchange } from './conversation.ts'
+import type { Dialogue } from './dialogue.ts'
+import { CUT_OFF, FINISHED_EARLY, NUDGE } from './prompts.ts'
+import { MalformedCall } from './tool-input.ts'
+import { offeredTools, type Result, useTool } from './tools.ts'
+
+/** Answers in a row of which nothing can be used before the work is given up. */
+const MOST_USELESS = 5
+
+/** One goal on its way: asks the model, uses the tools that it calls, and so on until it finishes. */
+export class Work {
+  readonly #assignment: Assignment
+  readonly #dialogue: Dialogue
+  #hasUsedTools = false
+  /** What answers in a row said that called no tool. */
+  #said: string[] = []
+  /** Answers in a row of which nothing could be used. */
+  #useless = 0
+
+  constructor(assignment: Assignment, dialogue: Dialogue) {
+    this.#assignment = assignment
+    this.#dialogue = dialogue
+  }
+
+  /** @throws as `Dialogue.ask` and the tools do */
+  async run(): Promise<Outcome> {
+    const tools = offeredTools(this.#assignment)
+    for (;;) {
+      const answer = await this.#dialogue.ask(tools)
+      const outcome = await this.#take(answer)
+      if (outcome) return outcome
+    }
+  }
+
+  /** Does what an answer calls for. @returns the outcome, or null where the work goes on */
+  async #take(answer: Answer): Promise<Outcome | null> {
+    if (answer.calls.length > 0) return this.#useTools(answer)
+    if (answer.stop === 'refusal') return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
+    if (answer.stop === 'length') {
+      this.#dialogue.add(answer, [], CUT_OFF)
+      this.#useLess('its answers are cut off at the longest that they may be.')
+      return null
+    }
+    return this.#hear(answer)
+  }
+
+  /** An answer without a call: the model is told how a task ends; what it says once more is taken for the result. */
+  #hear(answer: Answer): Outcome | null {
+    this.#said.push(answer.text.trim())
+    if (this.#said.length === 1) {
+      this.#dialogue.add(answer, [], NUDGE)
+      return null
+    }
+    const said = this.#said.filter(Boolean).join('\n\n')
+    if (said === '') return failed('The model answers with nothing, neither text nor calls of tools.')
+    if (this.#hasUsedTools) return { status: 'completed', result: said }
+    return failed(
+      `The model has called no tool, so that nothing was done; it may not be able to. It said: ${said}`,
+    )
+  }
+
+  /** Uses the tools that an answer calls, one after the other. */
+  async #useTools(answer: Answer): Promise<Outcome | null> {
+    const exchanges: Exchange[] = []
+    const problems: string[] = []
+    this.#said = []
+    for (const { toolCallId: id, toolName, input, providerMetadata: signed } of answer.calls) {
+      const call = { id, tool: nameOf(toolName), input: objectOf(input), ...(signed ? { signed } : {}) }
+      const result = await this.#use(toolName, input).catch((error: unknown) => {
+        if (!(error instanceof MalformedCall)) throw error
+        problems.push(`${call.tool}: ${error.message}`)
+        return {
+          text: `${error.message} ${answer.stop === 'length' ? CUT_OFF : 'Correct the call.'}`,
+          ok: false,
+        }
+      })
+      if ('text' in result) exchanges.push({ ...call, output: result.text, ok: result.ok })
+      else if (exchanges.every(({ ok }) => ok)) return result.finished
+      else exchanges.push({ ...call, output: FINISHED_EARLY, ok: false })
+    }
+    this.#dialogue.add(answer, exchanges)
+    for (const problem of problems) {
+      this.#assignment.report({
+        type: 'notice',
+        text: `The model called a tool as it cannot be called. ${problem}`,
+      })
+    }
+    if (problems.length < exchanges.length) this.#useless = 0
+    else this.#useLess(`the last call was ${problems.at(-1)}`)
+    return null
+  }
+
+  async #use(tool: string, input: string): Promise<Result> {
+    this.#assignment.signal.throwIfAborted()
+    const result = await useTool(tool, input, { assignment: this.#assignment, budget: this.#dialogue.budget })
+    this.#hasUsedTools = true
+    return result
+  }
+
+  /** @throws AgentError where it was so time after time */
+  #useLess(why: string): void {
+    this.#useless += 1
+    if (this.#useless < MOST_USELESS) return
+    throw new AgentError(
+      `Given up: ${MOST_USELESS} times in a row nothing of what the model answered could be used; ${why}`,
+    )
+  }
+}
+
+const failed = (result: string): Outcome => ({ status: 'failed', result })
+
+/** A name that endpoints take back, whatever the model made up. */
+const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
+
+/** Arguments as they go back to the endpoint: none where they are no object. */
+function objectOf(input: string): Exchange['input'] {
+  try {
+    const read: unknown = JSON.parse(input)
+    if (typeof read === 'object' && read !== null && !Array.isArray(read)) return { ...read }
+  } catch {
+    // The model is told.
+  }
+  return {}
+}
