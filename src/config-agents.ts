@@ -17,6 +17,8 @@ export interface AgentLimits {
   readonly steps: number
   /** Tokens of the model, read and written. */
   readonly tokens: number
+  /** Tokens, about, that the model is sent at once: what lies back longest is shortened. */
+  readonly context: number
   /** US dollars, by the prices given; null for any. */
   readonly cost: number | null
   readonly timeMs: number
@@ -50,6 +52,7 @@ export interface AgentConfig {
 const LIMITS: AgentLimits = {
   steps: 100,
   tokens: 4_000_000,
+  context: 80_000,
   cost: null,
   timeMs: 60 * 60_000,
   inputPrice: null,
@@ -123,7 +126,7 @@ export const AGENT_OPTIONS = [
   {
     name: 'agent-command',
     value: 'COMMAND',
-    description: 'the command line that is the command agent, run on the server (see docs/tasks.md)',
+    description: 'the command line that is the command agent, run on the server (see docs/command-agent.md)',
     parse: (value: unknown) => ({ agentCommand: text(value) }),
   },
   {
@@ -142,7 +145,7 @@ export const AGENT_OPTIONS = [
   {
     name: 'agent-limits',
     value: 'JSON',
-    description: 'what a piece of work may use, such as {"steps":50,"time":"10m"} (see docs/tasks.md)',
+    description: 'what a piece of work may use, such as {"steps":50,"time":"10m"} (see docs/agents.md)',
     parse: (value: unknown) => ({ agentLimits: agentLimits(value) }),
   },
   {
@@ -176,6 +179,7 @@ export function checkAgent(config: AgentConfig): void {
 const READERS: Record<string, (value: unknown) => Partial<AgentLimits>> = {
   steps: (value) => ({ steps: integer(value, 1, 100_000) }),
   tokens: (value) => ({ tokens: integer(value, 1, Number.MAX_SAFE_INTEGER) }),
+  context: (value) => ({ context: integer(value, 1_000, 100_000_000) }),
   cost: (value) => ({ cost: price(value) }),
   time: (value) => ({ timeMs: duration(value) }),
   input_price: (value) => ({ inputPrice: price(value) }),

@@ -98,8 +98,8 @@ const CASES: Record<
   'agent-limits': {
     setting: 'agentLimits',
     good: [
-      '{"steps":5,"tokens":1000,"time":"90s","cost":0.5,"input_price":3,"output_price":15}',
-      { steps: 5, tokens: 1_000, timeMs: 90_000, cost: 0.5, inputPrice: 3, outputPrice: 15 },
+      '{"steps":5,"tokens":1000,"context":8000,"time":"90s","cost":0.5,"input_price":3,"output_price":15}',
+      { steps: 5, tokens: 1_000, context: 8_000, timeMs: 90_000, cost: 0.5, inputPrice: 3, outputPrice: 15 },
     ],
     other: '{"steps":6}',
     bad: '{"stairs":6}',
@@ -287,6 +287,7 @@ test('a file that sets every option is taken as it stands', () => {
     agentLimits: {
       steps: 50,
       tokens: 100_000,
+      context: 30_000,
       timeMs: 600_000,
       cost: 2,
       inputPrice: 3,

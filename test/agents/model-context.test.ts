@@ -26,6 +26,19 @@ describe.each(PROTOCOLS)('a long task of the agent %s', (protocol) => {
     expect(last.find(({ results }) => results.length > 0)?.text).toContain('more characters were here')
   })
 
+  test('is kept in the bounds that the options give, for servers that cut silently', async () => {
+    const answers = [...Array(12).fill(call('run', { command: 'seq 700' })), finish('done')]
+    using model = modelServer(protocol, answers)
+    await using berth = await berthWith(model, { 'agent-limits': { context: 4_000 } })
+    const task = await giveGoal(berth, await berth.server(), 'Read a lot')
+    expect(await task.done).toMatchObject({ status: 'completed' })
+    const said = model.requests.map((request) =>
+      saidIn(protocol, request).reduce((sum, { text }) => sum + text.length, 0),
+    )
+    expect(Math.max(...said)).toBeLessThan(16_000)
+    expect(saidIn(protocol, model.requests.at(-1) as ModelRequest)[0]?.text).toContain('Read a lot')
+  })
+
   test('goes on with a model that has less room, and forgets what is oldest', async () => {
     const room = 12_000
     const answers = Array.from({ length: 30 }, (_, step) =>

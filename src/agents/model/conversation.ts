@@ -1,8 +1,8 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import type { Answer, Thought } from './answer.ts'
 
-/** Characters that a request may have, about 80,000 tokens: models that take less say so. */
-const MOST_CHARACTERS = 320_000
+/** Characters of a token, about. */
+const CHARACTERS_OF_TOKEN = 4
 
 /** To how much of that a conversation is shortened, so that it is not done at every step. */
 const SHORTENED_TO = 0.6
@@ -51,11 +51,13 @@ export class Conversation {
   readonly #goal: string
   #turns: Measured[] = []
   #dropped = 0
-  #most = MOST_CHARACTERS
+  #most: number
 
-  constructor(system: string, goal: string) {
+  /** @param tokens that it may have, about; an endpoint whose model takes less says so */
+  constructor(system: string, goal: string, tokens: number) {
     this.#system = system
     this.#goal = goal
+    this.#most = tokens * CHARACTERS_OF_TOKEN
   }
 
   /** Adds an answer, with what came of its calls. */

@@ -38,7 +38,7 @@ export class Dialogue implements Disposable {
   constructor(parts: DialogueParts) {
     this.#parts = parts
     this.budget = new Budget(parts.limits)
-    this.#conversation = new Conversation(parts.system, parts.goal)
+    this.#conversation = new Conversation(parts.system, parts.goal, parts.limits.context)
   }
 
   /** What a model is told next, after its answers so far; see `Conversation.add`. */
