@@ -1,4 +1,4 @@
-import { eq, inArray } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import type { Metering } from '../../accounts/metering.ts'
 import type { Agent } from '../../agents/agent.ts'
 import type { Outbox } from '../../events/outbox.ts'
@@ -14,7 +14,7 @@ import type { ServerRow } from '../servers/table.ts'
 import type { TaskRecords } from './records.ts'
 import type { TaskRunner } from './runner.ts'
 import type { TasksService } from './service.ts'
-import { tasks } from './table.ts'
+import { tasks, unfinished } from './table.ts'
 
 /** What tasks are made of. */
 export interface TaskParts {
@@ -42,6 +42,7 @@ export class TasksEntry implements ServerFollower {
   readonly #parts: TaskParts
   readonly #load: () => Promise<Loaded>
   #loaded: Loaded | null = null
+  #stopped = false
 
   constructor(parts: TaskParts) {
     this.#parts = parts
@@ -55,6 +56,7 @@ export class TasksEntry implements ServerFollower {
       const runner = new TaskRunner({ ...parts, records })
       const service = new TasksService({ records, runner, servers: parts.servers })
       this.#loaded = { records, runner, service }
+      if (this.#stopped) await service.stop()
       return this.#loaded
     })
   }
@@ -62,30 +64,24 @@ export class TasksEntry implements ServerFollower {
   /** The tasks. */
   readonly service = async (): Promise<TasksService> => (await this.#load()).service
 
-  /** Says of those that a killed berth has left that they have failed. Call it before servers come up. */
+  /** Says of those that a killed berth has left that they have failed. Call it before anybody can ask for a task. */
   async recover(): Promise<void> {
     const { queries } = this.#parts
-    const left = queries.select({ id: tasks.id }).from(tasks)
-    if (
-      !left
-        .where(inArray(tasks.status, ['running', 'awaiting_input']))
-        .limit(1)
-        .get()
-    )
-      return
+    const left = queries.select({ id: tasks.id }).from(tasks).where(unfinished()).limit(1).get()
+    if (!left) return
     const { records } = await this.#load()
+    const status = 'failed'
     const result = 'berth ended unexpectedly while the task ran.'
     for (const row of records.unfinished()) {
-      if (this.#loaded?.runner.find(row.id)) continue
-      queries.transaction(() => {
-        records.ends(row, 'failed', result)
-        records.addEvent(row.id, records.lastSeq(row.id) + 1, { type: 'status', status: 'failed', result })
-      })
+      records.becomes(row, { status, result }, () =>
+        records.addEvent(row.id, records.lastSeq(row.id) + 1, { type: 'status', status, result }),
+      )
     }
   }
 
   /** Ends what runs. */
   async stop(): Promise<void> {
+    this.#stopped = true
     await this.#loaded?.service.stop()
   }
 
@@ -94,22 +90,26 @@ export class TasksEntry implements ServerFollower {
   stopping(serverId: string): void {
     const { servers, metering } = this.#parts
     const row = servers.find(serverId)
-    const capped = row !== undefined && metering.isCapped(row.accountId)
-    const result = capped
-      ? 'The budget of the account is used up: its servers were put to sleep.'
-      : 'The server was stopped while the task ran.'
-    this.#loaded?.runner.endOf(serverId, row ? { status: 'failed', result } : { status: 'gone' })
+    const result = row && metering.isCapped(row.accountId) ? CAPPED : STOPPED
+    this.#loaded?.runner.endOf(
+      serverId,
+      row ? { status: 'failed', result } : { status: 'gone', result: DELETED },
+    )
   }
 
-  removing({ id }: ServerRow): void {
+  removing({ id, accountId }: ServerRow): void {
     const { queries, outbox } = this.#parts
-    for (const row of queries.select().from(tasks).where(eq(tasks.serverId, id)).all()) {
-      if (row.status !== 'running' && row.status !== 'awaiting_input') continue
-      const result = 'The server was deleted while the task ran.'
-      const told = { task_id: row.id, server_id: id, status: 'failed', result }
-      outbox.emit(row.accountId, 'task.failed', told)
+    const ofServer = and(eq(tasks.serverId, id), unfinished())
+    const left = queries.select({ id: tasks.id }).from(tasks).where(ofServer).all()
+    for (const row of left) {
+      const told = { task_id: row.id, server_id: id, status: 'failed', result: DELETED }
+      outbox.emit(accountId, 'task.failed', told)
     }
   }
 
   async removed(): Promise<void> {}
 }
+
+const STOPPED = 'The server stopped while the task ran.'
+const CAPPED = 'The budget of the account is used up: its servers were put to sleep.'
+const DELETED = 'The server was deleted while the task ran.'

@@ -1,8 +1,7 @@
-import type { OutputDelta } from '../../agents/events.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
-import type { Transcript } from './transcript.ts'
+import type { ShownDelta, Transcript, Watcher } from './transcript.ts'
 
 /** Events that are read from the database at a time. */
 const PAGE = 200
@@ -37,13 +36,17 @@ export async function followTranscript({
   send,
 }: Following): Promise<void> {
   let last = after
+  const tell = async (event: TaskEvent): Promise<void> => {
+    if (event.seq <= last) return
+    await send(event.type, event, String(event.seq))
+    last = event.seq
+  }
   const events = async (): Promise<void> => {
     for (;;) {
       const page = records.events(taskId, last, PAGE)
       for (const event of page) {
         if (gone.aborted) return
-        await send(event.type, event, String(event.seq))
-        last = event.seq
+        await tell(event)
       }
       if (page.length < PAGE) return
     }
@@ -65,13 +68,11 @@ export async function followTranscript({
       if (next === undefined) {
         if (queue.over) break
         await queue.more()
-      } else if (!('seq' in next)) await send(next.type, next)
-      else if (next.seq > last) {
-        await send(next.type, next, String(next.seq))
-        last = next.seq
-      }
+      } else if ('seq' in next) await tell(next)
+      else await send(next.type, next)
     }
     await events()
+    if (queue.last !== undefined && !gone.aborted) await tell(queue.last)
   } finally {
     gone.removeEventListener('abort', wake)
     leave()
@@ -79,37 +80,44 @@ export async function followTranscript({
 }
 
 /** What waits for one reader. */
-class Waiting {
-  #items: Array<TaskEvent | OutputDelta> = []
+class Waiting implements Watcher {
+  #items: Array<TaskEvent | ShownDelta> = []
   #size = 0
   #wake: () => void = () => {}
+  /** Pieces of output that the reader was given, while the output is under way. */
+  #given = new WeakSet<ShownDelta>()
   /** Whether events have to be read from the database before what waits here. */
   behind = true
   over = false
+  /** What comes after all others, and is not in the database. */
+  last: TaskEvent | undefined
 
   event(event: TaskEvent): void {
-    this.#push(event, JSON.stringify(event).length)
+    this.#push(event)
   }
 
-  delta(delta: OutputDelta): void {
-    this.#push(delta, delta.text.length)
+  delta(delta: ShownDelta): void {
+    this.#push(delta)
   }
 
-  end(): void {
+  end(last?: TaskEvent): void {
     this.over = true
+    this.last ??= last
     this.#wake()
   }
 
   /** All events were read; `deltas` is the output under way. */
-  caughtUp(deltas: readonly OutputDelta[]): void {
+  caughtUp(deltas: readonly ShownDelta[]): void {
     this.behind = false
-    this.#items = [...deltas]
-    this.#size = 0
+    this.#items = deltas.filter((delta) => !this.#given.has(delta))
+    this.#size = this.#items.reduce((sum, item) => sum + sizeOf(item), 0)
   }
 
-  take(): TaskEvent | OutputDelta | undefined {
+  take(): TaskEvent | ShownDelta | undefined {
     const item = this.#items.shift()
-    if (this.#items.length === 0) this.#size = 0
+    if (item === undefined) return undefined
+    this.#size -= sizeOf(item)
+    if (!('seq' in item)) this.#given.add(item)
     return item
   }
 
@@ -121,14 +129,18 @@ class Waiting {
     })
   }
 
-  #push(item: TaskEvent | OutputDelta, size: number): void {
+  #push(item: TaskEvent | ShownDelta): void {
     this.#wake()
     if (this.behind) return
     this.#items.push(item)
-    this.#size += size
+    this.#size += sizeOf(item)
     if (this.#size <= MOST_WAITING) return
     this.#items = []
     this.#size = 0
     this.behind = true
   }
 }
+
+/** About as many characters as it takes to send. */
+const sizeOf = (item: TaskEvent | ShownDelta): number =>
+  'seq' in item ? JSON.stringify(item).length : item.text.length

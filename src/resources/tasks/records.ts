@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Metering } from '../../accounts/metering.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
@@ -6,7 +6,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { TaskEvent } from './model.ts'
-import { type TaskRow, taskEvents, tasks } from './table.ts'
+import { type TaskRow, taskEvents, tasks, unfinished } from './table.ts'
 import type { TranscriptEvent } from './transcript.ts'
 
 /** What the records need. */
@@ -18,8 +18,11 @@ interface RecordsDependencies {
   metering: Metering
 }
 
-/** States in which an agent is still to do something. */
-const UNFINISHED = ['running', 'awaiting_input'] as const
+/** A state, and what is said of it. */
+export type StateChange =
+  | { readonly status: 'running' | 'cancelled'; readonly result?: never; readonly question?: never }
+  | { readonly status: 'awaiting_input'; readonly question: string; readonly result?: never }
+  | { readonly status: 'completed' | 'failed'; readonly result: string; readonly question?: never }
 
 /** The records of tasks; events and charges are written in the transaction of the change they come from. */
 export class TaskRecords {
@@ -58,14 +61,11 @@ export class TaskRecords {
   /** Those that no agent has ended, of one server or of all; oldest first. */
   unfinished(serverId?: string): TaskRow[] {
     const which = serverId === undefined ? undefined : eq(tasks.serverId, serverId)
-    const found = this.#queries.select().from(tasks)
-    return found
-      .where(and(which, inArray(tasks.status, [...UNFINISHED])))
-      .orderBy(asc(sql`rowid`))
-      .all()
+    const found = this.#queries.select().from(tasks).where(and(which, unfinished()))
+    return found.orderBy(asc(sql`rowid`)).all()
   }
 
-  /** Writes a new task that runs, charges it and tells of it. */
+  /** Writes a new task that runs, the first event of its transcript too, charges it and tells of it. */
   add(accountId: string, serverId: string, goal: string): TaskRow {
     const { clock, ids, outbox, metering } = this.#dependencies
     return this.#queries.transaction(() => {
@@ -74,36 +74,33 @@ export class TaskRecords {
       const row = this.#queries.insert(tasks).values(values).returning().get()
       outbox.emit(accountId, 'task.created', { task_id: id, server_id: serverId, status: 'running' })
       metering.charge(accountId, serverId, 'task')
+      this.addEvent(id, 1, { type: 'status', status: 'running' })
       return row
     })
   }
 
-  /** The agent waits for an answer. */
-  awaits(id: string, question: string): void {
-    this.#update(id, { status: 'awaiting_input', question })
-  }
-
-  /** The agent goes on. */
-  resumes(id: string): void {
-    this.#update(id, { status: 'running', question: null })
-  }
-
-  /** The work is over. */
-  ends({ id, accountId, serverId }: TaskRow, status: 'completed' | 'failed', result: string): void {
-    this.#queries.transaction(() => {
-      this.#update(id, { status, result, question: null })
-      this.#dependencies.outbox.emit(accountId, `task.${status}`, {
-        task_id: id,
-        server_id: serverId,
-        status,
-        result,
-      })
+  /**
+   * Changes the state of a task that has not ended; the event of its end, and what `tell` writes, are part of it.
+   *
+   * @returns false, and nothing is written, where it has ended before or is gone
+   */
+  becomes({ id, accountId, serverId }: TaskRow, change: StateChange, tell: () => void): boolean {
+    const { status, result = null, question = null } = change
+    return this.#queries.transaction(() => {
+      const changed = this.#queries
+        .update(tasks)
+        .set({ status, result, question })
+        .where(and(eq(tasks.id, id), unfinished()))
+        .returning({ id: tasks.id })
+        .get()
+      if (!changed) return false
+      if (status === 'completed' || status === 'failed') {
+        const told = { task_id: id, server_id: serverId, status, result: result ?? '' }
+        this.#dependencies.outbox.emit(accountId, `task.${status}`, told)
+      }
+      tell()
+      return true
     })
-  }
-
-  /** The caller has called it off. */
-  cancels(id: string): void {
-    this.#update(id, { status: 'cancelled', question: null })
   }
 
   /** Adds an event to a transcript; returns it as callers see it. */
@@ -111,6 +108,11 @@ export class TaskRecords {
     const at = this.#dependencies.clock.now()
     this.#insertEvent().run({ taskId, seq, at, event })
     return { seq, at: toIso(at), ...event }
+  }
+
+  /** An event as callers see it that is kept nowhere. */
+  event(seq: number, event: TranscriptEvent): TaskEvent {
+    return { seq, at: toIso(this.#dependencies.clock.now()), ...event }
   }
 
   /** The events of a transcript that come after one, oldest first. */
@@ -131,9 +133,5 @@ export class TaskRecords {
       .from(taskEvents)
       .where(eq(taskEvents.taskId, taskId))
     return last.orderBy(desc(taskEvents.seq)).limit(1).get()?.seq ?? 0
-  }
-
-  #update(id: string, changes: Partial<TaskRow>): void {
-    this.#queries.update(tasks).set(changes).where(eq(tasks.id, id)).run()
   }
 }

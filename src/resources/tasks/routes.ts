@@ -99,7 +99,8 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         }
         return tasks().then<Response>((service) => {
           service.row(caller, serverId, taskId)
-          const after = query.after ?? lastEventId(headers.get('last-event-id'))
+          // A client that was cut off asks for the same URL again: what it has seen since counts.
+          const after = Math.max(query.after ?? 0, lastEventId(headers.get('last-event-id')))
           return eventStream((send, gone) => service.follow(taskId, after, gone, send))
         })
       },
@@ -112,7 +113,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
           description:
             'What the agent did and said, oldest first; values of secrets are masked. Each event has `seq`, `at` and a `type`: `status` (`status`, `result`), `message` (`text`), `toolCall` (`call`, `tool`, `input`), `toolResult` (`call`, `tool`, `ok`, `output`), `terminal` (`text`), `question`, `answer`, `usage` (`inputTokens`, `outputTokens`, `cost`), `notice` (`text`).',
           events:
-            'The events of the transcript, each under its type and with its `seq` as id, from which a client that was cut off goes on (`Last-Event-ID`); while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `text`) and `text` (`text`): what is printed and said, piece by piece. The stream ends with the task.',
+            'The events of the transcript, each under its type and with its `seq` as id, from which a client that was cut off goes on (`Last-Event-ID`); while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `offset`, `text`) and `text` (`offset`, `text`): what is printed and said, piece by piece, before the event that tells it whole; `offset` counts the characters before. The stream ends with the task.',
           success: { 200: Transcript },
           errors: [400, 401, 404],
         },

@@ -11,8 +11,8 @@ import { Transcript } from './transcript.ts'
 export type Ending =
   | { readonly status: 'cancelled' }
   | { readonly status: 'failed'; readonly result: string }
-  /** Its record goes: nothing is written. */
-  | { readonly status: 'gone' }
+  /** Its record is gone with its server: nothing is written. */
+  | { readonly status: 'gone'; readonly result: string }
 
 /** What a run needs of the server. */
 export interface Place {
@@ -93,15 +93,17 @@ export class TaskRun {
     const give = this.#answer
     if (give === null || this.signal.aborted) return false
     this.#answer = null
-    this.#records.resumes(this.#row.id)
-    this.transcript.add({ type: 'answer', answer })
-    this.transcript.add({ type: 'status', status: 'running' })
-    give(answer)
-    return true
+    const resumed = this.#records.becomes(this.#row, { status: 'running' }, () => {
+      this.transcript.add({ type: 'answer', answer })
+      this.transcript.add({ type: 'status', status: 'running' })
+    })
+    if (resumed) give(answer)
+    return resumed
   }
 
   /** Lets the agent go on where it is held. @returns false where it is not */
   release(): boolean {
+    if (this.signal.aborted) return false
     const go = this.#held.shift()
     go?.()
     return go !== undefined
@@ -112,11 +114,12 @@ export class TaskRun {
     const asked = this.#asking.then(async () => {
       this.signal.throwIfAborted()
       const { promise, resolve } = Promise.withResolvers<string>()
-      this.#answer = resolve
       const shown = this.#masks.mask(question)
-      this.#records.awaits(this.#row.id, shown)
-      this.transcript.add({ type: 'question', question: shown })
-      this.transcript.add({ type: 'status', status: 'awaiting_input' })
+      this.#records.becomes(this.#row, { status: 'awaiting_input', question: shown }, () => {
+        this.transcript.add({ type: 'question', question: shown })
+        this.transcript.add({ type: 'status', status: 'awaiting_input' })
+      })
+      this.#answer = resolve
       return this.#orAborted(promise)
     })
     this.#asking = asked.catch(() => {})

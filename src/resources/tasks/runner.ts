@@ -78,7 +78,6 @@ export class TaskRunner {
     run.signal.addEventListener('abort', () => this.#ended(row, run, run.signal.reason as Ending), {
       once: true,
     })
-    run.transcript.add({ type: 'status', status: 'running' })
     let release = () => {}
     try {
       const { servers, secrets, agent } = this.#dependencies
@@ -101,18 +100,23 @@ export class TaskRunner {
     }
   }
 
-  #ends(row: TaskRow, run: TaskRun, { status, result }: Outcome): void {
-    this.#dependencies.records.ends(row, status, result)
-    run.transcript.add({ type: 'status', status, result })
+  /** Writes the end of a task that has none yet, and ends its transcript with it. */
+  #ends(row: TaskRow, run: TaskRun, { status, result }: Pick<Outcome, 'status' | 'result'>): void {
+    const { records } = this.#dependencies
+    records.becomes(row, { status, result }, () => run.transcript.add({ type: 'status', status, result }))
+    run.transcript.end()
   }
 
   #ended(row: TaskRow, run: TaskRun, ending: Ending): void {
     const { records, logger } = this.#dependencies
+    const { transcript } = run
     try {
       if (ending.status === 'failed') this.#ends(row, run, ending)
-      else if (ending.status === 'cancelled') {
-        records.cancels(row.id)
-        run.transcript.add({ type: 'status', status: 'cancelled' })
+      else if (ending.status === 'gone') transcript.end({ type: 'status', ...ending, status: 'failed' })
+      else {
+        const { status } = ending
+        records.becomes(row, { status }, () => transcript.add({ type: 'status', status }))
+        transcript.end()
       }
     } catch (error) {
       logger.error('the end of a task could not be written', { taskId: row.id, error })

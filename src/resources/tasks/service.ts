@@ -8,6 +8,9 @@ import type { TaskRecords } from './records.ts'
 import type { TaskRunner } from './runner.ts'
 import { type TaskRow, toTask } from './table.ts'
 
+/** How long a stop of berth waits for agents to end their work. */
+const STOP_PATIENCE_MS = 1_000
+
 /** What the tasks need. */
 export interface TasksDependencies {
   records: TaskRecords
@@ -20,7 +23,9 @@ export class TasksService {
   readonly #records: TaskRecords
   readonly #runner: TaskRunner
   readonly #servers: ServersService
+  /** Fires when those who follow a transcript are sent away. */
   readonly #closing = new AbortController()
+  #stopping = false
 
   constructor({ records, runner, servers }: TasksDependencies) {
     this.#records = records
@@ -55,7 +60,7 @@ export class TasksService {
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedTask> {
     const server = this.#servers.row(caller, serverId)
     this.#servers.checkBudget(server)
-    if (this.#closing.signal.aborted) throw new BerthError('service_unavailable', 'berth is being stopped.')
+    if (this.#stopping) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const row = this.#records.add(caller.accountId, serverId, goal)
     const awake = this.#runner.begin(row)
     if (!this.#servers.sandbox(serverId)) await awake
@@ -109,9 +114,14 @@ export class TasksService {
     return toTask(this.#records.find(id) ?? row)
   }
 
-  /** Takes no more, and ends what runs. */
+  /** Takes no more, and ends what runs; whoever follows it is told. An agent that does not notice is not waited for. */
   async stop(): Promise<void> {
+    this.#stopping = true
+    const ended = this.#runner.endAll({
+      status: 'failed',
+      result: 'berth was stopped while the task ran.',
+    })
+    await Promise.race([ended, Bun.sleep(STOP_PATIENCE_MS)])
     this.#closing.abort()
-    await this.#runner.endAll({ status: 'failed', result: 'berth was stopped while the task ran.' })
   }
 }

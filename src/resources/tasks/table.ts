@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { toIso } from '../../runtime/clock.ts'
 import type { Task, TaskStatus } from './model.ts'
@@ -26,6 +27,9 @@ export const taskEvents = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.taskId, table.seq] })],
 )
+
+/** Whether a task has not ended. Written out, since an index is kept of just these. */
+export const unfinished = () => sql`${tasks.status} IN ('running', 'awaiting_input')`
 
 /** A task as it is stored. */
 export type TaskRow = typeof tasks.$inferSelect

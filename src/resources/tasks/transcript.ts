@@ -1,5 +1,5 @@
 import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
-import type { Masks } from '../../apps/masks.ts'
+import type { MaskStream, Masks } from '../../apps/masks.ts'
 import type { TaskEvent, TaskStatus } from './model.ts'
 import type { TaskRecords } from './records.ts'
 
@@ -10,8 +10,17 @@ export type TranscriptEvent =
   | { readonly type: 'question'; readonly question: string }
   | { readonly type: 'answer'; readonly answer: string }
 
+/** A piece of output as those who watch see it. */
+export type ShownDelta = OutputDelta & {
+  /** Characters of the same output, or of the same message, that came before it. */
+  readonly offset: number
+}
+
 /** Events that are kept of one task; what an agent goes on reporting is left out, but for the task's own. */
 const MOST_EVENTS = 20_000
+
+/** Characters that are kept of one task, as JSON. */
+const MOST_CHARACTERS = 32 * 1024 * 1024
 
 /** Characters of one text of an event. */
 const LONGEST_TEXT = 256 * 1024
@@ -19,12 +28,15 @@ const LONGEST_TEXT = 256 * 1024
 /** Characters of output under way that somebody who begins to watch is shown. */
 const MOST_SHOWN = 64 * 1024
 
+/** Fields of an event that say what it is: a secret of the same wording must not hide that. */
+const STRUCTURE: ReadonlySet<string> = new Set(['type', 'status', 'call', 'tool', 'ok'])
+
 /** Somebody who watches: receives kept events and pieces of output, in order. */
 export interface Watcher {
   event(event: TaskEvent): void
-  delta(delta: OutputDelta): void
-  /** No more comes. */
-  end(): void
+  delta(delta: ShownDelta): void
+  /** No more comes. @param last an event that is not kept, since the task's record is gone */
+  end(last?: TaskEvent): void
 }
 
 /** The transcript of a task that runs: written to the database, and shown to whoever watches. */
@@ -34,15 +46,22 @@ export class Transcript {
   readonly #masks: Masks
   readonly #watchers = new Set<Watcher>()
   #seq: number
+  #characters = 0
   #full = false
-  #shown: OutputDelta[] = []
+  #ended = false
+  /** The message under way, as far as it is known to hold no secret. */
+  #saying: MaskStream
+  #shown: ShownDelta[] = []
   #shownLength = 0
+  /** How much of each output was shown. */
+  readonly #offsets = new Map<string, number>()
 
   /** @param masks what it must not show */
   constructor(taskId: string, records: TaskRecords, masks: Masks) {
     this.#taskId = taskId
     this.#records = records
     this.#masks = masks
+    this.#saying = masks.stream()
     this.#seq = records.lastSeq(taskId)
   }
 
@@ -50,66 +69,95 @@ export class Transcript {
   report(event: AgentEvent): void {
     if (event.type === 'toolResult' || event.type === 'message') this.#forget(event)
     if (this.#full) return
-    this.#full = this.#seq >= MOST_EVENTS
-    this.add(
-      this.#full
-        ? { type: 'notice', text: `The transcript is full: it holds ${MOST_EVENTS} events.` }
-        : event,
-    )
+    this.#full = this.#seq >= MOST_EVENTS || this.#characters >= MOST_CHARACTERS
+    this.add(this.#full ? { type: 'notice', text: FULL } : event)
   }
 
   /** Adds what becomes of the task. */
   add(event: TranscriptEvent): void {
+    const cleaned = clean(event, this.#masks)
+    const kept = this.#records.addEvent(this.#taskId, this.#seq + 1, cleaned)
     this.#seq += 1
-    const kept = this.#records.addEvent(this.#taskId, this.#seq, clean(event, this.#masks))
+    this.#characters += JSON.stringify(cleaned).length
     for (const watcher of this.#watchers) watcher.event(kept)
   }
 
-  /** Shows a piece of output to those who watch now. */
+  /** Shows a piece of output to those who watch now; secrets in a message are masked, in other output they are. */
   show(delta: OutputDelta): void {
-    for (const watcher of this.#watchers) watcher.delta(delta)
-    this.#shown.push(delta)
+    const text = delta.type === 'text' ? this.#saying.push(delta.text) : delta.text
+    if (text !== '') this.#pass({ ...delta, text })
+  }
+
+  /** The output under way of which no event tells yet. */
+  get underWay(): readonly ShownDelta[] {
+    return this.#shown
+  }
+
+  /** Tells `watcher` of what comes from now on. @returns ends it */
+  watch(watcher: Watcher): () => void {
+    if (this.#ended) watcher.end()
+    else this.#watchers.add(watcher)
+    return () => void this.#watchers.delete(watcher)
+  }
+
+  /**
+   * No more comes.
+   *
+   * @param last is told to those who watch, and kept nowhere
+   */
+  end(last?: TranscriptEvent): void {
+    this.#ended = true
+    const told = last && this.#records.event(this.#seq + 1, last)
+    for (const watcher of this.#watchers) watcher.end(told)
+    this.#watchers.clear()
+  }
+
+  #pass(delta: OutputDelta): void {
+    const key = keyOf(delta)
+    const offset = this.#offsets.get(key) ?? 0
+    this.#offsets.set(key, offset + delta.text.length)
+    const shown = { ...delta, offset }
+    for (const watcher of this.#watchers) watcher.delta(shown)
+    this.#shown.push(shown)
     this.#shownLength += delta.text.length
     while (this.#shownLength > MOST_SHOWN && this.#shown.length > 1) {
       this.#shownLength -= this.#shown.shift()?.text.length ?? 0
     }
   }
 
-  /** The output under way of which no event tells yet. */
-  get underWay(): readonly OutputDelta[] {
-    return this.#shown
-  }
-
-  /** Tells `watcher` of what comes from now on. @returns ends it */
-  watch(watcher: Watcher): () => void {
-    this.#watchers.add(watcher)
-    return () => void this.#watchers.delete(watcher)
-  }
-
-  /** No more comes. */
-  end(): void {
-    for (const watcher of this.#watchers) watcher.end()
-    this.#watchers.clear()
-  }
-
+  /** An event tells whole what was shown in pieces. */
   #forget(event: Extract<AgentEvent, { type: 'toolResult' | 'message' }>): void {
-    this.#shown = this.#shown.filter((delta) =>
-      event.type === 'message'
-        ? delta.type !== 'text'
-        : !(delta.type === 'output' && delta.call === event.call),
-    )
+    const told = event.type === 'message' ? ['text'] : STREAMS.map((stream) => `${event.call} ${stream}`)
+    if (event.type === 'message') this.#saying = this.#masks.stream()
+    if (told.filter((key) => this.#offsets.delete(key)).length === 0) return
+    this.#shown = this.#shown.filter((delta) => !told.includes(keyOf(delta)))
     this.#shownLength = this.#shown.reduce((sum, { text }) => sum + text.length, 0)
   }
 }
 
+const FULL = `The transcript is full: it holds at most ${MOST_EVENTS} events and ${MOST_CHARACTERS} characters. What the agent does from here on is not in it.`
+
+const STREAMS = ['stdout', 'stderr'] as const
+
+/** What a piece of output belongs to. */
+const keyOf = (delta: OutputDelta): string =>
+  delta.type === 'text' ? 'text' : `${delta.call} ${delta.stream}`
+
 /** An event with its texts masked and bounded. */
-function clean<T>(value: T, masks: Masks): T {
+function clean(event: TranscriptEvent, masks: Masks): TranscriptEvent {
+  const entries = Object.entries(event).map(([name, value]) => [
+    name,
+    STRUCTURE.has(name) ? value : cleanValue(value, masks),
+  ])
+  return Object.fromEntries(entries)
+}
+
+function cleanValue(value: unknown, masks: Masks): unknown {
   if (typeof value === 'string') {
     const masked = masks.mask(value)
-    const cut = masked.length <= LONGEST_TEXT ? masked : `${masked.slice(0, LONGEST_TEXT)}…`
-    return cut as T
+    return masked.length <= LONGEST_TEXT ? masked : `${masked.slice(0, LONGEST_TEXT)}…`
   }
-  if (Array.isArray(value)) return value.map((one) => clean(one, masks)) as T
+  if (Array.isArray(value)) return value.map((one) => cleanValue(one, masks))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, clean(one, masks)])) as T
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cleanValue(one, masks)]))
 }

@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { Masks } from '../../src/apps/masks.ts'
+import { Outbox } from '../../src/events/outbox.ts'
+import { events } from '../../src/events/table.ts'
+import { followTranscript } from '../../src/resources/tasks/follow.ts'
+import { TaskRecords } from '../../src/resources/tasks/records.ts'
+import type { TaskRow } from '../../src/resources/tasks/table.ts'
+import { Transcript } from '../../src/resources/tasks/transcript.ts'
+import { createIds } from '../../src/runtime/ids.ts'
+import { seededRandom } from '../../src/runtime/random.ts'
+import { World } from '../accounts/world.ts'
+
+let world: World
+let records: TaskRecords
+let row: TaskRow
+let masks: Masks
+let transcript: Transcript
+beforeEach(() => {
+  world = new World(Date.UTC(2030, 0, 1))
+  const { clock, metering } = world
+  const { queries } = world.database
+  const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
+  const outbox = new Outbox({ queries, clock, ids })
+  records = new TaskRecords({ queries, clock, ids, outbox, metering })
+  world.account('acct_a', 100)
+  world.server('srv_a', 'acct_a', 'small')
+  row = records.add('acct_a', 'srv_a', 'x')
+  masks = new Masks()
+  transcript = new Transcript(row.id, records, masks)
+})
+afterEach(() => world[Symbol.dispose]())
+
+const message = (text: string) => ({ type: 'message', text }) as const
+
+test('a transcript takes 20,000 events, says that it is full, and goes on telling of the task', () => {
+  world.database.queries.transaction(() => {
+    for (let n = 1; n <= 20_100; n += 1) transcript.report(message(`${n}`))
+  })
+  transcript.add({ type: 'question', question: 'Still there?' })
+  transcript.report({ type: 'notice', text: 'left out' })
+  transcript.add({ type: 'status', status: 'completed', result: 'x' })
+  const kept = records.events(row.id, 19_999)
+  expect(kept.map(({ seq, type }) => [seq, type])).toEqual([
+    [20_000, 'message'],
+    [20_001, 'notice'],
+    [20_002, 'question'],
+    [20_003, 'status'],
+  ])
+  expect(kept[1]).toMatchObject({ text: expect.stringContaining('full') })
+})
+
+test('a transcript takes 32 Mi characters, and each text in it 256 Ki', () => {
+  const long = 'x'.repeat(300 * 1024)
+  for (let n = 1; n <= 200; n += 1) transcript.report(message(long))
+  const kept = records.events(row.id, 0)
+  expect(kept.length).toBe(130)
+  expect(kept[1]).toMatchObject({ text: `${'x'.repeat(256 * 1024)}…` })
+  expect(kept.at(-1)?.type).toBe('notice')
+}, 20_000)
+
+test('a secret in a message that is shown in pieces is masked, however it is cut', async () => {
+  masks.add(['swordfish'])
+  const shown: unknown[] = []
+  transcript.watch({ event: (event) => shown.push(event), delta: (delta) => shown.push(delta), end() {} })
+  for (const text of ['It is sw', 'ord', 'fish, yes', ' sword']) transcript.show({ type: 'text', text })
+  transcript.report(message('It is swordfish, yes sword'))
+  transcript.show({ type: 'text', text: 'anew' })
+  expect(shown).toEqual([
+    { type: 'text', text: 'It is ', offset: 0 },
+    { type: 'text', text: '***, ye', offset: 6 },
+    { type: 'text', text: 's ', offset: 13 },
+    { seq: 2, at: '2030-01-01T00:00:00.000Z', type: 'message', text: 'It is ***, yes sword' },
+    { type: 'text', text: 'anew', offset: 0 },
+  ])
+})
+
+test('a state is left once: what comes later writes and tells nothing', () => {
+  const end = (status: 'completed' | 'failed') =>
+    records.becomes(row, { status, result: status }, () =>
+      transcript.add({ type: 'status', status, result: status }),
+    )
+  expect([end('completed'), end('failed'), end('completed')]).toEqual([true, false, false])
+  expect(records.becomes(row, { status: 'cancelled' }, () => {})).toBe(false)
+  expect(records.becomes(row, { status: 'awaiting_input', question: '?' }, () => {})).toBe(false)
+  expect(records.find(row.id)).toMatchObject({ status: 'completed', result: 'completed', question: null })
+  expect(records.events(row.id, 0)).toHaveLength(2)
+  const told = world.database.queries.select().from(events).orderBy(events.seq).all()
+  expect(told.map(({ event }) => event)).toEqual(['task.created', 'task.completed'])
+})
+
+test('who follows one that has just ended is told all and sent away', async () => {
+  transcript.report(message('one'))
+  transcript.end()
+  const sent: string[] = []
+  const send = (event: string) => void sent.push(event)
+  const { signal } = new AbortController()
+  await followTranscript({ taskId: row.id, records, live: transcript, after: 0, gone: signal, send })
+  expect(sent).toEqual(['status', 'message'])
+})
+
+test('a state of which the transcript cannot tell is not entered, and webhooks are told nothing', () => {
+  const change = { status: 'failed', result: 'x' } as const
+  const tell = () => {
+    throw new Error('no space is left')
+  }
+  expect(() => records.becomes(row, change, tell)).toThrow('no space is left')
+  expect(records.find(row.id)).toMatchObject({ status: 'running', result: null })
+  const told = world.database.queries.select().from(events).all()
+  expect(told.map(({ event }) => event)).toEqual(['task.created'])
+})
+
+test('a reader who falls behind amid output is given none of it twice', async () => {
+  const show = (text: string) => transcript.show({ type: 'output', call: 'call_1', stream: 'stdout', text })
+  const sent: { offset?: number; seq?: number }[] = []
+  let pace = Promise.resolve()
+  const send = (_: string, data: unknown) => {
+    sent.push(data as (typeof sent)[number])
+    return pace
+  }
+  const { signal } = new AbortController()
+  const following = followTranscript({
+    taskId: row.id,
+    records,
+    live: transcript,
+    after: 0,
+    gone: signal,
+    send,
+  })
+  show('one')
+  await Bun.sleep(0)
+  const blocked = Promise.withResolvers<void>()
+  pace = blocked.promise
+  show('two')
+  await Bun.sleep(0)
+  // More than may wait, while the second piece is on its way.
+  for (let n = 0; n < 6; n += 1) transcript.report(message('x'.repeat(250_000)))
+  show('three')
+  blocked.resolve()
+  await Bun.sleep(0)
+  show('four')
+  transcript.end()
+  await following
+  expect(sent.map(({ seq, offset }) => seq ?? `at ${offset}`)).toEqual([
+    1,
+    'at 0',
+    'at 3',
+    ...[2, 3, 4, 5, 6, 7],
+    'at 6',
+    'at 11',
+  ])
+})
