@@ -81,7 +81,7 @@ export class Client {
     const body = (await response.json().catch(() => null)) as { error?: unknown; message?: unknown } | null
     if (typeof body?.error !== 'string' || typeof body.message !== 'string')
       return this.notBerth(response.status)
-    return new CommandError(`${body.message} (${body.error})`)
+    return new CommandError(`${body.message} (${body.error})`, 1, body.error)
   }
 
   /** The connection ended amid an answer: on purpose, or because berth is gone. */

@@ -13,7 +13,15 @@ export interface Candidate {
 }
 
 /** What can be named that the running instance knows. */
-export type Known = 'servers' | 'projects' | 'project ids' | 'templates' | 'keys' | 'webhooks' | 'events'
+export type Known =
+  | 'servers'
+  | 'tasks'
+  | 'projects'
+  | 'project ids'
+  | 'templates'
+  | 'keys'
+  | 'webhooks'
+  | 'events'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -29,6 +37,7 @@ export type Completion =
 const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   SERVER: { of: 'servers' },
   SERVERS: { of: 'servers', several: true },
+  TASK: { of: 'tasks' },
   PROJECT: { of: 'projects' },
   PROJECTS: { of: 'project ids', several: true },
   TEMPLATE: { of: 'templates' },

@@ -8,6 +8,8 @@ export class CommandError extends Error {
   constructor(
     message: string,
     readonly exitCode = 1,
+    /** What the API calls the failure, where it is one of the API's. */
+    readonly code?: string,
   ) {
     super(message)
   }

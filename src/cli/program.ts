@@ -10,6 +10,7 @@ import { registerProjects } from './commands/projects.ts'
 import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
+import { registerTasks } from './commands/tasks.ts'
 import { registerTemplates } from './commands/templates.ts'
 import { registerVersion } from './commands/version.ts'
 import { registerWebhooks } from './commands/webhooks.ts'
@@ -22,6 +23,7 @@ Examples:
   berth servers create --tier small       provision a server
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
+  berth tasks run "Fix the failing test"   give the agent a goal and follow it
   berth projects create . --public        bring the app in this folder up, behind a URL
 
 The commands find the instance of the nearest .berth folder by themselves.
@@ -67,6 +69,7 @@ export function createProgram(session: Session): Command {
   registerServers(program, session)
   registerExec(program, session)
   registerFiles(program, session)
+  registerTasks(program, session)
   registerProjects(program, session)
   registerTemplates(program, session)
   registerSecrets(program, session)
@@ -112,7 +115,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'projects', 'secrets', 'keys', 'webhooks']
+const LISTING = ['servers', 'tasks', 'projects', 'secrets', 'keys', 'webhooks']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

@@ -59,6 +59,21 @@ test('webhook ids and names of events are offered where they are meant', async (
   ])
 })
 
+test('ids of tasks are offered with their state and goal', async () => {
+  const { stdout } = await berth.run(['tasks', 'run', 'complete: x\n\u001b[31mquietly', '--json', '--detach'])
+  const { task_id: id } = JSON.parse(stdout)
+  for (const command of ['get', 'answer', 'cancel', 'events'])
+    expect(await offered('tasks', command, 'task_')).toEqual([id])
+  expect(await offered('tasks', '')).toEqual(['list', 'run', 'get', 'answer', 'cancel', 'events'])
+  expect(await offered('tasks', 'run', '--file', '')).toEqual(['files'])
+  expect(await offered('tasks', 'run', 'x', '--server', '')).toEqual([server])
+  await berth.run(['tasks', 'events', id, '-f'])
+  const { stdout: described } = await run(['__complete', 'fish', '--', 'tasks', 'get', ''], {
+    cwd: folder.path,
+  })
+  expect(described).toBe(`words\n${id}\tcompleted, complete: x quietly\n`)
+})
+
 test('slugs of projects, their ids and ids of templates are offered where they are meant', async () => {
   const { stdout } = await berth.run(['projects', 'create', '--name', 'Corner shop', '--json'])
   const { id } = JSON.parse(stdout)

@@ -82,6 +82,14 @@ const LISTS: Record<Known, (client: Client, signal: AbortSignal, typed: string) 
       description: task ? `${status}, ${task}` : status,
     }))
   },
+  tasks: async (client, signal) => {
+    const [{ listTasks }, { shortened }] = await Promise.all([
+      import('../tasks/find.ts'),
+      import('../tasks/show.ts'),
+    ])
+    const tasks = await listTasks(client, undefined, signal)
+    return tasks.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${shortened(goal)}` }))
+  },
   projects: async (client, signal, typed) => {
     const all = await projectsOf(client, signal)
     // No slug begins so: who types it wants an id.
