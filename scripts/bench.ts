@@ -16,6 +16,7 @@ const parts: Record<string, () => Promise<void>> = {
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
+  tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
   packages: async () => (await import('./benchmarks/packages.ts')).benchPackages(),
   // Its figures of memory are those of whole processes, which it starts itself.
   storage: async () => {
