@@ -1,5 +1,15 @@
 /** Where a line of an app's log comes from: `berth` is what berth says about it. */
-export type LogSource = 'fetch' | 'install' | 'build' | 'app' | 'berth'
+export type LogSource =
+  | 'fetch'
+  | 'install'
+  | 'build'
+  | 'app'
+  | 'berth'
+  // Phases of builds.
+  | 'plan'
+  | 'scaffold'
+  | 'implement'
+  | 'deploy'
 
 /** One line of an app's log. */
 export interface LogEntry {

@@ -50,6 +50,7 @@ export class AppLog {
   #flushing: Promise<void> | null = null
   #turn: Promise<void> = Promise.resolve()
   #failed = false
+  #sealed = false
   #closed = false
   readonly #closing = new AbortController()
 
@@ -157,6 +158,11 @@ export class AppLog {
     await this.#turn
   }
 
+  /** Takes nothing more from now on; what was logged so far is still written and read. */
+  seal(): void {
+    this.#sealed = true
+  }
+
   /** Writes what is left and takes nothing more; followers end. */
   async close(): Promise<void> {
     await this.flush()
@@ -174,7 +180,7 @@ export class AppLog {
   }
 
   #add(line: Pick<LogEntry, 'source' | 'stream' | 'text'>): void | Promise<void> {
-    if (this.#closed) return
+    if (this.#closed || this.#sealed) return
     this.#seq += 1
     const entry: LogEntry = { seq: this.#seq, at: toIso(this.#options.clock.now()), ...line }
     const journal = line.source === 'app' ? this.#app : (this.#run ?? this.#app)

@@ -13,6 +13,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { HostedApp } from '../hosting/app.ts'
 import type { Hosting } from '../hosting/hosting.ts'
 import type { PromisedPort } from '../hosting/ports.ts'
+import type { Place, Preparation } from '../hosting/prepare.ts'
 import { publishable } from '../hosting/publishable.ts'
 import { isInProject } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -34,6 +35,14 @@ interface DeploymentsDependencies {
   servers: ServersService
   secrets: SecretsService
   hosting: Hosting
+}
+
+/** What is published where that is known and prepared already. */
+export interface Prepared {
+  /** How the app is started; it is installed and built. */
+  plan: AppPlan
+  /** Ends it before it begins. */
+  signal: AbortSignal
 }
 
 /** Workspaces of servers, published: one each, under a URL that stays. */
@@ -59,14 +68,15 @@ export class DeploymentsService {
    * Publishes the workspace as it is now: an app where one is found, else its files. What was published
    * before answers until the new one does.
    *
+   * @param prepared what a build has found out, installed and built
    * @throws BerthError 402 where the budget is used up, 404, 502 with the end of the log where it does not come up
    */
-  async publish(caller: Caller, serverId: string): Promise<PublishedDeployment> {
+  async publish(caller: Caller, serverId: string, prepared?: Prepared): Promise<PublishedDeployment> {
     this.#dependencies.servers.row(caller, serverId)
     return this.#publishing.run(serverId, async () => {
       this.#underWay.add(serverId)
       try {
-        return await this.#publish(caller, serverId)
+        return await this.#publish(caller, serverId, prepared)
       } catch (error) {
         if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
         throw error
@@ -74,6 +84,12 @@ export class DeploymentsService {
         this.#underWay.delete(serverId)
       }
     })
+  }
+
+  /** Lets changes of what a server publishes pass until the returned function is called, to be called once. */
+  async pauseWatch(serverId: string): Promise<() => Promise<void>> {
+    const app = this.#dependencies.hosting.find(serverId)
+    return app === undefined ? async () => {} : app.pauseWatch()
   }
 
   /** Opens the sites of what servers publish: callers wait there until it answers again. */
@@ -122,8 +138,9 @@ export class DeploymentsService {
     work().catch((error) => logger.warn('what a server publishes did not come up', { serverId, error }))
   }
 
-  async #publish(caller: Caller, serverId: string): Promise<PublishedDeployment> {
+  async #publish(caller: Caller, serverId: string, prepared?: Prepared): Promise<PublishedDeployment> {
     const { servers, hosting } = this.#dependencies
+    prepared?.signal.throwIfAborted()
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
     let reserved: PromisedPort | null = null
     try {
@@ -142,9 +159,7 @@ export class DeploymentsService {
       }
       const environment = this.#environment(app)
       try {
-        const plan = await publishable(hosting.preparation, place)
-        await hosting.preparation.install(place, plan, environment)
-        await hosting.preparation.build(place, plan, environment)
+        const plan = prepared?.plan ?? (await prepare(hosting.preparation, place, environment))
         await app.expose()
         await app.start(plan, environment)
         return this.#live(server, port, plan)
@@ -205,4 +220,16 @@ export class DeploymentsService {
     const end = error instanceof AppFailure ? '' : await app.lastLines(TOLD_LINES)
     return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
   }
+}
+
+/** Finds out how a workspace is published, installs and builds it. */
+async function prepare(
+  preparation: Preparation,
+  place: Place,
+  environment: Readonly<Record<string, string>>,
+): Promise<AppPlan> {
+  const plan = await publishable(preparation, place)
+  await preparation.install(place, plan, environment)
+  await preparation.build(place, plan, environment)
+  return plan
 }

@@ -73,6 +73,8 @@ export class HostedApp {
   #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
+  /** How many do not want its files to be watched now. */
+  #pauses = 0
   /** Files answer: a program that is started in their place takes over when it answers, and not before. */
   #servesFiles = false
   /** Null until it is known, and told, for the first time: what is recorded may be from before berth was killed. */
@@ -205,6 +207,16 @@ export class HostedApp {
     this.#setUp(false)
   }
 
+  /** Lets changes of its files pass until the returned function is called, to be called once. */
+  async pauseWatch(): Promise<() => Promise<void>> {
+    this.#pauses += 1
+    await this.#unwatch()
+    return async () => {
+      this.#pauses -= 1
+      if (this.#parts.servers.sandbox(this.serverId) !== undefined) await this.#watchSources()
+    }
+  }
+
   /** Its server stops, and its processes with it. */
   serverStops(): void {
     this.#supervisor = null
@@ -320,7 +332,7 @@ export class HostedApp {
   async #watchSources(): Promise<void> {
     await this.#unwatch()
     const plan = this.#version?.plan
-    if (!plan?.watch) return
+    if (!plan?.watch || this.#pauses > 0) return
     const { folder } = this.#options
     const watch = new SourceWatch({
       workspace: this.#workspace(),

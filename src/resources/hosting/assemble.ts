@@ -61,6 +61,7 @@ export function assemble(parts: AssemblyParts) {
   return {
     projects,
     deployments,
+    preparation: hosting.preparation,
     async open(): Promise<void> {
       await Promise.all([apps.open(), deployments.open()])
       await hosting.sweep()

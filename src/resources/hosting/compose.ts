@@ -86,6 +86,9 @@ export class HostingEntry implements ServerFollower {
   /** The deployments. */
   readonly deployments = async () => (await this.#assembled()).deployments
 
+  /** What finds out how apps are started, installs and builds them. */
+  readonly preparation = async () => (await this.#assembled()).preparation
+
   /** Whether an account has a project of this id. */
   ownsProject(accountId: string, id: string): boolean {
     const found = this.#parts.queries

@@ -7,6 +7,9 @@ import { HostedApp, type HostedAppOptions, type HostedAppParts } from './app.ts'
 import type { PromisedPort, SitePorts } from './ports.ts'
 import type { Preparation } from './prepare.ts'
 
+/** Ids of what has an app, and a log of its own. */
+const APP_ID = /^(?:prj|srv)_/
+
 /** What hosting needs. */
 interface HostingDependencies extends Omit<HostedAppParts, 'servers'> {
   servers: ServersService
@@ -82,7 +85,7 @@ export class Hosting {
   async sweep(): Promise<void> {
     const { logs } = this.#dependencies
     const names = await readdir(logs).catch(() => [])
-    const gone = names.filter((id) => !this.#apps.has(id))
+    const gone = names.filter((id) => APP_ID.test(id) && !this.#apps.has(id))
     await Promise.all(gone.map((id) => rm(join(logs, id), { recursive: true, force: true })))
   }
 

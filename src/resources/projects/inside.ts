@@ -3,7 +3,7 @@ import type { Queries } from '../../storage/database.ts'
 import { folderOf, projects } from './table.ts'
 
 /** How many names the folder of a project has. */
-const DEPTH = folderOf({ slug: 'any' }).split('/').length
+export const PROJECT_DEPTH = folderOf({ slug: 'any' }).split('/').length
 
 /**
  * Whether a path is a project's folder or lies in it.
@@ -11,8 +11,8 @@ const DEPTH = folderOf({ slug: 'any' }).split('/').length
  * @param names of the path, from the server's workspace down
  */
 export function isInProject(queries: Queries, serverId: string, names: readonly string[]): boolean {
-  const slug = names[DEPTH - 1]
-  if (slug === undefined || names.slice(0, DEPTH).join('/') !== folderOf({ slug })) return false
+  const slug = names[PROJECT_DEPTH - 1]
+  if (slug === undefined || names.slice(0, PROJECT_DEPTH).join('/') !== folderOf({ slug })) return false
   const which = and(eq(projects.serverId, serverId), eq(projects.slug, slug))
   return queries.select({ id: projects.id }).from(projects).where(which).get() !== undefined
 }

@@ -115,7 +115,10 @@ export const LogLines = t.Array(
   t.Object(
     {
       at: t.String({ format: 'date-time' }),
-      source: t.String({ description: 'What printed it: fetch, install, build, app, or berth itself.' }),
+      source: t.String({
+        description:
+          'What printed it: a phase such as fetch, install or implement, the app, or berth itself.',
+      }),
       stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
       text: t.String(),
     },
