@@ -37,6 +37,8 @@ const GROUPS = {
     ),
   tasks: async ({ access, services }: Parts) =>
     (await import('./resources/tasks/routes.ts')).tasksRoutes(access, services.tasks.service),
+  builds: async ({ access, services }: Parts) =>
+    (await import('./resources/builds/routes.ts')).buildsRoutes(access, services.builds.service),
   projects: async ({ access, services }: Parts) =>
     (await import('./resources/projects/routes.ts')).projectsRoutes(access, services.hosting.projects),
   secrets: async ({ access, services }: Parts) =>

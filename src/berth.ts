@@ -153,7 +153,7 @@ async function compose(
     },
     scenarios: fixtures?.scenarios ?? [],
   })
-  const { keys, servers, hosting, tasks, deliveries } = services
+  const { keys, servers, hosting, tasks, builds, deliveries } = services
   releases.push(() => keys.stop())
   const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
   releases.push(() => deliveries.stop())
@@ -184,6 +184,7 @@ async function compose(
   })
   // While the probe runs, and before anybody can ask.
   await tasks.recover()
+  await builds.recover()
   const selected = await selecting
   reportSelection(selected, logger)
   const answer: Answer = (request) =>
@@ -199,8 +200,10 @@ async function compose(
     const drained = listening.drain()
     closing.abort()
     await tasks.stop()
+    await builds.stop()
     await hosting.stop()
     await servers.shutDown()
+    await builds.close()
     await hosting.close()
     await Promise.race([drained, Bun.sleep(STOP_GRACE_MS)])
     await listening.close()
@@ -216,6 +219,7 @@ async function compose(
     })
     .then(() => servers.recover())
     .then(() => hosting.resume())
+    .then(() => builds.resume())
     .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
     .then(() => ephemeral && removeAbandoned(temporaryDir, machineNow()))
     .then(

@@ -6,6 +6,7 @@ import { type FileScenario, ScenarioStore } from './agents/scripted/store.ts'
 import type { Compute } from './compute/driver.ts'
 import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
+import { BuildsEntry } from './resources/builds/compose.ts'
 import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
 import { composeHosting, type HostingSurroundings } from './resources/hosting/compose.ts'
@@ -91,7 +92,10 @@ export function createServices(foundations: Foundations) {
   const scenarios = new ScenarioStore(queries, foundations.scenarios)
   const agent = configuredAgent({ ...common, config: foundations.agents, scenarios })
   const tasks = new TasksEntry({ ...common, servers, secrets, agent })
+  const { dataDir } = foundations.hosting
+  const builds = new BuildsEntry({ ...common, dataDir, servers, secrets, templates, hosting, agent })
   servers.follow(tasks)
+  servers.follow(builds)
   servers.follow(hosting)
   return {
     ...common,
@@ -103,6 +107,7 @@ export function createServices(foundations: Foundations) {
     hosting,
     scenarios,
     tasks,
+    builds,
     keys,
     webhooks,
     deliveries,

@@ -54,12 +54,19 @@ async function world(): Promise<World & AsyncDisposable> {
     return body.task.status === 'awaiting_input'
   }
   await until(asks, 'the task asks')
+  const build = (await berth.call('POST', `/servers/${serverId}/builds`, { goal: 'fail: At once.' })).body
+  const isOver = async () => {
+    const { body } = await berth.call('GET', `/servers/${serverId}/builds/${build.build_id}`)
+    return body.build.status === 'completed'
+  }
+  await until(isOver, 'the build is over')
   return {
     serverId,
     keyId,
     webhookId,
     projectId: project.id,
     taskId: task.task_id,
+    buildId: build.build_id,
     async [Symbol.asyncDispose]() {
       await berth.call('DELETE', `/servers/${serverId}`)
       await berth.call('DELETE', `/keys/${keyId}`)

@@ -9,6 +9,8 @@ export interface World {
   projectId: string
   /** A task on the server that waits for an answer. */
   taskId: string
+  /** A build of the server that is over. */
+  buildId: string
 }
 
 /** How an operation is called. A new operation needs its line here. */
@@ -25,6 +27,7 @@ export const PARAMETERS: Record<string, { value: (world: World) => string; missi
   serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
   keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
   projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
+  buildId: { value: ({ buildId }) => buildId, missing: 'bld_00000000000000000000000000' },
   taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
@@ -50,6 +53,10 @@ export const EXAMPLES: Record<string, Example> = {
   'tasks.answer': { body: { answer: 'x' }, invalid: { answer: 5 } },
   'tasks.cancel': {},
   'tasks.events': {},
+  'builds.list': {},
+  'builds.create': { body: { goal: 'x' }, invalid: {} },
+  'builds.get': {},
+  'builds.logs': {},
   'projects.list': {},
   'projects.create': { body: { name: 'x' }, invalid: { visibility: 'open' } },
   'projects.listAll': {},

@@ -1,0 +1,65 @@
+import { type Static, t } from 'elysia'
+import { oneOf, text } from '../../http/schema.ts'
+import { STEP_KEYS } from './steps.ts'
+
+/** State of a build. There is none for failure: a build that failed is completed and has no URL. */
+export const BuildStatus = oneOf(['queued', 'running', 'completed'], {
+  description: 'A build that failed is completed, with `url` null; its log tells why.',
+})
+export type BuildStatus = Static<typeof BuildStatus>
+
+/** State of a phase. */
+export const StepStatus = oneOf(['pending', 'running', 'done'])
+export type StepStatus = Static<typeof StepStatus>
+
+/** One phase of a build. */
+export const BuildStep = t.Object(
+  {
+    key: oneOf([...STEP_KEYS]),
+    label: t.String({ description: 'What it does, for a person.' }),
+    status: StepStatus,
+  },
+  { $id: 'BuildStep', additionalProperties: true },
+)
+export type BuildStep = Static<typeof BuildStep>
+
+/** A goal that becomes an app with a URL, phase by phase. */
+export const Build = t.Object(
+  {
+    id: t.String(),
+    serverId: t.String(),
+    goal: t.String(),
+    status: BuildStatus,
+    steps: t.Array(BuildStep),
+    artifacts: t.Array(t.String(), {
+      description: 'Workspace paths of the files that it made or changed, sorted; packages left out.',
+    }),
+    url: t.Nullable(t.String(), { description: 'Where the app answers; null until then, and on failure.' }),
+    createdAt: t.String({ format: 'date-time' }),
+  },
+  { $id: 'Build', additionalProperties: false },
+)
+export type Build = Static<typeof Build>
+
+/** Answer to the creation of a build. */
+export const CreatedBuild = t.Object(
+  { build_id: t.String(), status: BuildStatus, steps: t.Array(BuildStep) },
+  { $id: 'CreatedBuild', additionalProperties: true },
+)
+export type CreatedBuild = Static<typeof CreatedBuild>
+
+/** Characters that a goal may have. */
+const LONGEST_GOAL = 1024 * 1024
+
+/** What is to be built. */
+export const BuildCreate = t.Object(
+  {
+    goal: text({
+      minLength: 1,
+      maxLength: LONGEST_GOAL,
+      description: 'What is to be built, in plain words.',
+    }),
+  },
+  { $id: 'BuildCreate', additionalProperties: true, examples: [{ goal: 'A landing page for a bakery' }] },
+)
+export type BuildCreate = Static<typeof BuildCreate>

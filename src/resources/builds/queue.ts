@@ -1,0 +1,153 @@
+import { accountCaller } from '../../accounts/caller.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { PROJECT_DEPTH } from '../projects/inside.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import { type BuildLogs, LOGS_KEPT } from './logs.ts'
+import { type Built, Pipeline, type PipelineDependencies } from './pipeline.ts'
+import type { BuildRecords } from './records.ts'
+import type { BuildRow } from './table.ts'
+import type { Work } from './work.ts'
+
+/** Characters of a goal that a log begins with. */
+const SHOWN_GOAL = 200
+
+/** What the queue needs. */
+export interface QueueDependencies extends PipelineDependencies {
+  records: BuildRecords
+  servers: ServersService
+  secrets: SecretsService
+  logs: BuildLogs
+  logger: Logger
+  /** Whether a path of a server's workspace lies in the folder of a project. */
+  isInProject: (serverId: string, path: string) => boolean
+}
+
+/** Runs builds: one at a time on each server, first come first served. */
+export class BuildQueue {
+  readonly #dependencies: QueueDependencies
+  readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
+  #stopped = false
+
+  constructor(dependencies: QueueDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** Begins the next build of a server, where one waits and none runs. */
+  go(serverId: string): void {
+    if (this.#stopped || this.#runs.has(serverId)) return
+    const next = this.#dependencies.records.unfinished(serverId).find(({ status }) => status === 'queued')
+    if (next === undefined) return
+    const abort = new AbortController()
+    const run = this.#run(next, abort.signal).finally(() => this.#runs.delete(serverId))
+    const done = run.then(
+      () => this.go(serverId),
+      // Where its end could not be written, as on a full disk, to go on at once would only fail again.
+      (error) =>
+        this.#dependencies.logger.error('a build could not be followed to its end', {
+          buildId: next.id,
+          error,
+        }),
+    )
+    this.#runs.set(serverId, { abort, done })
+  }
+
+  /** Ends what runs on a server; the record is the caller's business. */
+  abort(serverId: string): void {
+    this.#runs.get(serverId)?.abort.abort(new DOMException('The build was ended.', 'AbortError'))
+  }
+
+  /** Begins none any more, and ends those that run. */
+  stop(): void {
+    this.#stopped = true
+    for (const serverId of this.#runs.keys()) this.abort(serverId)
+  }
+
+  /** Resolves when nothing runs any more. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map(({ done }) => done))
+  }
+
+  async #run(row: BuildRow, signal: AbortSignal): Promise<void> {
+    const { records, servers, logs, logger } = this.#dependencies
+    let done = () => {}
+    try {
+      const used = await servers.use(accountCaller(row.accountId), row.serverId)
+      done = used.done
+      if (signal.aborted || !records.begins(row)) return
+      const { url, artifacts } = await this.#build(row, used, signal)
+      await this.#flush(row)
+      records.ends(row, url, { artifacts })
+    } catch (error) {
+      // Whoever ended it has written why.
+      if (signal.aborted) return
+      const reason = error instanceof Error ? error.message : String(error)
+      logs.note(row, `The build could not be done: ${reason}`)
+      logger.warn('a build could not be done', { buildId: row.id, error })
+      await this.#flush(row)
+      records.ends(row, null)
+    } finally {
+      done()
+      await logs.finish(row)
+      const server = servers.find(row.serverId)
+      if (server) servers.meter.changed(server)
+    }
+  }
+
+  async #build(
+    row: BuildRow,
+    { row: server, sandbox }: Pick<Work, 'sandbox'> & { row: Work['server'] },
+    signal: AbortSignal,
+  ): Promise<Built> {
+    const { records, servers, secrets, logs, isInProject } = this.#dependencies
+    await logs.keepOnly(row.serverId, records.idsOf(row.serverId).slice(0, LOGS_KEPT))
+    const log = await logs.of(row)
+    const environment = (): Readonly<Record<string, string>> => {
+      const variables = secrets.environment(row.serverId)
+      log.masks.add(Object.values(variables))
+      return variables
+    }
+    environment()
+    const elsewhere = new Map<string, boolean>()
+    const isElsewhere = (path: string): boolean => {
+      const folder = path.split('/', PROJECT_DEPTH).join('/')
+      const known = elsewhere.get(folder) ?? isInProject(row.serverId, folder)
+      elsewhere.set(folder, known)
+      return known
+    }
+    log.append('berth', `Goal: ${shortened(row.goal)}`)
+    const pipeline = new Pipeline(this.#dependencies, {
+      row,
+      server,
+      sandbox,
+      workspace: servers.workspace(server),
+      log,
+      signal,
+      environment,
+      isElsewhere,
+    })
+    try {
+      return await pipeline.run()
+    } catch (error) {
+      // Its record says already that it is over, but not what it has left in the phase that was cut short.
+      if (signal.aborted && !this.#stopped) records.revises(row, await pipeline.artifacts())
+      throw error
+    }
+  }
+
+  /** Who sees that a build is over can read why. */
+  async #flush(row: BuildRow): Promise<void> {
+    const { logs, logger } = this.#dependencies
+    try {
+      await (await logs.of(row)).flush()
+    } catch (error) {
+      logger.warn("a build's log cannot be written", { buildId: row.id, error })
+    }
+  }
+}
+
+function shortened(goal: string): string {
+  const [first = ''] = goal.trim().split('\n', 1)
+  const isWhole = first.length <= SHOWN_GOAL && first.length === goal.trim().length
+  return isWhole ? first : `${first.slice(0, SHOWN_GOAL)}…`
+}

@@ -1,0 +1,86 @@
+import { Elysia, status, t } from 'elysia'
+import type { AccessControl } from '../../http/access.ts'
+import { operation } from '../../http/operation.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { LogLines, LogQuery } from '../projects/model.ts'
+import { Build, BuildCreate, CreatedBuild } from './model.ts'
+import type { BuildsService } from './service.ts'
+
+const tag = 'Builds'
+
+/** `/servers/{serverId}/builds`. The service is loaded when it is first asked for. */
+export const buildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
+  new Elysia({ prefix: '/servers/:serverId/builds' })
+    .use(access)
+    .get(
+      '',
+      async ({ caller, params }) => ({ builds: (await builds()).list(caller, params.serverId) }),
+      operation('builds.list', {
+        access: 'resource',
+        tag,
+        summary: "List a server's builds",
+        success: { 200: t.Object({ builds: t.Array(Build) }) },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '',
+      async ({ caller, params, body }) =>
+        status(201, await (await builds()).create(caller, params.serverId, body.goal)),
+      operation(
+        'builds.create',
+        {
+          access: 'resource',
+          tag,
+          summary: 'Build an app for a goal',
+          description:
+            'Plans, scaffolds, implements, installs, builds and publishes, in this order; `steps` tell how far it is. Builds of a server run one at a time, first come first served; a server that sleeps is woken.',
+          success: { 201: CreatedBuild },
+          errors: [400, 401, 402, 404, 502],
+        },
+        { body: BuildCreate },
+      ),
+    )
+    .get(
+      '/:buildId',
+      async ({ caller, params }) => ({
+        build: (await builds()).get(caller, params.serverId, params.buildId),
+      }),
+      operation('builds.get', {
+        access: 'resource',
+        tag,
+        summary: 'Get a build',
+        success: { 200: t.Object({ build: Build }) },
+        errors: [401, 404],
+      }),
+    )
+    .get(
+      '/:buildId/logs',
+      ({ caller, params, query, request }): Promise<{ logs: LogLines }> | Promise<Response> => {
+        const { serverId, buildId } = params
+        if (!wantsEventStream(request.headers.get('accept'))) {
+          return builds().then<{ logs: LogLines }>(async (service) => ({
+            logs: await service.logs(caller, serverId, buildId, query.tail),
+          }))
+        }
+        return builds().then<Response>((service) => {
+          service.row(caller, serverId, buildId)
+          return eventStream((send, gone) => service.follow(buildId, query.tail, gone, send))
+        })
+      },
+      operation(
+        'builds.logs',
+        {
+          access: 'resource',
+          tag,
+          summary: "Read a build's log",
+          description:
+            'What its phases did and printed, the newest last, and why it failed where it did; values of secrets are masked. The logs of the last 20 builds of a server are kept.',
+          events:
+            'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. The stream ends with the build.',
+          success: { 200: t.Object({ logs: LogLines }) },
+          errors: [400, 401, 404],
+        },
+        { query: LogQuery },
+      ),
+    )

@@ -1,0 +1,15 @@
+/** The phases of a build, in order. */
+export const STEP_KEYS = ['plan', 'scaffold', 'implement', 'install', 'build', 'deploy'] as const
+
+/** One of the phases. */
+export type StepKey = (typeof STEP_KEYS)[number]
+
+/** What each does, for a person. */
+export const STEP_LABELS: Readonly<Record<StepKey, string>> = {
+  plan: 'Plan the app',
+  scaffold: 'Copy the template',
+  implement: 'Implement the goal',
+  install: 'Install packages',
+  build: 'Build the app',
+  deploy: 'Publish the app',
+}
