@@ -161,9 +161,10 @@ export function registerProjects(program: Command, session: Session): void {
     .option('--tail <N>', `only the last lines of what is there (default ${TAIL})`, wholeNumber)
     .action(async (named: string, options: Options) => {
       const client = await connect(session, options)
-      const project = await findProject(client, named)
-      const { showLog } = await import('../projects/log.ts')
-      session.exitCode = await showLog(session, client, project.id, { tail: TAIL, ...options })
+      const { id } = await findProject(client, named)
+      const { showLog } = await import('../log.ts')
+      const log = path`/projects/${id}/logs`
+      session.exitCode = await showLog(session, client, log, { tail: TAIL, ...options })
     })
 
   withConnection(projects.command('open <PROJECT>').description('open its URL in the browser')).action(

@@ -2,10 +2,10 @@ import type { InitPhase, Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
+import { followLog, logText, readLog } from '../log.ts'
 import { paint, printable } from '../output.ts'
 import { path } from '../path.ts'
 import { printJson, type Session } from '../session.ts'
-import { followLog, logText, readLog } from './log.ts'
 import { waitingText } from './missing.ts'
 
 /** The exit code where the bring-up waits for variables. */
@@ -74,7 +74,7 @@ async function watch(
   const signal = AbortSignal.any([interrupted, done.signal])
   let lines = 0
   const show = async (): Promise<void> => {
-    for await (const line of followLog(client, project.id, ALL_LINES, signal)) {
+    for await (const line of followLog(client, path`/projects/${project.id}/logs`, ALL_LINES, signal)) {
       if (line.at < since) continue
       lines += 1
       await stderr.write(logText(stderr, line))
@@ -127,7 +127,7 @@ async function printOutcome(session: Session, client: Client, project: Project):
     return AWAITS_SECRETS
   }
   if (project.init_phase !== 'failed') return 0
-  const { logs } = await readLog(client, project.id, TOLD_LINES)
+  const { logs } = await readLog(client, path`/projects/${project.id}/logs`, TOLD_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line))
   return 1
 }
