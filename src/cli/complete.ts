@@ -16,6 +16,7 @@ export interface Candidate {
 export type Known =
   | 'servers'
   | 'tasks'
+  | 'builds'
   | 'projects'
   | 'project ids'
   | 'templates'
@@ -38,6 +39,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   SERVER: { of: 'servers' },
   SERVERS: { of: 'servers', several: true },
   TASK: { of: 'tasks' },
+  BUILD: { of: 'builds' },
   PROJECT: { of: 'projects' },
   PROJECTS: { of: 'project ids', several: true },
   TEMPLATE: { of: 'templates' },

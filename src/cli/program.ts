@@ -1,4 +1,5 @@
 import { type Argument, Command, CommanderError } from 'commander'
+import { registerBuilds } from './commands/builds.ts'
 import { registerCompletion } from './commands/completion.ts'
 import { registerDeploy } from './commands/deploy.ts'
 import { registerDoctor } from './commands/doctor.ts'
@@ -25,6 +26,7 @@ Examples:
   berth files write srv_… app.py app.py   put a file there
   berth tasks run "Fix the failing test"   give the agent a goal and follow it
   berth projects create . --public        bring the app in this folder up, behind a URL
+  berth builds run "A notes page"         build an app for a goal, behind a URL
 
 The commands find the instance of the nearest .berth folder by themselves.
 "berth COMMAND --help" explains one command.
@@ -70,6 +72,7 @@ export function createProgram(session: Session): Command {
   registerExec(program, session)
   registerFiles(program, session)
   registerTasks(program, session)
+  registerBuilds(program, session)
   registerProjects(program, session)
   registerTemplates(program, session)
   registerSecrets(program, session)
@@ -116,6 +119,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 
 /** Commands that list when nothing more is said. */
 const LISTING = ['servers', 'tasks', 'projects', 'secrets', 'keys', 'webhooks']
+const LISTING = ['servers', 'builds', 'projects', 'secrets', 'keys', 'webhooks']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

@@ -1,12 +1,15 @@
 import { Argument, type Command } from 'commander'
 import { EVENT_NAMES } from '../../events/names.ts'
+import type { Build } from '../../resources/builds/model.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Server } from '../../resources/servers/model.ts'
 import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
+import { statusOf as buildStatus } from '../builds/show.ts'
 import type { Client } from '../client.ts'
 import { type Candidate, complete, type Known, SHELLS, type Shell } from '../complete.ts'
+import { path } from '../path.ts'
 import { statusOf } from '../projects/show.ts'
 import { connect, type Session } from '../session.ts'
 
@@ -89,6 +92,20 @@ const LISTS: Record<Known, (client: Client, signal: AbortSignal, typed: string) 
     ])
     const tasks = await listTasks(client, undefined, signal)
     return tasks.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${shortened(goal)}` }))
+  },
+  builds: async (client, signal) => {
+    const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', { signal })
+    const lists = await Promise.all(
+      servers.map(({ id }) =>
+        client.request<{ builds: Build[] }>('GET', path`/servers/${id}/builds`, { signal }),
+      ),
+    )
+    return lists.flatMap(({ builds }) =>
+      builds.map((build) => ({
+        value: build.id,
+        description: `${buildStatus(build)}, ${build.goal.slice(0, 60)}`,
+      })),
+    )
   },
   projects: async (client, signal, typed) => {
     const all = await projectsOf(client, signal)

@@ -1,0 +1,93 @@
+import type { Build } from '../../resources/builds/model.ts'
+import { STEP_KEYS, type StepKey } from '../../resources/builds/steps.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { followLog, logText, readLog } from '../log.ts'
+import { paint } from '../output.ts'
+import { path } from '../path.ts'
+import { printJson, type Session } from '../session.ts'
+
+/** As wide as the name of the longest phase. */
+export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
+
+/** Milliseconds between two looks at a build that nobody watches. */
+const LOOK_EVERY = 150
+
+/** As many lines as the API gives at once. */
+const ALL_LINES = 10_000
+
+/** Lines of the log that a program is shown of a failure. */
+const TOLD_LINES = 50
+
+/** Which build is meant. */
+type Of = Pick<Build, 'id' | 'serverId'>
+
+/** Where the log of a build is. */
+export const logOf = ({ serverId, id }: Of): string => path`/servers/${serverId}/builds/${id}/logs`
+
+/**
+ * Follows a build to its end, with its phases and its log on stderr and the URL on stdout. Ctrl-C leaves it going.
+ *
+ * @param json for a program: nothing but the build as it is in the end; on stderr why, where it failed
+ * @returns the exit code: 0 where the app answers, 1 where the build failed
+ */
+export async function followBuild(
+  session: Session,
+  client: Client,
+  build: Of,
+  json = false,
+): Promise<number> {
+  const { stdout, stderr } = session.terminal
+  const code = await untilInterrupted(async (signal) => {
+    if (!json) await watch(session, client, build, signal)
+    const ended = await atEnd(client, build, signal)
+    if (json) {
+      await printJson(session, ended)
+      if (ended.url === null) await tellFailure(session, client, ended)
+    } else if (ended.url !== null) await stdout.write(`${ended.url}\n`)
+    else throw failure(ended)
+    return ended.url === null ? 1 : 0
+  })
+  if (code > 128) {
+    await stderr.write(`\nberth: ${build.id} goes on. Look at it with: berth builds logs ${build.id} -f\n`)
+  }
+  return code
+}
+
+/** Shows phases and log until no more comes. */
+async function watch(session: Session, client: Client, build: Of, signal: AbortSignal): Promise<void> {
+  const { stderr } = session.terminal
+  let at = -1
+  for await (const line of followLog(client, logOf(build), ALL_LINES, signal)) {
+    const phase = STEP_KEYS.indexOf(line.source as StepKey)
+    if (phase > at) {
+      at = phase
+      await stderr.write(`${paint(stderr, 'bold', `→ ${line.source}`)} ${phase + 1}/${STEP_KEYS.length}\n`)
+    }
+    await stderr.write(logText(stderr, line, SOURCE_WIDTH))
+  }
+}
+
+/** Resolves to the build when it is over. */
+async function atEnd(client: Client, { serverId, id }: Of, signal: AbortSignal): Promise<Build> {
+  const target = path`/servers/${serverId}/builds/${id}`
+  for (;;) {
+    const { build } = await client.request<{ build: Build }>('GET', target, { signal })
+    if (build.status === 'completed') return build
+    await Bun.sleep(LOOK_EVERY)
+    signal.throwIfAborted()
+  }
+}
+
+async function tellFailure({ terminal: { stderr } }: Session, client: Client, build: Of): Promise<void> {
+  const { logs } = await readLog(client, logOf(build), TOLD_LINES)
+  for (const line of logs) await stderr.write(logText(stderr, line, SOURCE_WIDTH))
+}
+
+function failure({ id, steps }: Build): CommandError {
+  const at = steps.find(({ status }) => status !== 'done')?.key
+  return new CommandError(
+    `${id} ended${at ? ` in the phase ${at}` : ''} without a URL; the log above says why. Mend that, and build again: files that are there stay.`,
+  )
+}
