@@ -14,6 +14,7 @@ const parts: Record<string, () => Promise<void>> = {
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
+  builds: async () => (await import('./benchmarks/builds.ts')).benchBuilds(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
