@@ -118,8 +118,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'tasks', 'projects', 'secrets', 'keys', 'webhooks']
-const LISTING = ['servers', 'builds', 'projects', 'secrets', 'keys', 'webhooks']
+const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {
