@@ -86,6 +86,12 @@ export interface Sandbox {
    */
   exec(command: ExecCommand): Execution
 
+  /**
+   * Starts `sh -c command` on a terminal of its own, as `exec` does on pipes: in the same environment, but for TERM,
+   * under the same limits, and with the same end of all that it started. Throws `ComputeError` as `exec` does.
+   */
+  terminal(command: TerminalCommand): TerminalExecution
+
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 
@@ -127,6 +133,25 @@ export interface ExecCommand {
   onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
 }
 
+/** Columns and rows of characters, 1 to 10,000 of each. */
+export interface TerminalSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** One shell command on a terminal. */
+export interface TerminalCommand
+  extends Pick<ExecCommand, 'command' | 'cwd' | 'env' | 'timeoutMs' | 'background'> {
+  readonly size: TerminalSize
+  /**
+   * Bytes for standard input in place of the terminal, which stays within reach as /dev/tty. A terminal cuts lines
+   * of more than 4,095 bytes, and has no end.
+   */
+  stdin?: Uint8Array
+  /** Receives what the terminal shows, as `ExecCommand.onOutput` does; lines end with CR LF. */
+  onOutput(data: Uint8Array): void | Promise<void>
+}
+
 /** A TCP port of this machine's loopback. */
 export interface LoopbackAddress {
   readonly host: '127.0.0.1' | '::1'
@@ -148,6 +173,17 @@ export interface Execution {
    * not ask the sandbox. Empty where the command is over, null where nothing can be seen. Never throws.
    */
   listening(): Promise<readonly LoopbackAddress[] | null>
+}
+
+/** A command on a terminal under way. Once it is over, what is done to its terminal has no effect. */
+export interface TerminalExecution extends Execution {
+  /**
+   * Types on its terminal; byte 3 is Ctrl-C, byte 4 on an empty line the end of input. Of what no program has read a
+   * mebibyte is kept, the rest is lost.
+   */
+  write(data: Uint8Array): void
+  /** Gives its terminal another size, which programs learn by SIGWINCH. */
+  resize(size: TerminalSize): void
 }
 
 /** How a command ended. */

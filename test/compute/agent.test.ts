@@ -70,6 +70,7 @@ describe('an agent that breaks the protocol', () => {
       adopt: false,
       watch: {},
       rlimits: {},
+      terminalsComeFromBerth: false,
     })
     agent.process.kill('SIGKILL')
     expect(configured).rejects.toBeInstanceOf(ComputeError)

@@ -4,9 +4,12 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Bench, driverOn, LIMITS, run, TEST_PATH } from './bench.ts'
 import { conformance } from './conformance.ts'
+import { terminalReachTests } from './terminal-reach.ts'
 
 await conformance('bubblewrap', () => {
   describe('isolation', () => {
+    terminalReachTests('bubblewrap')
+
     test('shows nothing of the host but the system’s programs', async () => {
       await using bench = new Bench('bubblewrap')
       const sandbox = await bench.start()

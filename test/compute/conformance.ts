@@ -7,6 +7,7 @@ import { folderTests } from './conformance/folders.ts'
 import { limitTests } from './conformance/limits.ts'
 import { longTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
+import { terminalTests } from './conformance/terminals.ts'
 import { toolTests } from './conformance/tools.ts'
 
 /**
@@ -25,6 +26,7 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
   describe(name, () => {
     commandTests(name)
     outputTests(name)
+    terminalTests(name)
     endTests(name)
     longTests(name)
     limitTests(name, enforced)

@@ -12,7 +12,8 @@ import type { Terminal } from '../terminal.ts'
 import { type VersionInfo, versionInfo } from '../version.ts'
 import type { Finding } from './finding.ts'
 import { examineIsolation } from './isolation.ts'
-import { examineFolder, examineGit, examineInstance, examinePort, examineTerminal } from './machine.ts'
+import { examineFolder, examineGit, examineInstance, examinePort } from './machine.ts'
+import { examineTerminal } from './terminal.ts'
 
 /** All findings on this machine. */
 export interface Report extends VersionInfo {
@@ -45,15 +46,15 @@ export async function examine(data: string | undefined, { env, cwd }: Terminal):
       dataDir: trial,
       logger: createLogger('silent', () => {}, Date.now),
     })
-    const [isolation, terminal, git, instance] = await Promise.all([
+    const [isolation, git, instance] = await Promise.all([
       examineIsolation(drivers, config.isolation),
-      examineTerminal(),
       examineGit(path),
       examineInstance(running),
     ])
+    const used = drivers.find(({ name }) => name === isolation.used) ?? null
     const findings = [
       ...isolation.findings,
-      terminal,
+      await examineTerminal(used),
       git,
       examinePort(config.host, config.port, running),
       examineFolder(config.dataDir),

@@ -6,25 +6,6 @@ import { absent, type Finding, failed, ok } from './finding.ts'
 /** Milliseconds that git may take to say its version. */
 const GIT_MS = 5_000
 
-/** A terminal for servers: opened for real. */
-export async function examineTerminal(): Promise<Finding> {
-  try {
-    const child = Bun.spawn(['sh', '-c', 'test -t 0 && test -t 1'], {
-      terminal: { cols: 80, rows: 24, data() {} },
-    })
-    const code = await child.exited
-    child.terminal?.close()
-    if (code === 0) return ok('terminal', 'pseudo-terminals work')
-    return absent(
-      'terminal',
-      `a pseudo-terminal is none to its program (exit code ${code})`,
-      'Mount devpts on /dev/pts.',
-    )
-  } catch (error) {
-    return absent('terminal', `no pseudo-terminal: ${messageOf(error)}`, 'Mount devpts on /dev/pts.')
-  }
-}
-
 /** git, which projects from a repository need. */
 export async function examineGit(path: string): Promise<Finding> {
   const program = Bun.which('git', { PATH: path })

@@ -1,12 +1,15 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
+import type { TerminalSize } from '../driver.ts'
 import { findFamily } from '../processes.ts'
 import { terminate } from '../terminate.ts'
 import { adoptOrphans } from './adopt.ts'
 import type { FrameChannel } from './channel.ts'
-import { Command, type CommandContext, SpawnError } from './command.ts'
+import { Command, type CommandContext } from './command.ts'
 import type { Libc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
 import { CHUNK, type Configuration, decodeJson, decodeNumber, FRAME, type SpawnRequest } from './protocol.ts'
+import { SpawnError } from './spawn-error.ts'
+import { Terminals } from './terminals.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** Threads of Bun's pool: AGENT_ENVIRONMENT keeps them to so many. */
@@ -32,6 +35,7 @@ export class Agent {
   #configuration: Configuration | null = null
   #leaving: Promise<void> | null = null
   #oomScore: number | null = null
+  readonly #terminals = new Terminals()
 
   constructor(options: AgentOptions) {
     this.#options = options
@@ -44,6 +48,8 @@ export class Agent {
     else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
     else if (kind === FRAME.stdin) command?.write(payload)
     else if (kind === FRAME.begin) this.#begin(id)
+    else if (kind === FRAME.type) command?.type(payload)
+    else if (kind === FRAME.resize) command?.resize(decodeJson(payload) as TerminalSize)
     else if (kind === FRAME.cancel) command?.cancel(decodeNumber(payload))
     else if (kind === FRAME.credit) command?.credit(decodeNumber(payload))
     else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
@@ -90,18 +96,20 @@ export class Agent {
       return
     }
     const { libc, channel } = this.#options
-    const context: CommandContext = {
+    const context = (pty: CommandContext['pty']): CommandContext => ({
       libc,
       configuration,
+      pty,
       withOomScore: (spawn) => this.#withOomScore(spawn),
       output(stream, data) {
         for (let at = 0; at < data.length; at += CHUNK) {
           channel.send(FRAME[stream], id, data.subarray(at, at + CHUNK))
         }
       },
-    }
+    })
     try {
-      this.#commands.set(id, new Command(id, request, context))
+      const pty = request.terminal === null ? null : this.#terminals.open(configuration)
+      this.#commands.set(id, new Command(id, request, context(pty)))
     } catch (error) {
       this.#fail(id, error instanceof Error ? error.message : String(error))
       return

@@ -1,9 +1,15 @@
-import { closeSync, statSync, writeSync } from 'node:fs'
+import { statSync } from 'node:fs'
+import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
 import { GRACE_MS, terminate } from '../terminate.ts'
+import { Gatherer } from './gatherer.ts'
 import type { Libc } from './libc.ts'
+import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputPump } from './output.ts'
 import { type Configuration, type ExitReport, type SpawnRequest, WINDOW } from './protocol.ts'
+import type { Pty, PtyCalls } from './pty.ts'
+import { type Started, type StartOptions, startOnPipes, startOnTerminal } from './start.ts'
+import { TERMINAL_TYPE, type Terminal } from './terminal.ts'
 
 /** Milliseconds after the process's end in which its pipes may still deliver. */
 const DRAIN_MS = 100
@@ -14,27 +20,22 @@ const DRAIN_MS = 100
  */
 const QUICK_MS = 3
 
-/** Longest single argument that Linux passes to a program, with room for the terminating zero. */
-const MAX_ARGUMENT = 128 * 1024 - 1
-
-/** Runs a command too long for an argument: the shell reads it from descriptor 3, which it then closes. */
-const LONG_COMMAND = 'eval "$(cat <&3)" 3<&-'
-
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** What is said where the program is missing that gives a command its terminal. */
+const NO_SETSID =
+  'Ctrl-C and job control do not work on this terminal: setsid is missing. Install util-linux on this machine.'
 
 /** What a command needs of the agent. */
 export interface CommandContext {
   libc: Libc
   configuration: Configuration
+  /** The terminal of a command that asks for one. */
+  pty: { pty: Pty; calls: PtyCalls } | null
   /** Marks the next process that starts as the one to go first when memory runs out. */
   withOomScore<T>(spawn: () => T): T
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
-}
-
-/** The command could not be started; the message says why, for a person. */
-export class SpawnError extends Error {
-  override readonly name = 'SpawnError'
 }
 
 /** One `sh -c` under way, with all that it starts. */
@@ -45,6 +46,8 @@ export class Command {
   /** All that this command starts carries this value in its environment. */
   readonly marker: string
   #stdin: MemoryFile | null = null
+  #terminal: Terminal | null = null
+  #gatherer: Gatherer | null = null
   #pid: number | null = null
   #ending: Promise<void> | null = null
   #graceEnds = Number.POSITIVE_INFINITY
@@ -69,6 +72,16 @@ export class Command {
     this.#stdin?.append(data)
   }
 
+  /** Types on the command's terminal. */
+  type(data: Uint8Array): void {
+    this.#terminal?.write(data)
+  }
+
+  /** Sets the size of the command's terminal. */
+  resize(size: TerminalSize): void {
+    this.#terminal?.resize(size)
+  }
+
   /** More output may be sent. */
   credit(bytes: number): void {
     this.#credit.add(bytes)
@@ -83,17 +96,20 @@ export class Command {
   /** Runs the command to its end. Throws `SpawnError`. */
   async run(): Promise<ExitReport> {
     if (this.#cancelled) return { exitCode: 143, timedOut: false, truncated: false }
-    const { process, pumps } = this.#spawn()
+    const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
+    this.#terminal = terminal
     const timer = this.#limitTime()
-    const quick = await endsWithin(QUICK_MS, process.exited)
+    const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps
     const drained = Promise.all(open.map((pump) => pump.run()))
     const exitCode = await Promise.race([process.exited, this.#givenUp.promise])
     clearTimeout(timer)
     if (this.#request.endBackground) this.#end(GRACE_MS)
     await this.#ending
+    terminal?.release()
     if (open.length > 0) await drain(drained, open)
+    this.#gatherer?.flush()
     return { exitCode, timedOut: this.#timedOut, truncated: pumps.some((pump) => pump.truncated) }
   }
 
@@ -121,67 +137,51 @@ export class Command {
     void this.#ending.then(() => setTimeout(() => this.#givenUp.resolve(137), DRAIN_MS))
   }
 
-  #spawn() {
-    const { libc, configuration, output, withOomScore } = this.#context
-    const request = this.#request
-    const ours: number[] = []
-    const theirs: number[] = this.#stdin === null ? [] : [this.#stdin.fd]
-    try {
-      const script = this.#script()
-      theirs.push(...script.fds)
-      const pumps = (['stdout', 'stderr'] as const).map((stream) => {
-        const { read, write } = libc.pipe()
-        ours.push(read)
-        theirs.push(write)
-        const send = (data: Uint8Array): void => output(stream, data)
-        return { write, pump: new OutputPump(read, this.#credit, request.outputLimit, send) }
-      })
-      const process = withOomScore(() =>
-        Bun.spawn(['/bin/sh', '-c', script.command], {
-          cwd: folderOf(configuration.workspace, request.cwd),
-          env: { ...configuration.env, ...request.env, [MARKER_NAME]: this.marker },
-          stdio: [this.#stdin?.fd ?? 'ignore', ...pumps.map(({ write }) => write), ...script.fds] as [
-            number | 'ignore',
-            number,
-            number,
-          ],
-          detached: true,
-        }),
-      )
-      return { process, pumps: pumps.map(({ pump }) => pump) }
-    } catch (error) {
-      for (const fd of ours) closeSync(fd)
-      throw new SpawnError(explain(error), { cause: error })
-    } finally {
-      for (const fd of theirs) closeSync(fd)
-      this.#stdin = null
+  #spawn(): Started {
+    const { libc, pty } = this.#context
+    const { command, terminal } = this.#request
+    const stdin = this.#stdin
+    this.#stdin = null
+    const options: StartOptions = {
+      libc,
+      command,
+      stdin,
+      pump: (fd, stream) => this.#pump(fd, stream),
+      spawn: (argv, stdio, newSession) => this.#spawnProcess(argv, stdio, newSession),
     }
+    if (terminal === null || pty === null) return startOnPipes(options)
+    const setsid = Bun.which('setsid', { PATH: this.#context.configuration.env.PATH ?? '' })
+    if (setsid === null) this.#say(NO_SETSID)
+    return startOnTerminal({ ...options, ...pty, size: terminal, setsid })
   }
 
-  #script(): { command: string; fds: number[] } {
-    const { command } = this.#request
-    if (Buffer.byteLength(command) <= MAX_ARGUMENT) return { command, fds: [] }
-    const file = new MemoryFile(this.#context.libc)
-    file.append(new TextEncoder().encode(command))
-    return { command: LONG_COMMAND, fds: [file.fd] }
-  }
-}
-
-/** A file in memory whose descriptor stays at the beginning while it is filled, for a child to read. */
-class MemoryFile {
-  readonly fd: number
-  #size = 0
-
-  constructor(libc: Libc) {
-    this.fd = libc.memoryFile()
+  #spawnProcess(argv: string[], stdio: Array<number | 'ignore'>, detached: boolean): Bun.Subprocess {
+    const { configuration, withOomScore } = this.#context
+    const { cwd, env, terminal } = this.#request
+    const type = terminal === null ? {} : { TERM: TERMINAL_TYPE }
+    return withOomScore(() =>
+      Bun.spawn(argv, {
+        cwd: folderOf(configuration.workspace, cwd),
+        env: { ...configuration.env, ...type, ...env, [MARKER_NAME]: this.marker },
+        stdio: stdio as ['ignore', number, number],
+        detached,
+      }),
+    )
   }
 
-  append(data: Uint8Array): void {
-    for (let at = 0; at < data.length; ) {
-      const written = writeSync(this.fd, data, at, data.length - at, this.#size)
-      at += written
-      this.#size += written
-    }
+  #pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump {
+    const send = (data: Uint8Array): void => this.#context.output(stream, data)
+    if (this.#request.terminal === null)
+      return new OutputPump(fd, this.#credit, this.#request.outputLimit, send)
+    const gatherer = new Gatherer(send)
+    this.#gatherer = gatherer
+    return new OutputPump(fd, this.#credit, this.#request.outputLimit, (data) => gatherer.add(data))
+  }
+
+  /** A line from berth itself, before the command has printed anything. */
+  #say(message: string): void {
+    const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
+    this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
   }
 }
 
@@ -213,14 +213,4 @@ async function drain(drained: Promise<unknown>, pumps: readonly OutputPump[]): P
     for (const pump of pumps) pump.discard()
     return
   }
-}
-
-function explain(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EAGAIN') {
-    return 'No further process can be started: the server has as many as its limit allows. Stop some, or restart the server.'
-  }
-  if (code === 'ENOMEM') return 'No further process can be started: the server is out of memory.'
-  if (code === 'EMFILE') return 'No further command can be started: the server has too many open.'
-  return error instanceof Error ? error.message : String(error)
 }

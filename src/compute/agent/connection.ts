@@ -1,6 +1,6 @@
-import { ComputeError, type ExecCommand } from '../driver.ts'
+import { ComputeError } from '../driver.ts'
 import { FrameChannel } from './channel.ts'
-import { AgentExecution } from './execution.ts'
+import { type AgentCommand, AgentExecution } from './execution.ts'
 import {
   type Configuration,
   decodeJson,
@@ -79,7 +79,7 @@ export class AgentConnection {
   }
 
   /** Starts a command. Throws `ComputeError` when the connection is over. */
-  exec(command: ExecCommand): AgentExecution {
+  exec(command: AgentCommand): AgentExecution {
     if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId

@@ -1,7 +1,13 @@
-import { ComputeError, type ExecCommand, type ExecExit } from '../driver.ts'
+import { ComputeError, type ExecCommand, type ExecExit, type TerminalSize } from '../driver.ts'
 import { GRACE_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
 import { CHUNK, encodeNumber, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
+
+/** A command for an agent: on pipes, or on a terminal of that size, which has one stream alone. */
+export type AgentCommand = ExecCommand & { readonly terminal?: TerminalSize }
+
+/** Most columns and rows of a terminal. */
+const MOST_CELLS = 10_000
 
 /** Output bytes delivered after which the agent is told that it may send more. */
 const CREDIT_STEP = WINDOW / 4
@@ -16,7 +22,7 @@ const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
 export class AgentExecution {
   /** Its number in frames, and the end of its processes' marker. */
   readonly id: number
-  readonly #command: ExecCommand
+  readonly #command: AgentCommand
   readonly #channel: FrameChannel
   readonly #onCancel: (graceMs: number) => void
   readonly #settled = Promise.withResolvers<ExecExit>()
@@ -27,7 +33,7 @@ export class AgentExecution {
   #over = false
 
   /** `onCancel` is called once for each call of `cancel` while the command runs. */
-  constructor(id: number, command: ExecCommand, channel: FrameChannel, onCancel: (graceMs: number) => void) {
+  constructor(id: number, command: AgentCommand, channel: FrameChannel, onCancel: (graceMs: number) => void) {
     this.id = id
     this.#command = command
     this.#channel = channel
@@ -46,19 +52,35 @@ export class AgentExecution {
 
   /** Tells the agent to run the command. */
   begin(): void {
-    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null, background } = this.#command
+    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
+    const { background, terminal } = this.#command
     const withInput = stdin !== undefined && stdin.length > 0
     const request: SpawnRequest = {
       ...{ command, cwd, env, timeoutMs, outputLimit },
       stdin: withInput,
       endBackground: background === 'ends',
+      terminal: terminal === undefined ? null : possibleSize(terminal),
     }
     this.#channel.sendJson(FRAME.spawn, this.id, request)
     if (!withInput) return
-    for (let at = 0; at < stdin.length; at += CHUNK) {
-      this.#channel.send(FRAME.stdin, this.id, stdin.subarray(at, at + CHUNK))
-    }
+    this.#sendBytes(FRAME.stdin, stdin)
     this.#channel.send(FRAME.begin, this.id)
+  }
+
+  /** Types on the command's terminal. */
+  type(data: Uint8Array): void {
+    if (!this.#over) this.#sendBytes(FRAME.type, data)
+  }
+
+  /** Gives the command's terminal another size. */
+  resize(size: TerminalSize): void {
+    if (!this.#over) this.#channel.sendJson(FRAME.resize, this.id, possibleSize(size))
+  }
+
+  #sendBytes(kind: number, data: Uint8Array): void {
+    for (let at = 0; at < data.length; at += CHUNK) {
+      this.#channel.send(kind, this.id, data.subarray(at, at + CHUNK))
+    }
   }
 
   /** Has the agent end the command; see `Execution`. */
@@ -146,4 +168,9 @@ export class AgentExecution {
     this.#over = true
     this.#settled.reject(error)
   }
+}
+
+function possibleSize({ columns, rows }: TerminalSize): TerminalSize {
+  const possible = (cells: number): number => Math.min(Math.max(Math.floor(cells) || 1, 1), MOST_CELLS)
+  return { columns: possible(columns), rows: possible(rows) }
 }

@@ -1,4 +1,4 @@
-import { dlopen, ptr } from 'bun:ffi'
+import { dlopen, type FFIFunction, type Library, ptr } from 'bun:ffi'
 
 const O_CLOEXEC = 0o2000000
 const O_NONBLOCK = 0o4000
@@ -42,7 +42,15 @@ const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64
 
 /** Loads the C library; about 0.3 ms. Throws where there is none. */
 export function loadLibc(): Libc {
-  const { symbols } = open()
+  const symbols = openLibc({
+    pipe2: { args: ['ptr', 'int'], returns: 'int' },
+    fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
+    memfd_create: { args: ['ptr', 'u32'], returns: 'int' },
+    prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
+    syscall: { args: ['i64', 'i64', 'i64'], returns: 'i64' },
+    waitpid: { args: ['int', 'ptr', 'int'], returns: 'int' },
+    setrlimit: { args: ['int', 'ptr'], returns: 'int' },
+  })
   return {
     pipe() {
       const fds = new Int32Array(2)
@@ -68,19 +76,14 @@ export function loadLibc(): Libc {
   }
 }
 
-function open() {
+/** The C library's functions by name. Throws where there is no library. */
+export function openLibc<Functions extends Record<string, FFIFunction>>(
+  functions: Functions,
+): Library<Functions>['symbols'] {
   const errors: unknown[] = []
   for (const library of LIBRARIES) {
     try {
-      return dlopen(library, {
-        pipe2: { args: ['ptr', 'int'], returns: 'int' },
-        fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
-        memfd_create: { args: ['ptr', 'u32'], returns: 'int' },
-        prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
-        syscall: { args: ['i64', 'i64', 'i64'], returns: 'i64' },
-        waitpid: { args: ['int', 'ptr', 'int'], returns: 'int' },
-        setrlimit: { args: ['int', 'ptr'], returns: 'int' },
-      })
+      return dlopen(library, functions).symbols
     } catch (error) {
       errors.push(error)
     }

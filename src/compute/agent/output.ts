@@ -118,6 +118,9 @@ export class OutputPump {
         if (done) return
         await this.#deliver(value)
       }
+    } catch (error) {
+      // So a terminal says that no program holds it any more.
+      if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error
     } finally {
       closeSync(this.#fd)
     }

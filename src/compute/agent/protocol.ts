@@ -1,3 +1,5 @@
+import type { TerminalSize } from '../driver.ts'
+
 /**
  * What berth and the agent inside a sandbox say to each other, over one socket pair that the agent
  * inherits as file descriptor 3. There is no path to it, so nothing else in the sandbox can connect.
@@ -6,7 +8,7 @@
  *
  *     u32 length of the payload · u8 kind · u32 id of the execution, 0 where none is meant
  *
- * Payloads are bytes (stdin, stdout, stderr), a u32 (credit, and cancel: milliseconds of grace), or JSON
+ * Payloads are bytes (stdin, type, stdout, stderr), a u32 (credit, and cancel: milliseconds of grace), or JSON
  * (everything else).
  */
 export const FRAME = {
@@ -19,6 +21,8 @@ export const FRAME = {
   credit: 6,
   ping: 7,
   shutdown: 8,
+  type: 9,
+  resize: 10,
   /** From the agent. */
   ready: 16,
   stdout: 17,
@@ -46,6 +50,9 @@ export const CHUNK = 64 * 1024
 /** The file descriptor on which the agent finds its socket. */
 export const AGENT_FD = 3
 
+/** The file descriptor on which the agent finds the socket that terminals come over. */
+export const TERMINALS_FD = 5
+
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
 export interface Configuration {
   /** Absolute path of the workspace as commands see it; their home directory. */
@@ -60,6 +67,8 @@ export interface Configuration {
   watch: { memoryBytes?: number; processes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
+  /** Whether terminals come from berth, over the descriptor for them, since the agent can open none. */
+  terminalsComeFromBerth: boolean
 }
 
 /** Payload of `spawn`. */
@@ -74,6 +83,8 @@ export interface SpawnRequest {
   endBackground: boolean
   /** Whether `stdin` frames and a `begin` follow before the command starts. */
   stdin: boolean
+  /** Size of the terminal that the command has in place of pipes; null for pipes. */
+  terminal: TerminalSize | null
 }
 
 /** Payload of `exit`. */

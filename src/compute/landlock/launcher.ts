@@ -19,6 +19,7 @@ export async function runLauncher(): Promise<void> {
     preferForOutOfMemory()
     calls.dropPrivileges()
     restrict(calls, plan)
+    for (const fd of plan.keep) calls.keepOpen(fd)
     calls.become(plan.argv, plan.env)
   } catch (error) {
     writeSync(2, `${error instanceof Error ? error.message : String(error)}\n`)

@@ -8,6 +8,8 @@ export interface LandlockPlan {
   read: string[]
   /** Absolute paths that they may also change. */
   write: string[]
+  /** Descriptors that the program finds open, beside 0 to 3. */
+  keep: number[]
   /** Whether the version of the kernel's Landlock is to be written to standard error. */
   announce: boolean
 }

@@ -7,6 +7,7 @@ const LANDLOCK_RESTRICT_SELF = 446
 const CREATE_RULESET_VERSION = 1
 const RULE_PATH_BENEATH = 1
 
+const F_SETFD = 2
 const PR_CAPBSET_DROP = 24
 const PR_SET_SECUREBITS = 28
 const PR_SET_NO_NEW_PRIVS = 38
@@ -31,6 +32,8 @@ export interface LandlockCalls {
   restrictSelf(ruleset: number): void
   /** Gives up all capabilities and every way to new ones. */
   dropPrivileges(): void
+  /** Leaves a descriptor to the program that replaces this one: Bun marks those from 4 on to be closed then. */
+  keepOpen(fd: number): void
   /** Replaces this process. Returns only by throwing. */
   become(argv: readonly string[], env: Readonly<Record<string, string>>): never
 }
@@ -76,6 +79,7 @@ export function loadCalls(): LandlockCalls {
         throw new Error('The kernel refused no_new_privs, without which Landlock cannot be used.')
       }
     },
+    keepOpen: (fd) => void libc.fcntl(fd, F_SETFD, 0),
     become(argv, env) {
       const [program] = argv
       if (program === undefined) throw new Error('There is no program to become.')
@@ -100,6 +104,7 @@ function open() {
       const { symbols } = dlopen(library, {
         syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
         prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
+        fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
         capset: { args: ['ptr', 'ptr'], returns: 'int' },
         execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'int' },
       })

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { TERMINALS_FD } from '../agent/protocol.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { removeEntry } from '../local/remove.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
@@ -59,6 +60,7 @@ export class LandlockTier implements Tier {
       env: { PATH: path },
       read: this.#readable().paths,
       write: DEVICES,
+      keep: [],
       announce: true,
     }
     const { code, said } = await runOnce(launcher(self, plan))
@@ -77,10 +79,13 @@ export class LandlockTier implements Tier {
       env: { PATH: path, ...AGENT_ENVIRONMENT },
       read: paths,
       write: [...DEVICES, workspace, tmp],
+      keep: [TERMINALS_FD],
       announce: false,
     }
     return {
       ...launcher(self, plan),
+      // A rule that let commands open terminals would let them open others', berth's too.
+      terminals: true,
       workspace,
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...environment, TAR_OPTIONS: '--no-same-owner' } : environment,

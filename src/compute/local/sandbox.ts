@@ -1,10 +1,19 @@
 import { AgentConnection } from '../agent/connection.ts'
-import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
+import type { AgentCommand } from '../agent/execution.ts'
+import {
+  ComputeError,
+  type ExecCommand,
+  type Execution,
+  type Sandbox,
+  type TerminalCommand,
+  type TerminalExecution,
+} from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, findFamily, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
 import { listeningAddresses } from './ports.ts'
-import { collectErrors, spawnWithSocket } from './spawn.ts'
+import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
+import { TerminalSender } from './terminal-sender.ts'
 import type { Launch } from './tier.ts'
 
 /** Milliseconds in which an agent has to be ready. */
@@ -27,28 +36,27 @@ export class LocalSandbox implements Sandbox {
   readonly #connection: AgentConnection
   readonly #start: SandboxStart
   readonly #exited: Promise<{ reason: string }>
+  /** Where its agent can open no terminals itself. */
+  readonly #terminals: TerminalSender | null
   #stopping: Promise<void> | null = null
 
   /** Starts the agent; resolves when it takes commands. Throws `ComputeError` with what the start said. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
-    const { process, socket } = spawnWithSocket({
+    const spawned = spawnWithSocket({
       ...start.launch,
       argv: [...start.group.enter, ...start.launch.argv],
     })
-    const connection = await AgentConnection.open(socket)
-    const sandbox = new LocalSandbox(process, connection, start)
+    const connection = await AgentConnection.open(spawned.socket)
+    const sandbox = new LocalSandbox(spawned, connection, start)
     await sandbox.#configure()
     return sandbox
   }
 
-  private constructor(
-    process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>,
-    connection: AgentConnection,
-    start: SandboxStart,
-  ) {
+  private constructor({ process, terminals }: Spawned, connection: AgentConnection, start: SandboxStart) {
     this.#process = process
     this.#connection = connection
     this.#start = start
+    this.#terminals = terminals === null ? null : new TerminalSender(terminals)
     this.#exited = this.#outlive()
   }
 
@@ -82,13 +90,24 @@ export class LocalSandbox implements Sandbox {
   #own: ReadonlySet<number> = new Set()
 
   exec(command: ExecCommand): Execution {
+    return this.#execute(command)
+  }
+
+  terminal({ size, onOutput, ...command }: TerminalCommand): TerminalExecution {
+    return this.#execute({ ...command, terminal: size, onOutput: (_, data) => onOutput(data) })
+  }
+
+  #execute(command: AgentCommand): TerminalExecution {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
+    if (command.terminal !== undefined && !this.#connection.over) this.#terminals?.send()
     const execution = this.#connection.exec(command)
     const marker = commandMarker(this.#start.marker, execution.id)
     return {
       exit: execution.exit,
       cancel: (graceMs) => execution.cancel(graceMs),
       listening: async () => (execution.over ? [] : listeningAddresses(this.#process.pid, marker)),
+      write: (data) => execution.type(data),
+      resize: (size) => execution.resize(size),
     }
   }
 
@@ -134,6 +153,7 @@ export class LocalSandbox implements Sandbox {
         env: launch.commandEnv,
         marker,
         adopt: !launch.pidNamespace,
+        terminalsComeFromBerth: this.#terminals !== null,
         ...group.agent,
       })
       this.#own = new Set(findDescendants(this.#process.pid))
@@ -153,6 +173,7 @@ export class LocalSandbox implements Sandbox {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
     const why = await Promise.race([this.#connection.closed, ended])
     this.#connection.close(why)
+    this.#terminals?.close()
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
     await this.#process.exited

@@ -3,11 +3,15 @@ import { closeSync, writeSync } from 'node:fs'
 /** Most that is kept of what a start says on standard error, characters. */
 const MAX_SAID = 2000
 
-/** A process to start with bytes to read on descriptor 4, and a socket to berth on descriptor 3. */
+/**
+ * A process to start with bytes to read on descriptor 4, a socket to berth on descriptor 3 and, where `terminals` is
+ * set, which takes `input` too, one on descriptor 5 that berth sends terminals over.
+ */
 export interface SpawnPlan {
   argv: readonly string[]
   env: Readonly<Record<string, string>>
   input?: Uint8Array
+  terminals?: boolean
 }
 
 /** A process under way. */
@@ -15,33 +19,42 @@ export interface Spawned {
   process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   /** Berth's end of the socket pair; the caller's to close. */
   socket: number
+  /** Berth's end of the socket for terminals, the caller's to close too; null where none was asked for. */
+  terminals: number | null
 }
 
 /**
  * Starts a process. It must be called on the main thread: `--die-with-parent` follows the thread.
  * Throws the system's error where the program cannot be started.
  */
-export function spawnWithSocket({ argv, env, input }: SpawnPlan): Spawned {
+export function spawnWithSocket({ argv, env, input, terminals = false }: SpawnPlan): Spawned {
   const process = Bun.spawn([...argv], {
     cwd: '/',
     env: { ...env },
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...(input === undefined ? [] : ['pipe' as const])],
+    stdio: [
+      ...(['ignore', 'ignore', 'pipe', 'pipe'] as const),
+      ...(input === undefined ? [] : ['pipe' as const]),
+      ...(terminals ? ['pipe' as const] : []),
+    ],
     // Ctrl-C on berth's terminal is for berth alone, which then ends its servers in order.
     detached: true,
   }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
-  const [, , , socket, inputEnd] = process.stdio as unknown as [null, null, null, number, number | undefined]
-  if (input !== undefined && inputEnd !== undefined) writeAndClose(inputEnd, input)
-  return { process, socket }
+  const [, , , socket = -1, inputEnd = -1, terminalsEnd] = process.stdio as unknown as Array<
+    number | undefined
+  >
+  if (input !== undefined) writeAndClose(inputEnd, input)
+  return { process, socket, terminals: terminalsEnd ?? null }
 }
 
 /** Runs a process to its end; `said` is what it wrote to standard error. */
 export async function runOnce(plan: SpawnPlan): Promise<{ code: number; said: string }> {
-  const { process, socket } = spawnWithSocket(plan)
+  const { process, socket, terminals } = spawnWithSocket(plan)
   try {
     const said = await collectErrors(process.stderr).text
     return { code: await process.exited, said }
   } finally {
     closeSync(socket)
+    if (terminals !== null) closeSync(terminals)
   }
 }
 

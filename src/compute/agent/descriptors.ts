@@ -1,0 +1,82 @@
+import { ptr } from 'bun:ffi'
+import { openLibc } from './libc.ts'
+
+const SOL_SOCKET = 1
+const SCM_RIGHTS = 1
+const MSG_DONTWAIT = 0x40
+const MSG_NOSIGNAL = 0x4000
+const MSG_CMSG_CLOEXEC = 0x4000_0000
+
+/** Sizes of `struct msghdr` and of the `struct cmsghdr` before the descriptors, on 64-bit systems. */
+const HEADER_BYTES = 56
+const CONTROL_HEADER_BYTES = 16
+
+/** Hands open descriptors to another process, over a unix socket of their own; see unix(7), SCM_RIGHTS. */
+export interface DescriptorCalls {
+  /** Sends copies; the descriptors stay the caller's to close. @throws Error where the other side takes none */
+  send(socket: number, descriptors: readonly number[]): void
+  /** Takes what was sent at once, so many descriptors. @throws Error where nothing, or something else, is there */
+  receive(socket: number, count: number): number[]
+}
+
+/** Loads the C library. Throws where there is none. */
+export function loadDescriptorCalls(): DescriptorCalls {
+  const calls = openLibc({
+    sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
+    recvmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
+  })
+  return {
+    send(socket, descriptors) {
+      const message = new Message(descriptors)
+      if (Number(calls.sendmsg(socket, ptr(message.header), MSG_DONTWAIT | MSG_NOSIGNAL)) !== 1) {
+        throw new Error('The descriptors were not taken.')
+      }
+    },
+    receive(socket, count) {
+      const message = new Message(new Array(count).fill(-1))
+      const received = Number(calls.recvmsg(socket, ptr(message.header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC))
+      if (received !== 1 || !message.whole) throw new Error('No descriptors have come.')
+      return message.descriptors
+    },
+  }
+}
+
+/** One byte with descriptors beside it: a `struct msghdr` and all that it points to. */
+class Message {
+  readonly header = new BigUint64Array(HEADER_BYTES / 8)
+  readonly #byte = new Uint8Array(1)
+  readonly #vector: BigUint64Array
+  readonly #control: DataView
+  readonly #count: number
+
+  constructor(descriptors: readonly number[]) {
+    this.#count = descriptors.length
+    const length = CONTROL_HEADER_BYTES + 4 * descriptors.length
+    const control = new BigUint64Array(Math.ceil(length / 8))
+    this.#vector = new BigUint64Array([BigInt(ptr(this.#byte)), 1n])
+    this.#control = new DataView(control.buffer)
+    this.#control.setBigUint64(0, BigInt(length), true)
+    this.#control.setInt32(8, SOL_SOCKET, true)
+    this.#control.setInt32(12, SCM_RIGHTS, true)
+    for (const [index, descriptor] of descriptors.entries()) {
+      this.#control.setInt32(CONTROL_HEADER_BYTES + 4 * index, descriptor, true)
+    }
+    this.header.set([0n, 0n, BigInt(ptr(this.#vector)), 1n, BigInt(ptr(control)), BigInt(length), 0n])
+  }
+
+  /** Whether it holds as many descriptors as there is room for. */
+  get whole(): boolean {
+    const isRights =
+      this.#control.getInt32(8, true) === SOL_SOCKET && this.#control.getInt32(12, true) === SCM_RIGHTS
+    const length = this.#control.getBigUint64(0, true)
+    // The system writes here how much of the room it has used.
+    const used = this.header[5] ?? 0n
+    return isRights && used >= length && length === BigInt(CONTROL_HEADER_BYTES + 4 * this.#count)
+  }
+
+  get descriptors(): number[] {
+    return Array.from({ length: this.#count }, (_, index) =>
+      this.#control.getInt32(CONTROL_HEADER_BYTES + 4 * index, true),
+    )
+  }
+}

@@ -1,0 +1,27 @@
+import type { Libc } from './libc.ts'
+import { MemoryFile } from './memory-file.ts'
+
+/** Longest single argument that Linux passes to a program, with room for the terminating zero. */
+const MAX_ARGUMENT = 128 * 1024 - 1
+
+/** The descriptor on which a command finds what does not fit into an argument. */
+const SCRIPT_FD = 3
+
+/** Runs a command too long for an argument: the shell reads it from a descriptor, which it then closes. */
+const LONG_COMMAND = `eval "$(cat <&${SCRIPT_FD})" ${SCRIPT_FD}<&-`
+
+/** What a shell is given of a command. */
+export interface Script {
+  /** The argument after `sh -c`. */
+  readonly command: string
+  /** Descriptors that it finds from number 3 on; the caller's to close. */
+  readonly fds: number[]
+}
+
+/** A shell command of any length as an argument and, where it is too long for one, a file beside it. */
+export function scriptOf(libc: Libc, command: string): Script {
+  if (Buffer.byteLength(command) <= MAX_ARGUMENT) return { command, fds: [] }
+  const file = new MemoryFile(libc)
+  file.append(new TextEncoder().encode(command))
+  return { command: LONG_COMMAND, fds: [file.fd] }
+}

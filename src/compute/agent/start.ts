@@ -1,0 +1,89 @@
+import { closeSync } from 'node:fs'
+import type { TerminalSize } from '../driver.ts'
+import type { Libc } from './libc.ts'
+import type { MemoryFile } from './memory-file.ts'
+import type { OutputPump } from './output.ts'
+import type { Pty, PtyCalls } from './pty.ts'
+import { scriptOf } from './script.ts'
+import { spawnError } from './spawn-error.ts'
+import { Terminal, terminalArguments } from './terminal.ts'
+
+/** What every start of a command is made of. */
+export interface StartOptions {
+  libc: Libc
+  command: string
+  /** Standard input; closed by the start. Null for none, or the terminal. */
+  stdin: MemoryFile | null
+  /** Reads what comes from `fd`, which belongs to it. */
+  pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump
+  /** @param stdio descriptors from number 0 on */
+  spawn(argv: string[], stdio: Array<number | 'ignore'>, newSession: boolean): Bun.Subprocess
+}
+
+/** A command that runs, and whoever reads its output. */
+export interface Started {
+  readonly process: Bun.Subprocess
+  readonly pumps: readonly OutputPump[]
+  readonly terminal: Terminal | null
+}
+
+/** Starts a command whose output goes to two pipes. Throws `SpawnError`. */
+export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions): Started {
+  const ours: number[] = []
+  const theirs: number[] = stdin === null ? [] : [stdin.fd]
+  try {
+    const script = scriptOf(libc, command)
+    theirs.push(...script.fds)
+    const ends = (['stdout', 'stderr'] as const).map((stream) => {
+      const { read, write } = libc.pipe()
+      ours.push(read)
+      theirs.push(write)
+      return { write, pump: pump(read, stream) }
+    })
+    const stdio: Array<number | 'ignore'> = [
+      stdin?.fd ?? 'ignore',
+      ...ends.map(({ write }) => write),
+      ...script.fds,
+    ]
+    const process = spawn(['/bin/sh', '-c', script.command], stdio, true)
+    return { process, pumps: ends.map((end) => end.pump), terminal: null }
+  } catch (error) {
+    for (const fd of ours) closeSync(fd)
+    throw spawnError(error)
+  } finally {
+    for (const fd of theirs) closeSync(fd)
+  }
+}
+
+/** What a start on a terminal needs beside that. */
+export interface TerminalOptions extends StartOptions {
+  calls: PtyCalls
+  /** Belongs to the start. */
+  pty: Pty
+  size: TerminalSize
+  /** Path of the program that makes it the controlling terminal; null where there is none. */
+  setsid: string | null
+}
+
+/** Starts a command that has a terminal. Throws `SpawnError`. */
+export function startOnTerminal(options: TerminalOptions): Started {
+  const { libc, command, stdin, pump, spawn, calls, pty, size, setsid } = options
+  const terminal = new Terminal(calls, pty, size)
+  const theirs: number[] = stdin === null ? [] : [stdin.fd]
+  try {
+    const script = scriptOf(libc, command)
+    theirs.unshift(...script.fds)
+    const input = stdin === null ? null : 2 + theirs.length
+    const argv = terminalArguments(script, setsid, input)
+    const stdio = [pty.slave, pty.slave, pty.slave, ...theirs]
+    // setsid makes the session where it is there; a leader of one would have to fork for it.
+    const process = spawn(argv, stdio, setsid === null)
+    return { process, pumps: [pump(pty.master, 'stdout')], terminal }
+  } catch (error) {
+    terminal.release()
+    closeSync(pty.master)
+    throw spawnError(error)
+  } finally {
+    for (const fd of theirs) closeSync(fd)
+  }
+}
