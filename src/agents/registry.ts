@@ -20,6 +20,7 @@ const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> 
   scripted: async (parts) => new (await import('./scripted/agent.ts')).ScriptedAgent(parts),
   openai: async (parts) => (await import('./model/agent.ts')).openaiAgent(parts),
   anthropic: async (parts) => (await import('./model/agent.ts')).anthropicAgent(parts),
+  command: async (parts) => new (await import('./command/agent.ts')).CommandAgent(parts),
 }
 
 /** The agent that the configuration names, made at the first call. */

@@ -1,0 +1,31 @@
+/** Longest time that a timer can be set to. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** Time that can be stopped, in which something must be done. */
+export class TimeBudget {
+  readonly #onOver: () => void
+  #left: number
+  #since: number | null = null
+  #timer: Timer | undefined
+
+  /** `onOver` is called once where the time runs out. */
+  constructor(ms: number, onOver: () => void) {
+    this.#left = ms
+    this.#onOver = onOver
+  }
+
+  /** Time runs. */
+  run(): void {
+    if (this.#since !== null) return
+    this.#since = performance.now()
+    this.#timer = setTimeout(this.#onOver, Math.min(this.#left, MAX_TIMER_MS))
+  }
+
+  /** Time stands still. */
+  pause(): void {
+    if (this.#since === null) return
+    clearTimeout(this.#timer)
+    this.#left = Math.max(this.#left - (performance.now() - this.#since), 0)
+    this.#since = null
+  }
+}

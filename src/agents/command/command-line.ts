@@ -1,0 +1,53 @@
+import type { AgentConfig } from '../../config-agents.ts'
+import { AgentError } from '../agent.ts'
+
+/** The variable that brings a goal to the shell, which hands it on and forgets it. */
+const GOAL_VARIABLE = 'BERTH_GOAL'
+
+/** Longest argument, or variable with its name, that Linux passes to a program, with room for the terminating zero. */
+const MAX_ARGUMENT = 128 * 1024 - 1
+
+/** Where a command line says itself where the goal goes. */
+const PLACEHOLDER = /"\$(?:[1@]|\{[1@]\})"/
+
+/** A command line and what it is given. */
+export interface CommandLine {
+  readonly command: string
+  readonly env: Readonly<Record<string, string>>
+  /** Standard input, in place of the terminal. */
+  readonly stdin?: Uint8Array
+}
+
+/**
+ * How the agent's command is run with a goal. No shell reads the goal: it is an argument after the others, or stands
+ * where the command line says `"$1"`, or comes on standard input. Only the agent's own arguments show it to others on
+ * this machine.
+ *
+ * @throws AgentError where it cannot be passed so
+ */
+export function commandLineOf(
+  { agentCommand, agentInput }: Pick<AgentConfig, 'agentCommand' | 'agentInput'>,
+  goal: string,
+): CommandLine {
+  if (agentCommand === null)
+    throw new AgentError('No agent command is set: start berth with --agent-command.')
+  if (agentInput === 'stdin') {
+    const stdin = new TextEncoder().encode(goal.endsWith('\n') ? goal : `${goal}\n`)
+    return { command: agentCommand, env: {}, stdin }
+  }
+  checkArgument(goal)
+  const run = PLACEHOLDER.test(agentCommand) ? agentCommand : `${agentCommand} "$@"`
+  const command = `set -- "$${GOAL_VARIABLE}"\nunset ${GOAL_VARIABLE}\n${run}`
+  return { command, env: { [GOAL_VARIABLE]: goal } }
+}
+
+function checkArgument(goal: string): void {
+  if (goal.includes('\0'))
+    throw new AgentError('A goal that is given as an argument cannot hold a NUL character.')
+  const most = MAX_ARGUMENT - `${GOAL_VARIABLE}=`.length
+  const bytes = Buffer.byteLength(goal)
+  if (bytes <= most) return
+  throw new AgentError(
+    `The goal is ${bytes} bytes long, and an argument of a program holds at most ${most}. Start berth with --agent-input stdin: the agent then reads goals of any length from its standard input.`,
+  )
+}

@@ -1,0 +1,56 @@
+import type { Outcome } from '../agent.ts'
+
+/** Exit codes of a shell that could not run a command. */
+const NOT_EXECUTABLE = 126
+const NOT_FOUND = 127
+
+const NOT_FOUND_REMEDY =
+  "A command was not found (exit code 127). Servers see this machine's programs of /usr and of the folders of PATH outside homes: install the agent there, or on the server itself (docs/command-agent.md)."
+
+const SIGNALS: Readonly<Record<number, string>> = {
+  129: 'SIGHUP',
+  130: 'SIGINT',
+  131: 'SIGQUIT',
+  134: 'SIGABRT',
+  135: 'SIGBUS',
+  136: 'SIGFPE',
+  137: 'SIGKILL, as it does when memory runs out',
+  139: 'SIGSEGV',
+  141: 'SIGPIPE',
+  143: 'SIGTERM',
+}
+
+/**
+ * What came of an agent that has ended by itself.
+ *
+ * @param last the end of what it printed
+ */
+export function outcomeOf(exitCode: number, last: string): Outcome {
+  if (exitCode === 0) return { status: 'completed', result: last || 'The agent ended and printed nothing.' }
+  return { status: 'failed', result: withOutput(`The agent failed: ${reasonOf(exitCode)}`, last) }
+}
+
+/** A reason, and the end of what was printed. */
+export function withOutput(reason: string, last: string): string {
+  return last === '' ? `${reason} It printed nothing.` : `${reason} Its last lines:\n${last}`
+}
+
+/** A time for a person: `90 s`, `10 min`, `2 h`. */
+export function timeText(ms: number): string {
+  const units = [
+    ['h', 3_600_000],
+    ['min', 60_000],
+    ['s', 1000],
+  ] as const
+  const [unit, length] = units.find(([, length]) => ms >= length && ms % length === 0) ?? ['ms', 1]
+  return `${ms / length} ${unit}`
+}
+
+function reasonOf(exitCode: number): string {
+  if (exitCode === NOT_FOUND) return NOT_FOUND_REMEDY
+  if (exitCode === NOT_EXECUTABLE) return 'A command cannot be executed (exit code 126).'
+  const signal = SIGNALS[exitCode]
+  return signal === undefined
+    ? `It ended with exit code ${exitCode}.`
+    : `It was ended by ${signal} (exit code ${exitCode}).`
+}

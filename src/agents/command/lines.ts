@@ -1,0 +1,218 @@
+import { cleanLine, LONGEST_LINE } from '../../apps/log/lines.ts'
+import type { Row, Told } from './screen/row.ts'
+import { Screen } from './screen/screen.ts'
+
+/** Milliseconds between two looks at what stands on the screen. */
+const LOOK_MS = 100
+
+/** Milliseconds without output after which a line without an end, a prompt perhaps, is a line too. */
+const QUIET_MS = 200
+
+/** Milliseconds for which a row that is drawn anew must stand still to be told again. */
+const STILL_MS = 2_000
+
+/** Milliseconds after which one that never does is told again all the same. */
+const RESTLESS_MS = 10_000
+
+/** A line of what a program prints. */
+export interface ShownLine {
+  readonly text: string
+  /** The beginning of it was given before, and was a question then: what is new may be what was typed. */
+  readonly settled: boolean
+}
+
+/** What parts two paragraphs. */
+const EMPTY: ShownLine = { text: '', settled: false }
+
+/** What lines are made with. */
+export interface TerminalLinesOptions {
+  columns: number
+  rows: number
+  /** Receives each line, and an empty one for several that stand before it, without control characters. Returns whether it is a question that is being asked now. */
+  onLine(line: ShownLine): boolean
+}
+
+/**
+ * Makes lines of what a program writes to a terminal. A line is told when it leaves the screen at the top, or when it
+ * stands still. What a progress display draws over itself is told in its last state, and now and then before.
+ */
+export class TerminalLines {
+  readonly #options: TerminalLinesOptions
+  readonly #screen: Screen
+  readonly #decoder = new TextDecoder()
+  /** Whether an empty row has left the screen, and nothing since. */
+  #emptyLeft = false
+  /** Whether a line was told. */
+  #begun = false
+  /** A line whose first rows have left the screen. */
+  #leaving: { text: string; told: Told } | null = null
+  #lastOutput = 0
+  #timer: Timer | null = null
+
+  constructor(options: TerminalLinesOptions) {
+    this.#options = options
+    this.#screen = new Screen(options.columns, options.rows, (row) => this.#leave(row))
+  }
+
+  /** Takes the next bytes. */
+  write(bytes: Uint8Array): void {
+    this.#lastOutput = performance.now()
+    this.#screen.write(this.#decoder.decode(bytes, { stream: true }))
+    this.#lookLater()
+  }
+
+  /** No more comes: tells what is left. */
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#screen.write(this.#decoder.decode())
+    for (const row of this.#leavingRows()) this.#goOn(row)
+    const lines = this.#lines()
+    this.#finishLeaving()
+    this.#reclaim(lines)
+    for (const [index, line] of lines.entries()) if (isNews(line)) this.#tell(line, lines[index - 1])
+  }
+
+  #lookLater(): void {
+    if (this.#timer !== null) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.#look()
+    }, LOOK_MS)
+    this.#timer.unref()
+  }
+
+  #look(): void {
+    const now = performance.now()
+    const lines = this.#lines()
+    this.#reclaim(lines)
+    const unfinished = now - this.#lastOutput < QUIET_MS ? this.#screen.unfinished : null
+    let restless = false
+    for (const [index, line] of lines.entries()) {
+      const [row] = line
+      const text = textOf(line)
+      if (row.seen !== text) {
+        row.seen = text
+        row.seenSince = now
+        if (row.told.at === null) row.told = { ...row.told, at: now }
+      }
+      if (!isNews(line)) continue
+      if (line.some((one) => one === unfinished) || !isDue(row, now)) restless = true
+      else this.#tell(line, lines[index - 1])
+    }
+    if (restless) this.#lookLater()
+  }
+
+  /** The rows at the top that belong to a line which is leaving. */
+  #leavingRows(): readonly Row[] {
+    if (this.#leaving === null) return []
+    const { rows } = this.#screen
+    const count = rows.findIndex((row) => !row.continues)
+    return count === -1 ? rows : rows.slice(0, count)
+  }
+
+  /** The lines on the screen, of which none has begun to leave it: rows, with those that go on them. */
+  #lines(): Line[] {
+    const lines: Line[] = []
+    for (const row of this.#screen.rows.slice(this.#leavingRows().length)) {
+      const last = lines.at(-1)
+      if (row.continues && last !== undefined) last.push(row)
+      else lines.push([row])
+    }
+    return lines
+  }
+
+  /**
+   * Finds lines that were told and have been drawn anew in another row, as programs do that keep something at the
+   * bottom: they are not told again, and what stands in their old row is new.
+   */
+  #reclaim(lines: readonly Line[]): void {
+    const free = new Map<string, Told[]>()
+    for (const line of lines) {
+      const { told } = line[0]
+      if (told.text !== '' && told.text !== textOf(line))
+        free.set(told.text, [...(free.get(told.text) ?? []), told])
+    }
+    if (free.size === 0) return
+    const taken = new Set<Told>()
+    for (const line of lines) {
+      const told = isNews(line) ? free.get(textOf(line))?.shift() : undefined
+      if (told === undefined) continue
+      taken.add(told)
+      line[0].told = told
+    }
+    for (const line of lines) {
+      const [row] = line
+      if (taken.has(row.told) && row.told.text !== textOf(line)) {
+        row.told = { text: '', at: row.seenSince, asked: false }
+      }
+    }
+  }
+
+  /** @param above what stands above it */
+  #tell(line: Line, above: Line | undefined): void {
+    const [row] = line
+    const text = textOf(line)
+    const { told } = row
+    const afterEmpty = above === undefined ? this.#emptyLeft : textOf(above) === ''
+    if (told.text === '') this.#begin(afterEmpty)
+    const settled = told.asked && text.startsWith(told.text)
+    row.told = { text, at: performance.now(), asked: settled }
+    const asked = this.#options.onLine({ text: clean(text), settled })
+    if (asked) row.told = { ...row.told, asked }
+  }
+
+  /** A row leaves the screen at the top; its line is told when all of it has left. */
+  #leave(row: Row): void {
+    if (this.#leaving === null || !row.continues) {
+      this.#leaving = { text: row.text, told: row.told }
+    } else this.#goOn(row)
+    if (this.#screen.rows[0]?.continues !== true) this.#finishLeaving()
+  }
+
+  #goOn({ text }: Row): void {
+    if (this.#leaving !== null && this.#leaving.text.length <= LONGEST_LINE) this.#leaving.text += text
+  }
+
+  /** Before a line: parts it from the one before where something empty is between them. */
+  #begin(afterEmpty: boolean): void {
+    if (afterEmpty && this.#begun) this.#options.onLine(EMPTY)
+    this.#begun = true
+  }
+
+  #finishLeaving(): void {
+    const line = this.#leaving
+    this.#leaving = null
+    if (line === null) return
+    const { text, told } = line
+    const afterEmpty = this.#emptyLeft
+    this.#emptyLeft = text === ''
+    if (text === '' || text === told.text) return
+    this.#begin(afterEmpty)
+    this.#options.onLine({ text: clean(text), settled: told.asked && text.startsWith(told.text) })
+  }
+}
+
+/** A row and those that go on it. */
+type Line = [Row, ...Row[]]
+
+const textOf = (line: Line): string =>
+  line.length === 1 ? line[0].text : line.map((row) => row.text).join('')
+
+/** Whether something stands there that has not been told. */
+function isNews(line: Line): boolean {
+  const text = textOf(line)
+  return text !== '' && text !== line[0].told.text
+}
+
+/** Whether it is time to tell what stands in a row. */
+function isDue({ told, seenSince }: Row, now: number): boolean {
+  if (now - (told.at ?? now) >= RESTLESS_MS) return true
+  return now - seenSince >= (told.text === '' ? LOOK_MS / 2 : STILL_MS)
+}
+
+function clean(text: string): string {
+  const line =
+    text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)} … (the rest of the line is left out)` : text
+  return cleanLine(line)
+}

@@ -1,0 +1,134 @@
+import type { Masks } from '../../apps/masks.ts'
+import type { AgentEvent } from '../events.ts'
+
+/** Lines and characters that are reported as they come; of what comes after, the end is. */
+const MOST_LINES = 4_000
+const MOST_CHARACTERS = 2 * 2 ** 20
+
+/** Lines and characters of the end. */
+const LAST_LINES = 500
+const LAST_CHARACTERS = 256 * 1024
+
+/** Lines that are gathered for an event, their characters, and the milliseconds until it is reported. */
+const BATCH_LINES = 200
+const BATCH_CHARACTERS = 32 * 1024
+const BATCH_MS = 150
+
+/** Lines of the end that a result shows, and their characters. */
+const RESULT_LINES = 40
+const RESULT_CHARACTERS = 4_000
+
+/** Lines that are taken in a second, and how long a program that prints more is held up for each piece, ms. */
+const LINES_A_SECOND = 5_000
+const HOLD_UP_MS = 10
+
+/** Puts what a program prints into the transcript: the beginning as it comes, and the end, however much is between. */
+export class TerminalReport {
+  readonly #masks: Masks
+  readonly #report: (event: AgentEvent) => void
+  #batch: string[] = []
+  #batchCharacters = 0
+  #timer: Timer | null = null
+  #reported = { lines: 0, characters: 0 }
+  #last: string[] = []
+  #lastCharacters = 0
+  #omitted = 0
+  #second = { from: 0, lines: 0 }
+
+  constructor(masks: Masks, report: (event: AgentEvent) => void) {
+    this.#masks = masks
+    this.#report = report
+  }
+
+  /** Adds a line. */
+  add(line: string): void {
+    this.#second.lines += 1
+    this.#keep(line)
+    const { lines, characters } = this.#reported
+    if (this.#omitted > 0 || lines >= MOST_LINES || characters >= MOST_CHARACTERS) {
+      this.#omitted += 1
+      return
+    }
+    this.#reported.lines += 1
+    this.#reported.characters += line.length
+    this.#batch.push(line)
+    this.#batchCharacters += line.length
+    if (this.#batch.length >= BATCH_LINES || this.#batchCharacters >= BATCH_CHARACTERS) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS)
+  }
+
+  /** What is to be waited for before more output is taken: a program that prints without end is slowed down. */
+  pace(): void | Promise<void> {
+    const now = performance.now()
+    if (now - this.#second.from >= 1000) this.#second = { from: now, lines: 0 }
+    if (this.#second.lines > LINES_A_SECOND) return Bun.sleep(HOLD_UP_MS)
+  }
+
+  /** Reports a remark, after the lines so far. */
+  notice(text: string): void {
+    this.flush()
+    this.#report({ type: 'notice', text })
+  }
+
+  /** No more comes: reports what is left. */
+  end(): void {
+    this.flush()
+    if (this.#omitted === 0) return
+    const last = this.#last.slice(-this.#omitted)
+    const missing = this.#omitted - last.length
+    this.#omitted = 0
+    if (missing > 0) this.#report({ type: 'notice', text: `${missing} lines are left out here.` })
+    for (let at = 0; at < last.length; at += BATCH_LINES) this.#send(last.slice(at, at + BATCH_LINES))
+  }
+
+  /** The end of what was printed, for a result; empty where nothing was. */
+  get last(): string {
+    const lines = this.#last.slice(-RESULT_LINES)
+    const shown: string[] = []
+    let characters = 0
+    for (const line of lines.reverse()) {
+      characters += line.length + 1
+      if (characters > RESULT_CHARACTERS && shown.length > 0) break
+      shown.unshift(line.slice(-RESULT_CHARACTERS))
+    }
+    return this.#masked(shown)
+  }
+
+  #keep(line: string): void {
+    this.#last.push(line)
+    this.#lastCharacters += line.length
+    // Now and then only: each cut copies what is kept.
+    if (this.#last.length < 2 * LAST_LINES && this.#lastCharacters < 2 * LAST_CHARACTERS) return
+    let from = Math.max(this.#last.length - LAST_LINES, 0)
+    let characters = this.#last.slice(from).reduce((sum, { length }) => sum + length, 0)
+    for (; characters > LAST_CHARACTERS && from < this.#last.length - 1; from += 1) {
+      characters -= this.#last[from]?.length ?? 0
+    }
+    this.#last = this.#last.slice(from)
+    this.#lastCharacters = characters
+  }
+
+  /** Reports the lines so far. */
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    const lines = this.#batch
+    this.#batch = []
+    this.#batchCharacters = 0
+    if (lines.length > 0) this.#send(lines)
+  }
+
+  #send(lines: readonly string[]): void {
+    this.#report({ type: 'terminal', text: this.#masked(lines) })
+  }
+
+  /** The beginning of a secret at the end of a line is masked too: the rest of it may come yet. */
+  #masked(lines: readonly string[]): string {
+    return lines
+      .map((line) => {
+        const stream = this.#masks.stream()
+        return stream.push(line) + stream.flush()
+      })
+      .join('\n')
+  }
+}
