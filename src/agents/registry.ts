@@ -16,7 +16,7 @@ export interface AgentParts {
 }
 
 /** Every kind of agent, loaded when it is first needed: a start pays for none. */
-const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> = {
+const AGENTS: Record<AgentName, (parts: AgentParts) => Promise<Agent>> = {
   scripted: async (parts) => new (await import('./scripted/agent.ts')).ScriptedAgent(parts),
   openai: async (parts) => (await import('./model/agent.ts')).openaiAgent(parts),
   anthropic: async (parts) => (await import('./model/agent.ts')).anthropicAgent(parts),
@@ -25,8 +25,4 @@ const AGENTS: Partial<Record<AgentName, (parts: AgentParts) => Promise<Agent>>> 
 
 /** The agent that the configuration names, made at the first call. */
 export const configuredAgent = (parts: AgentParts): (() => Promise<Agent>) =>
-  once(() => {
-    const make = AGENTS[parts.config.agent]
-    if (!make) throw new Error(`There is no agent "${parts.config.agent}".`)
-    return make(parts)
-  })
+  once(() => AGENTS[parts.config.agent](parts))

@@ -82,7 +82,11 @@ export class TaskRunner {
     try {
       const { servers, secrets, agent } = this.#dependencies
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
-      release = used.done
+      release = () => {
+        used.done()
+        // A program that is itself the agent writes files without the workbench.
+        servers.meter.changed(used.row)
+      }
       awake()
       run.signal.throwIfAborted()
       const outcome = await run.work(await agent(), {
