@@ -184,8 +184,9 @@ async function compose(
   })
   // While the probe runs, and before anybody can ask.
   await tasks.recover()
-  await builds.recover()
   const selected = await selecting
+  // What builds have left lies in workspaces, which only the driver knows.
+  await builds.recover()
   reportSelection(selected, logger)
   const answer: Answer = (request) =>
     isControlRequest(request) ? control().then((app) => app.handle(request)) : api.handle(request)

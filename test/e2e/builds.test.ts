@@ -1,8 +1,8 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { HELD, HOLD, PHASES } from '../support/builds.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -143,6 +143,19 @@ describe('kill -9 of berth', () => {
     expect((await fetch(url)).status).toBe(200)
   }, 120_000)
 })
+
+test('what a build left is looked at when it is known where workspaces are, however long that takes', async () => {
+  const { server, running } = await killIn('install')
+  // A probe that takes its time, and then lets the next isolation be tried.
+  const slow = join(folder, 'slow')
+  mkdirSync(slow)
+  writeFileSync(join(slow, 'bwrap'), '#!/bin/sh\nsleep 0.5\nexit 1\n', { mode: 0o755 })
+  const env = { PATH: `${slow}${delimiter}${process.env.PATH}` }
+  berth = serve(['--port', '0', '--data', folder, '--project-ports', '6520-6549'], env)
+  const info = await berth.ready
+  const { status, artifacts } = await buildOf(info, server, running)
+  expect([status, artifacts.includes('index.html')]).toEqual(['completed', true])
+}, 60_000)
 
 test('a server that is deleted takes its builds and their logs along, also where berth has just begun', async () => {
   const { server } = await killIn('implement')
