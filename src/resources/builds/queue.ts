@@ -5,12 +5,15 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import { type BuildLogs, LOGS_KEPT } from './logs.ts'
 import { type Built, Pipeline, type PipelineDependencies } from './pipeline.ts'
-import type { BuildRecords } from './records.ts'
+import type { BuildRecords, Progress } from './records.ts'
 import type { BuildRow } from './table.ts'
 import type { Work } from './work.ts'
 
 /** Characters of a goal that a log begins with. */
 const SHOWN_GOAL = 200
+
+/** How long, in physical time, an end waits that could not be written, until that is tried again. */
+const RETRY_MS = 500
 
 /** What the queue needs. */
 export interface QueueDependencies extends PipelineDependencies {
@@ -77,7 +80,7 @@ export class BuildQueue {
       if (signal.aborted || !records.begins(row)) return
       const { url, artifacts } = await this.#build(row, used, signal)
       await this.#flush(row)
-      records.ends(row, url, { artifacts })
+      await this.#end(row, signal, url, { artifacts })
     } catch (error) {
       // Whoever ended it has written why.
       if (signal.aborted) return
@@ -85,7 +88,7 @@ export class BuildQueue {
       logs.note(row, `The build could not be done: ${reason}`)
       logger.warn('a build could not be done', { buildId: row.id, error })
       await this.#flush(row)
-      records.ends(row, null)
+      await this.#end(row, signal, null)
     } finally {
       done()
       await logs.finish(row)
@@ -132,6 +135,20 @@ export class BuildQueue {
       // Its record says already that it is over, but not what it has left in the phase that was cut short.
       if (signal.aborted && !this.#stopped) records.revises(row, await pipeline.artifacts())
       throw error
+    }
+  }
+
+  /** Writes that a build is over. Where that cannot be, as on a full disk, it is not over until it can. */
+  async #end(row: BuildRow, signal: AbortSignal, url: string | null, progress: Progress = {}): Promise<void> {
+    const { records, logger } = this.#dependencies
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        return records.ends(row, url, progress)
+      } catch (error) {
+        if (attempt === 1)
+          logger.error('the end of a build cannot be written yet', { buildId: row.id, error })
+        await Bun.sleep(RETRY_MS)
+      }
     }
   }
 

@@ -3,7 +3,7 @@ import { Workbench } from '../../agents/workbench/workbench.ts'
 import { Masks } from '../../apps/masks.ts'
 import type { Sandbox } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import type { TaskRecords } from './records.ts'
+import type { StateChange, TaskRecords } from './records.ts'
 import type { TaskRow } from './table.ts'
 import { Transcript } from './transcript.ts'
 
@@ -83,6 +83,11 @@ export class TaskRun {
     return { ...outcome, result: masks.mask(outcome.result) }
   }
 
+  /** Changes the state of the task, and its transcript with it: both or none. @returns as `TaskRecords.becomes` does */
+  becomes(change: StateChange, tell: () => void): boolean {
+    return this.transcript.committing(() => this.#records.becomes(this.#row, change, tell))
+  }
+
   /** A text for the caller, without secrets. */
   mask(text: string): string {
     return this.#masks.mask(text)
@@ -92,11 +97,12 @@ export class TaskRun {
   answer(answer: string): boolean {
     const give = this.#answer
     if (give === null || this.signal.aborted) return false
-    this.#answer = null
-    const resumed = this.#records.becomes(this.#row, { status: 'running' }, () => {
+    const resumed = this.becomes({ status: 'running' }, () => {
       this.transcript.add({ type: 'answer', answer })
       this.transcript.add({ type: 'status', status: 'running' })
     })
+    // Only now: an answer that could not be written may be given again.
+    this.#answer = null
     if (resumed) give(answer)
     return resumed
   }
@@ -115,7 +121,7 @@ export class TaskRun {
       this.signal.throwIfAborted()
       const { promise, resolve } = Promise.withResolvers<string>()
       const shown = this.#masks.mask(question)
-      this.#records.becomes(this.#row, { status: 'awaiting_input', question: shown }, () => {
+      this.becomes({ status: 'awaiting_input', question: shown }, () => {
         this.transcript.add({ type: 'question', question: shown })
         this.transcript.add({ type: 'status', status: 'awaiting_input' })
       })

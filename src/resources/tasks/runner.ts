@@ -9,6 +9,9 @@ import type { TaskRecords } from './records.ts'
 import { type Ending, TaskRun } from './run.ts'
 import type { TaskRow } from './table.ts'
 
+/** How long, in physical time, an end waits that could not be written, until that is tried again. */
+const RETRY_MS = 1_000
+
 /** What runs tasks. */
 export interface RunnerDependencies {
   records: TaskRecords
@@ -30,6 +33,9 @@ interface UnderWay {
 export class TaskRunner {
   readonly #dependencies: RunnerDependencies
   readonly #runs = new Map<string, UnderWay>()
+  /** What writes the ends of tasks that could not be written yet, as on a full disk. */
+  readonly #unwritten = new Map<string, () => void>()
+  #retry: ReturnType<typeof setInterval> | undefined
 
   constructor(dependencies: RunnerDependencies) {
     this.#dependencies = dependencies
@@ -56,11 +62,16 @@ export class TaskRunner {
     return this.#runs.get(taskId)?.run
   }
 
-  /** Ends a task; resolves when nothing of it runs any more. */
+  /**
+   * Ends a task; resolves when nothing of it runs any more.
+   *
+   * @throws whatever keeps its end from being written; it is written as soon as that is possible
+   */
   async end(taskId: string, ending: Ending): Promise<void> {
     const underWay = this.#runs.get(taskId)
     underWay?.run.end(ending)
     await underWay?.done
+    this.#writeLate(taskId)
   }
 
   /** Ends the tasks of a server; their records say so when this returns. */
@@ -70,7 +81,9 @@ export class TaskRunner {
 
   /** Ends all tasks; resolves when nothing of them runs any more. */
   async endAll(ending: Ending): Promise<void> {
-    await Promise.all([...this.#runs.keys()].map((id) => this.end(id, ending)))
+    clearInterval(this.#retry)
+    await Promise.allSettled([...this.#runs.keys()].map((id) => this.end(id, ending)))
+    clearInterval(this.#retry)
   }
 
   async #follow(row: TaskRow, run: TaskRun, awake: () => void): Promise<void> {
@@ -100,31 +113,48 @@ export class TaskRunner {
       if (!run.signal.aborted) this.#ends(row, run, { status: 'failed', result: this.#told(row, run, error) })
     } finally {
       release()
-      run.transcript.end()
+      if (!this.#unwritten.has(row.id)) run.transcript.end()
     }
   }
 
   /** Writes the end of a task that has none yet, and ends its transcript with it. */
-  #ends(row: TaskRow, run: TaskRun, { status, result }: Pick<Outcome, 'status' | 'result'>): void {
-    const { records } = this.#dependencies
-    records.becomes(row, { status, result }, () => run.transcript.add({ type: 'status', status, result }))
-    run.transcript.end()
+  #ends(row: TaskRow, run: TaskRun, end: Outcome | Exclude<Ending, { status: 'gone' }>): void {
+    const change = 'result' in end ? { status: end.status, result: end.result } : { status: end.status }
+    const write = (): void => {
+      run.becomes(change, () => run.transcript.add({ type: 'status', ...change }))
+      run.transcript.end()
+    }
+    try {
+      write()
+    } catch (error) {
+      this.#dependencies.logger.error('the end of a task cannot be written yet', { taskId: row.id, error })
+      this.#unwritten.set(row.id, write)
+      this.#retry ??= setInterval(() => this.#writeAllLate(), RETRY_MS).unref()
+    }
+  }
+
+  /** @throws where it still cannot be written */
+  #writeLate(taskId: string): void {
+    this.#unwritten.get(taskId)?.()
+    this.#unwritten.delete(taskId)
+  }
+
+  #writeAllLate(): void {
+    for (const id of this.#unwritten.keys()) {
+      try {
+        this.#writeLate(id)
+      } catch {
+        // It was logged, and is tried again.
+      }
+    }
+    if (this.#unwritten.size > 0) return
+    clearInterval(this.#retry)
+    this.#retry = undefined
   }
 
   #ended(row: TaskRow, run: TaskRun, ending: Ending): void {
-    const { records, logger } = this.#dependencies
-    const { transcript } = run
-    try {
-      if (ending.status === 'failed') this.#ends(row, run, ending)
-      else if (ending.status === 'gone') transcript.end({ type: 'status', ...ending, status: 'failed' })
-      else {
-        const { status } = ending
-        records.becomes(row, { status }, () => transcript.add({ type: 'status', status }))
-        transcript.end()
-      }
-    } catch (error) {
-      logger.error('the end of a task could not be written', { taskId: row.id, error })
-    }
+    if (ending.status === 'gone') run.transcript.end({ type: 'status', ...ending, status: 'failed' })
+    else this.#ends(row, run, ending)
   }
 
   /** What a person is told of a failure. */

@@ -47,6 +47,8 @@ export class Transcript {
   readonly #watchers = new Set<Watcher>()
   #seq: number
   #characters = 0
+  /** What was added in the transaction under way. */
+  #uncommitted: TaskEvent[] | null = null
   #full = false
   #ended = false
   /** The message under way, as far as it is known to hold no secret. */
@@ -79,7 +81,26 @@ export class Transcript {
     const kept = this.#records.addEvent(this.#taskId, this.#seq + 1, cleaned)
     this.#seq += 1
     this.#characters += JSON.stringify(cleaned).length
-    for (const watcher of this.#watchers) watcher.event(kept)
+    if (this.#uncommitted) this.#uncommitted.push(kept)
+    else for (const watcher of this.#watchers) watcher.event(kept)
+  }
+
+  /** Does what adds events in a transaction: those who watch are told when that stands, and of none that was undone. */
+  committing<T>(transact: () => T): T {
+    const [seq, characters] = [this.#seq, this.#characters]
+    const added: TaskEvent[] = []
+    this.#uncommitted = added
+    try {
+      return transact()
+    } catch (error) {
+      added.length = 0
+      this.#seq = seq
+      this.#characters = characters
+      throw error
+    } finally {
+      this.#uncommitted = null
+      for (const event of added) for (const watcher of this.#watchers) watcher.event(event)
+    }
   }
 
   /** Shows a piece of output to those who watch now; secrets in a message are masked, in other output they are. */
