@@ -56,6 +56,16 @@ test('it is brought up to date whole; where somebody changed it meanwhile, only 
     /^# Plan\n\n- \[x\] what the agent has ticked off\n\n## News\n\n## More\n\n<!--/,
   )
   expect(await isUntouchedPlan(world.workspace, 'PLAN.md')).toBe(true)
+  // What comes later adds to it too, each piece of news once.
+  await plan.write('# Plan\n\n## News\n\nmore', '## News\n\nmore')
+  expect(await textOf('PLAN.md')).toMatch(
+    /^# Plan\n\n- \[x\] what the agent has ticked off\n\n## News\n\nmore\n\n<!--/,
+  )
+  await put('PLAN.md', `Mine. ${await textOf('PLAN.md')}`)
+  await plan.write('# Plan\n\n## News\n\nmost', '## News\n\nmost')
+  expect(await textOf('PLAN.md')).toMatch(
+    /^Mine\. # Plan\n\n- \[x\] what the agent has ticked off\n\n## News\n\nmost\n\n<!--/,
+  )
 })
 
 test('one that was removed is written again', async () => {

@@ -19,7 +19,12 @@ export class PlanFile {
   readonly path: string
   readonly #workspace: Workspace
   readonly #buildId: string
+  /** As it was left. */
   #last: string | null = null
+  /** The news in it. */
+  #news = ''
+  /** What somebody else has made of it, without the news. */
+  #theirs: string | null = null
 
   /** Finds a name for the plan of a build. Nothing is written yet. */
   static async choose(workspace: Workspace, buildId: string): Promise<PlanFile> {
@@ -38,18 +43,26 @@ export class PlanFile {
 
   /**
    * Writes it, or puts it in the place of what was written before. Where somebody has changed that since, as an agent
-   * may that follows the plan, only `news` is added to the end.
+   * may that follows the plan, what they have made of it stays from then on, and only `news` stands at its end.
+   *
+   * @param news all that has come of it so far
    */
   async write(text: string, news: string): Promise<void> {
     const now = this.#last === null ? null : await textOf(this.#workspace, this.path)
-    const isChanged = now !== null && now !== this.#last
-    if (isChanged && news === '') return
-    const body = isChanged ? `${now.replace(SEAL, '\n').trimEnd()}\n\n${news}` : text
+    if (now === null) this.#theirs = null
+    else if (now !== this.#last) this.#theirs = without(now.replace(SEAL, '\n').trimEnd(), this.#news)
+    if (this.#theirs !== null && news === '') return
+    const body = this.#theirs === null ? text : `${this.#theirs}\n\n${news}`
     const sealed = `${body.trimEnd()}\n\n`
+    this.#news = news
     this.#last = `${sealed}${sealOf(sealed, this.#buildId)}`
     await this.#workspace.write(this.path, new TextEncoder().encode(this.#last))
   }
 }
+
+/** A text without news that stand at its end. */
+const without = (text: string, news: string): string =>
+  news !== '' && text.endsWith(news.trimEnd()) ? text.slice(0, -news.trimEnd().length).trimEnd() : text
 
 /** Whether a path is a plan that berth wrote and nobody has changed. */
 export async function isUntouchedPlan(workspace: Workspace, path: string): Promise<boolean> {
