@@ -201,6 +201,18 @@ describe('what is in the workspace', () => {
     const build = await built(berth, serverId, goal)
     expect(build.artifacts.filter((path) => path.startsWith('projects/'))).toEqual([])
   })
+
+  test.each(['mkdir PLAN.md', 'ln -s /etc/hostname PLAN.md'])(
+    'whatever takes the place of the plan meanwhile stays, and is told (%s)',
+    async (command) => {
+      const serverId = await berth.server()
+      const build = await built(berth, serverId, `A landing page\nrun: rm PLAN.md; ${command}`)
+      expect(build.url).not.toBeNull()
+      expect(await buildLog(berth, serverId, build.id)).toContain(
+        'berth: The plan is not brought up to date: "PLAN.md"',
+      )
+    },
+  )
 })
 
 describe('a build that fails', () => {
@@ -331,5 +343,16 @@ describe('logs', () => {
     for (let n = 0; n < 22; n += 1) ids.push((await built(berth, serverId, 'fail: At once.')).id)
     expect(readdirSync(join(berth.dataDir, 'logs/builds', serverId)).sort()).toEqual(ids.slice(2).sort())
     expect(await buildLog(berth, serverId, ids[0] ?? '')).toBe('')
+  })
+
+  test('of one that is over it stays, however many wait behind it', async () => {
+    const serverId = await berth.server()
+    const first = await begun(berth, serverId, `${HOLD}\nfail: In the end.`)
+    const second = await begun(berth, serverId, 'run: sleep 600')
+    for (let n = 0; n < 20; n += 1) await begun(berth, serverId, 'fail: At once.')
+    await letGo(berth, serverId)
+    await reaches(berth, serverId, second, 'implement')
+    expect(await buildLog(berth, serverId, first)).toContain('In the end.')
+    await berth.call('DELETE', `/servers/${serverId}`)
   })
 })

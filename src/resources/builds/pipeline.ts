@@ -210,7 +210,13 @@ export class Pipeline {
     const { log } = this.#work
     this.#facts = { ...this.#facts, ...facts } as PlanFacts
     const text = (all: string): string => log.masks.mask(all)
-    await this.#plan?.write(text(planText(this.#facts)), text(newsText(this.#facts)))
+    try {
+      await this.#plan?.write(text(planText(this.#facts)), text(newsText(this.#facts)))
+    } catch (error) {
+      if (!(error instanceof WorkspaceError) || error.fault === 'disk_full') throw error
+      // Somebody has put something else in its place, and the app does not need it.
+      log.append('berth', `The plan is not brought up to date: ${error.message}`)
+    }
   }
 
   async #fail(error: unknown): Promise<void> {

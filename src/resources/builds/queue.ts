@@ -103,7 +103,8 @@ export class BuildQueue {
     signal: AbortSignal,
   ): Promise<Built> {
     const { records, servers, secrets, logs, isInProject } = this.#dependencies
-    await logs.keepOnly(row.serverId, records.idsOf(row.serverId).slice(0, LOGS_KEPT))
+    const { begun, queued } = records.idsOf(row.serverId)
+    await logs.keepOnly(row.serverId, [...queued, ...begun.slice(0, LOGS_KEPT)])
     const log = await logs.of(row)
     const environment = (): Readonly<Record<string, string>> => {
       const variables = secrets.environment(row.serverId)

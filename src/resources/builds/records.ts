@@ -43,13 +43,14 @@ export class BuildRecords {
     return found.orderBy(desc(sql`rowid`)).all()
   }
 
-  /** Ids of a server's builds, newest first. */
-  idsOf(serverId: string): string[] {
-    const found = this.#queries.select({ id: builds.id }).from(builds).where(eq(builds.serverId, serverId))
-    return found
-      .orderBy(desc(sql`rowid`))
-      .all()
-      .map(({ id }) => id)
+  /** Ids of a server's builds that have had their turn, newest first, and of those that wait for it. */
+  idsOf(serverId: string): { begun: string[]; queued: string[] } {
+    const { id, status } = builds
+    const found = this.#queries.select({ id, status }).from(builds).where(eq(builds.serverId, serverId))
+    const all = found.orderBy(desc(sql`rowid`)).all()
+    const idsOf = (isQueued: boolean): string[] =>
+      all.filter((one) => (one.status === 'queued') === isQueued).map((one) => one.id)
+    return { begun: idsOf(false), queued: idsOf(true) }
   }
 
   /** One, whosever it is. */
