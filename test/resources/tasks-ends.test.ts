@@ -118,6 +118,26 @@ test('a task whose own charge reaches the cap fails, and says so', async () => {
   expect((await berth.call('POST', path, { goal: 'x' }, headers)).status).toBe(402)
 })
 
+test('a stop that comes before a server is awake for a task leaves it asleep', async () => {
+  const serverId = await berth.server()
+  const tasks = new TaskCalls(berth, serverId)
+  for (let round = 0; round < 10; round += 1) {
+    await act(serverId, 'stop')
+    const starting = act(serverId, 'start')
+    await Bun.sleep(1)
+    const stopping = act(serverId, 'stop')
+    const id = await tasks.begin('run: sleep 600')
+    await Promise.all([starting, stopping])
+    // Whichever came first: a server is up for a task that runs, or for none.
+    const { status } = await tasks.get(id)
+    if (status === 'failed') await berth.exec(await berth.server(), 'true')
+    const { server } = (await berth.call('GET', `/servers/${serverId}`)).body
+    expect([status, server.status]).toEqual(
+      status === 'failed' ? ['failed', 'sleeping'] : ['running', 'running'],
+    )
+  }
+})
+
 test('a server with a task is not idle, and is so again when the task is over', async () => {
   const { tasks, id } = await inTheMiddle('ask: Anybody?')
   const status = async () => (await berth.call('GET', `/servers/${tasks.serverId}`)).body.server.status

@@ -75,7 +75,7 @@ export class BuildQueue {
     const { records, servers, logs, logger } = this.#dependencies
     let done = () => {}
     try {
-      const used = await servers.use(accountCaller(row.accountId), row.serverId)
+      const used = await servers.use(accountCaller(row.accountId), row.serverId, signal)
       done = used.done
       if (signal.aborted || !records.begins(row)) return
       const { url, artifacts } = await this.#build(row, used, signal)

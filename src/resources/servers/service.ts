@@ -213,15 +213,23 @@ export class ServersService {
   /**
    * The sandbox of a server, woken where it sleeps, and a function to call when the use of it is over.
    *
-   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start
+   * @param signal fires when the use is over before it began: it wakes nothing then
+   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start; the signal's reason
    */
-  async use(caller: Caller, id: string): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
+  async use(
+    caller: Caller,
+    id: string,
+    signal?: AbortSignal,
+  ): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
     const row = this.row(caller, id)
     const done = this.#lifecycle.use(id)
+    const start = async (): Promise<Sandbox> => {
+      // A stop that came first in the turns has ended what this was for.
+      signal?.throwIfAborted()
+      return this.#lifecycle.start(this.row(caller, id))
+    }
     try {
-      const sandbox =
-        this.#lifecycle.sandbox(id) ??
-        (await this.#lifecycle.turn(id, async () => this.#lifecycle.start(this.row(caller, id))))
+      const sandbox = this.#lifecycle.sandbox(id) ?? (await this.#lifecycle.turn(id, start))
       return { row, sandbox, done }
     } catch (error) {
       done()

@@ -94,7 +94,7 @@ export class TaskRunner {
     let release = () => {}
     try {
       const { servers, secrets, agent } = this.#dependencies
-      const used = await servers.use(accountCaller(row.accountId), row.serverId)
+      const used = await servers.use(accountCaller(row.accountId), row.serverId, run.signal)
       release = () => {
         used.done()
         // A program that is itself the agent writes files without the workbench.
