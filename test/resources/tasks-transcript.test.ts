@@ -176,6 +176,17 @@ describe('as a stream', () => {
     expect(next).toBeLessThan(48_000_000)
   }, 60_000)
 
+  test('the end is the last that a slow reader is told, also in the middle of output', async () => {
+    const id = await tasks.begin(
+      'run: yes 0123456789abcdef0123456789abcdef | head -c 48000000; touch full6; sleep 600',
+    )
+    const slow = await rawStream(`${tasks.path}/${id}/events`)
+    const full = () => berth.exec(tasks.serverId, 'ls full6 2>/dev/null || true')
+    await until(async () => (await full()).stdout !== '', 'the agent is far ahead', 30_000)
+    await tasks.cancel(id)
+    expect((await slow.read()).at(-1)?.data).toMatchObject({ type: 'status', status: 'cancelled' })
+  }, 60_000)
+
   test('what a command prints is shown whole, though not all of it is kept', async () => {
     const id = await tasks.begin('run: until [ -e go5 ]; do sleep 0.02; done; seq 60000')
     const followed = await tasks.follow(id)

@@ -105,6 +105,7 @@ export class Transcript {
 
   /** Shows a piece of output to those who watch now; secrets in a message are masked, in other output they are. */
   show(delta: OutputDelta): void {
+    if (this.#ended) return
     const text = delta.type === 'text' ? this.#saying.push(delta.text) : delta.text
     if (text !== '') this.#pass({ ...delta, text })
   }
@@ -128,6 +129,8 @@ export class Transcript {
    */
   end(last?: TranscriptEvent): void {
     this.#ended = true
+    // Whoever is behind comes to the last event, and to nothing after it.
+    this.#shown = []
     const told = last && this.#records.event(this.#seq + 1, last)
     for (const watcher of this.#watchers) watcher.end(told)
     this.#watchers.clear()
