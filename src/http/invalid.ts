@@ -1,5 +1,13 @@
+import { NOT_BLANK } from './schema.ts'
+
 /** The pattern of a text that the system takes as a C string. */
 export const NO_NUL = '^[^\\u0000]*$'
+
+/** What patterns ask for, in words. */
+const PATTERNS: Readonly<Record<string, string>> = {
+  [NO_NUL]: 'no NUL',
+  [NOT_BLANK]: 'more than white space',
+}
 
 /** The parts of a TypeBox value error that a sentence is made from. */
 interface ValueError {
@@ -48,7 +56,7 @@ function expectation(mismatch: ValueError): string {
     maxLength !== undefined ? `at most ${maxLength} characters` : '',
     minimum !== undefined ? `at least ${minimum}` : '',
     maximum !== undefined ? `at most ${maximum}` : '',
-    pattern === NO_NUL ? 'no NUL' : pattern !== undefined ? `matching ${pattern}` : '',
+    typeof pattern === 'string' ? (PATTERNS[pattern] ?? `matching ${pattern}`) : '',
   ].filter(Boolean)
   if (typeof type !== 'string') return message.toLowerCase()
   const noun = { object: 'an object', array: 'an array', integer: 'a whole number' }[type] ?? `a ${type}`

@@ -14,14 +14,19 @@ export function oneOf<const Values extends [string, ...string[]]>(
   return schema
 }
 
+/** The pattern of a text that says something: more than white space. */
+export const NOT_BLANK = '\\S'
+
 /** Bounds of a text, in characters. */
 interface TextBounds {
   minLength?: number
   maxLength?: number
+  pattern?: typeof NOT_BLANK
 }
 
-TypeRegistry.Set<TSchema & TextBounds>('Text', ({ minLength = 0, maxLength = Infinity }, value) => {
+TypeRegistry.Set<TSchema & TextBounds>('Text', ({ minLength = 0, maxLength = Infinity, pattern }, value) => {
   if (typeof value !== 'string' || !value.isWellFormed()) return false
+  if (pattern === NOT_BLANK && value.trim() === '') return false
   // Each character is one or two units: most texts need no counting.
   if (value.length > 2 * maxLength) return false
   const length = Array.from(value).length

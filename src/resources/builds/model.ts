@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf, text } from '../../http/schema.ts'
+import { NOT_BLANK, oneOf, text } from '../../http/schema.ts'
 import { STEP_KEYS } from './steps.ts'
 
 /** State of a build. There is none for failure: a build that failed is completed and has no URL. */
@@ -57,6 +57,7 @@ export const BuildCreate = t.Object(
     goal: text({
       minLength: 1,
       maxLength: LONGEST_GOAL,
+      pattern: NOT_BLANK,
       description: 'What is to be built, in plain words.',
     }),
   },

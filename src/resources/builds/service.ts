@@ -1,5 +1,5 @@
 import type { Caller } from '../../accounts/caller.ts'
-import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { BerthError, notFound } from '../../errors.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { LogLines } from '../projects/model.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -11,9 +11,6 @@ import { type BuildRow, toBuild, toSteps } from './table.ts'
 
 /** Lines of a log that are given where nobody says how many. */
 const DEFAULT_TAIL = 200
-
-/** Bytes that a goal may have. */
-const MOST_BYTES = 1024 * 1024
 
 /** What the builds need. */
 interface BuildsDependencies {
@@ -61,10 +58,9 @@ export class BuildsService {
    * Builds an app for a goal, when the builds before it on the server are over. A server that sleeps is woken first;
    * where it does not wake, there is no build and no charge.
    *
-   * @throws BerthError 400 for a goal that is too long, 402 where the budget is used up, 404, 502
+   * @throws BerthError 402 where the budget is used up, 404, 502
    */
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedBuild> {
-    checkGoal(goal)
     this.#servers.checkBudget(this.#servers.row(caller, serverId))
     if (this.#stopped) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const { done } = await this.#servers.use(caller, serverId)
@@ -97,14 +93,5 @@ export class BuildsService {
   /** Takes no more. */
   stop(): void {
     this.#stopped = true
-  }
-}
-
-/** @throws BerthError 400 */
-function checkGoal(goal: string): void {
-  if (goal.trim() === '')
-    throw badRequest('"goal" in the body: expected what is to be built, got only spaces.')
-  if (Buffer.byteLength(goal) > MOST_BYTES) {
-    throw badRequest(`"goal" in the body: expected at most ${MOST_BYTES / 2 ** 20} MiB of text.`)
   }
 }

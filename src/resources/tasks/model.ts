@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { integer, oneOf, text } from '../../http/schema.ts'
+import { integer, NOT_BLANK, oneOf, text } from '../../http/schema.ts'
 
 /** State of a task. */
 export const TaskStatus = oneOf(['running', 'completed', 'failed', 'awaiting_input', 'cancelled'])
@@ -38,6 +38,7 @@ export const TaskCreate = t.Object(
     goal: text({
       minLength: 1,
       maxLength: LONGEST_TEXT,
+      pattern: NOT_BLANK,
       description: 'What is to be reached, in plain words; the scripted agent also takes directives.',
     }),
   },
