@@ -5,6 +5,10 @@ import { Scripts } from './scripted-script.ts'
 
 let server: AgentServer
 const scripts = new Scripts()
+
+/** Characters that a goal may have, less what stands around. */
+const MOST = 1_000_000
+
 beforeAll(async () => {
   server = await AgentServer.open()
 })
@@ -84,6 +88,27 @@ describe('a goal without a scenario', () => {
       expect(outcome.result).toContain('no agent is configured')
       expect(outcome.result).toContain(goal)
       expect(events).toEqual([])
+    },
+  )
+
+  test.each([
+    ['spaces', `write: a${' '.repeat(MOST)}b`, 'expected a path, "<<<"'],
+    ['places', `ask: x\nrun: ${'{{answer}}'.repeat(MOST / 10)}`, 'too long for a command'],
+  ])('takes time in proportion to its length, whatever it holds: %s', async (_, goal, sentence) => {
+    const told = await obeyed(goal, 'x').then(
+      ({ outcome }) => outcome.result,
+      ({ message }: Error) => message,
+    )
+    expect(told).toContain(sentence)
+  })
+
+  test.each(['write: a.txt <<< ', 'complete: '])(
+    'cannot fill the memory with an answer: %s',
+    async (line) => {
+      const goal = `ask: x\n${line}${'{{answer}}'.repeat(1_000)}`
+      const failed = await obeyed(goal, 'x'.repeat(1_000_000)).catch((error) => error)
+      expect(failed).toBeInstanceOf(AgentError)
+      expect(failed.message).toContain('has 1000000000 characters with its values')
     },
   )
 })

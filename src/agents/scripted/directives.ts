@@ -41,9 +41,9 @@ export function directivesIn(goal: string): Step[] {
 /** What a step has behind its name. */
 function argumentOf({ name, rest, ...where }: Directive): unknown {
   if (name !== 'write') return rest.trim()
-  const [, path, content] = /^(.*?)\s*<<< ?(.*)$/s.exec(rest) ?? []
-  if (path === undefined) throw notUnderstood(where, 'expected a path, "<<<" and a text.')
-  return { path, content }
+  const at = rest.indexOf('<<<')
+  if (at === -1) throw notUnderstood(where, 'expected a path, "<<<" and a text.')
+  return { path: rest.slice(0, at).trimEnd(), content: rest.slice(at + '<<<'.length).replace(/^ /, '') }
 }
 
 const notUnderstood = ({ number, line }: Pick<Directive, 'number' | 'line'>, reason: string): AgentError =>

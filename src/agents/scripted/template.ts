@@ -1,3 +1,4 @@
+import { AgentError } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 
 /** A text with places for values, by their names. */
@@ -29,6 +30,9 @@ const PLACE = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
 /** Bytes of a command with its values: Linux takes 128 KiB as one argument. */
 const MOST_IN_COMMAND = 100_000
 
+/** Characters of another text with its values: one answer in many places would fill the memory. */
+const MOST_IN_TEXT = 16 * 1024 * 1024
+
 /**
  * Reads a text in which `{{name}}` stands for a value.
  *
@@ -45,8 +49,9 @@ export function parseTemplate(text: string, known: KnownValues): Template {
  * @throws Error, whose message says what was expected, for a name that there is not and one inside single quotes
  */
 export function parseCommand(text: string, known: KnownValues): CommandTemplate {
-  const pieces = parse(text, known, ({ name, before }) => {
-    const quote = openQuote(before)
+  const quotes = new Quotes(text)
+  const pieces = parse(text, known, ({ name, index }) => {
+    const quote = quotes.openAt(index)
     if (quote === "'") {
       throw new Error(
         `expected {{${name}}} outside of single quotes, in which a shell puts in nothing; use double quotes`,
@@ -57,9 +62,15 @@ export function parseCommand(text: string, known: KnownValues): CommandTemplate 
   return { pieces, text }
 }
 
-/** The text with its values. */
-export const fill = (template: Template, values: ReadonlyMap<string, string>): string =>
-  template.map((piece) => (typeof piece === 'string' ? piece : (values.get(piece.value) ?? ''))).join('')
+/** The text with its values. @throws AgentError where it is too long */
+export function fill(template: Template, values: ReadonlyMap<string, string>): string {
+  const texts = template.map((piece) => (typeof piece === 'string' ? piece : (values.get(piece.value) ?? '')))
+  const length = texts.reduce((sum, text) => sum + text.length, 0)
+  if (length <= MOST_IN_TEXT) return texts.join('')
+  throw new AgentError(
+    `A text of a step has ${length} characters with its values; ${MOST_IN_TEXT} is the most. Put long values into fewer places.`,
+  )
+}
 
 /**
  * The command with its values: assignments of shell variables, then the command that uses them.
@@ -92,7 +103,7 @@ const variableOf = (name: string): string => `VALUE_${name}`
 function parse(
   text: string,
   { names, others }: KnownValues,
-  place: (found: { name: string; before: string }) => ValuePlace,
+  place: (found: { name: string; index: number }) => ValuePlace,
 ): Template {
   const pieces: (string | ValuePlace)[] = []
   let end = 0
@@ -100,8 +111,7 @@ function parse(
     const isKnown = names.has(name)
     if (!isKnown && others === 'kept') continue
     if (!isKnown && backslash === '') throw new Error(unknownName(name, names))
-    const before = text.slice(0, index)
-    pieces.push(text.slice(end, index), backslash === '' ? place({ name, before }) : whole.slice(1))
+    pieces.push(text.slice(end, index), backslash === '' ? place({ name, index }) : whole.slice(1))
     end = index + whole.length
   }
   pieces.push(text.slice(end))
@@ -114,23 +124,36 @@ function unknownName(name: string, names: ReadonlySet<string>): string {
 }
 
 /**
- * The quote that is open at the end of a piece of a shell command; one around a `$(…)` that is open does not count. A
- * here-document or an apostrophe in a comment may mislead it: what is put in is then split, or stands there with its
- * quotes, but is never run.
+ * Which quote is open where in a shell command; one around a `$(…)` that is open does not count. A here-document or an
+ * apostrophe in a comment may mislead it: what is put in is then split, or stands there with its quotes, but is never
+ * run.
  */
-function openQuote(text: string): '"' | "'" | null {
-  const open: ('"' | "'" | '(')[] = []
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]
+class Quotes {
+  readonly #text: string
+  readonly #open: ('"' | "'" | '(')[] = []
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** The quote that is open before `index`, which grows from call to call: a goal may have many places. */
+  openAt(index: number): '"' | "'" | null {
+    for (; this.#at < index; this.#at++) this.#take()
+    const last = this.#open.at(-1)
+    return last === '(' ? null : (last ?? null)
+  }
+
+  #take(): void {
+    const open = this.#open
+    const character = this.#text[this.#at]
     const last = open.at(-1)
     if (last === "'") {
       if (character === "'") open.pop()
-    } else if (character === '\\') at++
+    } else if (character === '\\') this.#at++
     else if (character === '"' && last === '"') open.pop()
     else if (character === '"' || (character === "'" && last !== '"')) open.push(character)
-    else if (text.startsWith('$(', at)) open.push('(')
+    else if (this.#text.startsWith('$(', this.#at)) open.push('(')
     else if (character === ')' && last === '(') open.pop()
   }
-  const last = open.at(-1)
-  return last === '(' ? null : (last ?? null)
 }
