@@ -235,6 +235,14 @@ describe('a question', () => {
     expect(outcome.result).toEndWith('answer no')
   })
 
+  test('is no line of thousands of characters, which an expression could take for ever to look through', async () => {
+    const { outcome, shown } = await worked(`head -c 16000 /dev/zero | tr '\\0' a; echo; echo done`, '', {
+      agentQuestion: /(a*)*b/u,
+    })
+    expect(outcome.status).toBe('completed')
+    expect(shown).toEndWith('aaa\ndone')
+  })
+
   test('gets an answer without control characters, as one line, cut to what a terminal takes', async () => {
     const { ask } = answering('a\x03b\x1b[A\nc\td\x04', `é${'x'.repeat(9000)}`)
     const command = `printf '? one '; read -r a; printf '%s' "$a" | od -An -c; printf '? two '; read -r b; printf %s "$b" | wc -c #`
@@ -299,6 +307,22 @@ describe('what is printed', () => {
     expect((user + system) / 1e6).toBeLessThan(3)
     expect(JSON.stringify(events).length).toBeLessThan(4 * 2 ** 20)
   }, 20_000)
+
+  test('that takes long to draw leaves berth time for others', async () => {
+    const flood = `yes "$(printf '\\033[40T%.0s' $(seq 500))"`
+    const work = server.begin(agentWith(flood), '')
+    const since = performance.now()
+    let late = 0
+    while (performance.now() - since < 1_500) {
+      const before = performance.now()
+      await Bun.sleep(1)
+      late += performance.now() - before - 1
+    }
+    const share = late / (performance.now() - since)
+    work.abort(new Error('called off'))
+    await work.done.catch(() => {})
+    expect(share).toBeLessThan(0.8)
+  })
 
   test('in one line without end is no more than a line', async () => {
     const { events } = await worked('head -c 5000000 /dev/zero | tr "\\0" x #')

@@ -18,7 +18,7 @@ export class TimeBudget {
   run(): void {
     if (this.#since !== null) return
     this.#since = performance.now()
-    this.#timer = setTimeout(this.#onOver, Math.min(this.#left, MAX_TIMER_MS))
+    this.#wait()
   }
 
   /** Time stands still. */
@@ -27,5 +27,11 @@ export class TimeBudget {
     clearTimeout(this.#timer)
     this.#left = Math.max(this.#left - (performance.now() - this.#since), 0)
     this.#since = null
+  }
+
+  #wait(): void {
+    const left = this.#left - (performance.now() - (this.#since ?? 0))
+    if (left <= MAX_TIMER_MS) this.#timer = setTimeout(this.#onOver, left)
+    else this.#timer = setTimeout(() => this.#wait(), MAX_TIMER_MS)
   }
 }

@@ -22,6 +22,9 @@ const RESULT_CHARACTERS = 4_000
 const LINES_A_SECOND = 5_000
 const HOLD_UP_MS = 10
 
+/** Milliseconds that a piece may take to be dealt with; one that takes longer is followed by twice as long a pause. */
+const SLOW_MS = 5
+
 /** Puts what a program prints into the transcript: the beginning as it comes, and the end, however much is between. */
 export class TerminalReport {
   readonly #masks: Masks
@@ -57,8 +60,14 @@ export class TerminalReport {
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS)
   }
 
-  /** What is to be waited for before more output is taken: a program that prints without end is slowed down. */
-  pace(): void | Promise<void> {
+  /**
+   * What is to be waited for before more output is taken: a program that prints without end is slowed down, and one
+   * whose output is laborious, so that berth has time for others.
+   *
+   * @param tookMs what the last piece took
+   */
+  pace(tookMs: number): void | Promise<void> {
+    if (tookMs > SLOW_MS) return Bun.sleep(2 * tookMs)
     const now = performance.now()
     if (now - this.#second.from >= 1000) this.#second = { from: now, lines: 0 }
     if (this.#second.lines > LINES_A_SECOND) return Bun.sleep(HOLD_UP_MS)

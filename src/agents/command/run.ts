@@ -16,6 +16,9 @@ const SIZE = { columns: 120, rows: 40 } as const
 /** Milliseconds that an agent has to end by itself when its work is called off. */
 const GRACE_MS = 2_000
 
+/** Characters of a line that may be a question: an expression may take time that grows with their square, or worse. */
+const LONGEST_QUESTION = 2_000
+
 /** The command-line agent at work on one goal. */
 export class CommandRun {
   readonly #config: AgentConfig
@@ -59,8 +62,9 @@ export class CommandRun {
       timeoutMs: null,
       ...(stdin === undefined ? {} : { stdin }),
       onOutput: (data) => {
+        const begun = performance.now()
         this.#lines.write(data)
-        return this.#report.pace()
+        return this.#report.pace(performance.now() - begun)
       },
     })
     this.#terminal = terminal
@@ -116,7 +120,7 @@ export class CommandRun {
   }
 
   #questionIn(line: string): string | null {
-    const found = this.#question?.exec(line)
+    const found = line.length > LONGEST_QUESTION ? null : this.#question?.exec(line)
     if (!found) return null
     const group = found.slice(1).find((text) => text !== undefined)
     return group?.trim() || line.trim()

@@ -105,7 +105,8 @@ export class Screen {
     }
     if (marker !== '') return
     const [first = 0, second = 0] = parameters
-    const count = Math.max(first, 1)
+    // More than the screen has, as many programs give to reach its edge, is as good as that.
+    const count = Math.min(Math.max(first, 1), Math.max(this.#columns, this.#height))
     const current = this.#current
     const column = this.#columnAt(this.#column)
     if (final === 'A') this.#moveBy(-count, column)
