@@ -42,6 +42,13 @@ export class Masks {
     return masked + text.slice(at)
   }
 
+  /** The first characters of a text, masked; so is a secret that goes on behind them. */
+  beginning(text: string, length: number): string {
+    if (text.length <= length) return this.mask(text)
+    const stream = this.stream()
+    return stream.push(text.slice(0, length)) + stream.flush()
+  }
+
   /** Masks a text that comes in pieces. */
   stream(): MaskStream {
     return new MaskStream(this)

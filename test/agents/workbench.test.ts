@@ -94,3 +94,35 @@ test('paths out of the workspace, folders and what is not text are refused', asy
   })
   expect(String(binary.thrown)).toContain('binary is not text')
 })
+
+test('a secret that goes over the end of what is shown is masked, in files and in what a search finds', async () => {
+  const variables = { TOKEN: 'geheim-und-lang-und-geheim' }
+  const file = `${'x'.repeat(3_990)} ${variables.TOKEN} und mehr`
+  const line = `found ${'x'.repeat(384)} ${variables.TOKEN} und mehr`
+  const { events, thrown } = await using(async (workbench) => {
+    await workbench.write('cut.txt', file)
+    await workbench.read('cut.txt')
+    await workbench.write('lines.txt', line)
+    const { matches } = await workbench.search('^found', 'lines.txt')
+    expect(matches).toMatchObject([{ text: `found ${'x'.repeat(384)} ***` }])
+  }, variables)
+  expect(thrown).toBeUndefined()
+  expect(JSON.stringify(events.slice(0, 4))).not.toContain('geheim')
+  expect(events[0]).toMatchObject({ input: { content: `${'x'.repeat(3_990)} ***`, truncated: true } })
+  expect(events[3]).toMatchObject({ output: { content: `${'x'.repeat(3_990)} ***`, truncated: true } })
+})
+
+test.each([
+  ['x'.repeat(200_000), ''],
+  ['x', 'y'.repeat(200_000)],
+  ['x', 'a\0b'],
+  ['x', '..'],
+  ['x', 'nowhere'],
+  ['x', 'pipe'],
+])('a search that cannot be made is refused and goes on (%#)', async (pattern, folder) => {
+  const { thrown } = await using(async (workbench) => {
+    await workbench.run('[ -p pipe ] || mkfifo pipe')
+    await workbench.search(pattern, folder)
+  })
+  expect(thrown).toBeInstanceOf(ToolError)
+})

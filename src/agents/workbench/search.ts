@@ -1,9 +1,11 @@
-import type { Sandbox } from '../../compute/driver.ts'
+import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { ToolError } from './errors.ts'
 
-/** Matches that are given at most, and characters of each line. */
+/** Matches that are given at most. */
 const MOST_MATCHES = 200
-const LONGEST_LINE = 400
+
+/** Bytes of an expression and of a folder: Linux passes 128 KiB in a variable. */
+const LONGEST_INPUT = 100_000
 
 /** Bytes of output that are looked at. */
 const MOST_BYTES = 256 * 1024
@@ -16,7 +18,7 @@ const PATIENCE_MS = 20_000
  * variables, so that no shell reads them.
  */
 const COMMAND =
-  'exec grep -rnIE --exclude-dir=.git --exclude-dir=node_modules -e "$BERTH_PATTERN" -- "$BERTH_FOLDER"'
+  'exec grep -rnHIE --exclude-dir=.git --exclude-dir=node_modules -e "$BERTH_PATTERN" -- "$BERTH_FOLDER"'
 
 /** A line that was found. */
 export interface Match {
@@ -44,6 +46,9 @@ export async function searchFiles({
   signal,
 }: Search): Promise<{ matches: Match[]; truncated: boolean }> {
   if (/[\0\n]/.test(pattern)) throw new ToolError('The expression must be one line.')
+  if (folder.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
+  if ([pattern, folder].some((text) => Buffer.byteLength(text) > LONGEST_INPUT))
+    throw new ToolError(`An expression and a folder have at most ${LONGEST_INPUT} bytes.`)
   const chunks: Record<'stdout' | 'stderr', Uint8Array[]> = { stdout: [], stderr: [] }
   const execution = sandbox.exec({
     command: COMMAND,
@@ -59,12 +64,18 @@ export async function searchFiles({
     const { exitCode, timedOut, truncated } = await execution.exit
     signal.throwIfAborted()
     const lines = textOf(chunks.stdout).split('\n')
+    // A line that is cut could end amid a secret, which nothing would recognize.
+    if (truncated) lines.pop()
     if (exitCode > 1 && lines.length <= 1 && !timedOut) {
       throw new ToolError(`The search failed: ${textOf(chunks.stderr).trim() || `exit code ${exitCode}`}`)
     }
     const all = lines.flatMap(matchOf)
     const matches = all.slice(0, MOST_MATCHES)
     return { matches, truncated: truncated || timedOut || matches.length < all.length }
+  } catch (error) {
+    // As of a command: what cannot be started is no reason to give up.
+    if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
+    throw error
   } finally {
     signal.removeEventListener('abort', cancel)
   }
@@ -74,7 +85,7 @@ export async function searchFiles({
 function matchOf(line: string): Match[] {
   const [, path, number, text] = /^(?:\.\/)?(.*?):(\d+):(.*)$/s.exec(line) ?? []
   if (path === undefined || number === undefined || text === undefined) return []
-  return [{ path, line: Number(number), text: text.slice(0, LONGEST_LINE) }]
+  return [{ path, line: Number(number), text }]
 }
 
 const textOf = (chunks: Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks))

@@ -15,6 +15,9 @@ const MOST_READ = 256 * 1024
 /** Characters of a file's text that stand in the transcript. */
 const SHOWN_CHARACTERS = 4_000
 
+/** Characters of a line that a search found. */
+const LONGEST_LINE = 400
+
 /** Paths that are listed at most. */
 const MOST_LISTED = 2_000
 
@@ -78,8 +81,8 @@ export class Workbench {
       } catch {
         throw new ToolError(`${path} is not text.`)
       }
-      const shown = content.slice(0, SHOWN_CHARACTERS)
-      const isCut = truncated || shown.length < content.length
+      const shown = this.#parts.masks.beginning(content, SHOWN_CHARACTERS)
+      const isCut = truncated || content.length > SHOWN_CHARACTERS
       return {
         ok: true,
         output: { content: shown, bytes: file.size, truncated: isCut },
@@ -90,8 +93,9 @@ export class Workbench {
 
   /** Replaces or makes a file, and the folders that it lies in. @throws ToolError */
   write(path: string, content: string): Promise<void> {
-    const shown = content.slice(0, SHOWN_CHARACTERS)
-    const input = { path, content: shown, ...(shown.length < content.length ? { truncated: true } : {}) }
+    const shown = this.#parts.masks.beginning(content, SHOWN_CHARACTERS)
+    const isCut = content.length > SHOWN_CHARACTERS
+    const input = { path, content: shown, ...(isCut ? { truncated: true } : {}) }
     return this.#use('write', input, async () => {
       const bytes = new TextEncoder().encode(content)
       await this.#parts.workspace.write(path, bytes)
@@ -119,8 +123,16 @@ export class Workbench {
   search(pattern: string, folder = ''): Promise<{ matches: Match[]; truncated: boolean }> {
     return this.#use('search', { pattern, path: folder }, async () => {
       const { sandbox, masks, signal } = this.#parts
-      const found = await searchFiles({ sandbox, pattern, folder: relativeTo(folder), signal })
-      const matches = found.matches.map((match) => ({ ...match, text: masks.mask(match.text) }))
+      const place = relativeTo(folder)
+      const kind = place === '' ? 'folder' : (await this.#parts.workspace.stat(place))?.kind
+      // A pipe would keep the search waiting, and a link lead out of the workspace.
+      if (kind !== 'folder' && kind !== 'file')
+        throw new ToolError(`There is no file or folder ${JSON.stringify(folder)} in the workspace.`)
+      const found = await searchFiles({ sandbox, pattern, folder: place, signal })
+      const matches = found.matches.map((match) => ({
+        ...match,
+        text: masks.beginning(match.text, LONGEST_LINE),
+      }))
       const { truncated } = found
       return { ok: true, output: { matches: matches.length, truncated }, value: { matches, truncated } }
     })
