@@ -3,8 +3,8 @@ import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
 import type { ShownDelta, Transcript, Watcher } from './transcript.ts'
 
-/** Events that are read from the database at a time. */
-const PAGE = 200
+/** Events that are read from the database at a time: each may be long, and readers many. */
+const PAGE = 16
 
 /** Characters of what may wait for a slow reader; what is more is read from the database, without pieces of output. */
 const MOST_WAITING = 1024 * 1024
