@@ -7,6 +7,9 @@ import type { Workbench } from './workbench/workbench.ts'
  * registry.ts; nothing else knows which kinds there are.
  */
 export interface Agent {
+  /** What must be seen in no transcript, log or result besides the server's own secrets, such as a key. */
+  readonly secrets?: readonly string[]
+
   /**
    * Works on a goal until it is reached or given up.
    *

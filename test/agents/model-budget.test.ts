@@ -57,3 +57,21 @@ test('the time for which the caller is waited for does not count', async () => {
   await berth.call('POST', `/servers/${server}/tasks/${task.id}/input`, { answer: 'Yes.' })
   expect(await task.done).toMatchObject({ status: 'completed' })
 })
+
+test('tokens below nothing give nothing back', async () => {
+  const wrong = { ...endless, usage: { input: 100, output: -1_000_000 } }
+  using model = modelServer('openai', [wrong])
+  await using berth = await berthWith(model, { 'agent-limits': '{"tokens":250}' })
+  const task = await giveGoal(berth, await berth.server(), 'Go on for ever')
+  expect((await task.done).result).toStartWith('Given up: 300 of 250 tokens are used')
+  expect(task.of('usage').at(-1)).toMatchObject({ inputTokens: 300, outputTokens: 0 })
+})
+
+test('time ends an answer of many calls', async () => {
+  const calls = Array.from({ length: 90 }, () => ({ tool: 'run', input: { command: 'sleep 0.2' } }))
+  using model = modelServer('openai', [{ calls }])
+  await using berth = await berthWith(model, { 'agent-limits': '{"time":"1s"}' })
+  const task = await giveGoal(berth, await berth.server(), 'Call much')
+  expect((await task.done).result).toStartWith('Given up: it took longer than 1 s ("time").')
+  expect(task.of('toolCall').length).toBeLessThan(10)
+})

@@ -231,4 +231,51 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
     expect(await running.done).toMatchObject({ status: 'cancelled' })
     expect(model.requests.length).toBe(1)
   })
+
+  test('uses the first 100 tools that are called at once, and tells the model of the others', async () => {
+    const many = Array.from({ length: 130 }, () => ({ tool: 'list', input: {} }))
+    const task = await give('Call much', [{ calls: many }, finish('done')])
+    expect(await task.done).toMatchObject({ status: 'completed' })
+    expect(task.of('toolCall').length).toBe(100)
+    expect(task.of('notice')).toMatchObject([{ text: expect.stringContaining('called 130 tools at once') }])
+    const said = saidIn(protocol, model.requests[1] as never)
+    expect(said.flatMap(({ calls }) => calls).length).toBe(100)
+    expect(said.flatMap(({ results }) => results)).toEqual(said.flatMap(({ calls }) => calls))
+    expect(JSON.stringify(said)).toContain('The last 30 calls of that answer were left out')
+  })
+
+  test('outlives arguments that are nested deeply', async () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const task = await give('Go deep', [
+      call('run', `{"command":"echo yes","more":${deep}}`),
+      call('run', `{"command":${deep}}`),
+      finish('done'),
+    ])
+    expect(await task.done).toMatchObject({ status: 'completed', result: 'done' })
+    expect(resultsIn(protocol, model.requests.at(-1))[0]).toContain('yes')
+  })
+
+  test('shows the key nowhere, also where the endpoint gives it back in calls and results', async () => {
+    const task = await give('Give it back', [
+      { text: `It is ${KEY}`, ...call('run', { command: `echo ${KEY}` }) },
+      call(KEY, {}),
+      call('ask', { question: `Is it ${KEY}?` }),
+      finish(`It is ${KEY}`),
+    ])
+    await task.event('question')
+    await berth.call('POST', `/servers/${server}/tasks/${task.id}/input`, { answer: 'Yes.' })
+    expect(await task.done).toMatchObject({ result: 'It is ***' })
+    const { body } = await berth.call('GET', `/servers/${server}/tasks/${task.id}`)
+    expect(JSON.stringify([task.events, body]) + berth.log()).not.toContain(KEY)
+  })
+
+  test('keeps results and questions in bounds', async () => {
+    const long = 'x'.repeat(1_000_000)
+    const task = await give('Say much', [call('ask', { question: long }), finish(long)])
+    await task.event('question')
+    const asked = await berth.call('GET', `/servers/${server}/tasks/${task.id}`)
+    expect(asked.body.task.question.length).toBe(256 * 1024 + 1)
+    await berth.call('POST', `/servers/${server}/tasks/${task.id}/input`, { answer: 'Yes.' })
+    expect((await task.done).result.length).toBe(256 * 1024 + 1)
+  })
 })

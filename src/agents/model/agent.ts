@@ -31,12 +31,12 @@ export const anthropicAgent = (parts: ModelParts, options?: ModelAgentOptions): 
 export class ModelAgent implements Agent {
   readonly #endpoint: Endpoint
   readonly #limits: AgentLimits
-  readonly #key: string | null
+  readonly secrets: readonly string[]
 
   constructor(provider: Provider, { clock, config }: ModelParts, options: ModelAgentOptions = {}) {
     this.#endpoint = new Endpoint(provider, clock, options.silenceMs)
     this.#limits = config.agentLimits
-    this.#key = provider.key
+    this.secrets = provider.key === null ? [] : [provider.key]
   }
 
   async work(assignment: Assignment): Promise<Outcome> {
@@ -71,7 +71,7 @@ export class ModelAgent implements Agent {
 
   #masks(secrets: readonly string[]): Masks {
     const masks = new Masks()
-    masks.add(this.#key === null ? secrets : [...secrets, this.#key])
+    masks.add([...secrets, ...this.secrets])
     return masks
   }
 }

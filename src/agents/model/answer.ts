@@ -86,8 +86,8 @@ class Parts {
 
   end({ unified }: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): Answer {
     if (unified === 'error' || unified === 'interrupted') throw new Error(TOO_EARLY)
-    const input = usage.inputTokens.total ?? 0
-    const output = usage.outputTokens.total ?? 0
+    const input = counted(usage.inputTokens.total)
+    const output = counted(usage.outputTokens.total)
     return {
       text: this.text,
       calls: this.calls,
@@ -98,3 +98,7 @@ class Parts {
     }
   }
 }
+
+/** Tokens as they can be counted: a negative number would give back what other answers have used. */
+const counted = (reported: number | undefined): number =>
+  reported !== undefined && reported > 0 ? Math.ceil(reported) : 0

@@ -138,7 +138,9 @@ export async function useTool(name: string, input: string, parts: ToolParts): Pr
   const one = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
   if (!one) {
     const names = offeredTools(parts.assignment).map((offered) => offered.name)
-    throw new MalformedCall(`There is no tool ${JSON.stringify(name)}; there are ${names.join(', ')}.`)
+    throw new MalformedCall(
+      `There is no tool ${JSON.stringify(name.slice(0, 64))}; there are ${names.join(', ')}.`,
+    )
   }
   const given = readInput(one.input, input)
   try {

@@ -127,7 +127,9 @@ export class Transport implements Disposable {
       status,
       said,
       // Without what a query may hold.
-      location: target ? new URL(location, provider.baseUrl).href.replace(/[?#].*$/s, '') : null,
+      location: target
+        ? withoutKey(provider, new URL(location, provider.baseUrl).href.replace(/[?#].*$/s, ''))
+        : null,
       retryAfterMs: retryAfter(headers),
     })
   }

@@ -9,6 +9,9 @@ import { offeredTools, type Result, useTool } from './tools.ts'
 /** Answers in a row of which nothing can be used before the work is given up. */
 const MOST_USELESS = 5
 
+/** Calls of one answer that are used; what each gives back is kept until the answer is dealt with. */
+const MOST_CALLS = 100
+
 /** One goal on its way: asks the model, uses the tools that it calls, and so on until it finishes. */
 export class Work {
   readonly #assignment: Assignment
@@ -66,7 +69,11 @@ export class Work {
     const exchanges: Exchange[] = []
     const problems: string[] = []
     this.#said = []
-    for (const { toolCallId: id, toolName, input, providerMetadata: signed } of answer.calls) {
+    const calls = answer.calls.slice(0, MOST_CALLS)
+    const leftOut = answer.calls.length - calls.length
+    for (const { toolCallId: id, toolName, input, providerMetadata: signed } of calls) {
+      // The next request says so, before it is made.
+      if (this.#dialogue.budget.signal.aborted) return null
       const call = { id, tool: nameOf(toolName), input: objectOf(input), ...(signed ? { signed } : {}) }
       const result = await this.#use(toolName, input).catch((error: unknown) => {
         if (!(error instanceof MalformedCall)) throw error
@@ -80,7 +87,11 @@ export class Work {
       else if (exchanges.every(({ ok }) => ok)) return result.finished
       else exchanges.push({ ...call, output: FINISHED_EARLY, ok: false })
     }
-    this.#dialogue.add(answer, exchanges)
+    this.#dialogue.add(answer, exchanges, leftOut === 0 ? null : tooManyCalls(leftOut))
+    if (leftOut > 0) {
+      const text = `The model called ${answer.calls.length} tools at once, of which ${MOST_CALLS} were used.`
+      this.#assignment.report({ type: 'notice', text })
+    }
     for (const problem of problems) {
       this.#assignment.report({
         type: 'notice',
@@ -109,18 +120,31 @@ export class Work {
   }
 }
 
+const tooManyCalls = (leftOut: number): string =>
+  `The last ${leftOut} calls of that answer were left out: call at most ${MOST_CALLS} tools at once.`
+
 const failed = (result: string): Outcome => ({ status: 'failed', result })
 
 /** A name that endpoints take back, whatever the model made up. */
 const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
 
-/** Arguments as they go back to the endpoint: none where they are no object. */
+/** Levels of objects and lists in arguments: what is nested deeper can be read, but perhaps not written again. */
+const DEEPEST = 50
+
+/** Whether objects and lists are nested deeper than so many levels. */
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1)))
+
+/** Arguments as they go back to the endpoint: none where they are no object, or a deep one. */
 function objectOf(input: string): Exchange['input'] {
   try {
     const read: unknown = JSON.parse(input)
-    if (typeof read === 'object' && read !== null && !Array.isArray(read)) return { ...read }
+    if (typeof read === 'object' && read !== null && !Array.isArray(read) && !isDeeper(read, DEEPEST))
+      return { ...read }
   } catch {
-    // The model is told.
+    // The model is told, where the call is of no use.
   }
   return {}
 }

@@ -5,7 +5,7 @@ import type { Sandbox } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { StateChange, TaskRecords } from './records.ts'
 import type { TaskRow } from './table.ts'
-import { Transcript } from './transcript.ts'
+import { boundedText, Transcript } from './transcript.ts'
 
 /** Why a task ends that its agent does not end. */
 export type Ending =
@@ -60,6 +60,7 @@ export class TaskRun {
       return variables
     }
     environment()
+    this.#masks.add(agent.secrets ?? [])
     const report: Assignment['report'] = (event) => {
       if (!signal.aborted) this.transcript.report(event)
     }
@@ -80,7 +81,7 @@ export class TaskRun {
       show,
       signal,
     })
-    return { ...outcome, result: masks.mask(outcome.result) }
+    return { ...outcome, result: this.mask(outcome.result) }
   }
 
   /** Changes the state of the task, and its transcript with it: both or none. @returns as `TaskRecords.becomes` does */
@@ -88,9 +89,9 @@ export class TaskRun {
     return this.transcript.committing(() => this.#records.becomes(this.#row, change, tell))
   }
 
-  /** A text for the caller, without secrets. */
+  /** A text for the caller, without secrets, and no longer than those of a transcript. */
   mask(text: string): string {
-    return this.#masks.mask(text)
+    return boundedText(this.#masks.mask(text))
   }
 
   /** Gives the answer that the agent waits for. @returns false where it waits for none */
@@ -120,7 +121,7 @@ export class TaskRun {
     const asked = this.#asking.then(async () => {
       this.signal.throwIfAborted()
       const { promise, resolve } = Promise.withResolvers<string>()
-      const shown = this.#masks.mask(question)
+      const shown = this.mask(question)
       this.becomes({ status: 'awaiting_input', question: shown }, () => {
         this.transcript.add({ type: 'question', question: shown })
         this.transcript.add({ type: 'status', status: 'awaiting_input' })

@@ -176,11 +176,12 @@ function clean(event: TranscriptEvent, masks: Masks): TranscriptEvent {
   return Object.fromEntries(entries)
 }
 
+/** A text as long as one may be, or its beginning. One that was cut before stays as it is. */
+export const boundedText = (text: string): string =>
+  text.length <= LONGEST_TEXT + 1 ? text : `${text.slice(0, LONGEST_TEXT)}…`
+
 function cleanValue(value: unknown, masks: Masks): unknown {
-  if (typeof value === 'string') {
-    const masked = masks.mask(value)
-    return masked.length <= LONGEST_TEXT ? masked : `${masked.slice(0, LONGEST_TEXT)}…`
-  }
+  if (typeof value === 'string') return boundedText(masks.mask(value))
   if (Array.isArray(value)) return value.map((one) => cleanValue(one, masks))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cleanValue(one, masks)]))

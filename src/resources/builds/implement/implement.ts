@@ -24,6 +24,7 @@ export async function implement(
   { agent, beginning, plan, changed }: ImplementParts,
 ): Promise<Outcome> {
   environment()
+  log.masks.add(agent.secrets ?? [])
   const transcript = new BuildTranscript(log, 'implement')
   const { masks } = log
   const report: BuildTranscript['report'] = (event) => {

@@ -80,6 +80,7 @@ async function choose(work: Work, { agent, catalog }: BeginParts, present: strin
   const { row, log, signal } = work
   const templates = await usable(work, catalog)
   if (agent.plan === undefined) return chooseByWords(row.goal, templates, present)
+  log.masks.add(agent.secrets ?? [])
   const transcript = new BuildTranscript(log, 'plan')
   try {
     const plan = await agent.plan({
