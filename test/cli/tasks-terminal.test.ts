@@ -39,6 +39,43 @@ test('a question is put to the person, and what is typed is its answer', async (
   expect(answers.filter((answer) => answer !== undefined)).toEqual(['blue, of course', ''])
 })
 
+test('lines that are pasted are one answer, of which the last may be gone on with', async () => {
+  await using asked = typing('run', 'ask: Which colours?\ncomplete: [{{answer}}]')
+  await asked.shows(/Which colours\?\r\n.*> /)
+  asked.type('red\rgreen\rblu')
+  await asked.shows('blu')
+  asked.type('e\r')
+  expect(await asked.exited).toBe(0)
+  await asked.shows(/\[red\r\ngreen\r\nblue\]/)
+})
+
+test('what was typed before a question is no answer to it', async () => {
+  await using terminal = typing('run', 'run: echo begun; sleep 0.5\nask: Delete it?\ncomplete: [{{answer}}]')
+  await terminal.shows(/begun\r\n/)
+  terminal.type('y\rye')
+  await terminal.shows(/Delete it\?\r\n.*> /s)
+  terminal.type('n\u001co\r')
+  expect(await terminal.exited).toBe(0)
+  await terminal.shows('[no]')
+})
+
+test('a question waits for the answer after Ctrl-Z', async () => {
+  const line = [...berthCommand, 'tasks', 'run', "'ask: Later?\ncomplete: [{{answer}}]'"].join(' ')
+  await using terminal = onTerminal(['sh', '-i'], { cwd: berth.cwd, env: { PS1: 'prompt$ ' } })
+  await terminal.shows('prompt$ ')
+  terminal.type(`${line}\n`)
+  // In colour, other than what the shell shows of the command.
+  await terminal.shows(/m Later\?\r\n.*> /s)
+  terminal.type('half\u001a')
+  await terminal.shows(/Stopped.*prompt\$ /s)
+  terminal.type('fg\n')
+  await terminal.shows(/Stopped.*> half/s)
+  terminal.type(' more\r')
+  await terminal.shows('[half more]')
+  terminal.type('exit\n')
+  await terminal.exited
+})
+
 test('a question that somebody else answers is asked no more', async () => {
   await using terminal = typing('run', 'ask: Anybody?\nrun: echo goes on\ncomplete: thanks')
   await terminal.shows(/Anybody\?\r\n.*> /)

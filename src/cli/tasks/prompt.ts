@@ -1,38 +1,77 @@
 import { createInterface } from 'node:readline'
 import type { Terminal } from '../terminal.ts'
 
+/** Milliseconds for which what was typed before the question is thrown away. */
+const DISCARD_MS = 30
+
+/** Milliseconds in which the next line of a paste comes. */
+const PASTE_MS = 50
+
+/** The key that interrupts, which makes no signal while a line is edited. */
+const CTRL_C = 3
+
 /** Whether there is a person who can be asked. */
 export const canAsk = ({ stdin, stderr }: Terminal): boolean => stdin.isTTY && stderr.isTTY
 
 /**
- * Asks for a line at the terminal. Ctrl-C becomes SIGINT, which is to fire `signal`.
+ * Asks for a line at the terminal, or for the lines that are pasted at once. What was typed before is thrown away: it
+ * was meant for something else. Ctrl-C becomes SIGINT, which is to fire `signal`.
  *
  * @param signal ends the asking, when an answer is wanted no more
  * @returns null where none is given: Ctrl-D, or `signal`
  */
-export function askLine(prompt: string, signal: AbortSignal): Promise<string | null> {
+export async function askLine(prompt: string, signal: AbortSignal): Promise<string | null> {
+  await discardTyped()
+  if (signal.aborted) return null
+  return readLines(prompt, signal)
+}
+
+/** Reads what waits on the terminal, and forgets it, but for Ctrl-C. */
+async function discardTyped(): Promise<void> {
+  const { stdin } = process
+  const discard = (data: Buffer): void => {
+    if (data.includes(CTRL_C)) interrupt()
+  }
+  stdin.setRawMode(true)
+  stdin.on('data', discard)
+  stdin.resume()
+  await Bun.sleep(DISCARD_MS)
+  stdin.off('data', discard)
+  stdin.pause()
+  stdin.setRawMode(false)
+}
+
+function readLines(prompt: string, signal: AbortSignal): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
   const close = (): void => lines.close()
-  let line: string | null = null
-  lines.once('line', (typed) => {
-    line = typed
-    lines.close()
+  const typed: string[] = []
+  let timer: Timer | undefined
+  lines.on('line', (line) => {
+    typed.push(withoutControls(line))
+    clearTimeout(timer)
+    // The last line of a paste may have no end: whoever pasted it goes on with it.
+    timer = setTimeout(() => lines.line === '' && close(), PASTE_MS)
   })
   lines.once('close', () => {
+    clearTimeout(timer)
     signal.removeEventListener('abort', close)
     process.stdin.pause()
+    const given = typed.length > 0 && !signal.aborted
     // What follows does not go on behind the prompt.
-    if (line === null && !signal.aborted) process.stderr.write('\n')
-    resolve(line)
+    if (!given && !signal.aborted) process.stderr.write('\n')
+    resolve(given ? typed.join('\n') : null)
   })
-  // The terminal makes no signal of it while a line is edited.
-  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
-  if (signal.aborted) close()
-  else {
-    signal.addEventListener('abort', close, { once: true })
-    lines.setPrompt(prompt)
-    lines.prompt()
-  }
+  lines.on('SIGINT', interrupt)
+  // After Ctrl-Z, and a while in the background.
+  lines.on('SIGCONT', () => lines.prompt(true))
+  signal.addEventListener('abort', close, { once: true })
+  lines.setPrompt(prompt)
+  lines.prompt()
   return promise
 }
+
+const interrupt = (): void => void process.kill(process.pid, 'SIGINT')
+
+/** Keys that no line is edited with, such as Ctrl-\, come as characters. */
+const withoutControls = (line: string): string => line.replace(/(?!\t)\p{Cc}/gu, '')
