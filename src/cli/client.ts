@@ -2,6 +2,9 @@ import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-pa
 import { CommandError } from './errors.ts'
 import type { Instance } from './instance.ts'
 
+/** The code of errors where there is no connection, or none any more. */
+export const NO_CONNECTION = 'no_connection'
+
 /** What a request carries beside method and path. */
 export interface RequestParts {
   query?: Record<string, string>
@@ -71,6 +74,8 @@ export class Client {
       if (parts.signal?.aborted) throw error
       throw new CommandError(
         `Nothing answers at ${this.instance.baseUrl} (${causeOf(error)}). Start it with "berth serve", or correct --base-url.`,
+        1,
+        NO_CONNECTION,
       )
     }
     if (response.ok) return response
@@ -89,6 +94,8 @@ export class Client {
     if (signal?.aborted) throw error
     throw new CommandError(
       `The connection to ${this.instance.baseUrl} broke (${causeOf(error)}). Is berth still running?`,
+      1,
+      NO_CONNECTION,
     )
   }
 

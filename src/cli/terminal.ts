@@ -16,7 +16,11 @@ export interface Terminal {
   readonly env: Record<string, string | undefined>
   /** The working directory. */
   readonly cwd: string
-  readonly stdin: { readonly isTTY: boolean; bytes(): Promise<Uint8Array> }
+  readonly stdin: {
+    readonly isTTY: boolean
+    /** All of it; where `most` is given and it has more bytes, so many and a few more. */
+    bytes(most?: number): Promise<Uint8Array>
+  }
   readonly stdout: Sink
   readonly stderr: Sink
 }
@@ -31,11 +35,23 @@ export function processTerminal(): Terminal {
       get isTTY() {
         return process.stdin.isTTY === true
       },
-      bytes: () => Bun.stdin.bytes(),
+      bytes: (most) => (most === undefined ? Bun.stdin.bytes() : readUpTo(most, Bun.stdin.stream())),
     },
     stdout: sink(() => process.stdout, env),
     stderr: sink(() => process.stderr, env),
   }
+}
+
+/** What comes, until it ends or is more than so many bytes: a device, or a program gone wild, never ends. */
+export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const read: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of chunks) {
+    read.push(chunk)
+    size += chunk.length
+    if (size > most) break
+  }
+  return Buffer.concat(read)
 }
 
 function sink(open: () => NodeJS.WriteStream, env: Terminal['env']): Sink {

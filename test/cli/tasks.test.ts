@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
+import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, type Served, serve, start } from './command.ts'
 
 let berth: Served
@@ -102,6 +103,18 @@ test('a goal that is not text is refused', async () => {
   const { exitCode, stderr } = await berth.run(['tasks', 'run', '-'], { stdin: Uint8Array.of(0xff, 0xfe) })
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: 'berth: Standard input is not UTF-8 text.\n' })
 })
+
+test('a goal without end is given up', async () => {
+  const told = 'is too long: 1,048,576 characters are the most.\n'
+  const file = await tasks('run', '--file', '/dev/zero')
+  expect({ code: file.exitCode, said: file.stderr }).toEqual({ code: 1, said: `berth: /dev/zero ${told}` })
+  const endless = Bun.spawn(['sh', '-c', 'yes | "$@"', 'sh', ...berthCommand, 'tasks', 'run', '-'], {
+    cwd: berth.cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  expect(await endless.stderr.text()).toContain(`berth: Standard input ${told}`)
+  expect(await endless.exited).toBe(1)
+}, 20_000)
 
 test('without a terminal a question ends it with 3, and says how it is answered; that goes on', async () => {
   const asked = await tasks('run', 'ask: Which colour?\nask: How many?\ncomplete: thanks')

@@ -51,7 +51,8 @@ export function registerBuilds(program: Command, session: Session): void {
     .option('-d, --detach', 'return at once, while it is built')
     .addHelpText('after', MORE_RUN)
     .action(async (given: string, options: Options) => {
-      const goal = given === '-' ? await fromInput(session) : given
+      const { readText } = await import('../tasks/goal.ts')
+      const goal = given === '-' ? await readText('-', session.terminal) : given
       if (goal.trim() === '') throw new UsageError('The goal is empty. Say what is to be built.')
       const client = await connect(session, options)
       const serverId = await chooseServer(client, options.server)
@@ -109,14 +110,6 @@ export function registerBuilds(program: Command, session: Session): void {
 
 const withServer = (command: Command): Command =>
   command.option('--server <SERVER>', 'its server; found out where it is left out')
-
-async function fromInput({ terminal: { stdin } }: Session): Promise<string> {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(await stdin.bytes())
-  } catch {
-    throw new UsageError('The goal on standard input is not text (UTF-8).')
-  }
-}
 
 function wholeNumber(given: string): number {
   if (/^\d{1,5}$/.test(given)) return Number(given)

@@ -1,8 +1,11 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import type { Terminal } from '../terminal.ts'
+import { readUpTo, type Terminal } from '../terminal.ts'
+
+/** Bytes that the longest text has which the API takes, a goal or an answer of 1,048,576 characters, or a few more. */
+const LONGEST = 4 * 1024 * 1024
 
 /**
  * A goal as it is given: in so many words, or in a file, or `-` for standard input.
@@ -27,16 +30,20 @@ export async function readGoal(
 }
 
 /** The text of a file or of standard input, without the line's end that it ends with. @throws CommandError */
-export async function readText(file: string, { cwd, stdin }: Terminal): Promise<string> {
+export async function readText(file: string, { cwd, stdin, stderr }: Terminal): Promise<string> {
+  const name = file === '-' ? 'Standard input' : file
+  if (file === '-' && stdin.isTTY) await stderr.write('berth: type the text, then Enter and Ctrl-D\n')
   const bytes =
     file === '-'
-      ? await stdin.bytes()
-      : await readFile(resolve(cwd, file)).catch((error: Error) => {
+      ? await stdin.bytes(LONGEST)
+      : await readUpTo(LONGEST, createReadStream(resolve(cwd, file))).catch((error: Error) => {
           throw new CommandError(`${file} cannot be read: ${error.message}.`)
         })
+  if (bytes.length > LONGEST)
+    throw new CommandError(`${name} is too long: 1,048,576 characters are the most.`)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')
   } catch {
-    throw new CommandError(`${file === '-' ? 'Standard input' : file} is not UTF-8 text.`)
+    throw new CommandError(`${name} is not UTF-8 text.`)
   }
 }

@@ -1,6 +1,7 @@
 import type { ToolData } from '../../agents/events.ts'
 import type { ShownDelta, TranscriptEvent } from '../../resources/tasks/transcript.ts'
-import type { Client } from '../client.ts'
+import { type Client, NO_CONNECTION } from '../client.ts'
+import { CommandError } from '../errors.ts'
 import { path } from '../path.ts'
 
 /** An event of a transcript, as the API gives it. */
@@ -18,8 +19,51 @@ export interface TaskPlace {
 /** Whether it is an event that is kept, not a piece of output. */
 export const isKept = (item: TranscriptItem): item is KeptEvent => 'seq' in item
 
-/** The events of a task after one, and those that come, with output while it is printed; ends with the task. */
+/** Milliseconds before a connection that broke is made again, from one failure to the next. */
+const PAUSES_MS = [100, 300, 1_000, 2_000]
+
+/**
+ * The events of a task after one, and those that come, with output while it is printed; ends with the task. Where the
+ * connection breaks it goes on over another one; output that is under way may be told again then.
+ */
 export async function* followTranscript(
+  client: Client,
+  task: TaskPlace,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<TranscriptItem, void> {
+  let last = after
+  let failures: CommandError[] = []
+  for (;;) {
+    try {
+      for await (const item of connected(client, task, last, signal)) {
+        failures = []
+        if (isKept(item)) last = item.seq
+        yield item
+      }
+      return
+    } catch (error) {
+      if (signal.aborted || !(error instanceof CommandError) || error.code !== NO_CONNECTION) throw error
+      const pause = PAUSES_MS[failures.length]
+      failures.push(error)
+      // Where berth does not come back, the first failure tells more than what comes of it.
+      if (pause === undefined) throw failures[0]
+      await pausing(pause, signal)
+    }
+  }
+}
+
+/** @throws the signal's reason as soon as it fires */
+async function pausing(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  await promise
+  clearTimeout(timer)
+  signal.throwIfAborted()
+}
+
+async function* connected(
   client: Client,
   { id, serverId }: TaskPlace,
   after: number,
