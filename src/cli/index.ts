@@ -20,7 +20,9 @@ export async function runCommand(args: readonly string[], terminal: Terminal): P
     const { runProgram } = await import('./program.ts')
     return await runProgram(args, { terminal, exitCode: 0 })
   } catch (error) {
-    await terminal.stderr.write(`berth: ${describe(error)}\n`)
+    // It may quote a file, or whoever answers in berth's place.
+    const { plain } = await import('./tasks/plain.ts')
+    await terminal.stderr.write(`berth: ${plain(describe(error))}\n`)
     if (error instanceof UsageError) return 2
     return error instanceof CommandError ? error.exitCode : 1
   }

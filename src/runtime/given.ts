@@ -105,6 +105,15 @@ const isOneOf = <Known extends string>(known: readonly Known[], key: string): ke
 
 /** A value, short enough for a sentence. */
 function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
+  const text = written(value)
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}
+
+function written(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    // YAML can say of a value that it holds itself; others are nested too deeply.
+    return 'one that holds itself, or is nested too deeply to be shown'
+  }
 }

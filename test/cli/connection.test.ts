@@ -119,3 +119,11 @@ test('an answer that is not the API’s own is said to be so', async () => {
     stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address.\n`,
   })
 })
+
+test('what a refusal quotes cannot steer the terminal', async () => {
+  const message = 'no \u001b[2J\u001b]0;title\u0007such \u202ething\u009b1m'
+  const body = { error: 'bad_request', message }
+  await using other = Bun.serve({ port: 0, fetch: () => Response.json(body, { status: 400 }) })
+  const { stderr } = await run(['servers', '--base-url', other.url.href, '--api-key', 'sk_live_x'])
+  expect(stderr).toBe('berth: no such �thing�1m (bad_request)\n')
+})

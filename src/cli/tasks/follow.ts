@@ -4,6 +4,7 @@ import { CommandError } from '../errors.ts'
 import { path } from '../path.ts'
 import type { Session } from '../session.ts'
 import { getTask } from './find.ts'
+import { plain } from './plain.ts'
 import { askLine } from './prompt.ts'
 import { howToAnswer } from './show.ts'
 import { followTranscript, isKept, type TaskPlace, type TranscriptItem } from './transcript.ts'
@@ -95,7 +96,7 @@ async function sendAnswer(session: Session, client: Client, task: TaskPlace, ans
     await client.request('POST', target, { body: { answer } })
   } catch (error) {
     if (!(error instanceof CommandError) || error.code !== 'bad_request') throw error
-    await session.terminal.stderr.write(`berth: ${error.message}\n`)
+    await session.terminal.stderr.write(`berth: ${plain(error.message)}\n`)
   }
   return true
 }
