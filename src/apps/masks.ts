@@ -1,5 +1,7 @@
+import { Patterns, SHORTEST_PATTERN, type Span } from './patterns.ts'
+
 /** Values shorter than this are not masked: they would blot out half of every log. */
-export const SHORTEST_MASKED = 4
+export const SHORTEST_MASKED = SHORTEST_PATTERN
 
 /** Shortest base64 of a value's inner part that is looked for: a shorter one occurs by chance. */
 const SHORTEST_INNER = 8
@@ -13,25 +15,24 @@ export const MASK = '***'
  */
 export class Masks {
   readonly #values = new Set<string>()
-  #patterns: readonly string[] = []
+  #patterns = new Patterns([])
 
   /** Hides these values from now on. Those shorter than 4 characters are left alone. */
   add(values: Iterable<string>): void {
     const before = this.#values.size
     for (const value of values) this.#values.add(value)
     if (this.#values.size === before) return
-    const patterns = new Set([...this.#values].flatMap(variantsOf))
-    this.#patterns = [...patterns].filter((pattern) => pattern.length >= SHORTEST_MASKED)
+    this.#patterns = new Patterns([...this.#values].flatMap(variantsOf))
   }
 
   /** The texts that are hidden: values and their other forms. */
-  get patterns(): readonly string[] {
+  get patterns(): Patterns {
     return this.#patterns
   }
 
   /** A whole text with `***` for every secret in it. */
   mask(text: string): string {
-    const found = findMatches(text, this.#patterns)
+    const found = this.#patterns.find(text)
     if (found.length === 0) return text
     let masked = ''
     let at = 0
@@ -53,12 +54,6 @@ export class Masks {
   stream(): MaskStream {
     return new MaskStream(this)
   }
-}
-
-/** A part of a text, `end` exclusive. */
-interface Span {
-  start: number
-  end: number
 }
 
 /**
@@ -87,8 +82,8 @@ export class MaskStream {
   push(piece: string): string {
     const text = this.#held + piece
     const patterns = this.#masks.patterns
-    const keepFrom = startOfPrefix(text, patterns)
-    return this.#give(text, findMatches(text, patterns), keepFrom, keepFrom)
+    const keepFrom = patterns.beginning(text)
+    return this.#give(text, patterns.find(text), keepFrom, keepFrom)
   }
 
   /**
@@ -98,8 +93,8 @@ export class MaskStream {
   flush(): string {
     const text = this.#held
     const patterns = this.#masks.patterns
-    const keepFrom = startOfPrefix(text, patterns)
-    const found = findMatches(text, patterns)
+    const keepFrom = patterns.beginning(text)
+    const found = patterns.find(text)
     if (text.length - keepFrom >= SHORTEST_MASKED) found.push({ start: keepFrom, end: text.length })
     return this.#give(text, merge(found), text.length, keepFrom)
   }
@@ -130,17 +125,7 @@ export class MaskStream {
   }
 }
 
-/** Where secrets stand in a text; those that overlap are one. */
-function findMatches(text: string, patterns: readonly string[]): Span[] {
-  const found: Span[] = []
-  for (const pattern of patterns) {
-    for (let at = text.indexOf(pattern); at !== -1; at = text.indexOf(pattern, at + 1)) {
-      found.push({ start: at, end: at + pattern.length })
-    }
-  }
-  return merge(found)
-}
-
+/** Spans in order, those that overlap as one. */
 function merge(spans: Span[]): Span[] {
   const merged: Span[] = []
   for (const span of spans.sort((a, b) => a.start - b.start)) {
@@ -149,18 +134,6 @@ function merge(spans: Span[]): Span[] {
     else merged.push({ ...span })
   }
   return merged
-}
-
-/** Where the longest end of a text begins that a secret begins with, without being whole; its length for none. */
-function startOfPrefix(text: string, patterns: readonly string[]): number {
-  let start = text.length
-  for (const pattern of patterns) {
-    const first = pattern.charAt(0)
-    let at = text.indexOf(first, Math.max(0, text.length - pattern.length + 1))
-    while (at !== -1 && at < start && !pattern.startsWith(text.slice(at))) at = text.indexOf(first, at + 1)
-    if (at !== -1 && at < start) start = at
-  }
-  return start
 }
 
 /** The forms in which a value shows up in output. */

@@ -1,0 +1,97 @@
+/** Fewest characters of a pattern. */
+export const SHORTEST_PATTERN = 4
+
+/** Places for each pattern in the table of a first, quick look, and places of it at least and at most. */
+const QUICK_ROOM = 8
+const QUICK_LEAST = 64
+const QUICK_MOST = 65_536
+
+/** A part of a text, `end` exclusive. */
+export interface Span {
+  start: number
+  end: number
+}
+
+/**
+ * Finds many texts in another, in time that does not grow with how many they are: by the first three characters of
+ * each. The alphabet is that of UTF-16, as strings are.
+ */
+export class Patterns {
+  readonly #all: readonly string[]
+  /** Patterns by their first three characters, the longest first. */
+  readonly #byStart = new Map<number, string[]>()
+  /** Whether any pattern may begin with what a place stands for: most texts need no other look. */
+  readonly #quick: Uint8Array
+  /** One less than its length, which is a power of two. */
+  readonly #mask: number
+  /** First characters, and first two. */
+  readonly #firsts = new Set<string>()
+  readonly #longest: number
+
+  /** Those of fewer than 4 characters are left out. */
+  constructor(patterns: Iterable<string>) {
+    this.#all = [...new Set(patterns)].filter(({ length }) => length >= SHORTEST_PATTERN)
+    const room = 2 ** Math.ceil(Math.log2(Math.max(QUICK_LEAST, this.#all.length * QUICK_ROOM)))
+    this.#quick = new Uint8Array(Math.min(room, QUICK_MOST))
+    this.#mask = this.#quick.length - 1
+    let longest = 0
+    for (const pattern of this.#all) {
+      const key = startKey(pattern, 0)
+      const known = this.#byStart.get(key)
+      if (known) known.push(pattern)
+      else this.#byStart.set(key, [pattern])
+      this.#quick[this.#place(pattern, 0)] = 1
+      this.#firsts.add(pattern.slice(0, 1)).add(pattern.slice(0, 2))
+      longest = Math.max(longest, pattern.length)
+    }
+    for (const known of this.#byStart.values()) known.sort((a, b) => b.length - a.length)
+    this.#longest = longest
+  }
+
+  /** All of them. */
+  [Symbol.iterator](): Iterator<string> {
+    return this.#all[Symbol.iterator]()
+  }
+
+  /** Where they stand in a text, in order; those that overlap are one. */
+  find(text: string): Span[] {
+    const found: Span[] = []
+    for (let at = 0; at <= text.length - SHORTEST_PATTERN; at += 1) {
+      if (this.#quick[this.#place(text, at)] === 0) continue
+      const longest = this.#byStart.get(startKey(text, at))?.find((pattern) => text.startsWith(pattern, at))
+      if (longest === undefined) continue
+      const end = at + longest.length
+      const last = found.at(-1)
+      if (last !== undefined && at < last.end) last.end = Math.max(last.end, end)
+      else found.push({ start: at, end })
+    }
+    return found
+  }
+
+  /** Where the longest end of a text begins that a pattern begins with, without being whole; its length for none. */
+  beginning(text: string): number {
+    for (let at = Math.max(0, text.length - this.#longest + 1); at < text.length; at += 1) {
+      if (this.#beginsWith(text, at)) return at
+    }
+    return text.length
+  }
+
+  /** The place that stands for three characters, and for others as well. */
+  #place(text: string, at: number): number {
+    const mixed = (text.charCodeAt(at) * 31 + text.charCodeAt(at + 1)) * 31 + text.charCodeAt(at + 2)
+    return mixed & this.#mask
+  }
+
+  #beginsWith(text: string, at: number): boolean {
+    const left = text.length - at
+    if (left < 3) return this.#firsts.has(text.slice(at))
+    if (this.#quick[this.#place(text, at)] === 0) return false
+    const rest = text.slice(at)
+    const known = this.#byStart.get(startKey(text, at)) ?? []
+    return known.some((pattern) => pattern.length > left && pattern.startsWith(rest))
+  }
+}
+
+/** Three characters as one number. */
+const startKey = (text: string, at: number): number =>
+  (text.charCodeAt(at) * 65_536 + text.charCodeAt(at + 1)) * 65_536 + text.charCodeAt(at + 2)
