@@ -1,7 +1,13 @@
 import { Database as Sqlite } from 'bun:sqlite'
+import { statSync } from 'node:fs'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
+import { emptyDatabase } from './empty-database.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
+import { writePrivate } from './private-file.ts'
+
+/** Made when berth is compiled. */
+const EMPTY_DATABASE = emptyDatabase()
 
 /** Typed queries over the one SQLite file. Synchronous: a transaction cannot be interleaved. */
 export type Queries = BunSQLiteDatabase
@@ -26,6 +32,7 @@ export interface Database {
  */
 export function openDatabase(path: string): Database {
   try {
+    makeWhereMissing(path)
     const sqlite = new Sqlite(path, { create: true, strict: true })
     // A new file is given its mode without waiting for the disk: there is nothing in it yet that could be lost.
     sqlite.run('PRAGMA synchronous = OFF')
@@ -53,4 +60,10 @@ export function openDatabase(path: string): Database {
       `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,
     )
   }
+}
+
+/** Puts an empty database where there is none, or a file without a byte; whole or not at all, for its owner alone. */
+function makeWhereMissing(path: string): void {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return
+  writePrivate(path, Bun.gunzipSync(Buffer.from(EMPTY_DATABASE, 'base64')))
 }

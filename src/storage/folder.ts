@@ -1,17 +1,8 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
+import { remove, writePrivate } from './private-file.ts'
 
 /** What the data folder says of the instance that runs on it, for the command line. */
 export interface InstanceFile {
@@ -134,19 +125,6 @@ function inUse(path: string): string {
 /** Makes the file, where it is not there, for its owner alone; SQLite gives its own beside it the same rights. */
 function makePrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600))
-}
-
-/** Looks first: an exception costs a start more than the file operations around it. */
-function remove(path: string): void {
-  if (existsSync(path)) unlinkSync(path)
-}
-
-/** Replaces a file that only its owner may read, whole or not at all. */
-function writePrivate(path: string, content: string): void {
-  const fresh = `${path}.new`
-  remove(fresh)
-  writeFileSync(fresh, content, { mode: 0o600 })
-  renameSync(fresh, path)
 }
 
 const toJson = (content: object): string => `${JSON.stringify(content, null, 2)}\n`

@@ -11,6 +11,7 @@ import { apiKeys } from '../../src/resources/keys/table.ts'
 import { servers } from '../../src/resources/servers/table.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { readInstance, takeDataFolder } from '../../src/storage/folder.ts'
+import { migrate } from '../../src/storage/migrate.ts'
 
 function temporary(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), 'berth-storage-'))
@@ -29,6 +30,26 @@ describe('openDatabase', () => {
       { id: 'acct_1', label: 'x', createdAt: 1 },
     ])
     second.close()
+  })
+
+  test('makes a new file what all steps lead to, for its owner alone, also where a start was cut short', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    // A start that was killed leaves a file without a byte, or one that is not in its place yet.
+    writeFileSync(path, '')
+    writeFileSync(`${path}.new`, 'half of a database')
+    openDatabase(path).close()
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(existsSync(`${path}.new`)).toBe(false)
+    const schemaOf = (sqlite: Sqlite) => ({
+      version: sqlite.query('PRAGMA user_version').get(),
+      objects: sqlite.query('SELECT type, name, sql FROM sqlite_master ORDER BY name').all(),
+    })
+    const [made, stepped] = [new Sqlite(path), new Sqlite(':memory:')]
+    migrate(stepped, ':memory:')
+    expect(schemaOf(made)).toEqual(schemaOf(stepped))
+    expect(made.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+    for (const one of [made, stepped]) one.close()
   })
 
   test('refuses a file of a newer berth with cause and remedy, and leaves it as it is', () => {
