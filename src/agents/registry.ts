@@ -1,19 +1,7 @@
-import type { AgentConfig, AgentName } from '../config-agents.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { Logger } from '../runtime/logger.ts'
+import type { AgentName } from '../config-agents.ts'
 import { once } from '../runtime/once.ts'
-import type { Queries } from '../storage/database.ts'
 import type { Agent } from './agent.ts'
-import type { ScenarioStore } from './scripted/store.ts'
-
-/** What agents are made of. */
-export interface AgentParts {
-  config: AgentConfig
-  queries: Queries
-  clock: Clock
-  logger: Logger
-  scenarios: ScenarioStore
-}
+import type { AgentParts } from './parts.ts'
 
 /** Every kind of agent, loaded when it is first needed: a start pays for none. */
 const AGENTS: Record<AgentName, (parts: AgentParts) => Promise<Agent>> = {

@@ -337,11 +337,7 @@ test('thousands of files are unpacked', async () => {
 
 test('files that are given are placed; one that leads out is refused', async () => {
   await using world = new World()
-  const file = (path: string, text: string, mode?: number) => ({
-    path,
-    bytes: Buffer.from(text),
-    ...(mode === undefined ? {} : { mode }),
-  })
+  const file = (path: string, text: string, mode = 0o644) => ({ path, bytes: Buffer.from(text), mode })
   await world.sources.placeFiles(
     [file('package.json', '{}'), file('bin/run', '#!', 0o755)],
     world.destination(),

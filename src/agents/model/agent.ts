@@ -1,7 +1,7 @@
 import { Masks } from '../../apps/masks.ts'
 import type { AgentLimits } from '../../config-agents.ts'
 import { type Agent, AgentError, type Assignment, type Outcome, type Plan, type Planning } from '../agent.ts'
-import type { AgentParts } from '../registry.ts'
+import type { AgentParts } from '../parts.ts'
 import { Dialogue } from './dialogue.ts'
 import { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'

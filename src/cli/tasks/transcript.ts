@@ -1,5 +1,6 @@
 import type { ToolData } from '../../agents/events.ts'
-import type { ShownDelta, TranscriptEvent } from '../../resources/tasks/transcript.ts'
+import type { ShownDelta } from '../../resources/tasks/transcript.ts'
+import type { TranscriptEvent } from '../../resources/tasks/transcript-event.ts'
 import { type Client, NO_CONNECTION } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { path } from '../path.ts'

@@ -1,6 +1,6 @@
 import { isInProject } from '../projects/inside.ts'
-import type { BuildParts } from './compose.ts'
 import { BuildLogs } from './logs.ts'
+import type { BuildParts } from './parts.ts'
 import { existing } from './pipeline.ts'
 import { BuildQueue } from './queue.ts'
 import type { BuildRecords } from './records.ts'

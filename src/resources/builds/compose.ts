@@ -1,36 +1,10 @@
 import { join } from 'node:path'
-import type { Metering } from '../../accounts/metering.ts'
-import type { Agent } from '../../agents/agent.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Ids } from '../../runtime/ids.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
-import type { Queries } from '../../storage/database.ts'
-import type { HostingEntry } from '../hosting/compose.ts'
-import type { SecretsService } from '../secrets/service.ts'
 import type { ServerFollower } from '../servers/follower.ts'
-import type { ServersService } from '../servers/service.ts'
-import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { Assembled } from './assemble.ts'
+import type { BuildParts } from './parts.ts'
 import { BuildRecords } from './records.ts'
 import type { BuildsService } from './service.ts'
-
-/** What builds are made of. */
-export interface BuildParts {
-  queries: Queries
-  clock: Clock
-  ids: Ids
-  logger: Logger
-  metering: Metering
-  servers: ServersService
-  secrets: SecretsService
-  templates: TemplateCatalog
-  hosting: Pick<HostingEntry, 'preparation' | 'deployments'>
-  /** Who implements goals. */
-  agent: () => Promise<Agent>
-  /** The data folder. */
-  dataDir: string
-}
 
 /** How long berth waits at its end for builds that it has ended. */
 const PATIENCE_MS = 1_000

@@ -1,60 +1,10 @@
 import { eq } from 'drizzle-orm'
-import type { Plans } from '../../accounts/plans.ts'
-import type { PortRange } from '../../config.ts'
-import type { Outbox } from '../../events/outbox.ts'
-import type { HostRoutes } from '../../http/listener.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Ids } from '../../runtime/ids.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
-import type { Random } from '../../runtime/random.ts'
-import type { Cipher } from '../../storage/cipher.ts'
-import type { Queries } from '../../storage/database.ts'
 import { deployments } from '../deployments/table.ts'
 import { projects } from '../projects/table.ts'
-import type { SecretsService } from '../secrets/service.ts'
 import type { ServerFollower } from '../servers/follower.ts'
-import type { ServersService } from '../servers/service.ts'
-import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { Assembled } from './assemble.ts'
-
-/** What hosting finds around it. */
-export interface HostingSurroundings {
-  /** The address that berth listens on; sites listen there too. */
-  host: string
-  /** A further name that the Host header may carry. */
-  publicHost: string | null
-  /** The ports of sites. */
-  ports: PortRange
-  /** Folders of this machine that repositories may be taken from. */
-  sourceFolders: readonly string[]
-  /** Whether code may come from this machine's and private networks' addresses. */
-  allowLocalSources: boolean
-  /** The npm registry that packages come from. */
-  npmRegistry: string
-  /** The data folder. */
-  dataDir: string
-  /** Has the main port ask these first from now on. */
-  route: (routes: HostRoutes) => void
-  /** The variables that berth was started with. */
-  environment: Readonly<Record<string, string | undefined>>
-}
-
-/** What projects and deployments are made of. */
-export interface AssemblyParts extends HostingSurroundings {
-  queries: Queries
-  clock: Clock
-  ids: Ids
-  logger: Logger
-  cipher: Cipher
-  outbox: Outbox
-  plans: Plans
-  /** The randomness of each purpose. */
-  randomFor: (purpose: string) => Random
-  servers: ServersService
-  secrets: SecretsService
-  templates: TemplateCatalog
-}
+import type { AssemblyParts } from './parts.ts'
 
 /**
  * Projects and deployments, loaded when the first is asked for: a start waits for none of it, and a

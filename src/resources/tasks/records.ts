@@ -7,7 +7,7 @@ import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { TaskEvent } from './model.ts'
 import { type TaskRow, taskEvents, tasks, unfinished } from './table.ts'
-import type { TranscriptEvent } from './transcript.ts'
+import type { TranscriptEvent } from './transcript-event.ts'
 
 /** What the records need. */
 interface RecordsDependencies {

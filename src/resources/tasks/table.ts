@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { toIso } from '../../runtime/clock.ts'
 import type { Task, TaskStatus } from './model.ts'
-import type { TranscriptEvent } from './transcript.ts'
+import type { TranscriptEvent } from './transcript-event.ts'
 
 /** Tasks. */
 export const tasks = sqliteTable('tasks', {

@@ -1,14 +1,8 @@
 import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
 import type { MaskStream, Masks } from '../../apps/masks.ts'
-import type { TaskEvent, TaskStatus } from './model.ts'
+import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
-
-/** What a transcript holds: what the agent reports, and what becomes of the task. */
-export type TranscriptEvent =
-  | AgentEvent
-  | { readonly type: 'status'; readonly status: TaskStatus; readonly result?: string }
-  | { readonly type: 'question'; readonly question: string }
-  | { readonly type: 'answer'; readonly answer: string }
+import type { TranscriptEvent } from './transcript-event.ts'
 
 /** A piece of output as those who watch see it. */
 export type ShownDelta = OutputDelta & {

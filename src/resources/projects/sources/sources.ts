@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
+import type { TemplateFile } from '../../templates/files.ts'
 import { SourceError } from './errors.ts'
 import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
@@ -31,15 +32,6 @@ export interface Destination {
   room?: number
   /** Ends it; nothing is changed then. */
   signal: AbortSignal
-}
-
-/** One file of a template. */
-export interface TemplateFile {
-  /** Relative, with `/`. */
-  path: string
-  bytes: Uint8Array
-  /** Permission bits; without them 0644. */
-  mode?: number
 }
 
 /**

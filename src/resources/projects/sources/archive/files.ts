@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TemplateFile } from '../../../templates/files.ts'
 import type { SourceLimits } from '../limits.ts'
-import type { TemplateFile } from '../sources.ts'
 import { TreeWriter } from './writer.ts'
 
 /** Writes given files into a fresh folder of a staging folder and returns it. @throws SourceError */
@@ -13,7 +13,7 @@ export async function writeFiles(
   const root = join(staging, 'tree')
   mkdirSync(root, { mode: 0o700 })
   const writer = new TreeWriter(root, limits)
-  for await (const { path, bytes, mode = 0o644 } of files) {
+  for await (const { path, bytes, mode } of files) {
     await writer.file({ name: path, size: bytes.length, mode }, once(bytes))
   }
   return root

@@ -1,0 +1,9 @@
+import type { AgentEvent } from '../../agents/events.ts'
+import type { TaskStatus } from './model.ts'
+
+/** What a transcript holds: what the agent reports, and what becomes of the task. */
+export type TranscriptEvent =
+  | AgentEvent
+  | { readonly type: 'status'; readonly status: TaskStatus; readonly result?: string }
+  | { readonly type: 'question'; readonly question: string }
+  | { readonly type: 'answer'; readonly answer: string }
