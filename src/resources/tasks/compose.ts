@@ -89,12 +89,12 @@ export class TasksEntry implements ServerFollower {
 
   stopping(serverId: string): void {
     const { servers, metering } = this.#parts
+    const runner = this.#loaded?.runner
+    // Why it stops costs a look at the account, which most stops need not wait for.
+    if (!runner?.isBusy(serverId)) return
     const row = servers.find(serverId)
     const result = row && metering.isCapped(row.accountId) ? CAPPED : STOPPED
-    this.#loaded?.runner.endOf(
-      serverId,
-      row ? { status: 'failed', result } : { status: 'gone', result: DELETED },
-    )
+    runner.endOf(serverId, row ? { status: 'failed', result } : { status: 'gone', result: DELETED })
   }
 
   removing({ id, accountId }: ServerRow): void {

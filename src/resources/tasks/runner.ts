@@ -74,6 +74,11 @@ export class TaskRunner {
     this.#writeLate(taskId)
   }
 
+  /** Whether a task runs on a server. */
+  isBusy(serverId: string): boolean {
+    return [...this.#runs.values()].some((one) => one.serverId === serverId)
+  }
+
   /** Ends the tasks of a server; their records say so when this returns. */
   endOf(serverId: string, ending: Ending): void {
     for (const one of this.#runs.values()) if (one.serverId === serverId) one.run.end(ending)
