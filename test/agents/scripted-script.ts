@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { ScriptedAgent } from '../../src/agents/scripted/agent.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
 import { ScenarioStore } from '../../src/agents/scripted/store.ts'
@@ -8,7 +11,8 @@ import { MovedClock } from '../support/clock.ts'
 /** Scripted agents that go by one clock. */
 export class Scripts implements Disposable {
   readonly clock = new MovedClock()
-  readonly #database: Database = openDatabase(':memory:')
+  readonly #folder = mkdtempSync(join(tmpdir(), 'berth-scripts-'))
+  readonly #database: Database = openDatabase(join(this.#folder, 'berth.db'))
 
   /** One with scenarios of a file. */
   agent(...scenarios: unknown[]): ScriptedAgent {
@@ -27,5 +31,6 @@ export class Scripts implements Disposable {
 
   [Symbol.dispose](): void {
     this.#database.close()
+    rmSync(this.#folder, { recursive: true })
   }
 }
