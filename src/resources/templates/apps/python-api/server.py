@@ -7,6 +7,7 @@ import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import SHUT_WR
 from socketserver import TCPServer
 from urllib.parse import urlsplit
 
@@ -14,6 +15,9 @@ import textstats
 
 PUBLIC = Path(__file__).resolve().parent / "public"
 MAX_BODY = 1024 * 1024
+# Of a body that is refused so much is still taken, in chunks.
+MAX_DISCARDED = 16 * MAX_BODY
+CHUNK = 64 * 1024
 
 # The page may load what is its own, and nothing else.
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
@@ -95,9 +99,24 @@ class Handler(BaseHTTPRequestHandler):
 
     def fail(self, error):
         # What is left unread of a body would be taken for the next request.
-        if self.command not in ("GET", "HEAD") and not self.body_read:
+        unread = self.command not in ("GET", "HEAD") and not self.body_read
+        if unread:
             self.close_connection = True
         self.send_json(error.status, {"error": error.code, "message": str(error)}, error.headers)
+        if unread:
+            self.discard_body()
+
+    def discard_body(self):
+        """Takes what the caller is still sending: one that is cut off may never see the answer."""
+        try:
+            self.connection.shutdown(SHUT_WR)
+            self.connection.settimeout(1)
+            for _ in range(MAX_DISCARDED // CHUNK):
+                if not self.rfile.read1(CHUNK):
+                    return
+        except OSError:
+            # Gone, or silent for too long.
+            pass
 
     def send_json(self, status, value, headers=None):
         data = json.dumps(value, ensure_ascii=False).encode()
