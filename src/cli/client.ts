@@ -54,7 +54,7 @@ export class Client {
 
   private async send(method: string, path: string, accept: string, parts: RequestParts): Promise<Response> {
     const query = parts.query ? `?${new URLSearchParams(parts.query)}` : ''
-    const headers: Record<string, string> = { accept, authorization: `Bearer ${this.instance.apiKey}` }
+    const headers: Record<string, string> = { accept, authorization: `Bearer ${this.instance.credential}` }
     // The type of a form names its boundary: fetch writes it.
     if (parts.body !== undefined) headers['content-type'] = 'application/json'
     const body = parts.form ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body))

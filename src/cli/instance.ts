@@ -8,27 +8,46 @@ import type { Terminal } from './terminal.ts'
 export interface ConnectionOptions {
   baseUrl?: string
   apiKey?: string
+  adminToken?: string
   data?: string
 }
 
-/** A running berth and the key that opens it. */
+/** A running berth and what opens it. */
 export interface Instance {
   /** Without a trailing slash. */
   baseUrl: string
-  apiKey: string
+  /** The API key, or for the control API the admin token. */
+  credential: string
 }
 
+/** What a command talks to: the API by a key, or the control API by the admin token. */
+export type Entrance = 'api' | 'control'
+
+/** Where the credential of each entrance comes from, and what a person calls it. */
+const CREDENTIALS = {
+  api: { option: 'apiKey', variable: 'BERTH_API_KEY', field: 'api_key', what: 'API key', flag: '--api-key' },
+  control: {
+    option: 'adminToken',
+    variable: 'BERTH_ADMIN_TOKEN',
+    field: 'admin_token',
+    what: 'admin token',
+    flag: '--admin-token',
+  },
+} as const
+
 /**
- * Finds the instance to talk to: `--base-url` and `--api-key`, else BERTH_BASE_URL and BERTH_API_KEY, else
- * what the data folder says of the instance that runs on it. The folder's key goes to the folder's
- * own instance only, never to an address given from elsewhere.
+ * Finds the instance to talk to: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
+ * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data folder says of the instance that runs on it. The folder's
+ * credentials go to the folder's own instance only, never to an address given from elsewhere.
  *
  * @throws UsageError for an address that is none, CommandError where no instance or key is found
  */
 export function findInstance(
   options: ConnectionOptions,
   { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+  entrance: Entrance = 'api',
 ): Instance {
+  const { option, variable, field, what, flag } = CREDENTIALS[entrance]
   const folder = findDataFolder(options.data, env, cwd)
   const local = readJson(join(folder, 'instance.json'))
   const localUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
@@ -41,11 +60,11 @@ export function findInstance(
     )
   }
   const baseUrl = given === undefined ? String(localUrl) : checkUrl(given)
-  const apiKey = options.apiKey ?? (fromEnv.BERTH_API_KEY || undefined)
-  if (apiKey !== undefined) return { baseUrl, apiKey }
-  const kept = readJson(join(folder, 'credentials.json'))?.api_key
-  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, apiKey: kept }
-  throw new CommandError(`No API key for ${baseUrl}. Give it with --api-key or BERTH_API_KEY.`)
+  const credential = options[option] ?? (fromEnv[variable] || undefined)
+  if (credential !== undefined) return { baseUrl, credential }
+  const kept = readJson(join(folder, 'credentials.json'))?.[field]
+  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, credential: kept }
+  throw new CommandError(`No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}.`)
 }
 
 /**

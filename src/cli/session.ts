@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { reachLoopbackDirectly } from '../config.ts'
 import type { Client } from './client.ts'
-import type { ConnectionOptions } from './instance.ts'
+import type { ConnectionOptions, Entrance } from './instance.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What the commands of one invocation share. */
@@ -11,28 +11,39 @@ export interface Session {
   exitCode: number
 }
 
-/** Adds the options by which every command that talks to an instance finds it. */
-export function withConnection(command: Command): Command {
+/** Adds the options by which every command that talks to the API of an instance finds it. */
+export const withConnection = (command: Command): Command =>
+  connectedBy(command, new Option('--api-key <KEY>', 'the key to use [BERTH_API_KEY]'))
+
+/** Adds the options by which every command that talks to the control API of an instance finds it. */
+export const withControl = (command: Command): Command =>
+  connectedBy(command, new Option('--admin-token <TOKEN>', 'the admin token [BERTH_ADMIN_TOKEN]'))
+
+function connectedBy(command: Command, credential: Option): Command {
+  const options = [
+    new Option('--base-url <URL>', 'the instance to talk to [BERTH_BASE_URL]'),
+    credential,
+    new Option('--data <DIR>', 'else: the instance of this data folder [BERTH_DATA]'),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Connection:'))
   return command
-    .addOption(
-      new Option('--base-url <URL>', 'the instance to talk to [BERTH_BASE_URL]').helpGroup('Connection:'),
-    )
-    .addOption(new Option('--api-key <KEY>', 'the key to use [BERTH_API_KEY]').helpGroup('Connection:'))
-    .addOption(
-      new Option('--data <DIR>', 'else: the instance of this data folder [BERTH_DATA]').helpGroup(
-        'Connection:',
-      ),
-    )
 }
 
 /** Adds `--json` for programs. */
 export const withJson = (command: Command): Command =>
   command.option('--json', "print the API's answer as JSON, for programs")
 
-/** A client for the instance that the options, the environment or the data folder name. */
-export async function connect(session: Session, options: ConnectionOptions): Promise<Client> {
+/** A client of the API for the instance that the options, the environment or the data folder name. */
+export const connect = (session: Session, options: ConnectionOptions): Promise<Client> =>
+  clientOf(session, options, 'api')
+
+/** A client of its control API, which takes paths that begin with `/_berth`. */
+export const connectControl = (session: Session, options: ConnectionOptions): Promise<Client> =>
+  clientOf(session, options, 'control')
+
+async function clientOf(session: Session, options: ConnectionOptions, entrance: Entrance): Promise<Client> {
   const [{ Client }, { findInstance }] = await Promise.all([import('./client.ts'), import('./instance.ts')])
-  const instance = findInstance(options, session.terminal)
+  const instance = findInstance(options, session.terminal, entrance)
   reachLoopbackDirectly()
   return new Client(instance)
 }

@@ -14,6 +14,8 @@ export type IdPrefix =
   | 'wh'
   | 'evt'
   | 'dlv'
+  | 'flt'
+  | 'msg'
   | 'req'
 
 /** Makes ids: a prefix and a lower-case ULID, for each prefix ascending even within a millisecond. */

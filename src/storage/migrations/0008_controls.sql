@@ -1,0 +1,31 @@
+-- Faults that the control API set, in the order in which they are tried; each is JSON. How often one matched and struck.
+CREATE TABLE faults (
+  position   INTEGER PRIMARY KEY,
+  id         TEXT NOT NULL UNIQUE,
+  fault      TEXT NOT NULL,
+  matched    INTEGER NOT NULL DEFAULT 0,
+  hits       INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL
+);
+
+-- What was posted to the inboxes, in the order in which it came. verified is null where no known secret could tell.
+CREATE TABLE inbox (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  id          TEXT NOT NULL UNIQUE,
+  name        TEXT NOT NULL,
+  headers     TEXT NOT NULL,
+  body        BLOB NOT NULL,
+  webhook_id  TEXT,
+  verified    INTEGER,
+  reason      TEXT,
+  received_at INTEGER NOT NULL
+);
+CREATE INDEX inbox_by_name ON inbox (name, seq);
+
+-- What fixtures files have made: which id stands behind a name of a kind.
+CREATE TABLE fixtures (
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  id   TEXT NOT NULL,
+  PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
