@@ -1,28 +1,20 @@
 import { tmpdir } from 'node:os'
 import { instancePlan } from './accounts/plan.ts'
-import { createApi } from './app.ts'
 import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
 import type { Config, Isolation } from './config.ts'
-import { isControlRequest } from './control/path.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
+import type { ControlMaker } from './generation.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
-import type { KeysService } from './resources/keys/service.ts'
+import { Instance } from './instance.ts'
 import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import { machineNow, SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
-import { once } from './runtime/once.ts'
-import { base62, type Random, seededRandom, systemRandom } from './runtime/random.ts'
-import { createServices } from './services.ts'
-import { openDatabase } from './storage/database.ts'
+import { seededRandom, systemRandom } from './runtime/random.ts'
 import { makeEphemeral, removeAbandoned } from './storage/ephemeral.ts'
-import { type DataFolder, takeDataFolder } from './storage/folder.ts'
-import { openCipher } from './storage/master-key.ts'
-
-/** How long open requests may take to be answered when their commands have ended. */
-const STOP_GRACE_MS = 1_000
+import { takeDataFolder } from './storage/folder.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
@@ -40,6 +32,8 @@ export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'>
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
   clock?: SteerableClock
   webhooks?: WebhookSurroundings
+  /** Is told of each request to the main port and its answer, as soon as that is there. */
+  observe?: (request: Request, answer: Response) => void
 }
 
 /** What is told when the service answers requests, in the order of the ready line. */
@@ -73,7 +67,7 @@ export interface Berth {
 type Release = () => void | Promise<void>
 
 /**
- * Composes and starts a berth: data folder, database, compute driver, services, HTTP. Two of them run
+ * Composes and starts a berth: data folder, compute driver, the instance with its state, HTTP. Two of them run
  * side by side in one process on folders of their own.
  *
  * @throws StartupError where it cannot start; whatever was taken is given back
@@ -103,12 +97,11 @@ async function compose(
   releases: Release[],
   release: () => Promise<void>,
 ): Promise<Berth> {
-  const { logger, version, sinceStartMs } = surroundings
+  const { logger, version, sinceStartMs, environment, webhooks, observe } = surroundings
   const fixtures = await fixturesOf(config)
   const clock = surroundings.clock ?? new SteerableClock({ frozenAt: config.freeze })
   const { rngSeed } = config
   const plan = instancePlan(config.plan)
-  const randomFor = (purpose: string) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose))
 
   const temporaryDir = surroundings.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
@@ -121,53 +114,15 @@ async function compose(
     localDrivers({ ...surroundings, dataDir: folder.path, logger }),
   )
   selecting.catch(() => {})
-  const database = openDatabase(folder.database)
-  releases.push(() => database.close())
-  const cipher = openCipher({ queries: database.queries, folder, given: config.masterKey })
   releases.push(() => clock.stop())
 
   let listener: Listener | undefined
-  const services = createServices({
-    version,
-    logger,
-    clock,
-    randomFor,
-    database,
-    cipher,
-    compute: new ElectedDriver(selecting),
-    plan,
-    idleTimeoutMs: config.idleTimeoutMs,
-    allowLocalWebhooks: config.allowLocalWebhooks,
-    webhooks: surroundings.webhooks,
-    agents: config,
-    hosting: {
-      host: config.host,
-      publicHost: config.publicHost,
-      ports: config.projectPorts,
-      sourceFolders: config.sourceFolders,
-      allowLocalSources: config.allowLocalSources,
-      npmRegistry: config.npmRegistry,
-      dataDir: folder.path,
-      environment: surroundings.environment,
-      route: (routes) => listener?.route(routes),
-    },
-    scenarios: fixtures?.scenarios ?? [],
-  })
-  const { keys, servers, hosting, tasks, builds, deliveries } = services
-  releases.push(() => keys.stop())
-  const credentials = firstCredentials(config, folder, keys, randomFor('admin_token'))
-  releases.push(() => deliveries.stop())
-
-  const host = { bound: config.host, publicHost: config.publicHost }
-  const api = createApi(services, host)
-  const closing = new AbortController()
-  let ready = false
   const startedAt = performance.now()
-  const control = once(async () => {
+  const control: ControlMaker = async (services, credentials, stopping) => {
     const { createControlApp } = await import('./control/app.ts')
     return createControlApp({
       services,
-      host,
+      host: { bound: config.host, publicHost: config.publicHost },
       guard: {
         adminToken: credentials.admin_token,
         exposed: config.exposeControl,
@@ -177,58 +132,56 @@ async function compose(
         version,
         enforced: async () => (await selecting).enforced(),
         uptimeMs: () => Math.round(performance.now() - startedAt),
-        isReady: () => ready,
+        isReady: () => instance.ready,
       },
-      stopping: closing.signal,
+      states: instance,
+      stopping,
     })
+  }
+  const instance = new Instance({
+    config,
+    version,
+    logger,
+    clock,
+    folder,
+    compute: new ElectedDriver(selecting),
+    driverSelected: selecting,
+    plan,
+    fixtures,
+    webhooks,
+    environment,
+    randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
+    route: (routes) => listener?.route(routes),
+    control,
   })
+  releases.push(() => instance.close())
   // While the probe runs, and before anybody can ask.
-  await tasks.recover()
+  await instance.generation.prepare()
   const selected = await selecting
-  // What builds have left lies in workspaces, which only the driver knows.
-  await builds.recover()
   reportSelection(selected, logger)
-  const answer: Answer = (request) =>
-    isControlRequest(request) ? control().then((app) => app.handle(request)) : api.handle(request)
-  const listening = listen(
-    config.host,
-    config.port,
-    config.logLevel === 'debug' ? logged(answer, logger) : answer,
-  )
+  const answer = answering(instance, config, logger, observe)
+  const listening = listen(config.host, config.port, answer)
   listener = listening
   releases.push(async () => {
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
-    const drained = listening.drain()
-    closing.abort()
-    await tasks.stop()
-    await builds.stop()
-    await hosting.stop()
-    await servers.shutDown()
-    await builds.close()
-    await hosting.close()
-    await Promise.race([drained, Bun.sleep(STOP_GRACE_MS)])
+    await instance.stop(listening.drain())
     await listening.close()
   })
 
   const baseUrl = urlOf(config.host, listening)
   folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
-  // After whoever waits for the start has been told and has had an answer.
-  const recovered = Bun.sleep(RECOVERY_DELAY_MS)
+  const opening = fixtures
+    ? instance.open()
+    : // After whoever waits for the start has been told and has had an answer.
+      Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
+  // What fixtures declare is there before anybody is told.
+  if (fixtures) await opening
+  const recovered = opening
     .then(() => {
-      deliveries.start()
-      return hosting.open()
+      instance.sweep()
+      if (ephemeral) removeAbandoned(temporaryDir, machineNow())
     })
-    .then(() => servers.recover())
-    .then(() => hosting.resume())
-    .then(() => builds.resume())
-    .then(() => credentials.api_key && keys.keepCopy(credentials.api_key))
-    .then(() => ephemeral && removeAbandoned(temporaryDir, machineNow()))
-    .then(
-      () => {
-        ready = true
-      },
-      (error) => logger.error('servers of before could not be brought up again', { error }),
-    )
+    .catch((error) => logger.error('servers of before could not be brought up again', { error }))
 
   let stopping: Promise<void> | undefined
   return {
@@ -239,7 +192,7 @@ async function compose(
       mcp_url: `${baseUrl}/mcp`,
       dashboard_url: `${baseUrl}/`,
       docs_url: `${baseUrl}/docs`,
-      ...credentials,
+      ...instance.generation.credentials,
       data_dir: folder.path,
       isolation: selected.driver.name,
       started_in_ms: Math.round(sinceStartMs()),
@@ -253,24 +206,28 @@ async function compose(
   }
 }
 
+/** How requests are answered, and what else is told of them. */
+function answering(
+  instance: Instance,
+  { logLevel }: Config,
+  logger: Logger,
+  observe: Surroundings['observe'],
+): Answer {
+  const answer: Answer = (request) => instance.answer(request)
+  const heard = logLevel === 'debug' ? logged(answer, logger) : answer
+  if (observe === undefined) return heard
+  return async (request) => {
+    const response = await heard(request)
+    observe(request, response)
+    return response
+  }
+}
+
 /** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
 async function fixturesOf({ fixtures }: Config): Promise<Fixtures | null> {
   if (fixtures.length === 0) return null
   const { readFixtures } = await import('./fixtures/fixtures.ts')
   return readFixtures(fixtures)
-}
-
-/** The first key and the admin token: those of an earlier start, or new ones, kept for the next. */
-function firstCredentials(config: Config, folder: DataFolder, keys: KeysService, random: Random) {
-  const kept = folder.readCredentials()
-  const credentials = {
-    api_key: keys.ensureFirst(config.apiKey, kept?.api_key),
-    admin_token: kept?.admin_token ?? `admin_${base62(random, 43)}`,
-  }
-  if (credentials.api_key !== kept?.api_key || credentials.admin_token !== kept.admin_token) {
-    folder.writeCredentials(credentials)
-  }
-  return credentials
 }
 
 function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Logger): void {

@@ -8,7 +8,7 @@ const src = join(import.meta.dir, '../src')
 const ROWS: readonly (readonly string[])[] = [
   ['main.ts'],
   ['cli'],
-  ['berth.ts', 'describe.ts'],
+  ['berth.ts', 'instance.ts', 'generation.ts', 'describe.ts'],
   ['app.ts', 'control', 'fixtures'],
   ['services.ts'],
   ['resources'],

@@ -12,6 +12,7 @@ import { deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { scenariosRoutes } from './scenarios.ts'
+import { type InstanceStates, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 
 /** What the control API is made of. */
@@ -20,6 +21,7 @@ export interface ControlParts {
   host: HostOptions
   guard: ControlGuard
   instance: InstanceState
+  states: InstanceStates
   /** Ends open streams. */
   stopping: AbortSignal
 }
@@ -28,7 +30,7 @@ export interface ControlParts {
  * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
  * it is first asked for, so that no start waits for what few instances use.
  */
-export function createControlApp({ services, host, guard, instance, stopping }: ControlParts) {
+export function createControlApp({ services, host, guard, instance, states, stopping }: ControlParts) {
   const { queries, clock, ids, logger, outbox, deliveries, scenarios, tasks } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const root = new Elysia({ name: 'berth/control', normalize: false })
@@ -42,6 +44,7 @@ export function createControlApp({ services, host, guard, instance, stopping }: 
     .use(requestEntry(ids, host))
     .use(access)
     .use(instanceRoutes(instance))
+    .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
     .use(accountsRoutes(access, new AccountsService(services)))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
@@ -49,3 +52,6 @@ export function createControlApp({ services, host, guard, instance, stopping }: 
     .use(scenariosRoutes(access, scenarios))
     .use(controlTasksRoutes(access, tasks.service))
 }
+
+/** The control API of one generation. */
+export type ControlApp = ReturnType<typeof createControlApp>

@@ -25,8 +25,8 @@ export interface Listener {
   readonly port: number
   /** The address that a request comes from, or null where its connection is gone. */
   addressOf(request: Request): string | null
-  /** Asks these first from the next request on. */
-  route(routes: HostRoutes): void
+  /** Asks these first from the next request on; null for nobody any more. */
+  route(routes: HostRoutes | null): void
   /** Takes no new connection; resolves when the open requests have ended. */
   drain(): Promise<void>
   /** Closes whatever is still open. */
@@ -66,11 +66,10 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
   return {
     port: all[0].port,
     route(routes) {
-      const fetch = routed(routes, answer)
+      const fetch = routes === null ? answer : routed(routes, answer)
       // WebSockets are known from here on only: without any, a start does not pay for them.
-      for (const { server, options } of all) {
-        server.reload({ ...options, fetch, websocket: routes.websocket } as never)
-      }
+      const handlers = routes === null ? { fetch } : { fetch, websocket: routes.websocket }
+      for (const { server, options } of all) server.reload({ ...options, ...handlers } as never)
     },
     addressOf(request) {
       for (const { server } of all) {

@@ -38,6 +38,15 @@ export interface Machine {
 /** This machine. */
 export const thisMachine: Machine = { monotonic: () => performance.now(), calendar: () => Date.now() }
 
+/** Where a clock stands, to be taken up later. */
+export interface ClockState {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Milliseconds by which its calendar is ahead of the machine's. */
+  readonly offset: number
+  readonly frozen: boolean
+}
+
 /** What a clock starts from. */
 export interface ClockOptions {
   /** It stands at this moment until it is told otherwise; without it, it follows the machine. */
@@ -123,6 +132,29 @@ export class SteerableClock implements Clock {
   /** How many timers wait. */
   get pending(): number {
     return this.#waiting.size
+  }
+
+  /** Where it stands. */
+  get state(): ClockState {
+    return { now: this.now(), offset: this.offset, frozen: this.#frozen }
+  }
+
+  /**
+   * Begins anew for others: forgets every timer and listener, and stands or goes as a state says; without one, as at
+   * the start. Runs nothing. What was moving it has been waited for.
+   */
+  begin(state?: ClockState): Promise<void> {
+    return this.#inTurn(() => {
+      this.stop()
+      this.#listeners.clear()
+      this.#frozen = state?.frozen ?? this.#startsAt !== null
+      if (this.#frozen) this.#stand()
+      else this.#follow()
+      const machine = this.#machine.calendar()
+      const started = this.#startsAt ?? machine
+      const calendar = state === undefined ? started : state.frozen ? state.now : machine + state.offset
+      this.#offset = calendar - this.elapsed()
+    })
   }
 
   /** Stands from now on. */

@@ -1,5 +1,5 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
 import { emptyDatabase } from './empty-database.ts' with { type: 'macro' }
@@ -20,6 +20,8 @@ export interface Database {
    * number inside a transaction, which may yet be undone.
    */
   version(): number
+  /** Writes a copy of what is committed, as one file, to a path where nothing is. Throws the system's error. */
+  copyTo(path: string): void
   /** Copies the write-ahead log into the file and closes it. */
   close(): void
 }
@@ -44,6 +46,10 @@ export function openDatabase(path: string): Database {
     return {
       queries: drizzle(sqlite),
       version: () => (sqlite.inTransaction ? Number.NaN : (changes.get()?.n ?? -1)),
+      copyTo(path) {
+        closeSync(openSync(path, 'wx', 0o600))
+        sqlite.query('VACUUM INTO ?').run(path)
+      },
       close() {
         try {
           sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -3,6 +3,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, wr
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { remove, writePrivate } from './private-file.ts'
+import { finishSwap } from './state.ts'
 
 /** What the data folder says of the instance that runs on it, for the command line. */
 export interface InstanceFile {
@@ -47,6 +48,7 @@ export function takeDataFolder(path: string): DataFolder {
   const credentialsFile = join(path, 'credentials.json')
   const masterKeyFile = join(path, 'master.key')
   remove(instanceFile)
+  finishSwap(path)
   makePrivate(join(path, 'berth.db'))
   return {
     path,

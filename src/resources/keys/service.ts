@@ -121,24 +121,39 @@ export class KeysService {
    *
    * @param wanted a key chosen by whoever starts the service: it is valid from then on, whatever was before
    * @param kept the key of an earlier start; null where an earlier start found none, undefined for the first start
+   * @param ids those that the first account and its first key are to have, where there is none yet
    * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null where the kept one
    *   was deleted and others open the account
    */
-  ensureFirst(wanted: string | null, kept: string | null | undefined): string | null {
+  ensureFirst(
+    wanted: string | null,
+    kept: string | null | undefined,
+    ids?: { accountId: string; keyId: string },
+  ): string | null {
     const known = wanted ?? kept ?? null
     if (known !== null && this.#authenticator.knows(known)) return known
     return this.#queries.transaction((tx) => {
       const now = this.#clock.now()
       const first = tx.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
       if (wanted === null && kept !== undefined && first && this.#accountWide(first.id)) return null
-      const accountId = first?.id ?? this.#ids.next('acct')
+      const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
       if (!first) tx.insert(accounts).values({ id: accountId, label: 'First account', createdAt: now }).run()
       const key = known ?? this.#generate()
       const scope = { allowedServerIds: [], allowedProjectIds: [] }
       // Sealing loads a library that the start does not wait for: keepCopy comes later.
-      this.#insert({ id: this.#nextId(), accountId, label: 'First key', key, scope, cipher: null })
+      const id = first ? this.#nextId() : (ids?.keyId ?? this.#nextId())
+      this.#insert({ id, accountId, label: 'First key', key, scope, cipher: null })
       return key
     })
+  }
+
+  /** The ids of a key and its account, where it is valid. */
+  idsOf(key: string): { accountId: string; keyId: string } | undefined {
+    return this.#queries
+      .select({ accountId: apiKeys.accountId, keyId: apiKeys.id })
+      .from(apiKeys)
+      .where(eq(apiKeys.hash, hashOf(key)))
+      .get()
   }
 
   /** Adds the sealed copy to a key that has none and whose plaintext is known. */

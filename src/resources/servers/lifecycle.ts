@@ -47,6 +47,7 @@ export class ServerLifecycle {
   readonly #fleet: Fleet
   readonly #idle: IdleWatch
   readonly #turns = new KeyedMutex()
+  #sweeping: Promise<void> = Promise.resolve()
   #reaped: Promise<void> | undefined
   #stopping = false
 
@@ -161,6 +162,12 @@ export class ServerLifecycle {
     await Promise.all(Array.from({ length: RECOVERY_WIDTH }, next))
   }
 
+  /** Resolves when the folders that no server owns are removed, where that is under way. */
+  async swept(): Promise<void> {
+    await this.#reaped
+    await this.#sweeping
+  }
+
   /** Ends every process; the records stay as they are, so that the next start brings them up again. */
   async shutDown(): Promise<void> {
     this.#stopping = true
@@ -182,7 +189,7 @@ export class ServerLifecycle {
     const handles = this.#records.handles()
     // The folders to remove are listed at once: those of servers made from now on are not among them.
     // Removing them may take long, and nothing waits for it.
-    this.#compute
+    this.#sweeping = this.#compute
       .sweep(handles)
       .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
     await this.#compute.reap(handles)

@@ -300,6 +300,11 @@ export class ServersService {
     return this.#lifecycle.recover()
   }
 
+  /** Resolves when the folders that no server owns are removed, where that is under way. */
+  swept(): Promise<void> {
+    return this.#lifecycle.swept()
+  }
+
   /** Ends every process; the records stay as they are, so that the next start brings them up again. */
   shutDown(): Promise<void> {
     return this.#lifecycle.shutDown()

@@ -1,0 +1,178 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { BerthError, badRequest, notFound } from '../errors.ts'
+import type { ClockState } from '../runtime/clock.ts'
+import { SCHEMA } from './migrate.ts'
+import { writePrivate } from './private-file.ts'
+import { stateEntries } from './state.ts'
+
+/** What a snapshot says of itself. */
+export interface SnapshotFile {
+  name: string
+  /** ISO 8601. */
+  created_at: string
+  /** The version of the berth that made it, and the number of its schema. */
+  version: string
+  schema: number
+  /** Bytes that its files take. */
+  bytes: number
+  clock: ClockState
+}
+
+/** A snapshot as it is listed. */
+export type Snapshot = Omit<SnapshotFile, 'clock'>
+
+/** The names of the database's files: they are copied by the database itself. */
+const DATABASE = /^berth\.db(?:-.+)?$/
+
+const NAME = /^(?!\.)[\w.-]{1,100}$/
+
+/** How often a copy is begun anew where files went away amid it. */
+const ATTEMPTS = 3
+
+/**
+ * Copies of the state of one data folder, each a folder below `snapshots`. They lie beside the state: a reset leaves
+ * them, and a snapshot holds no other.
+ */
+export class Snapshots {
+  readonly #path: string
+  readonly #folder: string
+
+  /** @param path the data folder */
+  constructor(path: string) {
+    this.#path = path
+    this.#folder = join(path, 'snapshots')
+  }
+
+  /** All of them, newest first. */
+  list(): Snapshot[] {
+    const names = existsSync(this.#folder) ? readdirSync(this.#folder) : []
+    return names
+      .map((name) => this.#read(name))
+      .filter((file) => file !== null)
+      .sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
+      .map(shown)
+  }
+
+  /**
+   * Keeps the state as it is under a name, in place of an earlier one of that name; whole, or not at all.
+   *
+   * @param copyDatabase writes the database's copy to a path where nothing is
+   * @throws BerthError 400 for a name that is none
+   */
+  async save(
+    file: Omit<SnapshotFile, 'schema' | 'bytes'>,
+    copyDatabase: (path: string) => void,
+  ): Promise<Snapshot> {
+    checkName(file.name)
+    const place = join(this.#folder, file.name)
+    const fresh = join(this.#folder, `.new-${file.name}`)
+    try {
+      rmSync(fresh, { recursive: true, force: true })
+      mkdirSync(fresh, { recursive: true, mode: 0o700 })
+      copyDatabase(join(fresh, 'berth.db'))
+      await copyAll(
+        stateEntries(this.#path)
+          .filter((name) => !DATABASE.test(name))
+          .map((name) => join(this.#path, name)),
+        fresh,
+      )
+      const content: SnapshotFile = { ...file, schema: SCHEMA, bytes: await bytesOf(fresh) }
+      writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
+      const old = join(this.#folder, `.old-${file.name}`)
+      rmSync(old, { recursive: true, force: true })
+      if (existsSync(place)) renameSync(place, old)
+      renameSync(fresh, place)
+      rmSync(old, { recursive: true, force: true })
+      return shown(content)
+    } catch (error) {
+      rmSync(fresh, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  /**
+   * Copies a snapshot's state into a folder.
+   *
+   * @throws BerthError 404, 400 where a newer berth made it
+   */
+  async copyTo(name: string, folder: string): Promise<SnapshotFile> {
+    const file = this.#read(name)
+    if (file === null) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (file.schema > SCHEMA) {
+      throw badRequest(
+        `The snapshot "${name}" was made by berth ${file.version} (schema ${file.schema}), which is newer than this one (schema ${SCHEMA}). Restore it with that version.`,
+      )
+    }
+    const place = join(this.#folder, name)
+    const entries = readdirSync(place).filter((entry) => entry !== 'snapshot.json')
+    await copyAll(
+      entries.map((entry) => join(place, entry)),
+      folder,
+    )
+    return file
+  }
+
+  /** Removes a snapshot. @throws BerthError 404 */
+  async remove(name: string): Promise<void> {
+    if (this.#read(name) === null) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    // Gone by its name at once: half of one is never found.
+    const old = join(this.#folder, `.old-${name}`)
+    rmSync(old, { recursive: true, force: true })
+    renameSync(join(this.#folder, name), old)
+    await Bun.spawn(['rm', '-rf', '--', old], { stdio: ['ignore', 'ignore', 'ignore'] }).exited
+  }
+
+  /** Removes what a killed process has left of snapshots that it was making or removing. */
+  sweep(): void {
+    if (!existsSync(this.#folder)) return
+    for (const name of readdirSync(this.#folder)) {
+      if (name.startsWith('.')) rmSync(join(this.#folder, name), { recursive: true, force: true })
+    }
+  }
+
+  #read(name: string): SnapshotFile | null {
+    const path = join(this.#folder, name, 'snapshot.json')
+    if (!NAME.test(name) || !existsSync(path)) return null
+    return JSON.parse(readFileSync(path, 'utf8')) as SnapshotFile
+  }
+}
+
+const shown = ({ clock: _, ...rest }: SnapshotFile): Snapshot => rest
+
+function checkName(name: string): void {
+  if (NAME.test(name)) return
+  throw badRequest(
+    `"name" in the body: expected 1 to 100 letters, digits, dots, underscores and hyphens, with no dot first, got ${JSON.stringify(name)}.`,
+  )
+}
+
+/**
+ * Copies files and folders into a folder with all that belongs to them: owners, modes, times, links. The system's cp
+ * shares blocks where the file system can.
+ */
+async function copyAll(paths: readonly string[], folder: string): Promise<void> {
+  if (paths.length === 0) return
+  for (let attempt = 1; ; attempt += 1) {
+    const cp = Bun.spawn(['cp', '-a', '--', ...paths, folder], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const [code, said] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
+    if (code === 0) return
+    // A command on a server removes and renames files as it likes.
+    const moving = /No such file or directory|file changed|File exists/.test(said)
+    if (moving && attempt < ATTEMPTS) {
+      for (const path of paths) rmSync(join(folder, basename(path)), { recursive: true, force: true })
+      continue
+    }
+    throw new BerthError(
+      'internal_error',
+      `The state could not be copied: ${said.trim().split('\n')[0] ?? 'cp failed'}. See that the disk has room, and that servers are not busy writing.`,
+    )
+  }
+}
+
+async function bytesOf(folder: string): Promise<number> {
+  const du = Bun.spawn(['du', '-s', '-k', '--', folder], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const [text] = await Promise.all([new Response(du.stdout).text(), du.exited])
+  const kib = Number.parseInt(text, 10)
+  return Number.isNaN(kib) ? statSync(folder).size : kib * 1024
+}
