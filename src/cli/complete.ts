@@ -23,6 +23,10 @@ export type Known =
   | 'keys'
   | 'webhooks'
   | 'events'
+  | KnownToControl
+
+/** What the control API knows. */
+export type KnownToControl = 'snapshots'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -45,6 +49,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   TEMPLATE: { of: 'templates' },
   KEY_ID: { of: 'keys' },
   WEBHOOK: { of: 'webhooks' },
+  SNAPSHOT: { of: 'snapshots' },
   EVENTS: { of: 'events', several: true },
 }
 

@@ -11,6 +11,7 @@ import { registerProjects } from './commands/projects.ts'
 import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
+import { registerReset, registerSnapshot } from './commands/snapshot.ts'
 import { registerTasks } from './commands/tasks.ts'
 import { registerTemplates } from './commands/templates.ts'
 import { registerVersion } from './commands/version.ts'
@@ -79,6 +80,9 @@ export function createProgram(session: Session): Command {
   registerDeploy(program, session)
   registerKeys(program, session)
   registerWebhooks(program, session)
+  program.commandsGroup('Test against berth:')
+  registerReset(program, session)
+  registerSnapshot(program, session)
   program.commandsGroup('About berth:')
   registerCompletion(program, session)
   registerOpenApi(program, session)
@@ -118,7 +122,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks']
+const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks', 'snapshot']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

@@ -6,12 +6,13 @@ import type { Project } from '../../resources/projects/model.ts'
 import type { Server } from '../../resources/servers/model.ts'
 import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
+import type { Snapshot } from '../../storage/snapshots.ts'
 import { statusOf as buildStatus } from '../builds/show.ts'
 import type { Client } from '../client.ts'
-import { type Candidate, complete, type Known, SHELLS, type Shell } from '../complete.ts'
+import { type Candidate, complete, type Known, type KnownToControl, SHELLS, type Shell } from '../complete.ts'
 import { path } from '../path.ts'
 import { statusOf } from '../projects/show.ts'
-import { connect, type Session } from '../session.ts'
+import { connect, connectControl, type Session } from '../session.ts'
 
 /** Long enough for an instance on this machine; a person at the TAB key waits no longer. */
 const IDS_WITHIN_MS = 500
@@ -76,8 +77,11 @@ const withoutOption = ({ value, description }: Candidate): Candidate => ({
   description,
 })
 
-/** What describes a thing beside its id, for each list of the API. */
-const LISTS: Record<Known, (client: Client, signal: AbortSignal, typed: string) => Promise<Candidate[]>> = {
+/** Asks for what there is, with what describes it beside its id. */
+type List = (client: Client, signal: AbortSignal, typed: string) => Promise<Candidate[]>
+
+/** The lists of the API. */
+const LISTS: Record<Exclude<Known, KnownToControl>, List> = {
   servers: async (client, signal) => {
     const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', { signal })
     return servers.map(({ id, task, status }) => ({
@@ -131,6 +135,18 @@ const LISTS: Record<Known, (client: Client, signal: AbortSignal, typed: string) 
   events: async () => EVENT_NAMES.map((value) => ({ value, description: '' })),
 }
 
+/** The lists of the control API. */
+const CONTROL_LISTS: Record<KnownToControl, List> = {
+  snapshots: async (client, signal) => {
+    const { snapshots } = await client.request<{ snapshots: Snapshot[] }>('GET', '/_berth/snapshots', {
+      signal,
+    })
+    return snapshots.map(({ name, created_at }) => ({ value: name, description: created_at }))
+  },
+}
+
+const isKnownToControl = (of: Known): of is KnownToControl => Object.hasOwn(CONTROL_LISTS, of)
+
 const projectsOf = async (client: Client, signal: AbortSignal): Promise<Project[]> =>
   (await client.request<{ projects: Project[] }>('GET', '/projects', { signal })).projects
 
@@ -142,8 +158,10 @@ const described = (project: Project): Candidate => ({
 /** The ids that the running instance knows. Nothing where none answers: a TAB must not print errors. */
 async function knownIds(session: Session, of: Known, typed: string): Promise<Candidate[]> {
   try {
-    const client = await connect(session, {})
-    const found = await LISTS[of](client, AbortSignal.timeout(IDS_WITHIN_MS), typed)
+    const control = isKnownToControl(of)
+    const client = await (control ? connectControl : connect)(session, {})
+    const list = control ? CONTROL_LISTS[of] : LISTS[of]
+    const found = await list(client, AbortSignal.timeout(IDS_WITHIN_MS), typed)
     return found.map(({ value, description }) => ({ value, description: description.replace(/\s+/g, ' ') }))
   } catch {
     return []
