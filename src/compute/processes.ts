@@ -83,15 +83,38 @@ function readVariable(environ: string, name: string): string | null {
 }
 
 /** The pids of a family that live now. */
-export function findFamily(family: Family): number[] {
-  const processes = listProcesses()
-  const members = new Set<number>(family.roots)
+export const findFamily = (family: Family): number[] => familyAmong(listProcesses(), readMarker, family)
+
+let looking: Promise<(family: Family) => number[]> | null = null
+
+/**
+ * One look at all processes, for several families: a look takes milliseconds, and servers often end together. Whoever
+ * asks before it begins shares it, so that nobody gets one from before the question.
+ */
+export function lookForFamilies(): Promise<(family: Family) => number[]> {
+  looking ??= new Promise((resolve) => {
+    setImmediate(() => {
+      looking = null
+      const processes = listProcesses()
+      const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
+      resolve((family) => familyAmong(processes, (pid) => markers.get(pid) ?? null, family))
+    })
+  })
+  return looking
+}
+
+function familyAmong(
+  processes: readonly ProcessInfo[],
+  markerOf: (pid: number) => string | null,
+  { roots, sessions, marker, except }: Family,
+): number[] {
+  const members = new Set<number>(roots)
   for (const { pid, session } of processes) {
-    if (family.sessions.includes(session)) members.add(pid)
-    else if (family.marker !== '' && readMarker(pid)?.startsWith(family.marker)) members.add(pid)
+    if (sessions.includes(session)) members.add(pid)
+    else if (marker !== '' && markerOf(pid)?.startsWith(marker)) members.add(pid)
   }
   addDescendants(processes, members)
-  return processes.map(({ pid }) => pid).filter((pid) => members.has(pid) && !family.except.includes(pid))
+  return processes.map(({ pid }) => pid).filter((pid) => members.has(pid) && !except.includes(pid))
 }
 
 /** The processes of any of these servers, agents too; a server's marker is 24 hex digits. One look at each process. */

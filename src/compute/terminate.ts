@@ -41,13 +41,15 @@ function endOfGrace(): () => number {
 
 /**
  * Ends processes at once. They are stopped before they are killed, round by round until no new one
- * appears: a fork bomb that is killed one by one grows back as fast.
+ * appears: a fork bomb that is killed one by one grows back as fast. Where `find` answers at once, all are stopped
+ * before anything is waited for.
  */
-export async function killAll(find: () => number[]): Promise<void> {
+export async function killAll(find: () => number[] | Promise<number[]>): Promise<void> {
   const deadline = performance.now() + GIVE_UP_MS
   const stopped = new Set<number>()
   for (let round = 0; performance.now() < deadline; round += 1) {
-    const found = find()
+    const looked = find()
+    const found = Array.isArray(looked) ? looked : await looked
     if (found.length === 0) return
     const fresh = found.filter((pid) => !stopped.has(pid))
     if (fresh.length > 0 && round < STOP_ROUNDS) {

@@ -9,7 +9,7 @@ import {
   type TerminalExecution,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import { commandMarker, findDescendants, findFamily, readProcess } from '../processes.ts'
+import { commandMarker, findDescendants, lookForFamilies, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
@@ -180,13 +180,11 @@ export class LocalSandbox implements Sandbox {
     const { marker, group } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
     // Of a PID namespace too: the kernel ends what is in it, but not before its first process is reported as ended.
-    await killAll(() => [
-      ...new Set([
-        ...findFamily(family),
-        ...group.pids(),
-        ...inside.filter((pid) => readProcess(pid) !== null),
-      ]),
-    ])
+    await killAll(async () => {
+      const find = await lookForFamilies()
+      const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
+      return [...new Set(left)]
+    })
     const outOfMemory = group.memoryKills() > 0 && this.#stopping === null
     await group.close()
     if (this.#stopping !== null) return { reason: 'It was stopped.' }
