@@ -20,6 +20,7 @@ import { composeWebhooks, type WebhookSurroundings } from './resources/webhooks/
 import type { SteerableClock } from './runtime/clock.ts'
 import { createIds } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
+import { Notifier } from './runtime/notifier.ts'
 import type { Random } from './runtime/random.ts'
 import type { Cipher } from './storage/cipher.ts'
 import type { Database } from './storage/database.ts'
@@ -56,9 +57,10 @@ export function createServices(foundations: Foundations) {
   const { queries } = database
   const ids = createIds(clock, randomFor)
   const outbox = new Outbox({ queries, clock, ids })
+  const changes = new Notifier()
   const plans = new Plans(database, foundations.plan)
   const metering = new Metering({ queries, clock, outbox, plans, logger })
-  const common = { database, queries, clock, ids, logger, cipher, outbox, plans, metering }
+  const common = { database, queries, clock, ids, logger, cipher, outbox, changes, plans, metering }
   const servers = new ServersService({
     ...common,
     compute: foundations.compute,

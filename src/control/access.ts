@@ -15,16 +15,20 @@ export interface ControlGuard {
 
 /**
  * The macro `admin` that every call of the control API carries which needs the admin token. Checked
- * before anything of the request is read, as the API's own macro `access` does.
+ * before anything of the request is read, as the API's own macro `access` does. A call that needs no
+ * credential carries `visitor` in its place: it is as open to other machines as the others, and reads
+ * its body itself.
  */
 export function controlAccess(guard: ControlGuard, bodyLimit: number) {
+  const admitAddress = (request: Request): void => {
+    if (guard.exposed || isLoopback(guard.addressOf(request))) return
+    throw new BerthError(
+      'forbidden',
+      'The control API answers this machine only. Start berth with --expose-control to open it.',
+    )
+  }
   const admit = (request: Request): void => {
-    if (!guard.exposed && !isLoopback(guard.addressOf(request))) {
-      throw new BerthError(
-        'forbidden',
-        'The control API answers this machine only. Start berth with --expose-control to open it.',
-      )
-    }
+    admitAddress(request)
     const token = bearerOf(request)
     if (token !== null && crypto.timingSafeEqual(digest(token), digest(guard.adminToken))) return
     throw new BerthError(
@@ -33,6 +37,18 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
     )
   }
   return new Elysia({ name: 'berth/control-access' }).macro({
+    visitor(_required: true) {
+      return {
+        parse({ request }) {
+          admitAddress(request)
+          // The body is left to the call.
+          return null
+        },
+        transform({ request }) {
+          admitAddress(request)
+        },
+      }
+    },
     admin(_required: true) {
       return {
         async parse({ request }) {
@@ -48,7 +64,7 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
   })
 }
 
-/** The plugin that groups of the control API mount to get `admin`. */
+/** The plugin that groups of the control API mount to get `admin` and `visitor`. */
 export type ControlAccess = ReturnType<typeof controlAccess>
 
 /** Texts of any length compare in constant time by their hashes. */

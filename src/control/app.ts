@@ -10,10 +10,13 @@ import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
 import { deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
+import { inboxRoutes } from './inbox/routes.ts'
+import { InboxStore } from './inbox/store.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
+import { waitRoutes } from './wait/routes.ts'
 
 /** What the control API is made of. */
 export interface ControlParts {
@@ -33,6 +36,7 @@ export interface ControlParts {
 export function createControlApp({ services, host, guard, instance, states, stopping }: ControlParts) {
   const { queries, clock, ids, logger, outbox, deliveries, scenarios, tasks } = services
   const access = controlAccess(guard, BODY_LIMIT)
+  const inbox = new InboxStore(services)
   const root = new Elysia({ name: 'berth/control', normalize: false })
   const methodsOf = methodsByRoutes(() => root.routes)
   const directory = () => {
@@ -51,6 +55,16 @@ export function createControlApp({ services, host, guard, instance, states, stop
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
     .use(controlTasksRoutes(access, tasks.service))
+    .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
+    .use(
+      waitRoutes(access, {
+        ...services,
+        inbox,
+        tasks: tasks.service,
+        projects: services.hosting.projects,
+        stopping,
+      }),
+    )
 }
 
 /** The control API of one generation. */

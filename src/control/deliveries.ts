@@ -10,7 +10,8 @@ import { controlOperation } from './operation.ts'
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
 
-const Delivery = t.Object({
+/** A delivery as the control API shows it. */
+export const Delivery = t.Object({
   id: t.String(),
   webhook_id: t.String(),
   account_id: t.String(),

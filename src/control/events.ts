@@ -16,10 +16,14 @@ import { controlOperation } from './operation.ts'
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
 
+/** Stands for the position before the first event: a stream then begins with it. */
+const START = 'start'
+
 /** Events that are read at a time for a stream. */
 const AT_ONCE = 100
 
-const EmittedEvent = t.Object({
+/** An event as the control API shows it. */
+export const EmittedEvent = t.Object({
   id: t.String(),
   event: oneOf([...EVENT_NAMES]),
   account_id: t.String(),
@@ -31,7 +35,7 @@ const EventsQuery = t.Object(
   {
     event: t.Optional(oneOf([...EVENT_NAMES])),
     account_id: t.Optional(t.String()),
-    /** Only what came after the event of this id. */
+    /** Only what came after the event of this id; `start` for all there are. */
     after: t.Optional(t.String()),
     limit: t.Optional(t.Integer({ minimum: 1, maximum: LIMIT.most })),
     follow: t.Optional(oneOf(['true', 'false'])),
@@ -91,7 +95,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         const accountId = accountOf(queries, account_id)
         // Without data of its own it carries that of the documents: a receiver finds the fields it expects.
         const content = data ?? (await import('../events/data.ts')).exampleOf(event)
-        return status(201, shown(outbox.emit(accountId, event, content as EventData[typeof event])))
+        return status(201, shownEvent(outbox.emit(accountId, event, content as EventData[typeof event])))
       },
       controlOperation(
         'control.events.emit',
@@ -100,7 +104,14 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
       ),
     )
 
-const shown = ({ id, event, accountId, data, createdAt }: EventRow): Static<typeof EmittedEvent> => ({
+/** The only way from a row to what the control API shows. */
+export const shownEvent = ({
+  id,
+  event,
+  accountId,
+  data,
+  createdAt,
+}: EventRow): Static<typeof EmittedEvent> => ({
   id,
   event,
   account_id: accountId,
@@ -123,15 +134,16 @@ const listed = (queries: Queries, query: EventsQuery, after?: number) =>
     .orderBy(desc(events.seq))
     .limit(query.limit ?? LIMIT.default)
     .all()
-    .map(shown)
+    .map(shownEvent)
 
 const newest = (queries: Queries): number =>
   queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()?.seq ?? 0
 
 function positionOf(queries: Queries, id: string): number {
+  if (id === START) return 0
   const known = queries.select({ seq: events.seq }).from(events).where(eq(events.id, id)).get()
   if (known) return known.seq
-  throw badRequest(`"after" in the query: expected the id of an event, got ${JSON.stringify(id)}.`)
+  throw badRequest(`"after" in the query: expected the id of an event, or start, got ${JSON.stringify(id)}.`)
 }
 
 /** The account that is named, or the first. */
@@ -168,7 +180,7 @@ async function follow(
         .all()
       for (const row of rows) {
         if (ended.aborted) return
-        await send(row.event, shown(row))
+        await send(row.event, shownEvent(row))
         position = row.seq
         left -= 1
       }

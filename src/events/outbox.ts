@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
+import { Notifier } from '../runtime/notifier.ts'
 import { once } from '../runtime/once.ts'
 import type { Queries } from '../storage/database.ts'
 import type { EventData } from './data.ts'
@@ -23,8 +24,7 @@ export class Outbox {
   readonly #ids: Ids
   readonly #find
   readonly #insert
-  readonly #listeners = new Set<() => void>()
-  #telling = false
+  readonly #emitted = new Notifier()
 
   constructor({ queries, clock, ids }: OutboxDependencies) {
     this.#clock = clock
@@ -55,7 +55,7 @@ export class Outbox {
   emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
     const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
     const row = this.#insert().get({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
-    this.#tellSoon()
+    this.#emitted.notify()
     return row
   }
 
@@ -65,17 +65,6 @@ export class Outbox {
    * @returns ends it
    */
   subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
-  }
-
-  /** A transaction is synchronous: what is queued here runs when it is over. */
-  #tellSoon(): void {
-    if (this.#telling) return
-    this.#telling = true
-    queueMicrotask(() => {
-      this.#telling = false
-      for (const listener of this.#listeners) listener()
-    })
+    return this.#emitted.subscribe(listener)
   }
 }

@@ -56,7 +56,13 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
   )
 }
 
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+/**
+ * Reads a request's body as it comes, in at most `limit` bytes.
+ *
+ * @returns no byte where there is none
+ * @throws BerthError 413 over the limit
+ */
+export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const declared = request.headers.get('content-length')
   if (declared !== null && Number(declared) > limit) throw tooLarge(limit)
   if (declared === '0') return new Uint8Array()

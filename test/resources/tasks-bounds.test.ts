@@ -7,6 +7,7 @@ import { TaskRecords } from '../../src/resources/tasks/records.ts'
 import type { TaskRow } from '../../src/resources/tasks/table.ts'
 import { Transcript } from '../../src/resources/tasks/transcript.ts'
 import { createIds } from '../../src/runtime/ids.ts'
+import { Notifier } from '../../src/runtime/notifier.ts'
 import { seededRandom } from '../../src/runtime/random.ts'
 import { World } from '../accounts/world.ts'
 
@@ -21,7 +22,7 @@ beforeEach(() => {
   const { queries } = world.database
   const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
   const outbox = new Outbox({ queries, clock, ids })
-  records = new TaskRecords({ queries, clock, ids, outbox, metering })
+  records = new TaskRecords({ queries, clock, ids, outbox, metering, changes: new Notifier() })
   world.account('acct_a', 100)
   world.server('srv_a', 'acct_a', 'small')
   row = records.add('acct_a', 'srv_a', 'x')

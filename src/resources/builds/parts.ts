@@ -3,6 +3,7 @@ import type { Agent } from '../../agents/agent.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { HostingEntry } from '../hosting/compose.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -16,6 +17,7 @@ export interface BuildParts {
   ids: Ids
   logger: Logger
   metering: Metering
+  changes: Notifier
   servers: ServersService
   secrets: SecretsService
   templates: TemplateCatalog

@@ -2,6 +2,7 @@ import { and, asc, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
 import type { Metering } from '../../accounts/metering.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { StepKey } from './steps.ts'
@@ -13,6 +14,8 @@ interface RecordsDependencies {
   clock: Clock
   ids: Ids
   metering: Metering
+  /** Is told of every change. */
+  changes: Notifier
   servers: Pick<ServersService, 'builds'>
 }
 
@@ -142,5 +145,6 @@ export class BuildRecords {
 
   #update(id: string, changes: Partial<BuildRow>): void {
     this.#queries.update(builds).set(changes).where(eq(builds.id, id)).run()
+    this.#dependencies.changes.notify()
   }
 }

@@ -5,6 +5,7 @@ import type { HostRoutes } from '../../http/listener.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -42,6 +43,7 @@ export interface AssemblyParts extends HostingSurroundings {
   logger: Logger
   cipher: Cipher
   outbox: Outbox
+  changes: Notifier
   plans: Plans
   /** The randomness of each purpose. */
   randomFor: (purpose: string) => Random

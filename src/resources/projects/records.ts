@@ -2,6 +2,7 @@ import { and, count, desc, eq, sql } from 'drizzle-orm'
 import type { AppPlan } from '../../apps/plan.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { InitPhase, RuntimeStatus } from './model.ts'
@@ -12,6 +13,8 @@ interface RecordsDependencies {
   queries: Queries
   clock: Clock
   outbox: Outbox
+  /** Is told of every change. */
+  changes: Notifier
   secrets: SecretsService
 }
 
@@ -20,12 +23,14 @@ export class ProjectRecords {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #outbox: Outbox
+  readonly #changes: Notifier
   readonly #secrets: SecretsService
 
-  constructor({ queries, clock, outbox, secrets }: RecordsDependencies) {
+  constructor({ queries, clock, outbox, changes, secrets }: RecordsDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#outbox = outbox
+    this.#changes = changes
     this.#secrets = secrets
   }
 
@@ -142,6 +147,7 @@ export class ProjectRecords {
     this.#queries.transaction(() => {
       this.#secrets.drop(serverId, id)
       this.#queries.delete(projects).where(eq(projects.id, id)).run()
+      this.#changes.notify()
     })
   }
 
@@ -151,6 +157,7 @@ export class ProjectRecords {
       .set({ ...changes, updatedAt: this.#clock.now() })
       .where(eq(projects.id, id))
       .run()
+    this.#changes.notify()
   }
 
   #all(which: ReturnType<typeof eq> | undefined): ProjectRow[] {

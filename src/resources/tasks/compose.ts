@@ -5,6 +5,7 @@ import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -24,6 +25,7 @@ export interface TaskParts {
   logger: Logger
   outbox: Outbox
   metering: Metering
+  changes: Notifier
   servers: ServersService
   secrets: SecretsService
   /** Who does them. */

@@ -3,6 +3,7 @@ import type { Metering } from '../../accounts/metering.ts'
 import type { Outbox } from '../../events/outbox.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { TaskEvent } from './model.ts'
@@ -16,6 +17,8 @@ interface RecordsDependencies {
   ids: Ids
   outbox: Outbox
   metering: Metering
+  /** Is told of every change of a state. */
+  changes: Notifier
 }
 
 /** A state, and what is said of it. */
@@ -99,8 +102,14 @@ export class TaskRecords {
         this.#dependencies.outbox.emit(accountId, `task.${status}`, told)
       }
       tell()
+      this.#dependencies.changes.notify()
       return true
     })
+  }
+
+  /** Something of a task has changed of which its record does not tell. */
+  stirred(): void {
+    this.#dependencies.changes.notify()
   }
 
   /** Adds an event to a transcript; returns it as callers see it. */

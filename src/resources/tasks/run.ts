@@ -116,6 +116,11 @@ export class TaskRun {
     return go !== undefined
   }
 
+  /** Whether the agent waits to be released. */
+  get isHeld(): boolean {
+    return this.#held.length > 0 && !this.signal.aborted
+  }
+
   /** One question at a time: a further one waits until the first is answered. */
   #ask(question: string): Promise<string> {
     const asked = this.#asking.then(async () => {
@@ -136,6 +141,7 @@ export class TaskRun {
   #hold(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#held.push(resolve)
+    this.#records.stirred()
     return this.#orAborted(promise)
   }
 

@@ -114,6 +114,11 @@ export class TasksService {
     return toTask(this.#records.find(id) ?? row)
   }
 
+  /** Whether an agent waits in a scenario's step `hold`. */
+  isHeld(id: string): boolean {
+    return this.#runner.find(id)?.isHeld ?? false
+  }
+
   /** Takes no more, and ends what runs; whoever follows it is told. An agent that does not notice is not waited for. */
   async stop(): Promise<void> {
     this.#stopping = true

@@ -2,6 +2,7 @@ import type { Outbox } from '../../events/outbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
@@ -31,6 +32,7 @@ interface WebhookParts {
   logger: Logger
   cipher: Cipher
   outbox: Outbox
+  changes: Notifier
   version: string
   /** The randomness of each purpose. */
   randomFor: (purpose: string) => Random
@@ -60,7 +62,10 @@ export function composeWebhooks({ randomFor, allowLocal, surroundings, ...parts 
       ...parts,
       destinations,
       random: randomFor('webhook_secret'),
-      onDeleted: (id) => deliveries.forget(id),
+      onDeleted(id) {
+        deliveries.forget(id)
+        parts.changes.notify()
+      },
     })
   })
   return { webhooks, deliveries }

@@ -1,5 +1,6 @@
 import { and, asc, eq, exists, gt, inArray, lt, lte, type SQL, sql } from 'drizzle-orm'
 import { type EventRow, events } from '../../events/table.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
@@ -36,6 +37,7 @@ interface Unwritten {
 /** The deliveries that are to be made, in the database: nothing of them is held in memory. */
 export class DeliveryQueue {
   readonly #queries: Queries
+  readonly #changes: Notifier
   readonly #settled = new Map<string, number>()
   readonly #unwritten: Unwritten[] = []
   readonly #first
@@ -43,8 +45,10 @@ export class DeliveryQueue {
   readonly #update
   readonly #insert
 
-  constructor(queries: Queries) {
+  /** @param changes is told of every change of a delivery */
+  constructor(queries: Queries, changes: Notifier) {
     this.#queries = queries
+    this.#changes = changes
     const due = () =>
       queries
         .select({ delivery: deliveries, event: events, webhook: webhooks })
@@ -178,6 +182,7 @@ export class DeliveryQueue {
       for (const { reject } of batch) reject(error)
       return
     }
+    this.#changes.notify()
     for (const { resolve } of batch) resolve()
   }
 
@@ -197,6 +202,7 @@ export class DeliveryQueue {
       .where(eq(deliveries.id, id))
       .returning({ webhookId: deliveries.webhookId })
       .all()
+    this.#changes.notify()
     return row?.webhookId ?? null
   }
 

@@ -6,6 +6,13 @@ export const newSecret = (random: Random): string =>
   `whsec_${Buffer.from(random.bytes(32)).toString('base64')}`
 
 /**
+ * The signing secret of `berth listen`: the same for an instance whenever it is asked for, since it is derived from the
+ * admin token, which it does not give away.
+ */
+export const listenSecret = (adminToken: string): string =>
+  `whsec_${new Bun.CryptoHasher('sha256', adminToken).update('berth listen: signing secret').digest('base64')}`
+
+/**
  * The headers that sign a delivery (Standard Webhooks, "Webhook headers"): HMAC-SHA256 over id, time
  * and body.
  *

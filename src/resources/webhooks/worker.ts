@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import { type Attempt, attemptDelivery, type DeliveryMeans } from './delivery.ts'
@@ -19,6 +20,7 @@ export interface WorkerDependencies extends DeliveryMeans {
   clock: Clock
   ids: Ids
   logger: Logger
+  changes: Notifier
   /** For the jitter of retries. */
   random: Random
 }
@@ -47,10 +49,10 @@ export class DeliveryWorker {
   #stopped = false
 
   constructor(dependencies: WorkerDependencies) {
-    const { queries, clock } = dependencies
+    const { queries, clock, changes } = dependencies
     this.#dependencies = dependencies
     this.#fanOut = new FanOut(dependencies)
-    this.#queue = new DeliveryQueue(queries)
+    this.#queue = new DeliveryQueue(queries, changes)
     this.#calendar = clock.now() - clock.elapsed()
     this.#stopListening = clock.onCorrection(() => this.#followCalendar())
   }

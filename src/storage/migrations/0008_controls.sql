@@ -8,16 +8,20 @@ CREATE TABLE faults (
   created_at INTEGER NOT NULL
 );
 
--- What was posted to the inboxes, in the order in which it came. verified is null where no known secret could tell.
+-- What was posted to the inboxes, in the order in which it came. message_id is what the header webhook-id says;
+-- verified is null where no known secret could tell; status is what was answered.
 CREATE TABLE inbox (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   id          TEXT NOT NULL UNIQUE,
   name        TEXT NOT NULL,
+  query       TEXT NOT NULL,
   headers     TEXT NOT NULL,
   body        BLOB NOT NULL,
+  message_id  TEXT,
   webhook_id  TEXT,
   verified    INTEGER,
-  reason      TEXT,
+  reason      TEXT NOT NULL,
+  status      INTEGER NOT NULL,
   received_at INTEGER NOT NULL
 );
 CREATE INDEX inbox_by_name ON inbox (name, seq);

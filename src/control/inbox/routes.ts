@@ -1,0 +1,152 @@
+import { Elysia, t } from 'elysia'
+import { badRequest } from '../../errors.ts'
+import { oneOf } from '../../http/schema.ts'
+import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ControlAccess } from '../access.ts'
+import { controlOperation } from '../operation.ts'
+import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
+import { type InboxStore, KEPT } from './store.ts'
+
+/** Entries that are read at a time for a stream: each may be long. */
+const AT_ONCE = 16
+
+const InboxQuery = t.Object(
+  {
+    /** Only what came after the entry of this id. */
+    after: t.Optional(t.String()),
+    limit: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
+    follow: t.Optional(oneOf(['true', 'false'])),
+  },
+  { additionalProperties: false },
+)
+
+/** What the calls about inboxes need. */
+export interface InboxParts {
+  queries: Queries
+  inbox: InboxStore
+  cipher: Cipher
+  changes: Notifier
+  /** The instance's own credential, from which the secret of `berth listen` is derived. */
+  adminToken: string
+  /** Fires when berth stops: streams end. */
+  stopping: AbortSignal
+}
+
+/** `/_berth/inbox`: receivers that webhooks can be pointed at. They are there as soon as they are named. */
+export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
+  const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
+  const positionOf = (id: string | undefined): number | undefined => {
+    const position = id === undefined ? undefined : store.position(id)
+    if (id === undefined || position !== undefined) return position
+    throw badRequest(`"after" in the query: expected the id of an entry, got ${JSON.stringify(id)}.`)
+  }
+  return new Elysia({ prefix: '/_berth/inbox' })
+    .use(access)
+    .post(
+      '/:name',
+      async ({ params, request }) => {
+        const name = checkInboxName(params.name)
+        const [{ receive }, { listenSecret }] = await Promise.all([
+          import('./receive.ts'),
+          import('../../resources/webhooks/signature.ts'),
+        ])
+        const verification = { queries, cipher, listenSecret: listenSecret(adminToken) }
+        return receive(name, request, { store, verification, stopping })
+      },
+      {
+        visitor: true,
+        detail: {
+          operationId: 'control.inbox.receive',
+          summary: 'Post to an inbox; `respond` and `delay_ms` in the query say how it answers',
+        },
+      },
+    )
+    .get(
+      '',
+      () => ({ inboxes: store.names() }),
+      controlOperation('control.inbox.list', {
+        summary: 'The inboxes that have got something, the latest first',
+        success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
+      }),
+    )
+    .delete(
+      '',
+      () => ({ removed: store.clear() }),
+      controlOperation('control.inbox.clearAll', {
+        summary: 'Empty all inboxes',
+        success: { 200: t.Object({ removed: t.Integer() }) },
+      }),
+    )
+    .get(
+      '/:name',
+      ({ params, query, request }) => {
+        const name = checkInboxName(params.name)
+        const { limit, follow } = query
+        const after = positionOf(query.after)
+        if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          return { entries: store.list(name, { after, limit: limit ?? KEPT.entries }).map(toEntry) }
+        }
+        const from = after ?? store.newest()
+        return eventStream((send, gone) =>
+          followInbox({ store, changes, name, from, limit, send }, AbortSignal.any([gone, stopping])),
+        )
+      },
+      controlOperation(
+        'control.inbox.read',
+        {
+          summary: 'What an inbox got, newest first, or a stream of what comes',
+          success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
+        },
+        { query: InboxQuery },
+      ),
+    )
+    .delete(
+      '/:name',
+      ({ params }) => ({ removed: store.clear(checkInboxName(params.name)) }),
+      controlOperation('control.inbox.clear', {
+        summary: 'Empty an inbox',
+        success: { 200: t.Object({ removed: t.Integer() }) },
+      }),
+    )
+}
+
+/** What a stream of an inbox is made of. */
+interface Following {
+  store: InboxStore
+  changes: Notifier
+  name: string
+  from: number
+  limit: number | undefined
+  send: SendEvent
+}
+
+/** Sends what an inbox gets after a position until `ended`; as many as the limit says, where one is given. */
+async function followInbox(
+  { store, changes, name, from, limit, send }: Following,
+  ended: AbortSignal,
+): Promise<void> {
+  let next = Promise.withResolvers<void>()
+  const tell = (): void => next.resolve()
+  const unsubscribe = changes.subscribe(tell)
+  ended.addEventListener('abort', tell)
+  try {
+    let [position, left] = [from, limit ?? Number.POSITIVE_INFINITY]
+    while (!ended.aborted && left > 0) {
+      next = Promise.withResolvers<void>()
+      const rows = store.since(name, position, Math.min(AT_ONCE, left))
+      for (const row of rows) {
+        if (ended.aborted) return
+        await send('message', toEntry(row))
+        position = row.seq
+        left -= 1
+      }
+      if (rows.length === 0) await next.promise
+    }
+  } finally {
+    unsubscribe()
+    ended.removeEventListener('abort', tell)
+  }
+}
