@@ -26,7 +26,7 @@ export type Known =
   | KnownToControl
 
 /** What the control API knows. */
-export type KnownToControl = 'snapshots'
+export type KnownToControl = 'snapshots' | 'inboxes'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -50,6 +50,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   KEY_ID: { of: 'keys' },
   WEBHOOK: { of: 'webhooks' },
   SNAPSHOT: { of: 'snapshots' },
+  INBOX: { of: 'inboxes' },
   EVENTS: { of: 'events', several: true },
 }
 

@@ -5,7 +5,9 @@ import { registerDeploy } from './commands/deploy.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFiles } from './commands/files.ts'
+import { registerInbox } from './commands/inbox.ts'
 import { registerKeys } from './commands/keys.ts'
+import { registerListen } from './commands/listen.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerProjects } from './commands/projects.ts'
 import { registerSecrets } from './commands/secrets.ts'
@@ -14,6 +16,7 @@ import { registerServers } from './commands/servers.ts'
 import { registerReset, registerSnapshot } from './commands/snapshot.ts'
 import { registerTasks } from './commands/tasks.ts'
 import { registerTemplates } from './commands/templates.ts'
+import { registerTrigger } from './commands/trigger.ts'
 import { registerVersion } from './commands/version.ts'
 import { registerWebhooks } from './commands/webhooks.ts'
 import { paint } from './output.ts'
@@ -83,6 +86,9 @@ export function createProgram(session: Session): Command {
   program.commandsGroup('Test against berth:')
   registerReset(program, session)
   registerSnapshot(program, session)
+  registerListen(program, session)
+  registerTrigger(program, session)
+  registerInbox(program, session)
   program.commandsGroup('About berth:')
   registerCompletion(program, session)
   registerOpenApi(program, session)
@@ -122,7 +128,7 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks', 'snapshot']
+const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks', 'snapshot', 'inbox']
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

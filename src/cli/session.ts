@@ -15,15 +15,22 @@ export interface Session {
 export const withConnection = (command: Command): Command =>
   connectedBy(command, new Option('--api-key <KEY>', 'the key to use [BERTH_API_KEY]'))
 
-/** Adds the options by which every command that talks to the control API of an instance finds it. */
-export const withControl = (command: Command): Command =>
-  connectedBy(command, new Option('--admin-token <TOKEN>', 'the admin token [BERTH_ADMIN_TOKEN]'))
+/**
+ * Adds the options by which every command that talks to the control API of an instance finds it.
+ *
+ * @param folder the option for the data folder, where `--data` means something else to the command
+ */
+export const withControl = (command: Command, folder: DataOption = '--data'): Command =>
+  connectedBy(command, new Option('--admin-token <TOKEN>', 'the admin token [BERTH_ADMIN_TOKEN]'), folder)
 
-function connectedBy(command: Command, credential: Option): Command {
+/** What names the data folder. */
+type DataOption = '--data' | '--data-dir'
+
+function connectedBy(command: Command, credential: Option, folder: DataOption = '--data'): Command {
   const options = [
     new Option('--base-url <URL>', 'the instance to talk to [BERTH_BASE_URL]'),
     credential,
-    new Option('--data <DIR>', 'else: the instance of this data folder [BERTH_DATA]'),
+    new Option(`${folder} <DIR>`, 'else: the instance of this data folder [BERTH_DATA]'),
   ]
   for (const option of options) command.addOption(option.helpGroup('Connection:'))
   return command

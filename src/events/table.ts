@@ -1,6 +1,7 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { toIso } from '../runtime/clock.ts'
 import type { EventName } from './names.ts'
+import { type EventPayload, payloadOf } from './payload.ts'
 
 /** Events that were emitted, in the order in which they were. */
 export const events = sqliteTable('events', {
@@ -17,15 +18,6 @@ export const events = sqliteTable('events', {
 /** An event as it is stored. */
 export type EventRow = typeof events.$inferSelect
 
-/** An event as a receiver gets it (specification, "Payload shapes"): name, ids, time. */
-export interface EventPayload extends Record<string, unknown> {
-  event: EventName
-  created_at: string
-}
-
 /** The only way from a row to the payload. */
-export const toPayload = ({ event, data, createdAt }: EventRow): EventPayload => ({
-  event,
-  ...data,
-  created_at: toIso(createdAt),
-})
+export const toPayload = ({ event, data, createdAt }: EventRow): EventPayload =>
+  payloadOf(event, data, toIso(createdAt))

@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import type { InboxSummary } from '../../control/inbox/model.ts'
 import { EVENT_NAMES } from '../../events/names.ts'
 import type { Build } from '../../resources/builds/model.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
@@ -142,6 +143,10 @@ const CONTROL_LISTS: Record<KnownToControl, List> = {
       signal,
     })
     return snapshots.map(({ name, created_at }) => ({ value: name, description: created_at }))
+  },
+  inboxes: async (client, signal) => {
+    const { inboxes } = await client.request<{ inboxes: InboxSummary[] }>('GET', '/_berth/inbox', { signal })
+    return inboxes.map(({ name, last_received_at }) => ({ value: name, description: last_received_at }))
   },
 }
 

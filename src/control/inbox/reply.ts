@@ -32,9 +32,9 @@ export function readReply(query: URLSearchParams): Reply {
   return { statuses: [first, ...more], delayMs }
 }
 
-/** The status for an attempt, of which so many came before. */
-export const statusOf = ({ statuses }: Reply, before: number): number =>
-  statuses[Math.min(before, statuses.length - 1)] ?? statuses[0]
+/** The status for an attempt. @param before how many came before it; asked only where that matters */
+export const statusOf = ({ statuses }: Reply, before: () => number): number =>
+  statuses.length === 1 ? statuses[0] : (statuses[Math.min(before(), statuses.length - 1)] ?? statuses[0])
 
 /** Resolves after so many physical milliseconds, or as soon as one of the signals fires. */
 export async function delayed(ms: number, signals: readonly AbortSignal[]): Promise<void> {

@@ -10,12 +10,15 @@ import { controlOperation } from '../operation.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { type InboxStore, KEPT } from './store.ts'
 
+/** Stands for the position before the first entry: a stream then begins with it. */
+const START = 'start'
+
 /** Entries that are read at a time for a stream: each may be long. */
 const AT_ONCE = 16
 
 const InboxQuery = t.Object(
   {
-    /** Only what came after the entry of this id. */
+    /** Only what came after the entry of this id; `start` for all there are. */
     after: t.Optional(t.String()),
     limit: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
     follow: t.Optional(oneOf(['true', 'false'])),
@@ -39,9 +42,11 @@ export interface InboxParts {
 export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
   const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
   const positionOf = (id: string | undefined): number | undefined => {
-    const position = id === undefined ? undefined : store.position(id)
+    const position = id === undefined ? undefined : id === START ? 0 : store.position(id)
     if (id === undefined || position !== undefined) return position
-    throw badRequest(`"after" in the query: expected the id of an entry, got ${JSON.stringify(id)}.`)
+    throw badRequest(
+      `"after" in the query: expected the id of an entry, or start, got ${JSON.stringify(id)}.`,
+    )
   }
   return new Elysia({ prefix: '/_berth/inbox' })
     .use(access)

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, inArray, lte, max, sql, sum } from 'drizzle-orm'
+import { and, asc, count, desc, eq, getTableColumns, gt, max, min, sql } from 'drizzle-orm'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
@@ -36,33 +36,41 @@ export interface Page {
 export class InboxStore {
   readonly #dependencies: InboxDependencies
   readonly #queries: Queries
+  readonly #sizes = new Map<string, Size>()
+  readonly #count
 
   constructor(dependencies: InboxDependencies) {
     this.#dependencies = dependencies
     this.#queries = dependencies.queries
+    this.#count = dependencies.queries
+      .select({ n: count() })
+      .from(inbox)
+      .where(and(eq(inbox.name, sql.placeholder('name')), gt(inbox.seq, sql.placeholder('after'))))
+      .prepare()
   }
 
   /** Keeps a request, and makes room for it. */
   add(entry: Omit<InboxRow, 'seq' | 'id' | 'receivedAt'>): InboxRow {
     const { clock, ids, changes } = this.#dependencies
-    return this.#queries.transaction(() => {
+    const { name } = entry
+    const before = this.#sizeOf(name)
+    const { row, size } = this.#queries.transaction(() => {
+      if (before.count === 0) this.#makeRoomForName()
       const id = ids.next('msg', (taken) => this.position(taken) !== undefined)
-      if (this.count(entry.name) === 0) this.#makeRoomForName()
-      const row = this.#queries
-        .insert(inbox)
-        .values({ ...entry, id, receivedAt: clock.now() })
-        .returning()
-        .get()
-      this.#prune(entry.name)
-      changes.notify()
-      return row
+      const values = { ...entry, id, receivedAt: clock.now() }
+      const columns = { ...getTableColumns(inbox), bytes }
+      const { bytes: size, ...row } = this.#queries.insert(inbox).values(values).returning(columns).get()
+      const grown = { count: before.count + 1, bytes: before.bytes + size }
+      return { row, size: this.#shrunk(name, grown) }
     })
+    this.#sizes.set(name, size)
+    changes.notify()
+    return row
   }
 
-  /** How many entries an inbox has, behind a position where one is given. */
-  count(name: string, after?: number): number {
-    const found = this.#queries.select({ n: count() }).from(inbox).where(ofInbox(name, after))
-    return found.get()?.n ?? 0
+  /** How many entries an inbox has behind a position. */
+  count(name: string, after: number): number {
+    return this.#count.get({ name, after })?.n ?? 0
   }
 
   /** How many of an inbox's entries carry this `webhook-id`; null for none. */
@@ -94,7 +102,7 @@ export class InboxStore {
       .select({
         name: inbox.name,
         count: count(),
-        bytes: sum(sizeOf).mapWith(Number),
+        bytes: total,
         // SQLite takes it from the row that the greatest number stands in.
         receivedAt: inbox.receivedAt,
         newest,
@@ -127,10 +135,13 @@ export class InboxStore {
   clear(name?: string): number {
     const gone = this.#queries.delete(inbox).where(name === undefined ? undefined : eq(inbox.name, name))
     const { length } = gone.returning({ seq: inbox.seq }).all()
+    if (name === undefined) this.#sizes.clear()
+    else this.#sizes.delete(name)
     this.#dependencies.changes.notify()
     return length
   }
 
+  /** Removes the inboxes that were quiet for longest, so that one more may be there. */
   #makeRoomForName(): void {
     const quiet = this.#queries
       .select({ name: inbox.name })
@@ -139,31 +150,48 @@ export class InboxStore {
       .orderBy(desc(max(inbox.seq)))
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(KEPT.inboxes - 1)
-    this.#queries.delete(inbox).where(inArray(inbox.name, quiet)).run()
+      .all()
+    for (const { name } of quiet) {
+      this.#queries.delete(inbox).where(eq(inbox.name, name)).run()
+      this.#sizes.delete(name)
+    }
   }
 
-  #prune(name: string): void {
-    const entries = this.#queries
-      .select({
-        seq: inbox.seq,
-        number: sql<number>`row_number() OVER (ORDER BY ${inbox.seq} DESC)`.as('number'),
-        bytes: sql<number>`sum(${sizeOf}) OVER (ORDER BY ${inbox.seq} DESC)`.as('bytes'),
-      })
-      .from(inbox)
-      .where(eq(inbox.name, name))
-      .as('entries')
-    const last = this.#queries
-      .select({ seq: max(entries.seq) })
-      .from(entries)
-      .where(sql`${entries.number} > ${KEPT.entries} OR ${entries.bytes} > ${KEPT.bytes}`)
-    this.#queries
-      .delete(inbox)
-      .where(and(eq(inbox.name, name), lte(inbox.seq, last)))
-      .run()
+  /** Removes the oldest entries of an inbox that has grown too large. */
+  #shrunk(name: string, size: Size): Size {
+    let { count, bytes: total } = size
+    while (count > KEPT.entries || total > KEPT.bytes) {
+      const oldest = this.#queries
+        .select({ seq: min(inbox.seq) })
+        .from(inbox)
+        .where(eq(inbox.name, name))
+      const gone = this.#queries.delete(inbox).where(eq(inbox.seq, oldest)).returning({ bytes }).get()
+      if (gone === undefined) break
+      count -= 1
+      total -= gone.bytes
+    }
+    return { count, bytes: total }
+  }
+
+  /** What is known of it, else counted: to count at every request would cost more than the request. */
+  #sizeOf(name: string): Size {
+    const known = this.#sizes.get(name)
+    if (known) return known
+    const found = this.#queries.select({ count: count(), bytes: total }).from(inbox)
+    return found.where(eq(inbox.name, name)).get() ?? { count: 0, bytes: 0 }
   }
 }
 
-const sizeOf = sql`length(${inbox.body}) + length(${inbox.headers})`
+/** How much an inbox has. */
+interface Size {
+  count: number
+  bytes: number
+}
+
+/** Bytes of an entry: what it was sent with. */
+const bytes = sql<number>`length(${inbox.body}) + length(${inbox.headers})`
+
+const total = sql<number>`coalesce(sum(${bytes}), 0)`
 
 const ofInbox = (name: string, after?: number) =>
   and(eq(inbox.name, name), after === undefined ? undefined : gt(inbox.seq, after))

@@ -21,8 +21,9 @@ const MOST_DELIVERIES = 1_000
 
 /** Looks at a task. */
 export function taskLook(queries: Queries, service: TasksService, id: string, until: ReadonlySet<string>) {
+  const find = queries.select().from(tasks).where(eq(tasks.id, id)).prepare()
   return (): Look => {
-    const row = queries.select().from(tasks).where(eq(tasks.id, id)).get()
+    const row = find.get()
     if (row === undefined) throw notFound(`The task "${id}"`)
     const matched = until.has(row.status) || (until.has('held') && service.isHeld(id))
     return { matched, show: () => ({ task: toTask(row) }) }
@@ -31,8 +32,9 @@ export function taskLook(queries: Queries, service: TasksService, id: string, un
 
 /** Looks at a build. */
 export function buildLook(queries: Queries, id: string, until: ReadonlySet<string>) {
+  const find = queries.select().from(builds).where(eq(builds.id, id)).prepare()
   return (): Look => {
-    const row = queries.select().from(builds).where(eq(builds.id, id)).get()
+    const row = find.get()
     if (row === undefined) throw notFound(`The build "${id}"`)
     return { matched: until.has(row.status), show: () => ({ build: toBuild(row) }) }
   }
@@ -45,8 +47,9 @@ export function projectLook(
   id: string,
   until: ReadonlySet<string>,
 ) {
+  const find = queries.select().from(projects).where(eq(projects.id, id)).prepare()
   return (): Look => {
-    const row = queries.select().from(projects).where(eq(projects.id, id)).get()
+    const row = find.get()
     if (row === undefined) throw notFound(`The project "${id}"`)
     const { initPhase, runtimeStatus, accountId } = row
     const matched = until.has(runtimeStatus) || (initPhase !== null && until.has(initPhase))
@@ -117,8 +120,9 @@ export function eventLook(queries: Queries, { event, after, accountId }: EventWi
     gt(events.seq, known.seq),
     accountId === undefined ? undefined : eq(events.accountId, accountId),
   )
+  const find = queries.select().from(events).where(wanted).orderBy(asc(events.seq)).limit(1).prepare()
   return (): Look => {
-    const row = queries.select().from(events).where(wanted).orderBy(asc(events.seq)).limit(1).get()
+    const row = find.get()
     return { matched: row !== undefined, show: () => ({ event: row ? shownEvent(row) : null }) }
   }
 }

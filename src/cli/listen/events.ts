@@ -1,0 +1,165 @@
+import type { EventName } from '../../events/names.ts'
+import { type Client, NO_CONNECTION } from '../client.ts'
+import { CommandError } from '../errors.ts'
+
+/** An event, as the control API tells it. */
+export interface EmittedEvent {
+  id: string
+  event: EventName
+  account_id: string
+  data: Record<string, unknown>
+  created_at: string
+}
+
+/** Stands for the position before the first event. */
+const START = 'start'
+
+/** Events of before that are remembered, so that none is told twice where the instance goes back to an earlier state. */
+const REMEMBERED = 1_000
+
+/** Milliseconds before the next attempt to reach the instance, from one failure to the next; the last one stays. */
+const PAUSES_MS = [0, 50, 100, 200, 500] as const
+
+/** A connection to the instance. */
+export interface Connection {
+  client: Client
+  /** With which what is forwarded is signed. */
+  secret: string
+}
+
+/** What there is to tell. */
+export type Told =
+  /** What is emitted from here on is told. */
+  | { readonly type: 'ready'; readonly connection: Connection }
+  | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: Connection }
+  /** The instance does not answer any more, for this reason. */
+  | { readonly type: 'lost'; readonly reason: string }
+  /** It does again. */
+  | { readonly type: 'back'; readonly connection: Connection }
+  /** It was reset, or an earlier state was restored: its events begin anew. */
+  | { readonly type: 'anew'; readonly connection: Connection }
+
+/** Which events are followed, and where. */
+export interface Following {
+  /** Finds the instance; it may have come back at another address. */
+  open: () => Promise<Connection>
+  accountId: string | undefined
+  signal: AbortSignal
+}
+
+/**
+ * Tells every event from now on, in order, none twice and none left out, also where the instance is stopped and started
+ * or reset meanwhile. It goes on until `signal` fires.
+ *
+ * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
+ */
+export async function* followEvents(
+  connection: Connection,
+  { open, accountId, signal }: Following,
+): AsyncGenerator<Told, void> {
+  const position = await Position.now(connection.client, signal)
+  yield { type: 'ready', connection }
+  let [current, failures, isLost] = [connection, 0, false]
+  for (;;) {
+    try {
+      if (failures > 0) {
+        current = await open()
+        const isAnew = await position.check(current.client, signal)
+        failures = 0
+        if (isLost) yield { type: 'back', connection: current }
+        if (isAnew) yield { type: 'anew', connection: current }
+        isLost = false
+      }
+      const query = { follow: 'true', after: position.last, ...(accountId ? { account_id: accountId } : {}) }
+      for await (const { data } of current.client.events('GET', '/_berth/events', { query, signal })) {
+        const event = JSON.parse(data) as EmittedEvent
+        position.passes(event.id)
+        yield { type: 'event', event, connection: current }
+      }
+      failures += 1
+    } catch (error) {
+      if (signal.aborted || !isPassing(error, failures)) throw error
+      failures += 1
+      // A reset is over before the next attempt: it is worth no word.
+      if (!isLost && failures > 1) {
+        isLost = true
+        yield { type: 'lost', reason: error.message }
+      }
+    }
+    await pausing(PAUSES_MS[Math.min(failures, PAUSES_MS.length) - 1] ?? 0, signal)
+  }
+}
+
+/** Whether a failure may pass: the instance is gone for now, or on its way down or up. */
+function isPassing(error: unknown, failures: number): error is CommandError {
+  if (!(error instanceof CommandError)) return false
+  if (error.code === NO_CONNECTION || error.code === 'service_unavailable') return true
+  // Where it stops, the folder says of no instance any more until the next starts.
+  return error.code === undefined && failures > 0
+}
+
+/** How far the events have been told. */
+class Position {
+  /** The last one. */
+  last = START
+  readonly #known: Set<string>
+
+  private constructor(ids: readonly string[]) {
+    this.#known = new Set(ids)
+    this.last = ids.at(-1) ?? START
+  }
+
+  /** Behind everything that was emitted so far. */
+  static async now(client: Client, signal: AbortSignal): Promise<Position> {
+    return new Position((await newestIds(client, signal)).reverse())
+  }
+
+  /** An event was told. */
+  passes(id: string): void {
+    this.last = id
+    this.#known.add(id)
+    if (this.#known.size <= 2 * REMEMBERED) return
+    for (const old of [...this.#known].slice(0, REMEMBERED)) this.#known.delete(old)
+  }
+
+  /**
+   * Sees whether the instance still knows the last event; where it does not, the position is behind the last one that
+   * was told, or before all of them.
+   *
+   * @returns whether its events have begun anew
+   */
+  async check(client: Client, signal: AbortSignal): Promise<boolean> {
+    try {
+      await client.request('GET', '/_berth/events', { query: { after: this.last, limit: '1' }, signal })
+      return false
+    } catch (error) {
+      if (!(error instanceof CommandError) || error.code !== 'bad_request') throw error
+    }
+    const ids = await newestIds(client, signal)
+    this.last = ids.find((id) => this.#known.has(id)) ?? START
+    return true
+  }
+}
+
+/** Ids of the last events, newest first. */
+async function newestIds(client: Client, signal: AbortSignal): Promise<string[]> {
+  const query = { limit: String(REMEMBERED) }
+  const { events } = await client.request<{ events: EmittedEvent[] }>('GET', '/_berth/events', {
+    query,
+    signal,
+  })
+  return events.map(({ id }) => id)
+}
+
+/** @throws the signal's reason as soon as it fires */
+async function pausing(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  const end = (): void => resolve()
+  signal.addEventListener('abort', end, { once: true })
+  await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', end)
+  signal.throwIfAborted()
+}

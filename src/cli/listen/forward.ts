@@ -1,0 +1,108 @@
+import { payloadOf } from '../../events/payload.ts'
+import { signatureHeaders } from '../../resources/webhooks/signature.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { versionInfo } from '../version.ts'
+import type { EmittedEvent } from './events.ts'
+
+/** Milliseconds that an answer may take in all, as for a webhook. */
+const TIMEOUT_MS = 15_000
+
+/** Bytes of an answer that are read. */
+const ANSWER_LIMIT = 1_024
+
+/** What came of forwarding an event. */
+export interface Forwarded {
+  /** Null where no answer came. */
+  status: number | null
+  ms: number
+  /** Why it counts as a failure; null for 2xx. */
+  error: string | null
+  /** The answer's first KiB. */
+  answer: string
+}
+
+/** Where events are forwarded to, and how. */
+export interface Forwarding {
+  url: string
+  secret: string
+  /** Ends it. */
+  signal: AbortSignal
+  timeoutMs?: number
+}
+
+/**
+ * Sends an event as a webhook would be sent: the same body, signed in the same way (Standard Webhooks).
+ *
+ * @throws the signal's reason as soon as it fires; all else is told
+ */
+export async function forward(
+  event: EmittedEvent,
+  { url, secret, signal, timeoutMs = TIMEOUT_MS }: Forwarding,
+): Promise<Forwarded> {
+  const body = JSON.stringify(payloadOf(event.event, event.data, event.created_at))
+  const began = performance.now()
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(), timeoutMs)
+  const forwarded: Forwarded = { status: null, ms: 0, error: null, answer: '' }
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': `berth/${versionInfo().version}`,
+        ...signatureHeaders(secret, event.id, machineNow(), body),
+      },
+      body,
+      redirect: 'manual',
+      // A receiver that is worked on is often started anew: a connection of before would be a dead one.
+      keepalive: false,
+      signal: AbortSignal.any([signal, timeout.signal]),
+    })
+    forwarded.status = response.status
+    forwarded.error = refusalOf(response)
+    forwarded.answer = await beginningOf(response)
+  } catch (error) {
+    signal.throwIfAborted()
+    forwarded.error = timeout.signal.aborted
+      ? `The answer was not complete within ${timeoutMs / 1_000} s.`
+      : problemOf(error)
+  } finally {
+    clearTimeout(timer)
+  }
+  forwarded.ms = Math.round((performance.now() - began) * 10) / 10
+  return forwarded
+}
+
+function refusalOf({ ok, status, headers }: Response): string | null {
+  if (ok) return null
+  if (status < 300 || status >= 400) return `The receiver answered with ${status}.`
+  const to = headers.get('location')
+  return `The receiver answered with ${status}${to ? `, to ${to}` : ''}. Redirects are not followed.`
+}
+
+async function beginningOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size >= ANSWER_LIMIT) break
+  }
+  return Buffer.concat(chunks).subarray(0, ANSWER_LIMIT).toString()
+}
+
+/** What a person can do something about, by the code of the failure. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ConnectionRefused: 'Nothing listens there.',
+  ECONNREFUSED: 'Nothing listens there.',
+  ConnectionClosed: 'The receiver closed the connection without an answer.',
+  ECONNRESET: 'The receiver closed the connection without an answer.',
+  FailedToOpenSocket:
+    'The receiver cannot be connected to: see that the name is right and that something listens there.',
+}
+
+function problemOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  const known = PROBLEMS[String(code)]
+  return known ?? `The receiver was not reached: ${message ?? error}${code ? ` (${code})` : ''}`
+}
