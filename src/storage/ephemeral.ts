@@ -1,10 +1,14 @@
-import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
 import { isInUse } from './folder.ts'
 
 const PREFIX = 'berth-ephemeral-'
 
-/** A folder without a lock that is younger may be about to be taken. */
+/** What temporary folders of berth begin with. */
+const PREFIXES = [PREFIX, 'berth-doctor-'] as const
+
+/** A folder whose name tells no process of this machine, and without a lock, may be about to be taken. */
 const YOUNG_MS = 60_000
 
 /** A data folder for one run. */
@@ -16,25 +20,53 @@ export interface EphemeralFolder {
 
 /** Makes a data folder that goes with the run. */
 export function makeEphemeral(temporaryDir: string): EphemeralFolder {
-  const path = realpathSync(mkdtempSync(join(temporaryDir, PREFIX)))
+  const path = realpathSync(makeTemporary(temporaryDir, PREFIX))
   return { path, remove: () => removeTree(path) }
 }
 
-/** Removes the ephemeral folders of this user whose berth was killed and could not. */
+/**
+ * Makes an empty folder that goes with this process. Its name tells whose it is, so that it is known at once for left
+ * behind where the process was killed.
+ */
+export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[number]): string {
+  const mark = ownMark()
+  return mkdtempSync(join(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`))
+}
+
+/** Removes the temporary folders of this user whose berth was killed and could not. */
 export function removeAbandoned(temporaryDir: string, now: number): void {
+  for (const path of findAbandoned(temporaryDir, now)) removeTree(path)
+}
+
+/**
+ * The temporary folders of this user that no berth uses any more.
+ *
+ * @param now milliseconds since 1970, by the machine
+ */
+export function findAbandoned(temporaryDir: string, now: number): string[] {
   const user = process.getuid?.()
-  for (const name of readdirSync(temporaryDir)) {
-    if (!name.startsWith(PREFIX)) continue
+  return readdirSync(temporaryDir).flatMap((name) => {
+    const prefix = PREFIXES.find((one) => name.startsWith(one))
+    if (prefix === undefined) return []
     const path = join(temporaryDir, name)
-    const { uid, mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {}
-    if (uid !== user || mtimeMs === undefined || now - mtimeMs < YOUNG_MS) continue
-    if (existsSync(join(path, 'lock')) && isInUse(path)) continue
-    removeTree(path)
-  }
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (stats?.uid !== user || !stats?.isDirectory()) return []
+    return isAbandoned(path, name.slice(prefix.length), now - stats.mtimeMs) ? [path] : []
+  })
+}
+
+/** @param rest of its name, behind the prefix */
+function isAbandoned(path: string, rest: string, ageMs: number): boolean {
+  const mark = parseMark(rest.split('-')[0] ?? '')
+  const alive = mark && isAlive(mark)
+  if (alive !== null) return !alive
+  // Made in another container, or by a berth that did not know its mark.
+  if (ageMs < YOUNG_MS) return false
+  return !existsSync(join(path, 'lock')) || !isInUse(path)
 }
 
 /** Removes as much as can be removed: processes that are just ending may still write. */
-function removeTree(path: string): void {
+export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 })
   } catch {

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Enforced } from '../../compute/driver.ts'
 import { localDrivers } from '../../compute/drivers.ts'
 import { selfCommand } from '../../compute/self.ts'
 import { type Isolation, loadConfig, reachLoopbackDirectly } from '../../config.ts'
 import { createLogger } from '../../runtime/logger.ts'
+import { makeTemporary } from '../../storage/ephemeral.ts'
 import { readInstance } from '../../storage/folder.ts'
 import { findDataFolder } from '../instance.ts'
 import type { Terminal } from '../terminal.ts'
@@ -37,7 +37,7 @@ export async function examine(data: string | undefined, { env, cwd }: Terminal):
   const running = readInstance(findDataFolder(data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
   // The tiers are tried in a folder of their own: looking must not make a data folder.
-  const trial = mkdtempSync(join(tmpdir(), 'berth-doctor-'))
+  const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
     const drivers = localDrivers({
