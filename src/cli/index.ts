@@ -1,5 +1,5 @@
 import { StartupError, UsageError } from '../errors.ts'
-import { parseServeFlags } from './commands/serve-flags.ts'
+import { BACKGROUND, parseServeFlags, startService } from './commands/serve-flags.ts'
 import { CommandError } from './errors.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 
@@ -16,7 +16,10 @@ export async function run(args: readonly string[]): Promise<void> {
 export async function runCommand(args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     const flags = parseServeFlags(args)
-    if (flags) return await (await import('./commands/serve.ts')).serve(flags, terminal)
+    if (flags) return await startService(flags, terminal)
+    if (args[0] === BACKGROUND) {
+      return await (await import('./instances/background.ts')).background(args.slice(1), terminal)
+    }
     const { runProgram } = await import('./program.ts')
     return await runProgram(args, { terminal, exitCode: 0 })
   } catch (error) {

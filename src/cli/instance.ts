@@ -48,23 +48,43 @@ export function findInstance(
   entrance: Entrance = 'api',
 ): Instance {
   const { option, variable, field, what, flag } = CREDENTIALS[entrance]
+  const { folder, localUrl, baseUrl, fromEnv } = findBaseUrl(options, { env, cwd })
+  if (baseUrl === undefined) {
+    throw new CommandError(
+      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data.`,
+    )
+  }
+  const credential = options[option] ?? (fromEnv[variable] || undefined)
+  if (credential !== undefined) return { baseUrl, credential }
+  const kept = readJson(join(folder, 'credentials.json'))?.[field]
+  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, credential: kept }
+  throw new CommandError(`No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}.`)
+}
+
+/** Where an instance is, as far as is known. */
+interface Whereabouts {
+  /** The data folder that is looked at. */
+  folder: string
+  /** What the folder says of its own instance. */
+  localUrl: string | undefined
+  /** The address that is meant, without a trailing slash; undefined where none is given and none runs. */
+  baseUrl: string | undefined
+  /** The variables that count. */
+  fromEnv: Record<string, string | undefined>
+}
+
+/** Finds the address alone: `--base-url`, else BERTH_BASE_URL, else that of the data folder's instance. */
+export function findBaseUrl(
+  options: ConnectionOptions,
+  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+): Whereabouts {
   const folder = findDataFolder(options.data, env, cwd)
   const local = readJson(join(folder, 'instance.json'))
   const localUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
   // A flag beats the environment: with --data the variables speak of another instance.
   const fromEnv = options.data === undefined ? env : {}
   const given = options.baseUrl ?? (fromEnv.BERTH_BASE_URL || undefined)
-  if (given === undefined && localUrl === undefined) {
-    throw new CommandError(
-      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data.`,
-    )
-  }
-  const baseUrl = given === undefined ? String(localUrl) : checkUrl(given)
-  const credential = options[option] ?? (fromEnv[variable] || undefined)
-  if (credential !== undefined) return { baseUrl, credential }
-  const kept = readJson(join(folder, 'credentials.json'))?.[field]
-  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, credential: kept }
-  throw new CommandError(`No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}.`)
+  return { folder, localUrl, baseUrl: given === undefined ? localUrl : checkUrl(given), fromEnv }
 }
 
 /**

@@ -6,6 +6,7 @@ import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFiles } from './commands/files.ts'
 import { registerInbox } from './commands/inbox.ts'
+import { registerInstances } from './commands/instances.ts'
 import { registerKeys } from './commands/keys.ts'
 import { registerListen } from './commands/listen.ts'
 import { registerOpenApi } from './commands/openapi.ts'
@@ -70,6 +71,7 @@ export function createProgram(session: Session): Command {
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
   registerServe(program, session)
+  registerInstances(program, session)
   registerDoctor(program, session)
   program.commandsGroup('Use the API:')
   registerServers(program, session)

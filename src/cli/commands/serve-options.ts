@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { CONFIG_OPTIONS, environmentName } from '../../config.ts'
 import type { Session } from '../session.ts'
+import { type OwnFlag, SERVE_FLAGS, startService } from './serve-flags.ts'
 
 const MORE = `
 Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.
@@ -12,28 +13,36 @@ data folder's master.key.
 Examples:
   berth serve                                 keep everything in ./.berth
   berth serve --ephemeral --port 0 --json     a throw-away instance for a program
+  berth serve --detach                        in the background, until "berth stop"
 `
 
-/** Adds `serve`, with one option for each entry of CONFIG_OPTIONS. */
+/** Adds `serve`. */
 export function registerServe(program: Command, session: Session): void {
   const serve = program
     .command('serve')
     .summary('run the service (also plain "berth")')
     .description('Runs the service until Ctrl-C or SIGTERM; a second signal exits at once.')
-    .option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
     .addHelpText('after', MORE)
+  addServeOptions(serve, SERVE_FLAGS)
+  serve.action(async () => {
+    session.exitCode = await startService(serveFlags(serve), session.terminal)
+  })
+}
+
+/** Adds the options of `serve` to a command, and flags of its own. */
+export function addServeOptions(command: Command, own: readonly OwnFlag[]): void {
+  command.option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
   for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
     const flag = value ? `--${name} <${value}>` : `--${name}`
     const option = new Option(flag, `${description} [${environmentName(name)}]`)
     // The values are for completion; what a bad one is told comes from the config.
     if (choices) option.argChoices = [...choices]
     if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])
-    serve.addOption(option)
-    if (!value) serve.addOption(new Option(`--no-${name}`).hideHelp())
+    command.addOption(option)
+    if (!value) command.addOption(new Option(`--no-${name}`).hideHelp())
   }
-  serve.action(async () => {
-    session.exitCode = await (await import('./serve.ts')).serve(serveFlags(serve), session.terminal)
-  })
+  for (const { name, value, description } of own)
+    command.option(value ? `--${name} <${value}>` : `--${name}`, description)
 }
 
 /** The flags that were given, by option name, once the command is parsed. */

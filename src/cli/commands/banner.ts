@@ -1,0 +1,41 @@
+import type { ReadyInfo } from '../../berth.ts'
+import type { Isolation } from '../../config.ts'
+import { facts, paint } from '../output.ts'
+import type { Terminal } from '../terminal.ts'
+
+const ISOLATION_MEANS: Record<Isolation, string> = {
+  bubblewrap: 'each server has its own files, users and processes; the network is shared',
+  landlock: "each server reaches its own files only; processes and network are the machine's",
+  none: 'NOT isolated: commands run with your rights on your files',
+}
+
+/** Stands in place of the first key where that was deleted. */
+const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
+
+/** What a banner says beside what the instance says of itself. */
+export interface BannerParts {
+  /** How to stop it, a sentence. */
+  stop: string
+  /** The file of its log, where it has one. */
+  log?: string
+}
+
+/** What a person is told when an instance is ready. */
+export function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
+  const { version, base_url, docs_url, api_key, data_dir, isolation } = ready
+  const lines = facts(stdout, [
+    ['API', base_url],
+    ['Docs', docs_url],
+    ['API key', api_key ?? NO_KEY],
+    ['Data', data_dir],
+    ['Isolation', `${isolation}: ${ISOLATION_MEANS[isolation]}`],
+    ...(log === undefined ? [] : [['Log', log] as const]),
+  ])
+  return [
+    `${paint(stdout, 'bold', `berth ${version}`)} is ready after ${Math.round(ready.started_in_ms)} ms.\n\n`,
+    lines.replace(/^/gm, '  ').trimEnd(),
+    '\n\n  Provision a server:\n',
+    `    curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key ?? 'sk_live_…'}'\n\n`,
+    `  ${stop}\n`,
+  ].join('')
+}

@@ -1,0 +1,56 @@
+import { loadConfig } from '../../config.ts'
+import { UsageError } from '../../errors.ts'
+import { parseServeFlags } from '../commands/serve-flags.ts'
+import { stopSignal } from '../commands/stop-signal.ts'
+import { printLog, printNow, type Terminal } from '../terminal.ts'
+import { redirectOutput } from './descriptors.ts'
+import { LogFile } from './log-file.ts'
+import { enlist } from './registry.ts'
+import { startInstance } from './start.ts'
+
+/** What an instance in the background tells who started it. */
+export interface BackgroundReady {
+  /** The ready line, an object. */
+  ready: string
+  /** The file of its log. */
+  log: string
+}
+
+/**
+ * The hidden command that `serve --detach` starts: runs the service as `serve` does, in a session of its own. Until it
+ * is ready it speaks to who started it: one line on stdout when all is there, recovery included, and failures on stderr.
+ * From then on all goes to the log in the data folder.
+ */
+export async function background(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { env, cwd } = terminal
+  const flags = parseServeFlags(args)
+  if (flags === null) throw new UsageError('Start it with "berth serve --detach".')
+  const config = loadConfig({ flags, env, cwd })
+  const signal = stopSignal()
+  const log = new LogFile()
+  let write = (line: string): void => {
+    printLog(line)
+    log.write(line)
+  }
+  const berth = await startInstance(config, terminal, { log: (line) => write(line) })
+  signal.lastWords = () => berth.abandon()
+  let unlist = () => {}
+  try {
+    await berth.recovered
+    const { fd, path } = log.open(berth.info.data_dir)
+    unlist = enlist(berth.info, 'serve --detach', env)
+    const told: BackgroundReady = { ready: JSON.stringify({ event: 'ready', ...berth.info }), log: path }
+    write = log.write
+    try {
+      printNow(JSON.stringify(told))
+    } catch {
+      // Who started it was killed meanwhile: it runs as was asked.
+    }
+    redirectOutput(fd)
+    await signal.arrived
+  } finally {
+    await berth.stop()
+    unlist()
+  }
+  return 0
+}

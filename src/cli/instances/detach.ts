@@ -1,0 +1,86 @@
+import type { ReadyInfo } from '../../berth.ts'
+import { selfCommand } from '../../compute/self.ts'
+import { loadConfig } from '../../config.ts'
+import { banner } from '../commands/banner.ts'
+import { BACKGROUND } from '../commands/serve-flags.ts'
+import { CommandError } from '../errors.ts'
+import { findDataFolder } from '../instance.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { shellQuote } from '../quote.ts'
+import { printNow, type Terminal } from '../terminal.ts'
+import type { BackgroundReady } from './background.ts'
+
+/**
+ * Starts the service in the background and says what `serve` says when it is ready; resolves to the exit code.
+ *
+ * @param flags the options given on the command line, by name
+ * @throws UsageError, StartupError for a bad configuration
+ */
+export async function detach(flags: Record<string, unknown>, terminal: Terminal): Promise<number> {
+  const { env, cwd, stdout, stderr } = terminal
+  const { json } = loadConfig({ flags, env, cwd })
+  return untilInterrupted(async (interrupted) => {
+    const child = Bun.spawn([...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, ...toArgs(flags)], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Out of reach of this terminal's signals, and of its end.
+      detached: true,
+    })
+    interrupted.addEventListener('abort', () => child.kill('SIGTERM'))
+    const said = passOn(child.stderr, (text) => stderr.write(text))
+    const line = await firstLine(child.stdout)
+    if (line === null) {
+      // It has said why.
+      await said
+      const code = await child.exited
+      interrupted.throwIfAborted()
+      if (child.signalCode !== null)
+        throw new CommandError(`The instance in the background was ended by ${child.signalCode}.`)
+      return code === 0 ? 1 : code
+    }
+    // It ends when the instance turns to its log.
+    await said
+    child.unref()
+    const { ready, log } = JSON.parse(line) as BackgroundReady
+    if (json) printNow(ready)
+    else {
+      const info = JSON.parse(ready) as ReadyInfo
+      await stdout.write(banner(info, terminal, { stop: `Stop with "${stopCommand(info, terminal)}".`, log }))
+    }
+    return 0
+  })
+}
+
+/** The options as a command line has them. */
+function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
+  return Object.entries(flags).flatMap(([name, value]) => {
+    if (typeof value === 'boolean') return [value ? `--${name}` : `--no-${name}`]
+    return (Array.isArray(value) ? value : [value]).map((one) => `--${name}=${one}`)
+  })
+}
+
+/** What ends it: below its folder it is found without being named. */
+function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: Terminal): string {
+  const found = findDataFolder(undefined, env, cwd) === data_dir
+  return found ? 'berth stop' : `berth stop --data ${shellQuote([data_dir])}`
+}
+
+/** Passes on what comes until it ends. */
+async function passOn(
+  stream: ReadableStream<Uint8Array>,
+  write: (text: Uint8Array) => Promise<void>,
+): Promise<void> {
+  for await (const chunk of stream) await write(chunk)
+}
+
+/** The first line, or null where the stream ends before one is whole. */
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | null> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) {
+    text += decoder.decode(chunk, { stream: true })
+    const end = text.indexOf('\n')
+    if (end !== -1) return text.slice(0, end)
+  }
+  return null
+}

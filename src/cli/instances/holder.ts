@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { isInUse } from '../../storage/folder.ts'
+
+/** What Linux appends to the name of a file that was removed while it is open. */
+const REMOVED = / \(deleted\)$/
+
+/**
+ * Whether a process holds a data folder: it has the folder's lock open. A pid alone tells nothing, since it may have
+ * come to another program meanwhile.
+ */
+export const holds = (pid: number, folder: string): boolean => heldBy(pid).includes(realPath(folder))
+
+/** The data folders that a process holds; none where it has ended or belongs to another user. */
+export function heldBy(pid: number): string[] {
+  const found = new Set<string>()
+  for (const fd of list(`/proc/${pid}/fd`)) {
+    const path = linkOf(`/proc/${pid}/fd/${fd}`)?.replace(REMOVED, '')
+    if (path?.endsWith('/lock')) found.add(path.slice(0, -'/lock'.length))
+  }
+  return [...found]
+}
+
+/** Whether some berth runs on a folder, one in another container too. */
+export const isHeld = (folder: string): boolean => existsSync(join(folder, 'lock')) && isInUse(folder)
+
+/** A folder that was removed under its berth has none but its name. */
+const realPath = (folder: string): string => (existsSync(folder) ? realpathSync(folder) : folder)
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path)
+  } catch {
+    // Closed meanwhile.
+    return null
+  }
+}

@@ -1,0 +1,56 @@
+import { openSync, renameSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Name of the log in a data folder. */
+export const LOG_NAME = 'berth.log'
+
+/** A log that is larger when it is opened is put aside, in place of the one that was before. */
+const LARGE_BYTES = 10 * 2 ** 20
+
+/** How many lines that tell of errors are at hand. */
+const KEPT_ERRORS = 5
+
+/** Such a line: the time, then the level. */
+const ERROR = /^\S+ ERROR /
+
+/** The log of an instance in its own data folder. Lines that come before the folder is known are kept until then. */
+export class LogFile {
+  #waiting: string[] = []
+  #fd: number | null = null
+  readonly #errors: string[] = []
+
+  /** Takes a line, newline included; one that cannot be written is given up. */
+  readonly write = (line: string): void => {
+    if (ERROR.test(line)) this.#errors.push(line)
+    if (this.#errors.length > KEPT_ERRORS) this.#errors.shift()
+    if (this.#fd === null) this.#waiting.push(line)
+    else writeLine(this.#fd, line)
+  }
+
+  /** What was logged while there was no file. */
+  get early(): string {
+    return this.#waiting.join('')
+  }
+
+  /** The last lines that tell of errors. */
+  get errors(): readonly string[] {
+    return this.#errors
+  }
+
+  /** Goes on in the folder's log, which its owner alone may read. @returns the descriptor and the path of the file */
+  open(dataDir: string): { fd: number; path: string } {
+    const path = join(dataDir, LOG_NAME)
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_BYTES) renameSync(path, `${path}.old`)
+    const fd = openSync(path, 'a', 0o600)
+    this.#fd = fd
+    for (const line of this.#waiting) writeLine(fd, line)
+    this.#waiting = []
+    return { fd, path }
+  }
+}
+
+function writeLine(fd: number, line: string): void {
+  try {
+    writeSync(fd, line)
+  } catch {}
+}

@@ -1,0 +1,116 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import type { ReadyInfo } from '../../berth.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { writePrivate } from '../../storage/private-file.ts'
+import type { Terminal } from '../terminal.ts'
+import { holds, isHeld } from './holder.ts'
+
+/** Which command an instance was started with. */
+export type StartedBy = 'serve' | 'serve --detach' | 'run'
+
+/** An instance as `berth list` tells of it; nothing secret. */
+export interface ListedInstance {
+  data_dir: string
+  base_url: string
+  pid: number
+  version: string
+  /** ISO 8601, by the machine's clock. */
+  started_at: string
+  started_by: StartedBy
+}
+
+/**
+ * The folder in which every instance of this user says where it runs: `$XDG_STATE_HOME/berth/instances`, else
+ * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none).
+ */
+export function registryFolder(env: Terminal['env']): string {
+  const given = env.XDG_STATE_HOME ?? ''
+  const state = isAbsolute(given) ? given : join(env.HOME || homedir(), '.local/state')
+  return join(state, 'berth/instances')
+}
+
+/**
+ * Adds an instance of this process. One that cannot be added, for want of a home that can be written, runs all the same.
+ *
+ * @returns takes it out again
+ */
+export function enlist(ready: ReadyInfo, startedBy: StartedBy, env: Terminal['env']): () => void {
+  const { data_dir, base_url, pid, version } = ready
+  const startedAt = new Date(machineNow()).toISOString()
+  const entry: ListedInstance = {
+    data_dir,
+    base_url,
+    pid,
+    version,
+    started_at: startedAt,
+    started_by: startedBy,
+  }
+  const folder = registryFolder(env)
+  const file = join(folder, nameOf(data_dir))
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    writePrivate(file, `${JSON.stringify(entry, null, 2)}\n`)
+    // Those of berths that were killed: nobody may ever ask for the list.
+    for (const stale of readdirSync(folder)) {
+      const other = readEntry(join(folder, stale))
+      if (other && !existsSync(`/proc/${other.pid}`)) removeStale(folder, stale)
+    }
+  } catch {}
+  return () => rmSync(file, { force: true })
+}
+
+/** The instances of this user that run, oldest first. What killed ones have left is removed. */
+export function listInstances(env: Terminal['env']): ListedInstance[] {
+  const folder = registryFolder(env)
+  if (!existsSync(folder)) return []
+  const found = readdirSync(folder).flatMap((name) => removeStale(folder, name) ?? [])
+  return found.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
+}
+
+/** The data folders of all entries, those of instances that do not run any more too. */
+export function registeredFolders(env: Terminal['env']): string[] {
+  const folder = registryFolder(env)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((name) => readEntry(join(folder, name))?.data_dir ?? [])
+}
+
+/** The entries of instances that do not run any more. */
+export function staleEntries(env: Terminal['env']): { file: string; instance: ListedInstance }[] {
+  const folder = registryFolder(env)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((name) => {
+    const file = join(folder, name)
+    const instance = readEntry(file)
+    return instance && !runs(instance) ? [{ file, instance }] : []
+  })
+}
+
+/** Whether what an entry tells is still so. */
+const runs = ({ pid, data_dir }: ListedInstance): boolean => holds(pid, data_dir) || isHeld(data_dir)
+
+function removeStale(folder: string, name: string): ListedInstance | null {
+  const file = join(folder, name)
+  const entry = readEntry(file)
+  if (entry === null || runs(entry)) return entry
+  rmSync(file, { force: true })
+  return null
+}
+
+/** Null for a file that is none of ours, or was removed meanwhile. */
+function readEntry(file: string): ListedInstance | null {
+  if (!file.endsWith('.json')) return null
+  try {
+    const entry = JSON.parse(readFileSync(file, 'utf8')) as Partial<ListedInstance> | null
+    return typeof entry?.data_dir === 'string' && typeof entry.pid === 'number'
+      ? (entry as ListedInstance)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** One instance a data folder, one file an instance. */
+const nameOf = (dataDir: string): string =>
+  `${new Bun.CryptoHasher('sha256').update(dataDir).digest('hex').slice(0, 24)}.json`

@@ -1,0 +1,51 @@
+import { type Berth, startBerth } from '../../berth.ts'
+import { selfCommand } from '../../compute/self.ts'
+import type { Config } from '../../config.ts'
+import { createLogger } from '../../runtime/logger.ts'
+import type { Terminal } from '../terminal.ts'
+import { versionInfo } from '../version.ts'
+import type { StartedBy } from './registry.ts'
+
+/** What listens to an instance of this process. */
+export interface Listeners {
+  /** Receives each line of its log, newline included. */
+  log: (line: string) => void
+  /** Is told of each request and its answer. */
+  observe?: (request: Request, answer: Response) => void
+}
+
+/** Starts a berth in this process. @throws StartupError where it cannot start */
+export function startInstance(
+  config: Config,
+  { env }: Terminal,
+  { log, ...listeners }: Listeners,
+): Promise<Berth> {
+  return startBerth(config, {
+    version: versionInfo().version,
+    logger: createLogger(config.logLevel, log, Date.now),
+    sinceStartMs: () => performance.now(),
+    self: selfCommand(process.execPath, Bun.main),
+    path: env.PATH ?? '',
+    environment: env,
+    ...listeners,
+  })
+}
+
+/**
+ * Has `berth list` tell of the instance, after whoever waits for the start has had an answer.
+ *
+ * @returns ends it
+ */
+export function listed({ recovered, info }: Berth, startedBy: StartedBy, { env }: Terminal): () => void {
+  let over = false
+  let remove = () => {}
+  void recovered
+    .then(() => import('./registry.ts'))
+    .then(({ enlist }) => {
+      if (!over) remove = enlist(info, startedBy, env)
+    })
+  return () => {
+    over = true
+    remove()
+  }
+}

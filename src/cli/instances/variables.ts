@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ReadyInfo } from '../../berth.ts'
+import { type CredentialsFile, readInstance } from '../../storage/folder.ts'
+import { CommandError } from '../errors.ts'
+import { holds, isHeld } from './holder.ts'
+
+/** The variables by which programs find an instance, and the commands of berth too. */
+export interface InstanceVariables {
+  BERTH_BASE_URL: string
+  /** Null where the first key was deleted. */
+  BERTH_API_KEY: string | null
+  BERTH_ADMIN_TOKEN: string
+  BERTH_MCP_URL: string
+}
+
+/** The variables of an instance. */
+export const variablesOf = ({
+  base_url,
+  api_key,
+  admin_token,
+  mcp_url,
+}: Pick<ReadyInfo, 'base_url' | 'api_key' | 'admin_token' | 'mcp_url'>): InstanceVariables => ({
+  BERTH_BASE_URL: base_url,
+  BERTH_API_KEY: api_key,
+  BERTH_ADMIN_TOKEN: admin_token,
+  BERTH_MCP_URL: mcp_url,
+})
+
+/** The variables of the instance that runs on a data folder. @throws CommandError where none does */
+export function variablesOfFolder(folder: string): InstanceVariables {
+  const instance = readInstance(folder)
+  if (!instance || !(holds(instance.pid, folder) || isHeld(folder))) {
+    throw new CommandError(
+      `No berth runs on ${folder}. Start one with "berth serve --detach", or name its folder with --data.`,
+    )
+  }
+  const { base_url } = instance
+  const { api_key, admin_token } = readCredentials(folder)
+  return variablesOf({ base_url, api_key, admin_token, mcp_url: `${base_url}/mcp` })
+}
+
+function readCredentials(folder: string): CredentialsFile {
+  const path = join(folder, 'credentials.json')
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as CredentialsFile
+  } catch (error) {
+    throw new CommandError(`${path} cannot be read: ${error instanceof Error ? error.message : error}.`)
+  }
+}
+
+/** The shells that `berth env` writes for, and JSON for programs. */
+export const ENV_SHELLS = ['bash', 'fish', 'powershell', 'json'] as const
+
+/** One of them. */
+export type EnvShell = (typeof ENV_SHELLS)[number]
+
+/** The variables as text that the shell runs; one that is null is unset, since it would be another instance's. */
+export function shellText(variables: InstanceVariables, shell: EnvShell): string {
+  if (shell === 'json') return `${JSON.stringify(variables)}\n`
+  const { set, unset } = SYNTAX[shell]
+  return Object.entries(variables)
+    .map(([name, value]: [string, string | null]) => `${value === null ? unset(name) : set(name, value)}\n`)
+    .join('')
+}
+
+/** How each shell sets a variable for the programs it starts. Between single quotes nothing else has a meaning. */
+const SYNTAX: Record<
+  Exclude<EnvShell, 'json'>,
+  { set: (name: string, value: string) => string; unset: (name: string) => string }
+> = {
+  // POSIX: zsh, dash and ksh too.
+  bash: {
+    set: (name, value) => `export ${name}='${value.replaceAll("'", "'\\''")}'`,
+    unset: (name) => `unset ${name}`,
+  },
+  fish: {
+    set: (name, value) => `set -gx ${name} '${value.replaceAll(/['\\]/g, '\\$&')}'`,
+    unset: (name) => `set -e ${name}`,
+  },
+  powershell: {
+    // Its typographic quotes end a text as the straight one does.
+    set: (name, value) => `$env:${name} = '${value.replaceAll(/['‘’‚‛]/g, '$&$&')}'`,
+    unset: (name) => `Remove-Item Env:${name} -ErrorAction SilentlyContinue`,
+  },
+}
