@@ -1,4 +1,5 @@
 import { StartupError, UsageError } from '../errors.ts'
+import { parseRun } from './commands/run-flags.ts'
 import { BACKGROUND, parseServeFlags, startService } from './commands/serve-flags.ts'
 import { CommandError } from './errors.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
@@ -17,6 +18,8 @@ export async function runCommand(args: readonly string[], terminal: Terminal): P
   try {
     const flags = parseServeFlags(args)
     if (flags) return await startService(flags, terminal)
+    const asked = parseRun(args)
+    if (asked) return await (await import('./run/run.ts')).run(asked, terminal)
     if (args[0] === BACKGROUND) {
       return await (await import('./instances/background.ts')).background(args.slice(1), terminal)
     }

@@ -11,6 +11,7 @@ import { registerKeys } from './commands/keys.ts'
 import { registerListen } from './commands/listen.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerProjects } from './commands/projects.ts'
+import { registerRun } from './commands/run.ts'
 import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
@@ -71,6 +72,7 @@ export function createProgram(session: Session): Command {
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
   registerServe(program, session)
+  registerRun(program, session)
   registerInstances(program, session)
   registerDoctor(program, session)
   program.commandsGroup('Use the API:')

@@ -1,0 +1,31 @@
+import { type OwnFlag, parseFlags } from './serve-flags.ts'
+
+/** The flags of `run` beside the options of `serve`. */
+export const RUN_FLAGS: readonly OwnFlag[] = [
+  { name: 'keep', description: "keep the instance's data folder, with its log, and say where it is" },
+  {
+    name: 'coverage',
+    value: 'FILE',
+    description: 'write which operations and statuses of the API were reached, as JSON',
+  },
+]
+
+/** What `run` is asked to do. */
+export interface RunRequest {
+  /** Options of `serve` and those of RUN_FLAGS, by name. */
+  flags: Record<string, unknown>
+  /** The command and its arguments; at least one word. */
+  command: readonly [string, ...string[]]
+}
+
+/**
+ * Reads `run [options] -- CMD ARG…` without the large command-line library. Null for everything else, wrong or unusual
+ * flags included, which that library explains.
+ */
+export function parseRun(args: readonly string[]): RunRequest | null {
+  const at = args.indexOf('--')
+  const [name, ...rest] = at === -1 ? [] : args.slice(at + 1)
+  if (args[0] !== 'run' || name === undefined) return null
+  const flags = parseFlags(args.slice(1, at), RUN_FLAGS)
+  return flags && { flags, command: [name, ...rest] }
+}

@@ -1,0 +1,41 @@
+import type { Command } from 'commander'
+import { UsageError } from '../../errors.ts'
+import type { Session } from '../session.ts'
+import { RUN_FLAGS } from './run-flags.ts'
+import { addServeOptions, serveFlags } from './serve-options.ts'
+
+const MORE = `
+CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERTH_MCP_URL and BERTH_DATA. The options are
+those of "berth serve"; variables and the config file set them too, but for where it listens and keeps its data: that is
+a free port, free project ports and a temporary folder unless a flag says otherwise.
+
+The exit code is CMD's; 128+n where signal n ended it, 127 where it is not found, 126 where it cannot be executed, 1 where
+berth could not start.
+
+Examples:
+  berth run -- bun test
+  berth run --fixtures shop.yaml --coverage coverage.json -- pytest -x
+  berth run --keep -- ./reproduce.sh           look at the data and the log afterwards
+`
+
+/** Adds `run`, for its help and for what is wrong with a line; a right one is read without this library. */
+export function registerRun(program: Command, session: Session): void {
+  const run = program
+    .command('run')
+    .argument('[CMD...]', 'the command and its arguments, behind "--"')
+    .usage('[options] -- CMD [ARG...]')
+    .summary('run a command beside an instance of its own')
+    .description(
+      'Starts an instance for one command, runs the command, and removes the instance with all it made.',
+    )
+    .addHelpText('after', MORE)
+  addServeOptions(run, RUN_FLAGS)
+  // Behind the command's name options are the command's own.
+  run.passThroughOptions()
+  run.action(async ([name, ...args]: string[]) => {
+    if (name === undefined)
+      throw new UsageError('What is to run is missing. Put it behind "--": berth run -- bun test')
+    const request = { flags: serveFlags(run), command: [name, ...args] as const }
+    session.exitCode = await (await import('../run/run.ts')).run(request, session.terminal)
+  })
+}

@@ -1,0 +1,86 @@
+import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { StartupError } from '../../errors.ts'
+import type { OperationIndex } from '../../http/operation-index.ts'
+import { type CoverageReport, report, type Seen } from './coverage-report.ts'
+
+/** How often each status of each operation was answered while a command ran. */
+export class Coverage {
+  readonly #path: string
+  readonly #seen: Seen = { operations: new Map(), unmatched: new Map() }
+  /** What came before the operations were known. */
+  #early: { method: string; path: string; status: number }[] | null = []
+  #index: Promise<OperationIndex> | null = null
+
+  /** @throws StartupError where the file cannot be written: better before the command than after */
+  constructor(path: string) {
+    this.#path = path
+    this.#save('')
+  }
+
+  /** Takes a request and its answer. */
+  readonly observe = ({ method, url }: Request, { status }: Response): void => {
+    const { pathname } = new URL(url)
+    // The control API is how a test steers, not what it tests.
+    if (pathname === '/_berth' || pathname.startsWith('/_berth/')) return
+    if (this.#early !== null) this.#early.push({ method, path: pathname, status })
+    else this.#count?.(method, pathname, status)
+  }
+
+  #count: ((method: string, path: string, status: number) => void) | null = null
+
+  /** Reads the operations; later requests are counted as they come, and none is kept. */
+  async prepare(): Promise<OperationIndex> {
+    this.#index ??= loadIndex()
+    const index = await this.#index
+    const early = this.#early ?? []
+    this.#early = null
+    this.#count = (method, path, status) => {
+      const operation = index.match(method, path)
+      if (operation === undefined) add(this.#seen.unmatched, status)
+      else {
+        const statuses = this.#seen.operations.get(operation.id) ?? new Map<number, number>()
+        this.#seen.operations.set(operation.id, statuses)
+        add(statuses, status)
+      }
+    }
+    for (const { method, path, status } of early) this.#count(method, path, status)
+    return index
+  }
+
+  /** Writes what was reached and what not. @returns the sums, for a person */
+  async write(command: readonly string[]): Promise<string> {
+    await this.prepare()
+    const { describeApi } = await import('../../describe.ts')
+    const written = report(this.#seen, await describeApi(), command)
+    this.#save(`${JSON.stringify(written, null, 2)}\n`)
+    return `${summary(written)}; ${this.#path} has the details`
+  }
+
+  #save(text: string): void {
+    try {
+      writeFileSync(this.#path, text)
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error)
+      throw new StartupError(`The coverage cannot be written: ${cause}. Name another file with --coverage.`)
+    }
+  }
+}
+
+/** The coverage that goes to a file. @throws StartupError where that cannot be written */
+export const coverageInto = (file: string, cwd: string): Coverage => new Coverage(resolve(cwd, file))
+
+async function loadIndex(): Promise<OperationIndex> {
+  const [{ describedApp }, { operationIndex }] = await Promise.all([
+    import('../../describe.ts'),
+    import('../../http/operation-index.ts'),
+  ])
+  return operationIndex(await describedApp())
+}
+
+const summary = ({ summary: { operations, statuses } }: CoverageReport): string =>
+  `reached ${operations.reached} of ${operations.documented} operations and ${statuses.reached} of ${statuses.documented} documented statuses`
+
+function add(counts: Map<number, number>, status: number): void {
+  counts.set(status, (counts.get(status) ?? 0) + 1)
+}

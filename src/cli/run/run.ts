@@ -1,0 +1,122 @@
+import { mkdtempSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Berth } from '../../berth.ts'
+import { type Config, loadConfig } from '../../config.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { removeAbandoned, removeTree } from '../../storage/ephemeral.ts'
+import type { RunRequest } from '../commands/run-flags.ts'
+import { LogFile } from '../instances/log-file.ts'
+import { enlist } from '../instances/registry.ts'
+import { startInstance } from '../instances/start.ts'
+import { variablesOf } from '../instances/variables.ts'
+import { printLog, type Terminal } from '../terminal.ts'
+import { exitCodeOf, startCommand } from './command.ts'
+import { takePortBlock } from './ports.ts'
+import { findProgram } from './program.ts'
+import { codeOfSignal, ignoredSignals, SignalRelay } from './signals.ts'
+
+/**
+ * Runs a command beside an instance of its own, in this process, and removes the instance afterwards.
+ *
+ * @returns the command's exit code, 128+n where signal n ended it
+ * @throws UsageError, StartupError where berth cannot start; CommandError with 126 or 127 where the command cannot
+ */
+export async function run({ flags, command }: RunRequest, terminal: Terminal): Promise<number> {
+  const { keep, coverage: coverageFile, json, ...options } = flags
+  const program = findProgram(command[0], terminal)
+  const ignored = ignoredSignals()
+  const relay = new SignalRelay(ignored)
+  const coverage =
+    typeof coverageFile === 'string'
+      ? (await import('./coverage.ts')).coverageInto(coverageFile, terminal.cwd)
+      : null
+  const { config, giveUp, release } = disposable(options, keep === true, terminal)
+  const log = new LogFile()
+  const berth = await startInstance(config, terminal, {
+    log: log.write,
+    ...(coverage === null ? {} : { observe: coverage.observe }),
+  }).catch((error) => {
+    // What it had to say before it failed may tell why.
+    printLog(log.early)
+    giveUp()
+    throw error
+  })
+  const { path: logPath } = log.open(berth.info.data_dir)
+  let unlist = () => {}
+  let code = 1
+  try {
+    if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
+    if (relay.received === null) {
+      const child = startCommand({ program, command, env: environmentOf(berth, terminal.env), ignored })
+      relay.to(child.pid)
+      // While the command starts.
+      unlist = enlist(berth.info, 'run', terminal.env)
+      void coverage?.prepare()
+      await child.exited
+      code = exitCodeOf(child)
+    } else code = codeOfSignal(relay.received)
+  } finally {
+    relay.over(() => berth.abandon())
+    if (coverage) printLog(`berth: ${await coverage.write(command)}\n`)
+    await berth.stop()
+    unlist()
+    release()
+    if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
+  }
+  if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
+  else if (code !== 0 && relay.received === null) printLog(afterFailure(command[0], code, log.errors))
+  return code
+}
+
+/** The configuration of an instance for one command. */
+interface Disposable {
+  config: Config
+  /** Removes what was made for an instance that could not start. */
+  giveUp(): void
+  /** Gives back what it had beside its folder. */
+  release(): void
+}
+
+/**
+ * Where it listens and keeps its data is settled by flags alone: what a variable or the config file says of these is
+ * meant for the instance that somebody works with.
+ */
+function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd }: Terminal): Disposable {
+  const kept = keep && options.data === undefined ? makeKept() : null
+  const flags = {
+    port: '0',
+    json: false,
+    ephemeral: options.data === undefined,
+    ...options,
+    ...(kept === null ? {} : { data: kept, ephemeral: false }),
+  }
+  try {
+    const config = loadConfig({ flags, env, cwd })
+    const giveUp = (): void => {
+      if (kept !== null) removeTree(kept)
+    }
+    if (options['project-ports'] !== undefined) return { config, giveUp, release() {} }
+    // With a seed, ports repeat from run to run as long as no other run is under way.
+    const { ports, release } = takePortBlock(config.rngSeed === null ? process.pid : 0)
+    return { config: { ...config, projectPorts: ports }, giveUp, release }
+  } catch (error) {
+    if (kept !== null) removeTree(kept)
+    throw error
+  }
+}
+
+/** A folder that nothing removes: its name is not one of those that go with their run. */
+const makeKept = (): string => realpathSync(mkdtempSync(join(tmpdir(), 'berth-kept-')))
+
+/** The command's environment: this process's, and where the instance is. */
+function environmentOf({ info }: Berth, env: Terminal['env']): Record<string, string | undefined> {
+  const { BERTH_API_KEY, ...variables } = variablesOf(info)
+  return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
+}
+
+/** What a person is told where the command failed and its instance is gone. */
+function afterFailure(name: string, code: number, errors: readonly string[]): string {
+  const logged = errors.length === 0 ? '' : `berth: the instance had logged errors:\n${errors.join('')}`
+  return `${logged}berth: ${name} ended with ${code}. "berth run --keep" keeps the instance's data and log.\n`
+}
