@@ -82,6 +82,12 @@ function readVariable(environ: string, name: string): string | null {
   return environ.slice(start + name.length + 1, end === -1 ? undefined : end)
 }
 
+/** The variable of a process's environment at its start; null where it has none, or may not be looked into. */
+export function readEnvironment(pid: number, name: string): string | null {
+  const environ = readProc(pid, 'environ')
+  return environ === null ? null : readVariable(environ, name)
+}
+
 /** The pids of a family that live now. */
 export const findFamily = (family: Family): number[] => familyAmong(listProcesses(), readMarker, family)
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { UsageError } from '../../errors.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { printJson, type Session } from '../session.ts'
@@ -10,6 +11,18 @@ const SIGNS: Record<Finding['status'], [sign: string, style: Style]> = {
   failed: ['✗', 'red'],
 }
 
+const MORE = `
+Exits with 1 only where berth cannot run as it is configured; with --leaks, where something is left behind.
+What belongs to an instance that runs is never reported, and neither is anything of other users.
+`
+
+interface Options {
+  data?: string
+  json?: boolean
+  leaks?: boolean
+  fix?: boolean
+}
+
 /** Adds `doctor`. */
 export function registerDoctor(program: Command, session: Session): void {
   const { stdout } = session.terminal
@@ -18,9 +31,17 @@ export function registerDoctor(program: Command, session: Session): void {
     .summary('what this machine offers, and what is missing')
     .description('Tries what berth needs on this machine and says what is missing, with the remedy.')
     .option('--data <DIR>', 'data folder to look at [BERTH_DATA]')
+    .option('--leaks', 'look for what instances that were killed have left: processes, ports, folders')
+    .option('--fix', 'with --leaks: remove it')
     .option('--json', 'print the findings as JSON, for programs')
-    .addHelpText('after', '\nExits with 1 only where berth cannot run as it is configured.')
-    .action(async (options: { data?: string; json?: boolean }) => {
+    .addHelpText('after', MORE)
+    .action(async ({ leaks, fix, ...options }: Options) => {
+      if (fix && !leaks) throw new UsageError('--fix belongs to --leaks: berth doctor --leaks --fix')
+      if (leaks) {
+        const { reportLeaks } = await import('../leaks/report.ts')
+        session.exitCode = await reportLeaks(session, { ...options, fix: fix ?? false })
+        return
+      }
       const { examine } = await import('../doctor/examine.ts')
       const report = await examine(options.data, session.terminal)
       session.exitCode = report.ok ? 0 : 1

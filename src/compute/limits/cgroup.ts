@@ -12,7 +12,10 @@ const OWN_PROCESSES = 24
 const EMPTY_MS = 1000
 
 /** Milliseconds after which an empty group is taken for left behind. */
-const ABANDONED_MS = 60_000
+export const ABANDONED_MS = 60_000
+
+/** Name of a group that holds those of all servers of a data folder. */
+const PARENT = /^berth-([0-9a-f]{12})$/
 
 /** Writes itself into the files up to `--`, and becomes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
@@ -130,17 +133,48 @@ function processesOf(folder: string): number[] {
   }
 }
 
+/** A group that holds those of the servers of one data folder. */
+export interface DataFolderGroup {
+  path: string
+  /** Its own and those below, the inner ones first. */
+  groups: string[]
+  /** The twelve hex digits that stand for the data folder. */
+  dataMarker: string
+  /** What is in any of them. */
+  pids: number[]
+  /** Since when none of them has changed, milliseconds since 1970. */
+  changedAt: number
+}
+
+/** The groups of data folders, whoever's, in a folder of the cgroup file system. */
+export function dataFolderGroups(folder: string): DataFolderGroup[] {
+  return groupsIn(folder).flatMap((name) => {
+    const dataMarker = PARENT.exec(name)?.[1]
+    if (dataMarker === undefined) return []
+    const path = join(folder, name)
+    const groups = [...groupsIn(path).map((inner) => join(path, inner)), path]
+    return {
+      path,
+      groups,
+      dataMarker,
+      pids: groups.flatMap(processesOf),
+      changedAt: Math.max(...groups.map(changedAt)),
+    }
+  })
+}
+
+/** Removes groups, as far as nothing is in them. */
+export function removeGroups(groups: readonly string[]): void {
+  for (const group of groups) attempt(() => rmdirSync(group))
+}
+
 /**
  * Removes groups of data folders that are gone, as far as nothing is in them: a berth that was killed could not, and one
  * on another folder never sees them. Young ones may be about to be entered.
  */
 function removeAbandoned(folder: string): void {
-  for (const parent of groupsIn(folder)) {
-    if (!/^berth-[0-9a-f]{12}$/.test(parent)) continue
-    const path = join(folder, parent)
-    const groups = [...groupsIn(path).map((name) => join(path, name)), path]
-    if (groups.some((group) => physicalNow() - changedAt(group) < ABANDONED_MS)) continue
-    for (const group of groups) attempt(() => rmdirSync(group))
+  for (const { groups, changedAt } of dataFolderGroups(folder)) {
+    if (physicalNow() - changedAt >= ABANDONED_MS) removeGroups(groups)
   }
 }
 

@@ -78,6 +78,14 @@ function answers(
   return false
 }
 
+/** The TCP ports that a process listens on, ascending; none where they cannot be seen. */
+export function portsOf(pid: number): number[] {
+  const owned = new Set(socketsOf(pid) ?? [])
+  const all = [...(readListening('tcp') ?? []), ...(readListening('tcp6') ?? [])]
+  const ports = all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port)
+  return [...new Set(ports)].sort((a, b) => a - b)
+}
+
 function commandFamily(root: number, marker: string): Set<number> {
   const family = new Set<number>()
   for (const pid of findDescendants(root)) {

@@ -67,13 +67,13 @@ export class ServerFolders {
 
   /** First 12 hex digits of the marker of every process that belongs to this data folder. */
   dataMarker(): string {
-    this.#marker ??= digest(realpathSync(this.#dataDir))
+    this.#marker ??= dataMarkerOf(realpathSync(this.#dataDir))
     return this.#marker
   }
 
   /** First 24 hex digits of the marker of every process of a server: data folder and server. */
   serverMarker(handle: Handle): string {
-    return this.dataMarker() + digest(nameOf(handle))
+    return serverMarkerOf(this.dataMarker(), nameOf(handle))
   }
 
   get #servers(): string {
@@ -102,6 +102,12 @@ function nameOf({ kind, folder }: Handle): string {
   }
   return basename(folder)
 }
+
+/** First 12 hex digits of the marker of every process of a data folder. @param dataDir its real path */
+export const dataMarkerOf = (dataDir: string): string => digest(dataDir)
+
+/** First 24 hex digits of the marker of every process of a server. */
+export const serverMarkerOf = (dataMarker: string, serverId: string): string => dataMarker + digest(serverId)
 
 function digest(text: string): string {
   return new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 12)

@@ -1,0 +1,108 @@
+import { existsSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import {
+  ABANDONED_MS,
+  type DataFolderGroup,
+  dataFolderGroups,
+  removeGroups,
+} from '../../compute/limits/cgroup.ts'
+import { findBases } from '../../compute/limits/cgroup-layout.ts'
+import { dataMarkerOf } from '../../compute/local/server-folders.ts'
+import { killAll } from '../../compute/terminate.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { findAbandoned, removeTree } from '../../storage/ephemeral.ts'
+import { findDataFolder } from '../instance.ts'
+import { isHeld } from '../instances/holder.ts'
+import { registeredFolders, staleEntries } from '../instances/registry.ts'
+import type { Terminal } from '../terminal.ts'
+import { stagingLeaks, temporaryLeak } from './folders.ts'
+import type { Leak } from './leak.ts'
+import { heldFolders, type Knowledge, leakedProcesses, ownProcesses, processLeak } from './processes.ts'
+
+/** Where leaks are looked for. */
+export interface LeakScope extends Pick<Terminal, 'env' | 'cwd'> {
+  /** A data folder to look at, in place of the nearest. */
+  data: string | undefined
+}
+
+/** All that instances of this user which do not run any more have left. What belongs to one that runs is none. */
+export function findLeaks(scope: LeakScope): Leak[] {
+  const { folders, temporary } = knownFolders(scope)
+  const own = ownProcesses()
+  const knowledge = learn(folders, heldFolders(own))
+  const processes = leakedProcesses(own, knowledge)
+  const doomed = new Set(processes.map(({ pid }) => pid))
+  return [
+    ...processes.map(processLeak),
+    ...leakedGroups(knowledge, doomed).map(groupLeak),
+    ...temporary.map(temporaryLeak),
+    ...folders
+      .filter((folder) => !temporary.includes(folder) && !knowledge.live.has(markerOf(folder)))
+      .flatMap(stagingLeaks),
+    ...staleEntries(scope.env).map(
+      ({ file, instance }): Leak => ({
+        kind: 'entry',
+        id: file,
+        detail: `an entry of "berth list" for ${instance.data_dir}, which no instance runs on`,
+        remedy: `rm ${file}; "berth list" does it too`,
+      }),
+    ),
+  ]
+}
+
+/** Removes what `findLeaks` finds. @returns what could not be removed */
+export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
+  // Each look is a new one: whatever has come to life meanwhile is left alone.
+  await killAll(() => {
+    const own = ownProcesses()
+    const knowledge = learn(knownFolders(scope).folders, heldFolders(own))
+    return leakedProcesses(own, knowledge).map(({ pid }) => pid)
+  })
+  for (const { kind, id } of findLeaks(scope)) {
+    if (kind === 'group') removeGroups(groupsBelow(id))
+    else if (kind === 'folder') removeTree(id)
+    else if (kind === 'entry') rmSync(id, { force: true })
+  }
+  return findLeaks(scope)
+}
+
+/** The data folders that are known of, whether or not an instance runs there, and those temporary ones that are left behind. */
+function knownFolders({ data, env, cwd }: LeakScope): { folders: string[]; temporary: string[] } {
+  const temporary = findAbandoned(tmpdir(), machineNow())
+  return {
+    folders: [...new Set([findDataFolder(data, env, cwd), ...registeredFolders(env), ...temporary])],
+    temporary,
+  }
+}
+
+function learn(known: readonly string[], held: readonly string[]): Knowledge {
+  return {
+    folders: new Map(known.map((folder) => [markerOf(folder), folder])),
+    // A berth in another container is known by its lock alone.
+    live: new Set([...held, ...known.filter(isHeld)].map(markerOf)),
+  }
+}
+
+const markerOf = (folder: string): string => dataMarkerOf(existsSync(folder) ? realpathSync(folder) : folder)
+
+/** The control groups of dead instances. One with processes counts where all of these are left behind too. */
+function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataFolderGroup[] {
+  const places = new Set(Object.values(findBases()).flatMap((bases) => bases.map(({ folder }) => folder)))
+  const user = process.getuid?.()
+  return [...places].flatMap(dataFolderGroups).filter(({ path, dataMarker, pids, changedAt }) => {
+    if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
+    if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
+    // Of an unknown folder an instance may just be starting that cannot be seen from here.
+    return folders.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
+  })
+}
+
+const groupLeak = ({ path, groups }: DataFolderGroup): Leak => ({
+  kind: 'group',
+  id: path,
+  detail: 'the control groups of an instance that is gone',
+  remedy: `rmdir ${groups.join(' ')}`,
+})
+
+const groupsBelow = (path: string): string[] =>
+  dataFolderGroups(path.slice(0, path.lastIndexOf('/'))).find((group) => group.path === path)?.groups ?? []

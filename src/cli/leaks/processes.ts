@@ -1,0 +1,87 @@
+import { readFileSync, statSync } from 'node:fs'
+import { portsOf } from '../../compute/local/ports.ts'
+import { dataMarkerOf, serverMarkerOf } from '../../compute/local/server-folders.ts'
+import { listProcesses, type ProcessInfo, readEnvironment, readMarker } from '../../compute/processes.ts'
+import { heldBy } from '../instances/holder.ts'
+import type { Leak } from './leak.ts'
+
+/** What is known of the instances of this machine. */
+export interface Knowledge {
+  /** Data folders by the twelve hex digits that stand for them, those of dead instances too. */
+  folders: ReadonlyMap<string, string>
+  /** The digits of those that an instance runs on. */
+  live: ReadonlySet<string>
+}
+
+/** A process that was started on a server of an instance which is gone. */
+export interface LeakedProcess extends ProcessInfo {
+  /** The data folder of its instance, where that is known. */
+  dataDir: string | null
+}
+
+/** The processes of this user. */
+export function ownProcesses(): ProcessInfo[] {
+  const user = process.getuid?.()
+  return listProcesses().filter(
+    ({ pid }) => pid !== process.pid && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user,
+  )
+}
+
+/** The data folders that processes of this user hold now. */
+export const heldFolders = (own: readonly ProcessInfo[]): string[] => own.flatMap(({ pid }) => heldBy(pid))
+
+/**
+ * The processes that carry the marker of a server whose instance is gone. Other programs may carry something that looks
+ * like a marker: one that belongs to no known folder counts only where the process itself tells the folder, or is an
+ * agent, which is an orphan then.
+ */
+export function leakedProcesses(own: readonly ProcessInfo[], { folders, live }: Knowledge): LeakedProcess[] {
+  return own.flatMap((info) => {
+    const marker = readMarker(info.pid)
+    if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
+    const dataMarker = marker.slice(0, 12)
+    if (live.has(dataMarker)) return []
+    const dataDir = folders.get(dataMarker) ?? toldFolder(info.pid, marker)
+    if (dataDir === null && !isOrphanedAgent(info)) return []
+    return [{ ...info, dataDir }]
+  })
+}
+
+/** How a leaked process is told. */
+export function processLeak({ pid, dataDir }: LeakedProcess): Leak {
+  const ports = portsOf(pid)
+  const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
+  const where = dataDir === null ? 'of an instance that is gone' : `of a server on ${dataDir}`
+  return {
+    kind: 'process',
+    id: String(pid),
+    detail: `${nameOf(pid)}, ${where}${listens}`,
+    remedy: `kill -9 ${pid}`,
+    ...(ports.length === 0 ? {} : { ports }),
+  }
+}
+
+/** The folder by the home directory that commands have where they see the machine's own paths; null where it does not fit the marker. */
+function toldFolder(pid: number, marker: string): string | null {
+  const home = readEnvironment(pid, 'HOME') ?? ''
+  const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
+  if (dataDir === undefined || serverId === undefined) return null
+  return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
+}
+
+/** An agent whose parent is no berth. */
+function isOrphanedAgent({ pid, parent }: ProcessInfo): boolean {
+  const isAgent = readText(`/proc/${pid}/cmdline`).includes('\0__agent\0')
+  return isAgent && heldBy(parent).length === 0
+}
+
+const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    // It has ended.
+    return ''
+  }
+}

@@ -1,0 +1,154 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findFamily, readProcess } from '../../src/compute/processes.ts'
+import { until } from '../support/processes.ts'
+import { run, serve, temporaryFolder } from './command.ts'
+
+interface Leak {
+  kind: string
+  id: string
+  detail: string
+  remedy: string
+  ports?: number[]
+}
+
+/** A folder of the test's own for all that instances make. */
+function place() {
+  const folder = temporaryFolder()
+  const env = { XDG_STATE_HOME: join(folder.path, 'state'), TMPDIR: folder.path }
+  return {
+    path: folder.path,
+    env,
+    /** What is found, by kind. */
+    async leaks(...more: string[]) {
+      const { stdout, exitCode } = await run(['doctor', '--leaks', '--json', ...more], {
+        cwd: folder.path,
+        env,
+      })
+      const report = JSON.parse(stdout) as { ok: boolean; leaks: Leak[]; removed: Leak[] }
+      expect(report.ok).toBe(report.leaks.length === 0)
+      expect(exitCode).toBe(report.ok ? 0 : 1)
+      // The machine may have leaks that are not of this test.
+      const [leaks, removed] = [report.leaks, report.removed].map((all) =>
+        all.filter((leak) => JSON.stringify(leak).includes('/berth-cli-')),
+      )
+      return { leaks: leaks ?? [], removed: removed ?? [], kinds: leaks?.map(({ kind }) => kind).sort() }
+    },
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  }
+}
+
+/** Listens, tells its pid and port, and waits. Started so that nothing but its marker leads to its server. */
+const LISTENER = `const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }); console.log(process.pid, server.port); setInterval(() => {}, 1000)`
+
+/** Kills an instance and all that would clean up behind it: its agents, which end their servers' processes. */
+async function killWithAgents(pid: number): Promise<void> {
+  const family = findFamily({ roots: [pid], sessions: [], marker: '', except: [] })
+  const [berth, ...rest] = family
+  expect(berth).toBe(pid)
+  const agents = rest.filter((one) => readProcess(one)?.parent === pid)
+  for (const one of [...agents, pid]) process.kill(one, 'SIGSTOP')
+  for (const one of [...agents, pid]) process.kill(one, 'SIGKILL')
+  await until(() => [...agents, pid].every((one) => readProcess(one) === null), 'they are gone')
+}
+
+test('what a killed instance left is found with its remedy, what a living one has is not; --fix removes it', async () => {
+  using here = place()
+  // Without a PID namespace the kernel ends nothing by itself.
+  const flags = ['--isolation', 'none', '--ephemeral']
+  await using living = await serve(flags, { env: here.env })
+  await using killed = await serve(flags, { env: here.env })
+  const listeners = await Promise.all(
+    [living, killed].map(async ({ info }) => {
+      const connection = ['--base-url', info.base_url, '--api-key', info.api_key]
+      const { stdout } = await run(['servers', 'create', '--json', ...connection])
+      const command = `setsid bun -e "${LISTENER}" > out & until [ -s out ]; do sleep 0.02; done; cat out`
+      const exec = await run(['exec', JSON.parse(stdout).id, ...connection, '--', 'sh', '-c', command])
+      const [pid = Number.NaN, port = Number.NaN] = exec.stdout.trim().split(' ').map(Number)
+      return { pid, port }
+    }),
+  )
+  const [alive, orphan] = listeners
+  if (!alive || !orphan) throw new Error('no listeners')
+  expect(await here.leaks()).toMatchObject({ leaks: [] })
+
+  await killWithAgents(killed.child.pid)
+  expect(readProcess(orphan.pid)).not.toBeNull()
+  const found = await here.leaks()
+  expect([...new Set(found.kinds)]).toEqual(expect.arrayContaining(['entry', 'folder', 'process']))
+  const leaked = found.leaks.find(({ id }) => id === String(orphan.pid))
+  expect(leaked).toMatchObject({ kind: 'process', ports: [orphan.port], remedy: `kill -9 ${orphan.pid}` })
+  expect(leaked?.detail).toContain(killed.info.data_dir)
+  expect(found.leaks.map(({ id }) => id)).toContain(killed.info.data_dir)
+  expect(JSON.stringify(found)).not.toContain(living.info.data_dir)
+
+  const { stdout } = await run(['doctor', '--leaks'], { cwd: here.path, env: here.env })
+  expect(stdout).toContain(`✗ process ${orphan.pid}: bun`)
+  expect(stdout).toContain('berth doctor --leaks --fix')
+
+  const fixed = await here.leaks('--fix')
+  expect(fixed).toMatchObject({ leaks: [] })
+  expect(fixed.removed.map(({ id }) => id).sort()).toEqual(found.leaks.map(({ id }) => id).sort())
+  expect(readProcess(orphan.pid)).toBeNull()
+  expect(existsSync(killed.info.data_dir)).toBe(false)
+  expect(readProcess(alive.pid)).not.toBeNull()
+  expect((await fetch(`${living.info.base_url}/_berth/ready`)).status).toBe(200)
+})
+
+test('a process is found where even the folder of its instance is gone', async () => {
+  using here = place()
+  await using killed = await serve(['--isolation', 'none'], { env: here.env })
+  const server = await killed.server()
+  const exec = await killed.run(['exec', server, 'setsid sleep 60 >/dev/null 2>&1 & echo $!'])
+  const pid = Number(exec.stdout)
+  await killWithAgents(killed.child.pid)
+  await run(['list'], { env: here.env })
+  await Bun.$`rm -rf ${killed.info.data_dir}`.quiet()
+  expect((await here.leaks()).leaks.map(({ id }) => id)).toContain(String(pid))
+  expect(await here.leaks('--fix')).toMatchObject({ leaks: [] })
+  expect(readProcess(pid)).toBeNull()
+})
+
+test('other programs’ processes and folders are left alone, whatever they are called', async () => {
+  using here = place()
+  // As systemd marks the processes of its services.
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: '/data/servers/srv_x/workspace',
+    INVOCATION_ID: 'ab'.repeat(16),
+  }
+  const service = Bun.spawn(['sleep', '60'], { env, stdio: ['ignore', 'ignore', 'ignore'] })
+  try {
+    for (const name of ['berth-kept-x', 'berth-ephemeral-young', 'berth-other'])
+      mkdirSync(join(here.path, name))
+    writeFileSync(join(here.path, 'berth-ephemeral-1.2.3-file'), '')
+    expect(await here.leaks('--fix')).toMatchObject({ leaks: [], removed: [] })
+    expect(service.exitCode).toBeNull()
+    expect(readdirSync(here.path).filter((name) => name.startsWith('berth-')).length).toBe(4)
+  } finally {
+    service.kill('SIGKILL')
+    await service.exited
+  }
+})
+
+test('a doctor that was killed amid its trials leaves nothing that stays', async () => {
+  using here = place()
+  const doctor = Bun.spawn({
+    cmd: [
+      process.execPath,
+      '-e',
+      `const { makeTemporary } = require(${JSON.stringify(join(import.meta.dir, '../../src/storage/ephemeral.ts'))}); console.log(makeTemporary(process.env.TMPDIR, 'berth-doctor-'))`,
+    ],
+    env: { PATH: process.env.PATH ?? '', ...here.env },
+    stdout: 'pipe',
+  })
+  const folder = (await doctor.stdout.text()).trim()
+  await doctor.exited
+  expect(await here.leaks()).toMatchObject({ kinds: ['folder'], leaks: [{ id: folder }] })
+  expect(await here.leaks('--fix')).toMatchObject({ leaks: [], removed: [{ id: folder }] })
+})
+
+test('--fix without --leaks is wrong usage', async () => {
+  expect(await run(['doctor', '--fix'])).toMatchObject({ exitCode: 2, stdout: '' })
+})
