@@ -7,6 +7,7 @@ import { join } from 'node:path'
 /** Each part loads what it needs when it runs. */
 const parts: Record<string, () => Promise<void>> = {
   startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
+  disposable: async () => (await import('./benchmarks/disposable.ts')).benchDisposable(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
   access: async () => (await import('./benchmarks/access.ts')).benchAccess(),

@@ -70,7 +70,7 @@ export async function benchStartup(): Promise<void> {
 }
 
 /** Compiles a program as berth is compiled; resolves to its path. It lies in the project while it is built, whose modules it uses. */
-async function compile(folder: string, name: string, source: string): Promise<string> {
+export async function compile(folder: string, name: string, source: string): Promise<string> {
   const entry = join(import.meta.dir, `.${name}.ts`)
   const outfile = join(folder, name)
   await Bun.write(entry, source)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
 import { command as berth } from '../support/serve.ts'
+import { stateHome } from '../support/state-home.ts'
 
 /** How one command is run. */
 export interface RunOptions {
@@ -26,6 +27,7 @@ export interface Outcome {
 export const bareEnvironment = (env: Record<string, string> = {}): Record<string, string> => ({
   PATH: process.env.PATH ?? '/usr/bin:/bin',
   HOME: tmpdir(),
+  XDG_STATE_HOME: stateHome,
   ...env,
 })
 

@@ -44,6 +44,11 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('servers', 'create', '--json', '--tier', '')).toEqual(['small', 'medium', 'large'])
   expect(await offered('completion', '')).toEqual(['bash', 'zsh', 'fish'])
   expect(await offered('servers', 'create', '--task', '')).toEqual([])
+  expect(await offered('env', '--shell', 'f')).toEqual(['fish'])
+  expect(await offered('run', '--cov')).toEqual(['--coverage'])
+  expect(await offered('run', '--coverage', '')).toEqual(['files'])
+  expect(await offered('run', '--keep', '--', 'sett')).toEqual(['files'])
+  expect(await offered('stop', '--data', '')).toEqual(['folders'])
 })
 
 test('webhook ids and names of events are offered where they are meant', async () => {

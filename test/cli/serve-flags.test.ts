@@ -28,6 +28,7 @@ test.each([
   [[]],
   [['--json']],
   [['--port', '0', '--ephemeral']],
+  [['--detach', '--json']],
   [['--port=8080', '--data', 'a b', '--isolation', 'none']],
   [['--port', '1', '--port', '2']],
   [['--no-json', '--idle-timeout=15m']],
@@ -56,6 +57,8 @@ test.each([
   [['--version']],
   [['--port']],
   [['--json=1']],
+  [['--no-detach']],
+  [['--keep']],
   [['serve', 'x']],
 ])('everything that is not a plain serve is left to the library: %j', (args) => {
   expect(parseServeFlags(args)).toBeNull()

@@ -6,6 +6,7 @@ import { selfCommand } from '../../src/compute/self.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { processesOf } from './processes.ts'
+import './state-home.ts'
 
 /** The executable under test, or undefined when the tests run from source. */
 export const executable: string | undefined = process.env.BERTH_TEST_EXECUTABLE

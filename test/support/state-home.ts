@@ -1,0 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Where instances under test say that they run, in place of the home of whoever runs the tests. */
+export const stateHome = mkdtempSync(join(tmpdir(), 'berth-state-'))
+
+process.env.XDG_STATE_HOME = stateHome
+process.on('exit', () => rmSync(stateHome, { recursive: true, force: true }))
