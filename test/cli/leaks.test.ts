@@ -132,6 +132,25 @@ test('other programs’ processes and folders are left alone, whatever they are 
   }
 })
 
+test('what was half made in a data folder is found once no instance is on it; what counts already is left', async () => {
+  using here = place()
+  const data = join(here.path, '.berth')
+  const half = ['snapshots/.new-x', 'servers/srv_x/staging/.berth-abc-0123456789abcdef.tmp', 'swap']
+  await using berth = await serve([], { cwd: here.path, env: here.env })
+  await run(['wait'], { cwd: here.path, env: here.env })
+  for (const name of half) mkdirSync(join(data, name), { recursive: true })
+  mkdirSync(join(data, 'snapshots/kept'))
+  expect((await here.leaks('--fix')).removed).toEqual([])
+  await berth[Symbol.asyncDispose]()
+  expect((await here.leaks()).leaks.map(({ id }) => id).sort()).toEqual(
+    half.map((name) => join(data, name)).sort(),
+  )
+  writeFileSync(join(data, 'swap/decided.json'), '{"entries":[]}')
+  expect((await here.leaks('--fix')).removed.length).toBe(2)
+  expect(existsSync(join(data, 'swap/decided.json'))).toBe(true)
+  expect(existsSync(join(data, 'snapshots/kept'))).toBe(true)
+})
+
 test('a doctor that was killed amid its trials leaves nothing that stays', async () => {
   using here = place()
   const doctor = Bun.spawn({

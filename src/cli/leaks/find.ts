@@ -15,7 +15,7 @@ import { findDataFolder } from '../instance.ts'
 import { isHeld } from '../instances/holder.ts'
 import { registeredFolders, staleEntries } from '../instances/registry.ts'
 import type { Terminal } from '../terminal.ts'
-import { stagingLeaks, temporaryLeak } from './folders.ts'
+import { halfMade, temporaryLeak } from './folders.ts'
 import type { Leak } from './leak.ts'
 import { heldFolders, type Knowledge, leakedProcesses, ownProcesses, processLeak } from './processes.ts'
 
@@ -38,7 +38,7 @@ export function findLeaks(scope: LeakScope): Leak[] {
     ...temporary.map(temporaryLeak),
     ...folders
       .filter((folder) => !temporary.includes(folder) && !knowledge.live.has(markerOf(folder)))
-      .flatMap(stagingLeaks),
+      .flatMap(halfMade),
     ...staleEntries(scope.env).map(
       ({ file, instance }): Leak => ({
         kind: 'entry',

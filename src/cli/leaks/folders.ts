@@ -2,32 +2,37 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { STAGING } from '../../compute/local/staging.ts'
 import { isTemporary } from '../../compute/local/temporary.ts'
+import { shellQuote } from '../quote.ts'
 import type { Leak } from './leak.ts'
 
 /** How a temporary folder of a dead instance is told. */
-export const temporaryLeak = (path: string): Leak => ({
+export const temporaryLeak = (path: string): Leak =>
+  folderLeak(path, 'the temporary folder of an instance that was killed')
+
+/** What a killed instance was just making in its data folder. The next start there removes it too. */
+export function halfMade(dataDir: string): Leak[] {
+  const servers = join(dataDir, 'servers')
+  const staged = list(servers).flatMap((server) => {
+    const staging = join(servers, server, STAGING)
+    const names = list(staging).filter(isTemporary)
+    return names.map((name) => folderLeak(join(staging, name), `what was being prepared for ${server}`))
+  })
+  const snapshots = join(dataDir, 'snapshots')
+  const unfinished = list(snapshots)
+    .filter((name) => name.startsWith('.'))
+    .map((name) => folderLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
+  const swap = join(dataDir, 'swap')
+  // One that was decided on is the state: the next start brings it to its end.
+  const undecided = existsSync(swap) && !existsSync(join(swap, 'decided.json'))
+  const restored = undecided ? [folderLeak(swap, 'a state that was just being made ready')] : []
+  return [...staged, ...unfinished, ...restored]
+}
+
+const folderLeak = (path: string, detail: string): Leak => ({
   kind: 'folder',
   id: path,
-  detail: 'the temporary folder of an instance that was killed',
-  remedy: `rm -rf ${path}`,
+  detail,
+  remedy: `rm -rf ${shellQuote([path])}`,
 })
-
-/** What was being prepared on the servers of a data folder that no instance runs on. */
-export function stagingLeaks(dataDir: string): Leak[] {
-  const servers = join(dataDir, 'servers')
-  return list(servers).flatMap((server) => {
-    const staging = join(servers, server, STAGING)
-    return list(staging)
-      .filter(isTemporary)
-      .map(
-        (name): Leak => ({
-          kind: 'folder',
-          id: join(staging, name),
-          detail: `what was being prepared for ${server}`,
-          remedy: `rm -rf ${join(staging, name)}; the next start on ${dataDir} does it too`,
-        }),
-      )
-  })
-}
 
 const list = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
