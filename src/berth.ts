@@ -13,7 +13,7 @@ import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import { machineNow, SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
 import { seededRandom, systemRandom } from './runtime/random.ts'
-import { makeEphemeral, removeAbandoned } from './storage/ephemeral.ts'
+import { makeEphemeral } from './storage/ephemeral.ts'
 import { takeDataFolder } from './storage/folder.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
@@ -177,9 +177,11 @@ async function compose(
   // What fixtures declare is there before anybody is told.
   if (fixtures) await opening
   const recovered = opening
-    .then(() => {
+    .then(async () => {
       instance.sweep()
-      if (ephemeral) removeAbandoned(temporaryDir, machineNow())
+      if (!ephemeral) return
+      const { removeAbandoned } = await import('./compute/abandoned.ts')
+      removeAbandoned(temporaryDir, machineNow())
     })
     .catch((error) => logger.error('servers of before could not be brought up again', { error }))
 

@@ -33,11 +33,6 @@ export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[nu
   return mkdtempSync(join(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`))
 }
 
-/** Removes the temporary folders of this user whose berth was killed and could not. */
-export function removeAbandoned(temporaryDir: string, now: number): void {
-  for (const path of findAbandoned(temporaryDir, now)) removeTree(path)
-}
-
 /**
  * The temporary folders of this user that no berth uses any more.
  *
@@ -65,7 +60,7 @@ function isAbandoned(path: string, rest: string, ageMs: number): boolean {
   return !existsSync(join(path, 'lock')) || !isInUse(path)
 }
 
-/** Removes as much as can be removed: processes that are just ending may still write. */
+/** Removes a tree as far as it can be removed: processes that are just ending may still write. */
 export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 })

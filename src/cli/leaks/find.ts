@@ -2,11 +2,10 @@ import { existsSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import {
   ABANDONED_MS,
+  allDataFolderGroups,
   type DataFolderGroup,
-  dataFolderGroups,
   removeGroups,
-} from '../../compute/limits/cgroup.ts'
-import { findBases } from '../../compute/limits/cgroup-layout.ts'
+} from '../../compute/limits/groups.ts'
 import { dataMarkerOf } from '../../compute/local/server-folders.ts'
 import { killAll } from '../../compute/terminate.ts'
 import { machineNow } from '../../runtime/clock.ts'
@@ -87,9 +86,8 @@ const markerOf = (folder: string): string => dataMarkerOf(existsSync(folder) ? r
 
 /** The control groups of dead instances. One with processes counts where all of these are left behind too. */
 function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataFolderGroup[] {
-  const places = new Set(Object.values(findBases()).flatMap((bases) => bases.map(({ folder }) => folder)))
   const user = process.getuid?.()
-  return [...places].flatMap(dataFolderGroups).filter(({ path, dataMarker, pids, changedAt }) => {
+  return allDataFolderGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
     if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
     // Of an unknown folder an instance may just be starting that cannot be seen from here.
@@ -105,4 +103,4 @@ const groupLeak = ({ path, groups }: DataFolderGroup): Leak => ({
 })
 
 const groupsBelow = (path: string): string[] =>
-  dataFolderGroups(path.slice(0, path.lastIndexOf('/'))).find((group) => group.path === path)?.groups ?? []
+  allDataFolderGroups().find((group) => group.path === path)?.groups ?? []

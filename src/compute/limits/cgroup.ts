@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
 import { type CgroupBase, entrance, memoryEvents, type Resource, settings } from './cgroup-layout.ts'
+import { ABANDONED_MS, dataFolderGroups, processesOf, removeGroups } from './groups.ts'
 import type { Limiter, LimitGroup } from './limiter.ts'
 
 /** Processes and threads of berth's own in each sandbox, which do not count against the server. */
@@ -10,12 +11,6 @@ const OWN_PROCESSES = 24
 
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
-
-/** Milliseconds after which an empty group is taken for left behind. */
-export const ABANDONED_MS = 60_000
-
-/** Name of a group that holds those of all servers of a data folder. */
-const PARENT = /^berth-([0-9a-f]{12})$/
 
 /** Writes itself into the files up to `--`, and becomes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
@@ -124,50 +119,6 @@ export class CgroupLimiter implements Limiter {
   }
 }
 
-/** The processes in a group; none where it is gone. */
-function processesOf(folder: string): number[] {
-  try {
-    return readFileSync(join(folder, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
-  } catch {
-    return []
-  }
-}
-
-/** A group that holds those of the servers of one data folder. */
-export interface DataFolderGroup {
-  path: string
-  /** Its own and those below, the inner ones first. */
-  groups: string[]
-  /** The twelve hex digits that stand for the data folder. */
-  dataMarker: string
-  /** What is in any of them. */
-  pids: number[]
-  /** Since when none of them has changed, milliseconds since 1970. */
-  changedAt: number
-}
-
-/** The groups of data folders, whoever's, in a folder of the cgroup file system. */
-export function dataFolderGroups(folder: string): DataFolderGroup[] {
-  return groupsIn(folder).flatMap((name) => {
-    const dataMarker = PARENT.exec(name)?.[1]
-    if (dataMarker === undefined) return []
-    const path = join(folder, name)
-    const groups = [...groupsIn(path).map((inner) => join(path, inner)), path]
-    return {
-      path,
-      groups,
-      dataMarker,
-      pids: groups.flatMap(processesOf),
-      changedAt: Math.max(...groups.map(changedAt)),
-    }
-  })
-}
-
-/** Removes groups, as far as nothing is in them. */
-export function removeGroups(groups: readonly string[]): void {
-  for (const group of groups) attempt(() => rmdirSync(group))
-}
-
 /**
  * Removes groups of data folders that are gone, as far as nothing is in them: a berth that was killed could not, and one
  * on another folder never sees them. Young ones may be about to be entered.
@@ -178,22 +129,9 @@ function removeAbandoned(folder: string): void {
   }
 }
 
-function groupsIn(folder: string): string[] {
-  try {
-    const entries = readdirSync(folder, { withFileTypes: true })
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
-  } catch {
-    return []
-  }
-}
-
 /** Milliseconds since 1970 by the machine, which dates its folders by it whatever berth's own clock says. */
 function physicalNow(): number {
   return performance.timeOrigin + performance.now()
-}
-
-function changedAt(folder: string): number {
-  return statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
 function countKills(folder: string, version: 1 | 2): number {

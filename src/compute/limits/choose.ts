@@ -1,6 +1,7 @@
 import type { Limits } from '../driver.ts'
 import { type CgroupBases, CgroupLimiter } from './cgroup.ts'
 import { type CgroupBase, findBases, RESOURCES, type Resource } from './cgroup-layout.ts'
+import { groupName } from './groups.ts'
 import type { Limiter } from './limiter.ts'
 import { WatchdogLimiter } from './watchdog.ts'
 
@@ -22,7 +23,7 @@ const INSIDE = 'while read -r line; do case $line in *"$0"*) exit 0;; esac; done
  */
 export async function chooseLimiter(dataMarker: string, userNamespace: boolean): Promise<Limiter> {
   const rest = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
-  const parent = `berth-${dataMarker}`
+  const parent = groupName(dataMarker)
   const candidates = findBases()
   if (RESOURCES.every((resource) => candidates[resource].length === 0)) return rest
   const first: CgroupBases = {}

@@ -1,0 +1,79 @@
+import { readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { findBases } from './cgroup-layout.ts'
+
+/** Milliseconds after which an empty group of an unknown data folder is taken for left behind. */
+export const ABANDONED_MS = 60_000
+
+const NAME = /^berth-([0-9a-f]{12})$/
+
+/** The name of the group that holds those of all servers of a data folder. @param dataMarker twelve hex digits that stand for it */
+export const groupName = (dataMarker: string): string => `berth-${dataMarker}`
+
+/** A group that holds those of the servers of one data folder. */
+export interface DataFolderGroup {
+  path: string
+  /** Its own and those below, the inner ones first. */
+  groups: string[]
+  /** The twelve hex digits that stand for the data folder. */
+  dataMarker: string
+  /** What is in any of them. */
+  pids: number[]
+  /** When one of them changed last, milliseconds since 1970. */
+  changedAt: number
+}
+
+/** The groups of data folders, whoever's, below a folder of the cgroup file system. */
+export function dataFolderGroups(folder: string): DataFolderGroup[] {
+  return groupsIn(folder).flatMap((name) => {
+    const dataMarker = NAME.exec(name)?.[1]
+    if (dataMarker === undefined) return []
+    const path = join(folder, name)
+    const groups = [...groupsIn(path).map((inner) => join(path, inner)), path]
+    return {
+      path,
+      groups,
+      dataMarker,
+      pids: groups.flatMap(processesOf),
+      changedAt: Math.max(...groups.map(changedAt)),
+    }
+  })
+}
+
+/** Those in all places where this process may be able to make groups. */
+export function allDataFolderGroups(): DataFolderGroup[] {
+  const places = Object.values(findBases()).flatMap((bases) => bases.map(({ folder }) => folder))
+  return [...new Set(places)].flatMap(dataFolderGroups)
+}
+
+/** Removes groups, in this order, as far as nothing is in them. @returns whether none of them is left */
+export function removeGroups(groups: readonly string[]): boolean {
+  for (const group of groups) {
+    try {
+      rmdirSync(group)
+    } catch {
+      // It is not empty, it is gone, or it is not ours to remove.
+    }
+  }
+  return groups.every((group) => statSync(group, { throwIfNoEntry: false }) === undefined)
+}
+
+/** The processes in a group; none where it is gone. */
+export function processesOf(folder: string): number[] {
+  try {
+    return readFileSync(join(folder, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+function groupsIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  } catch {
+    return []
+  }
+}
+
+const changedAt = (folder: string): number => statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
