@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { executable, readLine, temporaryFolder } from './instance.ts'
 import { median, ms, print, samples, time, times } from './measure.ts'
 import { compile } from './startup.ts'
@@ -27,7 +27,7 @@ process.exit(await child.exited)
 `
 
 /** Says where its instance is, and waits until its input ends. */
-const WAITING = ['sh', '-c', 'echo "$BERTH_BASE_URL $BERTH_API_KEY"; read -r line']
+const WAITING = ['sh', '-c', 'echo "$BERTH_BASE_URL $BERTH_API_KEY $BERTH_DATA"; read -r line']
 
 /** Instances for one command: what each costs, and what is left of them. */
 export async function benchDisposable(): Promise<void> {
@@ -70,6 +70,7 @@ export async function benchDisposable(): Promise<void> {
     none('processes', left.processes),
     none('ports', left.ports),
     none('folders and entries', left.folders),
+    none('control groups', left.groups),
   ])
 }
 
@@ -77,7 +78,7 @@ export async function benchDisposable(): Promise<void> {
 interface Waiting {
   pid: number
   /** Where it is and its key, as soon as the command runs. */
-  ready: Promise<{ url: string; key: string }>
+  ready: Promise<{ url: string; key: string; folder: string }>
   /** Lets the command end; resolves when all has ended. */
   end(): Promise<unknown>
 }
@@ -88,8 +89,8 @@ function startWaiting(env: Record<string, string | undefined>): Waiting {
     stdio: ['pipe', 'pipe', 'ignore'],
   })
   const ready = readLine(child.stdout).then((line) => {
-    const [url = '', key = ''] = line.split(' ')
-    return { url, key }
+    const [url = '', key = '', folder = ''] = line.split(' ')
+    return { url, key, folder }
   })
   return {
     pid: child.pid,
@@ -105,33 +106,39 @@ interface Left {
   processes: string[]
   ports: string[]
   folders: string[]
+  groups: string[]
 }
 
 /** Instances with a process in the background and a published site each; every second is killed. */
 async function runAndKill(folder: string, env: Record<string, string | undefined>): Promise<Left> {
   const urls: string[] = []
+  const names = new Set<string>()
   let next = 0
   const work = async (): Promise<void> => {
     while (next < RUNS) {
       const number = next++
       const instance = startWaiting(env)
-      const { url, key } = await instance.ready
+      const { url, key, folder: data } = await instance.ready
+      names.add(`berth-${new Bun.CryptoHasher('sha256').update(data).digest('hex').slice(0, 12)}`)
       urls.push(url, await occupy(url, key))
       if (number % 2 === 1) process.kill(instance.pid, 'SIGKILL')
       await instance.end()
     }
   }
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, work))
-  // What was killed last goes with the next.
-  await startWaiting(env).end()
   const deadline = performance.now() + SETTLE_MS
   while (processesOf(folder).length > 0 && performance.now() < deadline) await Bun.sleep(50)
+  const processes = processesOf(folder)
+  // The files of what was killed last go with the next.
+  await startWaiting(env).end()
   const answering = await Promise.all(urls.map(async (url) => ((await answers(url)) ? [url] : [])))
-  const names = (path: string) => readdirSync(path).filter((name) => /^berth-|\.json$/.test(name))
+  const files = (path: string) => readdirSync(path).filter((name) => /^berth-|\.json$/.test(name))
+  const groups = new Bun.Glob('**/berth-*').scanSync({ cwd: '/sys/fs/cgroup', onlyFiles: false })
   return {
-    processes: processesOf(folder),
+    processes,
     ports: answering.flat(),
-    folders: [...names(folder), ...names(join(folder, 'state/berth/instances'))],
+    folders: [...files(folder), ...files(join(folder, 'state/berth/instances'))],
+    groups: [...groups].filter((path) => names.has(basename(path))),
   }
 }
 

@@ -27,6 +27,7 @@ import type { Session } from './session.ts'
 const EXAMPLES = `
 Examples:
   berth serve                             run the service on http://127.0.0.1:4747
+  berth run -- bun test                   run a command beside an instance of its own
   berth servers create --tier small       provision a server
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
