@@ -117,15 +117,20 @@ export class Snapshots {
   async remove(name: string): Promise<void> {
     if (this.#read(name) === null) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     // Gone by its name at once: half of one is never found.
-    const old = join(this.#folder, `.old-${name}`)
-    rmSync(old, { recursive: true, force: true })
-    renameSync(join(this.#folder, name), old)
-    await Bun.spawn(['rm', '-rf', '--', old], { stdio: ['ignore', 'ignore', 'ignore'] }).exited
+    const gone = join(this.#folder, `.gone-${name}`)
+    rmSync(gone, { recursive: true, force: true })
+    renameSync(join(this.#folder, name), gone)
+    await Bun.spawn(['rm', '-rf', '--', gone], { stdio: ['ignore', 'ignore', 'ignore'] }).exited
   }
 
-  /** Removes what a killed process has left of snapshots that it was making or removing. */
+  /** Removes what a killed process has left of snapshots that it was making, replacing or removing. */
   sweep(): void {
     if (!existsSync(this.#folder)) return
+    const left = readdirSync(this.#folder)
+    for (const name of left.flatMap((entry) => (entry.startsWith('.old-') ? [entry.slice(5)] : []))) {
+      // Its successor was about to take its name: the old one stands.
+      if (!left.includes(name)) renameSync(join(this.#folder, `.old-${name}`), join(this.#folder, name))
+    }
     for (const name of readdirSync(this.#folder)) {
       if (name.startsWith('.')) rmSync(join(this.#folder, name), { recursive: true, force: true })
     }

@@ -18,8 +18,11 @@ export function halfMade(dataDir: string): Leak[] {
     return names.map((name) => folderLeak(join(staging, name), `what was being prepared for ${server}`))
   })
   const snapshots = join(dataDir, 'snapshots')
-  const unfinished = list(snapshots)
-    .filter((name) => name.startsWith('.'))
+  const kept = list(snapshots)
+  // One that was about to be replaced stands where its successor never came to its name.
+  const stands = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
+  const unfinished = kept
+    .filter((name) => name.startsWith('.') && !stands(name))
     .map((name) => folderLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
   const swap = join(dataDir, 'swap')
   // One that was decided on is the state: the next start brings it to its end.
