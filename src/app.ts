@@ -5,6 +5,7 @@ import { requestEntry } from './http/entry.ts'
 import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
+import { once } from './runtime/once.ts'
 import type { Services } from './services.ts'
 
 /** What the routes of a group are made of. */
@@ -120,12 +121,30 @@ export function createApi(services: Services, host: HostOptions): Api {
     void loading.then((app) => mounted.set(group, app))
     return loading
   }
+  const answer = (request: Request): Response | Promise<Response> => {
+    const group = groupOf(request.url)
+    const app = mounted.get(group)
+    return app ? app.handle(request) : load(group).then((loaded) => loaded.handle(request))
+  }
+  const { faults } = services
+  const faultGate = once(async () => {
+    const [{ FaultGate }, { operationIndex }] = await Promise.all([
+      import('./http/faults/gate.ts'),
+      import('./http/operation-index.ts'),
+    ])
+    const operations = async () => operationIndex(await whole())
+    return new FaultGate({
+      store: faults,
+      callers,
+      host,
+      ids,
+      operations,
+      backend: () => services.compute.failure(),
+    })
+  })
   return {
-    handle(request) {
-      const group = groupOf(request.url)
-      const app = mounted.get(group)
-      return app ? app.handle(request) : load(group).then((loaded) => loaded.handle(request))
-    },
+    handle: (request) =>
+      faults.any ? faultGate().then((gate) => gate.handle(request, answer)) : answer(request),
     whole,
   }
 }

@@ -152,6 +152,7 @@ async function compose(
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
     route: (routes) => listener?.route(routes),
+    expire: (request) => listener?.expire(request),
     control,
   })
   releases.push(() => instance.close())

@@ -33,6 +33,8 @@ export interface GenerationParts {
   randomFor: (purpose: string) => Random
   /** Has the main port ask these first; null for nobody any more. */
   route: (routes: HostRoutes | null) => void
+  /** Has the connection of a request closed without an answer, seconds later. */
+  expire: (request: Request) => void
   /** The control API over services; asked for at its first request. */
   control: ControlMaker
 }
@@ -107,6 +109,7 @@ export class Generation {
           },
         },
         scenarios: parts.fixtures?.scenarios ?? [],
+        expire: parts.expire,
       })
       this.credentials = firstCredentials(parts, this.services, first)
     } catch (error) {
@@ -150,8 +153,9 @@ export class Generation {
 
   /** Ends all that runs; what is asked for from now on fails. Open requests get their answers. */
   async stop(): Promise<void> {
-    const { tasks, builds, hosting, servers } = this.services
+    const { faults, tasks, builds, hosting, servers } = this.services
     this.#ended.abort()
+    faults.stop()
     await tasks.stop()
     await builds.stop()
     await hosting.stop()

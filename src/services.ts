@@ -4,8 +4,10 @@ import { Plans } from './accounts/plans.ts'
 import { configuredAgent } from './agents/registry.ts'
 import { type FileScenario, ScenarioStore } from './agents/scripted/store.ts'
 import type { Compute } from './compute/driver.ts'
+import { FaultyCompute } from './compute/faults/compute.ts'
 import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
+import { FaultStore } from './http/faults/store.ts'
 import { BuildsEntry } from './resources/builds/compose.ts'
 import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
@@ -46,6 +48,8 @@ export interface Foundations {
   agents: AgentConfig
   /** Scenarios of the scripted agent that files give. */
   scenarios: readonly FileScenario[]
+  /** Has the connection of a request closed without an answer, seconds later. */
+  expire: (request: Request) => void
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -61,9 +65,11 @@ export function createServices(foundations: Foundations) {
   const plans = new Plans(database, foundations.plan)
   const metering = new Metering({ queries, clock, outbox, plans, logger })
   const common = { database, queries, clock, ids, logger, cipher, outbox, changes, plans, metering }
+  const compute = new FaultyCompute(foundations.compute)
+  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: foundations.expire })
   const servers = new ServersService({
     ...common,
-    compute: foundations.compute,
+    compute,
     isNamed: (id) => keys.names(id),
     idleTimeoutMs: foundations.idleTimeoutMs,
   })
@@ -102,6 +108,8 @@ export function createServices(foundations: Foundations) {
   servers.follow(hosting)
   return {
     ...common,
+    compute,
+    faults,
     servers,
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),

@@ -109,6 +109,31 @@ export interface Sandbox {
 
   /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
+
+  /** What can be made to go wrong in it. */
+  readonly mishaps: Mishaps
+}
+
+/** What can be made to go wrong in a running server, by the means by which it goes wrong by itself. */
+export interface Mishaps {
+  /** Kills (SIGKILL) the sandbox, as if it had crashed; `exited` follows. */
+  crash(): void
+  /**
+   * Stops (SIGSTOP) every process that commands have started; what is started later is not stopped. Whatever ends
+   * commands can still do so.
+   */
+  freeze(): Promise<void>
+  /** Lets them go on (SIGCONT). */
+  thaw(): void
+  /**
+   * Has the storage count as full, or as what it is again: what watches over it then ends processes as soon as the files
+   * grow. Resolves when that holds.
+   */
+  fillStorage(full: boolean): Promise<void>
+  /** Bytes of memory that the server may have, and what sees to it; `none` where nothing does. */
+  readonly memory: { readonly limit: number; readonly enforcedBy: string }
+  /** Bytes of files that it may have. */
+  readonly storage: { readonly limit: number }
 }
 
 /** One shell command. */

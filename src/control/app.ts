@@ -10,10 +10,12 @@ import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
 import { deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
+import { faultsRoutes } from './faults.ts'
 import { inboxRoutes } from './inbox/routes.ts'
 import { InboxStore } from './inbox/store.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { scenariosRoutes } from './scenarios.ts'
+import { serverFaultsRoutes } from './server-faults.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 import { waitRoutes } from './wait/routes.ts'
@@ -65,6 +67,8 @@ export function createControlApp({ services, host, guard, instance, states, stop
         stopping,
       }),
     )
+    .use(faultsRoutes(access, services.faults))
+    .use(serverFaultsRoutes(access, services))
 }
 
 /** The control API of one generation. */

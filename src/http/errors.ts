@@ -1,4 +1,5 @@
 import { Elysia, ParseError, ValidationError } from 'elysia'
+import { ComputeError } from '../compute/driver.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { describeInvalid } from './invalid.ts'
@@ -61,6 +62,8 @@ function unrouted(
 
 function toBerthError(error: unknown): BerthError {
   if (error instanceof BerthError) return error
+  if (error instanceof ComputeError)
+    return new BerthError('compute_backend_error', error.message, { cause: error })
   if (error instanceof ParseError) {
     // What is none of ours is a client that went away while it was sending.
     return error.cause instanceof BerthError

@@ -25,6 +25,8 @@ export interface Listener {
   readonly port: number
   /** The address that a request comes from, or null where its connection is gone. */
   addressOf(request: Request): string | null
+  /** Closes the connection of a request that is not answered, some 4 seconds later: Bun has no other call for it. */
+  expire(request: Request): void
   /** Asks these first from the next request on; null for nobody any more. */
   route(routes: HostRoutes | null): void
   /** Takes no new connection; resolves when the open requests have ended. */
@@ -77,6 +79,10 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
         if (address !== undefined) return address
       }
       return null
+    },
+    expire(request) {
+      const { server } = all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]
+      server.timeout(request, 1)
     },
     drain: () => each((server) => server.stop()),
     close: () => each((server) => server.stop(true)),

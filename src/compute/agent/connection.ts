@@ -29,7 +29,8 @@ export class AgentConnection {
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
   readonly #channel: FrameChannel
-  #pong: (() => void) | null = null
+  /** Those who wait for a sign of life, in the order in which they asked. */
+  readonly #pongs: Array<() => void> = []
   #lastId = 0
   #over = false
 
@@ -97,6 +98,15 @@ export class AgentConnection {
     this.#channel.send(FRAME.shutdown, 0)
   }
 
+  /** Resolves when the agent has dealt with all that it was sent before, or is gone. */
+  async caughtUp(): Promise<void> {
+    if (this.#over) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#pongs.push(resolve)
+    this.#channel.send(FRAME.ping, 0)
+    await promise
+  }
+
   /** Ends the connection; commands under way count as killed. */
   close(reason: string): void {
     if (this.#over) return
@@ -107,13 +117,14 @@ export class AgentConnection {
     this.#ready.reject(new ComputeError(`The sandbox did not start: ${reason}`))
     for (const execution of this.#executions.values()) execution.abandon()
     this.#executions.clear()
+    for (const pong of this.#pongs.splice(0)) pong()
     this.#closed.resolve(reason)
   }
 
   #receive(kind: number, id: number, payload: Uint8Array): void {
     if (this.#over) return
     if (kind === FRAME.ready) this.#ready.resolve()
-    else if (kind === FRAME.pong) this.#pong?.()
+    else if (kind === FRAME.pong) this.#pongs.shift()?.()
     else this.#receiveOf(id, kind, payload)
   }
 
@@ -147,11 +158,7 @@ export class AgentConnection {
   }
 
   async #ping(id: number): Promise<void> {
-    const answered = new Promise<true>((resolve) => {
-      this.#pong = () => resolve(true)
-    })
-    this.#channel.send(FRAME.ping, 0)
-    const alive = await Promise.race([answered, Bun.sleep(PONG_MS).then(() => false)])
+    const alive = await Promise.race([this.caughtUp().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
     if (!alive) this.close('Its agent does not answer.')
     else if (this.#executions.has(id)) this.#watch(id, OVERDUE_MS)
   }

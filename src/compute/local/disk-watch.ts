@@ -30,6 +30,8 @@ export class DiskWatch {
   #over = false
   /** What the last look found. */
   #last = 0
+  /** Whether the storage counts as full, whatever it holds. */
+  #full = false
 
   constructor(options: DiskWatchOptions) {
     this.#options = options
@@ -44,6 +46,12 @@ export class DiskWatch {
     this.#next(INTERVAL_MS)
   }
 
+  /** Has the storage count as full with what it holds now, or by its limit again. */
+  async fill(full: boolean): Promise<void> {
+    if (full) this.#last = await this.#options.usage()
+    this.#full = full
+  }
+
   #next(ms: number): void {
     if (this.#over) return
     this.#timer = setTimeout(() => void this.#look(), ms)
@@ -56,7 +64,7 @@ export class DiskWatch {
     try {
       if (sandbox.occupied) {
         const used = await usage()
-        if (used > Math.max(limit, this.#last)) {
+        if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
           await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes`)
         }
         this.#last = used

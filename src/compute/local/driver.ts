@@ -64,7 +64,9 @@ export class LocalDriver implements ComputeDriver {
     try {
       const sandbox = await this.#launch(serverId, handle, limits)
       const usage = (): Promise<number> => this.#usage(handle)
-      new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger }).start()
+      const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger })
+      watch.start()
+      sandbox.mishaps.storageWatch = watch
       return sandbox
     } catch (error) {
       if (error instanceof ComputeError) throw error
@@ -110,7 +112,8 @@ export class LocalDriver implements ComputeDriver {
     const limiter = await this.#chosenLimiter()
     const group = limiter.open(id, limits)
     try {
-      return await LocalSandbox.start({ launch, marker, group })
+      const memoryHeldBy = limiter.enforced.memory
+      return await LocalSandbox.start({ launch, marker, group, limits, memoryHeldBy })
     } catch (error) {
       await group.close()
       throw error

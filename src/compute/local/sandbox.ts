@@ -4,6 +4,7 @@ import {
   ComputeError,
   type ExecCommand,
   type Execution,
+  type Limits,
   type Sandbox,
   type TerminalCommand,
   type TerminalExecution,
@@ -11,6 +12,7 @@ import {
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, lookForFamilies, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
+import { LocalMishaps } from './mishaps.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 import { TerminalSender } from './terminal-sender.ts'
@@ -28,10 +30,14 @@ export interface SandboxStart {
   /** First 24 hex digits of its processes' markers. */
   marker: string
   group: LimitGroup
+  limits: Limits
+  /** What holds it to its memory. */
+  memoryHeldBy: string
 }
 
 /** A server's processes on this machine: an agent in its isolation, and what the agent started. */
 export class LocalSandbox implements Sandbox {
+  readonly mishaps: LocalMishaps
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #connection: AgentConnection
   readonly #start: SandboxStart
@@ -58,6 +64,13 @@ export class LocalSandbox implements Sandbox {
     this.#start = start
     this.#terminals = terminals === null ? null : new TerminalSender(terminals)
     this.#exited = this.#outlive()
+    this.mishaps = new LocalMishaps({
+      pid: process.pid,
+      started: () => this.#started(),
+      caughtUp: () => connection.caughtUp(),
+      limits: start.limits,
+      memoryHeldBy: start.memoryHeldBy,
+    })
   }
 
   get exited(): Promise<{ reason: string }> {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { accountCaller } from '../../accounts/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PROJECT_DEPTH } from '../projects/inside.ts'
@@ -26,23 +27,41 @@ export interface QueueDependencies extends PipelineDependencies {
   isInProject: (serverId: string, path: string) => boolean
 }
 
+/** Does work as if where a build was queued. */
+type Origin = ReturnType<typeof AsyncLocalStorage.snapshot>
+
 /** Runs builds: one at a time on each server, first come first served. */
 export class BuildQueue {
   readonly #dependencies: QueueDependencies
   readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
+  /** Brings back what was so in the work that a build was queued in: it runs in the turn of another. */
+  readonly #origins = new Map<string, Map<string, Origin>>()
   #stopped = false
 
   constructor(dependencies: QueueDependencies) {
     this.#dependencies = dependencies
   }
 
+  /** Takes a new build, and begins it where none runs on its server. */
+  add({ id, serverId }: BuildRow): void {
+    const origins = this.#origins.get(serverId) ?? new Map<string, Origin>()
+    this.#origins.set(serverId, origins.set(id, AsyncLocalStorage.snapshot()))
+    this.go(serverId)
+  }
+
   /** Begins the next build of a server, where one waits and none runs. */
   go(serverId: string): void {
     if (this.#stopped || this.#runs.has(serverId)) return
     const next = this.#dependencies.records.unfinished(serverId).find(({ status }) => status === 'queued')
-    if (next === undefined) return
+    const origins = this.#origins.get(serverId)
+    if (next === undefined) {
+      this.#origins.delete(serverId)
+      return
+    }
     const abort = new AbortController()
-    const run = this.#run(next, abort.signal).finally(() => this.#runs.delete(serverId))
+    const inOrigin = origins?.get(next.id) ?? ((work: () => Promise<void>) => work())
+    const run = inOrigin(() => this.#run(next, abort.signal)).finally(() => this.#runs.delete(serverId))
+    origins?.delete(next.id)
     const done = run.then(
       () => this.go(serverId),
       // Where its end could not be written, as on a full disk, to go on at once would only fail again.
@@ -57,6 +76,7 @@ export class BuildQueue {
 
   /** Ends what runs on a server; the record is the caller's business. */
   abort(serverId: string): void {
+    this.#origins.delete(serverId)
     this.#runs.get(serverId)?.abort.abort(new DOMException('The build was ended.', 'AbortError'))
   }
 

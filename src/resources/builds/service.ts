@@ -72,7 +72,7 @@ export class BuildsService {
       const row = this.#records.add(server.accountId, serverId, goal)
       if (waiting > 0)
         this.#logs.note(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
-      this.#queue.go(serverId)
+      this.#queue.add(row)
       return { build_id: row.id, status: row.status, steps: toSteps(row.steps) }
     } finally {
       done()

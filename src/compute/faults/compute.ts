@@ -1,0 +1,95 @@
+import type { Compute, Handle, Limits, Sandbox } from '../driver.ts'
+import type { Workspace } from '../workspace.ts'
+import type { BackendFailure } from './backend.ts'
+import { FaultySandbox } from './sandbox.ts'
+
+/** A driver that fails where a fault says so, and whose sandboxes have faults. Without any it is the driver itself. */
+export class FaultyCompute implements Compute {
+  readonly #inner: Compute
+  readonly #running = new Map<string, FaultySandbox>()
+  /** What counts as taken in the storage of servers beside their files, by handle, where it counts as full. */
+  readonly #full = new Map<string, { limit: number; reserved: number }>()
+  #failure: BackendFailure | null = null
+  #workspaces: typeof import('./workspace.ts') | null = null
+
+  constructor(inner: Compute) {
+    this.#inner = inner
+  }
+
+  /** What has the driver fail in the work of a request. */
+  async failure(): Promise<BackendFailure> {
+    const [{ BackendFailure }, workspaces] = await Promise.all([
+      import('./backend.ts'),
+      import('./workspace.ts'),
+    ])
+    this.#workspaces = workspaces
+    this.#failure ??= new BackendFailure()
+    return this.#failure
+  }
+
+  /** The sandbox of a server that runs. */
+  running(serverId: string): FaultySandbox | undefined {
+    return this.#running.get(serverId)
+  }
+
+  async create(serverId: string): Promise<Handle> {
+    this.#check()
+    return this.#inner.create(serverId)
+  }
+
+  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+    this.#check()
+    const inner = await this.#inner.start(serverId, handle, limits)
+    const sandbox = new FaultySandbox(
+      inner,
+      () => this.#check(),
+      (full) => this.#fill(handle, full ? limits.storageBytes : null),
+    )
+    this.#running.set(serverId, sandbox)
+    void inner.exited.then(() => {
+      if (this.#running.get(serverId) === sandbox) this.#running.delete(serverId)
+    })
+    return sandbox
+  }
+
+  workspace(handle: Handle): Workspace {
+    const inner = this.#inner.workspace(handle)
+    const workspaces = this.#workspaces
+    if (workspaces === null) return inner
+    const error = this.#failure?.due() ?? null
+    if (error !== null) return workspaces.brokenWorkspace(inner, error)
+    const full = this.#full.get(keyOf(handle))
+    return full === undefined ? inner : workspaces.fullWorkspace(inner, full)
+  }
+
+  reap(handles: Handle[]): Promise<void> {
+    return this.#inner.reap(handles)
+  }
+
+  destroy(handle: Handle): Promise<void> {
+    return this.#inner.destroy(handle)
+  }
+
+  sweep(known: Handle[]): Promise<void> {
+    return this.#inner.sweep(known)
+  }
+
+  /** Has the storage of a server count as full with what it holds now; null for no more. */
+  async #fill(handle: Handle, limit: number | null): Promise<void> {
+    if (limit === null) {
+      this.#full.delete(keyOf(handle))
+      return
+    }
+    this.#workspaces ??= await import('./workspace.ts')
+    const used = await this.#inner.workspace(handle).usage()
+    this.#full.set(keyOf(handle), { limit, reserved: Math.max(0, limit - used) })
+  }
+
+  /** @throws ComputeError where the driver is to fail in the work that asks */
+  #check(): void {
+    const error = this.#failure?.due() ?? null
+    if (error !== null) throw error
+  }
+}
+
+const keyOf = (handle: Handle): string => JSON.stringify(handle)

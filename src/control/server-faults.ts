@@ -1,0 +1,160 @@
+import { Elysia, type Static, status, t } from 'elysia'
+import type { ActiveFault, LastingKind } from '../compute/faults/active.ts'
+import type { FaultyCompute } from '../compute/faults/compute.ts'
+import type { FaultySandbox } from '../compute/faults/sandbox.ts'
+import { badRequest, notFound } from '../errors.ts'
+import { oneOf } from '../http/schema.ts'
+import type { ServersService } from '../resources/servers/service.ts'
+import type { ServerRow } from '../resources/servers/table.ts'
+import { Given, Mistake } from '../runtime/given.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+import { readServerFault, SERVER_FAULT_KINDS, type ServerFault } from './server-fault-read.ts'
+
+const Kind = oneOf([...SERVER_FAULT_KINDS])
+
+const ShownFault = t.Object({
+  server_id: t.String(),
+  kind: Kind,
+  /** Whether it lasts; one that does not has happened. */
+  active: t.Boolean(),
+  for_ms: t.Optional(t.Number()),
+  delay_ms: t.Optional(t.Number()),
+  times: t.Optional(t.Number()),
+  /** Commands that it is still for. */
+  times_left: t.Optional(t.Number()),
+})
+
+const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) })
+
+/** What the calls about faults of servers need. */
+export interface ServerFaultParts {
+  servers: ServersService
+  compute: FaultyCompute
+}
+
+/** `/_berth/servers/{id}/fault`: what goes wrong inside one server. */
+export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: ServerFaultParts) => {
+  const rowOf = (id: string): ServerRow => {
+    const row = servers.find(id)
+    if (row) return row
+    throw notFound(`The server "${id}"`)
+  }
+  const lift = (id: string, kinds: (sandbox: FaultySandbox) => LastingKind[]) => {
+    const row = rowOf(id)
+    const sandbox = compute.running(id)
+    const lifted = sandbox === undefined ? [] : kinds(sandbox)
+    // What counted as taken is free again.
+    if (lifted.includes('disk_full')) servers.meter.changed(row)
+    return { server_id: id, lifted }
+  }
+  return new Elysia({ prefix: '/_berth/servers/:serverId/fault' })
+    .use(access)
+    .get(
+      '',
+      ({ params }) => {
+        const { id } = rowOf(params.serverId)
+        const active = compute.running(id)?.faults?.list() ?? []
+        return { faults: active.map((fault) => shown(id, fault)) }
+      },
+      controlOperation('control.serverFaults.list', {
+        summary: 'The faults that last inside a server',
+        success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
+      }),
+    )
+    .post(
+      '',
+      async ({ body, params }) => {
+        const row = rowOf(params.serverId)
+        const fault = read(body)
+        const sandbox = compute.running(row.id)
+        if (sandbox === undefined || sandbox.ending) {
+          throw badRequest(
+            `The server "${row.id}" sleeps, and nothing of it runs that could fail. Start it with POST /servers/${row.id}/actions {"action":"start"}, or run a command on it.`,
+          )
+        }
+        const active = await happens(sandbox, fault)
+        if (fault.kind === 'disk_full') servers.meter.changed(row)
+        return status(
+          201,
+          active ? shown(row.id, active) : { server_id: row.id, kind: fault.kind, active: false },
+        )
+      },
+      controlOperation(
+        'control.serverFaults.add',
+        { summary: 'Have something go wrong inside a server', success: { 201: ShownFault } },
+        { body: t.Record(t.String(), t.Unknown()) },
+      ),
+    )
+    .delete(
+      '',
+      ({ params }) => lift(params.serverId, ({ faults }) => faults?.liftAll() ?? []),
+      controlOperation('control.serverFaults.clear', {
+        summary: 'Lift all faults inside a server',
+        success: { 200: Lifted },
+      }),
+    )
+    .delete(
+      '/:kind',
+      ({ params }) => {
+        const { kind } = params
+        if (!isLasting(kind)) throw notFound(`The fault "${kind}"`)
+        return lift(params.serverId, ({ faults }) => (faults?.lift(kind) ? [kind] : []))
+      },
+      controlOperation('control.serverFaults.lift', {
+        summary: 'Lift one fault inside a server',
+        success: { 200: Lifted },
+      }),
+    )
+}
+
+function read(body: unknown): ServerFault {
+  try {
+    return readServerFault(new Given(body))
+  } catch (error) {
+    throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
+  }
+}
+
+/** Has it happen, or begin. @returns it, where it lasts. @throws BerthError 400 where it cannot happen here, 502 */
+async function happens(
+  sandbox: FaultySandbox,
+  { kind, ...lasting }: ServerFault,
+): Promise<ActiveFault | null> {
+  if (kind === 'crash') {
+    sandbox.mishaps.crash()
+    await sandbox.exited
+    return null
+  }
+  if (kind === 'oom') {
+    const { checkMemory, exhaustMemory, NoMemoryFault } = await import('../compute/faults/hog.ts')
+    try {
+      checkMemory(sandbox)
+      if (lasting.times === undefined) {
+        await exhaustMemory(sandbox.bare)
+        return null
+      }
+    } catch (error) {
+      throw error instanceof NoMemoryFault ? badRequest(error.message) : error
+    }
+  }
+  const faults = await sandbox.openFaults()
+  await faults.begin(kind, lasting)
+  return faults.list().find((one) => one.kind === kind) ?? { kind, ...lasting }
+}
+
+const isLasting = (kind: string): kind is LastingKind =>
+  kind !== 'crash' && (SERVER_FAULT_KINDS as readonly string[]).includes(kind)
+
+const shown = (
+  id: string,
+  { kind, forMs, delayMs, times, timesLeft }: ActiveFault,
+): Static<typeof ShownFault> => ({
+  server_id: id,
+  kind,
+  active: true,
+  ...(forMs === undefined ? {} : { for_ms: forMs }),
+  ...(delayMs === undefined ? {} : { delay_ms: delayMs }),
+  ...(times === undefined ? {} : { times }),
+  ...(timesLeft === undefined ? {} : { times_left: timesLeft }),
+})

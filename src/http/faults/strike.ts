@@ -1,0 +1,39 @@
+import { type FaultText, type MatchText, type RequestFacts, withoutEndSlash } from './fault.ts'
+
+/** Whether a request is one of those that are meant. */
+export type Matcher = (request: RequestFacts) => boolean
+
+/** Makes what tells whether a request is meant. */
+export function matcherOf({ operation, method, path, account_id }: MatchText): Matcher {
+  const isPath = path === undefined ? () => true : pathMatcher(path)
+  return (request) =>
+    (operation === undefined || operation === request.operation) &&
+    (method === undefined || method === request.method) &&
+    (account_id === undefined || account_id === request.accountId) &&
+    isPath(request.path)
+}
+
+function pathMatcher(path: string): (given: string) => boolean {
+  if (!/[*[{\\]/.test(path)) return (given) => given === withoutEndSlash(path)
+  const glob = new Bun.Glob(path)
+  return (given) => glob.match(given)
+}
+
+/**
+ * Whether a fault strikes a request that matches, by nothing but its own rule and counts: it does so again where the same
+ * requests come again.
+ *
+ * @param number which request it is of those that match, from 1 on
+ * @param hits how often it has struck
+ */
+export function strikes(fault: FaultText, number: number, hits: number): boolean {
+  const { times = Number.POSITIVE_INFINITY, after = 0, probability = 1, seed = 0 } = fault
+  return hits < times && number > after && chanceOf(seed, number) < probability
+}
+
+/** A number from 0 to 1, 1 not included, that looks random and is the same for the same seed and number. */
+function chanceOf(seed: number, number: number): number {
+  const digest = new Bun.CryptoHasher('sha256').update(`berth:fault:${seed}:${number}`).digest()
+  // 48 bits, which a number holds exactly.
+  return digest.readUIntBE(0, 6) / 2 ** 48
+}
