@@ -7,7 +7,7 @@ import { Given, Mistake } from '../runtime/given.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
 
-const Fault = t.Object({
+const FIELDS = {
   id: t.String(),
   match: t.Object({
     operation: t.Optional(t.String()),
@@ -38,7 +38,9 @@ const Fault = t.Object({
   /** Requests that it struck. */
   hits: t.Number(),
   created_at: t.String({ format: 'date-time' }),
-})
+}
+const Fault = t.Object(FIELDS)
+const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) })
 
 /** Its shape is checked with places and reasons by the reader that fixtures files go through too. */
 const FaultCreate = t.Record(t.String(), t.Unknown())
@@ -89,7 +91,7 @@ export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
       },
       controlOperation('control.faults.delete', {
         summary: 'Remove a fault; the answer has its last counts',
-        success: { 200: t.Intersect([Fault, t.Object({ deleted: t.Literal(true) })]) },
+        success: { 200: DeletedFault },
       }),
     )
 

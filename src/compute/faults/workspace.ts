@@ -1,9 +1,16 @@
 import { type Workspace, WorkspaceError } from '../workspace.ts'
 
-/** A workspace that nothing can be done with but to measure it, which berth does for itself. */
+/** What fails where the driver does: whatever has to do with the content of files. What is there can still be looked at. */
+const FAILING: readonly (keyof Workspace)[] = ['read', 'open', 'write', 'remove', 'staging', 'place']
+
+/** A workspace whose files cannot be read or changed. */
 export const brokenWorkspace = (inner: Workspace, error: Error): Workspace =>
   new Proxy(inner, {
-    get: (target, name) => (name === 'usage' ? () => target.usage() : () => Promise.reject(error)),
+    get(target, name) {
+      if ((FAILING as readonly unknown[]).includes(name)) return () => Promise.reject(error)
+      const method = target[name as keyof Workspace] as (...args: unknown[]) => unknown
+      return method.bind(target)
+    },
   })
 
 /**

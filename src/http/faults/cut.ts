@@ -1,3 +1,6 @@
+/** The status under which logs have a request that got no answer, which is never sent (nginx has it so). */
+const NO_RESPONSE = 444
+
 /** Answers that are none: their connections are cut. */
 const cuts = new WeakSet<Response>()
 
@@ -10,7 +13,7 @@ const cuts = new WeakSet<Response>()
  */
 export function cutConnection(): Response {
   const body = new ReadableStream({ start: (controller) => controller.error(undefined) })
-  const cut = new Response(body)
+  const cut = new Response(body, { status: NO_RESPONSE })
   cuts.add(cut)
   return cut
 }
