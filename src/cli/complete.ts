@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander'
+import { OPERATION_IDS } from '../http/operation-ids.ts'
 
 /** The shells that completion is made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -26,7 +27,7 @@ export type Known =
   | KnownToControl
 
 /** What the control API knows. */
-export type KnownToControl = 'snapshots' | 'inboxes'
+export type KnownToControl = 'snapshots' | 'inboxes' | 'faults'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -51,6 +52,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   WEBHOOK: { of: 'webhooks' },
   SNAPSHOT: { of: 'snapshots' },
   INBOX: { of: 'inboxes' },
+  FAULT: { of: 'faults' },
   EVENTS: { of: 'events', several: true },
 }
 
@@ -119,15 +121,16 @@ function operands({ command, given }: State, current: string): Completion {
 
 /** The values of an option or argument: its choices, else by the name that stands for it in the help. */
 function valuesOf(of: Option | Argument, prefix: string, current: string): Completion {
-  if (of.argChoices) {
-    const candidates = of.argChoices.map((choice) => ({ value: choice, description: '' }))
+  const name = 'flags' in of ? /<([^>]+)>/.exec(of.flags)?.[1] : of.name()
+  const choices = name === 'OPERATION' ? OPERATION_IDS : of.argChoices
+  if (choices) {
+    const candidates = choices.map((choice) => ({ value: choice, description: '' }))
     const { candidates: values } = fitting(current, candidates)
     return {
       kind: 'words',
       candidates: values.map(({ value }) => ({ value: prefix + value, description: '' })),
     }
   }
-  const name = 'flags' in of ? /<([^>]+)>/.exec(of.flags)?.[1] : of.name()
   if (name === 'FILE') return { kind: 'files', prefix }
   if (name === 'DIR') return { kind: 'folders', prefix }
   const ids = name === undefined ? undefined : IDS[name]

@@ -4,6 +4,7 @@ import { registerCompletion } from './commands/completion.ts'
 import { registerDeploy } from './commands/deploy.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
+import { registerFaults } from './commands/faults.ts'
 import { registerFiles } from './commands/files.ts'
 import { registerInbox } from './commands/inbox.ts'
 import { registerInstances } from './commands/instances.ts'
@@ -91,6 +92,7 @@ export function createProgram(session: Session): Command {
   program.commandsGroup('Test against berth:')
   registerReset(program, session)
   registerSnapshot(program, session)
+  registerFaults(program, session)
   registerListen(program, session)
   registerTrigger(program, session)
   registerInbox(program, session)
@@ -133,7 +135,18 @@ export async function runProgram(args: readonly string[], session: Session): Pro
 }
 
 /** Commands that list when nothing more is said. */
-const LISTING = ['servers', 'tasks', 'builds', 'projects', 'secrets', 'keys', 'webhooks', 'snapshot', 'inbox']
+const LISTING = [
+  'servers',
+  'tasks',
+  'builds',
+  'projects',
+  'secrets',
+  'keys',
+  'webhooks',
+  'snapshot',
+  'inbox',
+  'faults',
+]
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
 function withDefaults(args: readonly string[]): readonly string[] {

@@ -40,6 +40,8 @@ const FIELDS = {
   created_at: t.String({ format: 'date-time' }),
 }
 const Fault = t.Object(FIELDS)
+/** A fault, as the control API shows it. */
+export type Fault = Static<typeof Fault>
 const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) })
 
 /** Its shape is checked with places and reasons by the reader that fixtures files go through too. */
@@ -95,7 +97,7 @@ export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
       }),
     )
 
-const shown = ({ id, fault, matched, hits, createdAt }: FaultRow): Static<typeof Fault> => ({
+const shown = ({ id, fault, matched, hits, createdAt }: FaultRow): Fault => ({
   id,
   match: fault.match,
   effect: fault.effect,

@@ -25,6 +25,9 @@ const ShownFault = t.Object({
   times_left: t.Optional(t.Number()),
 })
 
+/** A fault inside a server, as the control API shows it. */
+export type ShownFault = Static<typeof ShownFault>
+
 const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) })
 
 /** What the calls about faults of servers need. */
@@ -146,10 +149,7 @@ async function happens(
 const isLasting = (kind: string): kind is LastingKind =>
   kind !== 'crash' && (SERVER_FAULT_KINDS as readonly string[]).includes(kind)
 
-const shown = (
-  id: string,
-  { kind, forMs, delayMs, times, timesLeft }: ActiveFault,
-): Static<typeof ShownFault> => ({
+const shown = (id: string, { kind, forMs, delayMs, times, timesLeft }: ActiveFault): ShownFault => ({
   server_id: id,
   kind,
   active: true,

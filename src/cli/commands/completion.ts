@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import type { Fault } from '../../control/faults.ts'
 import type { InboxSummary } from '../../control/inbox/model.ts'
 import { EVENT_NAMES } from '../../events/names.ts'
 import type { Build } from '../../resources/builds/model.ts'
@@ -147,6 +148,14 @@ const CONTROL_LISTS: Record<KnownToControl, List> = {
   inboxes: async (client, signal) => {
     const { inboxes } = await client.request<{ inboxes: InboxSummary[] }>('GET', '/_berth/inbox', { signal })
     return inboxes.map(({ name, last_received_at }) => ({ value: name, description: last_received_at }))
+  },
+  faults: async (client, signal) => {
+    const { faults } = await client.request<{ faults: Fault[] }>('GET', '/_berth/faults', { signal })
+    const { effectText, matchText } = await import('../faults/show.ts')
+    return faults.map(({ id, match, effect }) => ({
+      value: id,
+      description: `${matchText(match)}: ${effectText(effect)}`,
+    }))
   },
 }
 
