@@ -88,7 +88,8 @@ export interface ConfigOption {
   readonly parse: (value: unknown) => Partial<Record<keyof Config, unknown>>
 }
 
-const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
+/** A key that somebody chose. */
+export const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
 
 /** Options whose values, even wrong ones, may hold a credential. */
 const SECRET = ['api-key', 'npm-registry', ...AGENT_SECRETS]

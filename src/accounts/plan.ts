@@ -97,6 +97,30 @@ export function parsePlan(value: unknown): PlanOverrides {
   return given as PlanOverrides
 }
 
+/** The shape of a part of a plan, as JSON Schema; that credits have at most three decimals it does not say. */
+export function planShape(): object {
+  const number = ({ least, most, step }: Bounds) => ({
+    type: step === 1 ? 'integer' : 'number',
+    minimum: least,
+    maximum: most,
+  })
+  const perTier = (bounds: Bounds) => ({
+    type: 'object',
+    properties: Object.fromEntries(TIERS.map((tier) => [tier, number(bounds)])),
+    additionalProperties: false,
+  })
+  const mapped = (bounds: Readonly<Record<string, Bounds>>, shape: (one: Bounds) => object) =>
+    Object.entries(bounds).map(([name, one]) => [name, shape(one)])
+  return {
+    type: 'object',
+    properties: {
+      tiers: { type: 'array', items: { enum: TIERS }, uniqueItems: true },
+      ...Object.fromEntries([...mapped(NUMBERS, number), ...mapped(NUMBERS_PER_TIER, perTier)]),
+    },
+    additionalProperties: false,
+  }
+}
+
 /** Reads a budget cap in credits. @throws Error with what was expected */
 export function parseCap(value: unknown): number {
   checkNumber('it', value, CAP)

@@ -33,6 +33,11 @@ export class Plans {
     )
   }
 
+  /** What holds for an account that nothing was said about. */
+  get base(): Plan {
+    return this.#base
+  }
+
   /** @throws BerthError 401 where the account was removed while its request was under way */
   of(accountId: string): Terms {
     return this.#terms.get(accountId, () => {

@@ -12,8 +12,8 @@ import type { TierName } from './tiers.ts'
 
 /** The keys of accounts, as far as accounts come and go. */
 export interface AccountKeys {
-  /** Makes a key that reaches the whole account, and returns its plaintext. */
-  issue(accountId: string, label: string): string
+  /** Makes a key that reaches the whole account, and returns its plaintext, which may be chosen. */
+  issue(accountId: string, label: string, chosen?: string): string
   /** Ends every key of an account at once. */
   revokeAll(accountId: string): void
 }
@@ -92,8 +92,8 @@ export class AccountsService {
     return rows.map((row) => this.#view(row))
   }
 
-  /** Makes an account with a key that reaches all of it. @throws BerthError 400 */
-  create(wishes: AccountWishes): { id: string; api_key: string } {
+  /** Makes an account with a key that reaches all of it. @param key a chosen one @throws BerthError 400 */
+  create(wishes: AccountWishes, key?: string): { id: string; api_key: string } {
     const { plan = null, budgetCap = null } = read(wishes)
     return this.#queries.transaction(() => {
       const id = this.#ids.next('acct', (taken) => this.#find(taken) !== undefined)
@@ -102,7 +102,7 @@ export class AccountsService {
         .insert(accounts)
         .values({ id, label, plan, budgetCap, createdAt: this.#clock.now() })
         .run()
-      return { id, api_key: this.#keys.issue(id, 'First key') }
+      return { id, api_key: this.#keys.issue(id, 'First key', key) }
     })
   }
 

@@ -51,6 +51,8 @@ export interface ClockState {
 export interface ClockOptions {
   /** It stands at this moment until it is told otherwise; without it, it follows the machine. */
   frozenAt?: number | null
+  /** It follows the machine, and shows this moment at the start. */
+  startAt?: number | null
   machine?: Machine
 }
 
@@ -73,6 +75,7 @@ interface Waiting {
 export class SteerableClock implements Clock {
   readonly #machine: Machine
   readonly #startsAt: number | null
+  readonly #startsFrozen: boolean
   readonly #waiting = new Set<Waiting>()
   readonly #listeners = new Set<() => void | Promise<void>>()
   #frozen: boolean
@@ -88,13 +91,14 @@ export class SteerableClock implements Clock {
   #alarm: ReturnType<typeof setTimeout> | undefined
   #moves: Promise<unknown> = Promise.resolve()
 
-  constructor({ frozenAt = null, machine = thisMachine }: ClockOptions = {}) {
+  constructor({ frozenAt = null, startAt = null, machine = thisMachine }: ClockOptions = {}) {
     this.#machine = machine
-    this.#startsAt = frozenAt
-    this.#frozen = frozenAt !== null
+    this.#startsAt = frozenAt ?? startAt
+    this.#startsFrozen = frozenAt !== null
+    this.#frozen = this.#startsFrozen
     this.#standsAt = 0
-    this.#offset = frozenAt ?? machine.calendar()
-    if (frozenAt === null) this.#follow()
+    this.#offset = this.#startsAt ?? machine.calendar()
+    if (!this.#frozen) this.#follow()
   }
 
   now(): number {
@@ -147,7 +151,7 @@ export class SteerableClock implements Clock {
     return this.#inTurn(() => {
       this.stop()
       this.#listeners.clear()
-      this.#frozen = state?.frozen ?? this.#startsAt !== null
+      this.#frozen = state?.frozen ?? this.#startsFrozen
       if (this.#frozen) this.#stand()
       else this.#follow()
       const machine = this.#machine.calendar()
@@ -194,10 +198,10 @@ export class SteerableClock implements Clock {
     })
   }
 
-  /** As at the start: at the moment where it stood, or at the machine's time. Runs nothing. */
+  /** As at the start: at the moment that it showed, or at the machine's time. Runs nothing. */
   reset(): Promise<void> {
     return this.#inTurn(() => {
-      this.#frozen = this.#startsAt !== null
+      this.#frozen = this.#startsFrozen
       const calendar = this.#startsAt ?? this.#machine.calendar()
       if (this.#frozen) this.#stand()
       else this.#follow()

@@ -77,6 +77,18 @@ export class Given {
     return typeof this.value === 'object' && this.value !== null && !Array.isArray(this.value)
   }
 
+  /** The values of an object, whatever their keys, which are the last part of their places. @throws Mistake */
+  entries(expected = 'an object'): Given[] {
+    if (!this.isObject) throw this.mistake(expected)
+    return Object.entries(this.value as object).map(([key, value]) => new Given(value, [...this.place, key]))
+  }
+
+  /** One field of an object, where it has it. */
+  field(key: string): Given | undefined {
+    if (!this.isObject || !Object.hasOwn(this.value as object, key)) return undefined
+    return new Given((this.value as Record<string, unknown>)[key], [...this.place, key])
+  }
+
   /** The fields of an object, of which all must be known. @throws Mistake */
   fields<Known extends string>(known: readonly Known[], expected = 'an object'): Fields<Known> {
     if (!this.isObject) throw this.mistake(expected)

@@ -1,5 +1,5 @@
 import { and, desc, eq, isNull, ne, sql } from 'drizzle-orm'
-import type { Caller } from '../../accounts/caller.ts'
+import { accountCaller, type Caller } from '../../accounts/caller.ts'
 import { accounts } from '../../accounts/table.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import { idempotency } from '../../http/idempotency-table.ts'
@@ -68,10 +68,16 @@ export class KeysService {
     return rows.map((row) => toApiKey(row, this.#lastUse.at(row.id, row.lastUsedAt)))
   }
 
-  /** Makes a key; the result alone carries its plaintext. @throws BerthError 400 for ids that the account does not have */
-  create(caller: Caller, { label, ...wanted }: ApiKeyCreate): CreatedApiKey {
+  /**
+   * Makes a key; the result alone carries its plaintext.
+   *
+   * @param chosen its plaintext, where whoever operates the instance chose it
+   * @throws BerthError 400 for ids that the account does not have, and for a chosen key that there is already
+   */
+  create(caller: Caller, { label, ...wanted }: ApiKeyCreate, chosen?: string): CreatedApiKey {
     const scope = checkScope(caller, wanted, this.#owners)
-    const key = this.#generate()
+    if (chosen !== undefined) this.#checkFree(chosen)
+    const key = chosen ?? this.#generate()
     const id = this.#nextId()
     const row = this.#insert({
       id,
@@ -172,8 +178,29 @@ export class KeysService {
   }
 
   /** Makes a key that reaches the whole account, for whoever operates the instance, and returns its plaintext. */
-  issue(accountId: string, label: string): string {
-    return this.create({ accountId, keyId: '', servers: null, projects: null }, { label }).key
+  issue(accountId: string, label: string, chosen?: string): string {
+    return this.create(accountCaller(accountId), { label }, chosen).key
+  }
+
+  /** Gives a key another label and plaintext, for whoever operates the instance. @throws BerthError 400, 404 */
+  change(caller: Caller, id: string, { label, key }: { label: string; key?: string }): void {
+    this.#queries.transaction(() => {
+      this.#row(caller, id)
+      const isNew = key !== undefined && this.plaintext(id) !== key
+      if (isNew) this.#checkFree(key)
+      const secret = isNew ? { hash: hashOf(key), lastFour: key.slice(-4), cipher: this.#seal(id, key) } : {}
+      this.#queries
+        .update(apiKeys)
+        .set({ label, ...secret })
+        .where(eq(apiKeys.id, id))
+        .run()
+    })
+  }
+
+  /** The key itself, for whoever operates the instance; null where no copy was kept. */
+  plaintext(id: string): string | null {
+    const row = this.#queries.select({ cipher: apiKeys.cipher }).from(apiKeys).where(eq(apiKeys.id, id)).get()
+    return row?.cipher ? this.#cipher.open(row.cipher, contextOf(id)) : null
   }
 
   /** Ends every key of an account at once. */
@@ -205,8 +232,13 @@ export class KeysService {
     return this.#ids.next('key', taken)
   }
 
+  #checkFree(key: string): void {
+    if (!this.#authenticator.knows(key)) return
+    throw badRequest('There is this key already. Choose another.')
+  }
+
   #seal(id: string, key: string): Buffer {
-    return this.#cipher.seal(key, `api_keys ${id}`)
+    return this.#cipher.seal(key, contextOf(id))
   }
 
   #insert(given: NewKey): ApiKeyRow {
@@ -245,6 +277,9 @@ export class KeysService {
     )
   }
 }
+
+/** What the sealed copy of a key belongs to. */
+const contextOf = (id: string): string => `api_keys ${id}`
 
 /** What a key is made of. */
 interface NewKey {

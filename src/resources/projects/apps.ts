@@ -124,6 +124,11 @@ export class ProjectApps {
     this.#go(row.id)
   }
 
+  /** Resolves when no bring-up of the project is under way any more. */
+  settled(id: string): Promise<void> {
+    return this.#bringUp.ended(id)
+  }
+
   /** Gives up a bring-up and ends the app; resolves when neither runs. */
   async ended(id: string): Promise<void> {
     this.#ending.add(id)

@@ -176,6 +176,13 @@ export class ProjectsService {
     return this.get(caller, id)
   }
 
+  /** One project, when no bring-up of it is under way any more. @throws BerthError 404 */
+  async settled(caller: Caller, id: string): Promise<Project> {
+    this.row(caller, id)
+    await this.#dependencies.apps.settled(id)
+    return this.get(caller, id)
+  }
+
   /**
    * Sets and removes a project's variables. A bring-up that waited for them goes on, else a running app is
    * restarted.

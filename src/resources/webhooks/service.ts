@@ -1,7 +1,7 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Caller } from '../../accounts/caller.ts'
 import { badRequest, notFound } from '../../errors.ts'
-import { EVENT_NAMES } from '../../events/names.ts'
+import { EVENT_NAMES, type EventName } from '../../events/names.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Random } from '../../runtime/random.ts'
@@ -52,17 +52,22 @@ export class WebhooksService {
    * Subscribes to what happens from now on. A name that does not resolve is accepted, since berth
    * works offline: every delivery checks the destination anew.
    *
+   * @param chosen the signing secret, where whoever operates the instance chose it
    * @throws BerthError 400 where the destination is not allowed
    */
-  async create({ accountId }: Caller, { url, events = [] }: WebhookCreate): Promise<CreatedWebhook> {
-    await this.#check(url)
+  async create(
+    { accountId }: Caller,
+    { url, events = [] }: WebhookCreate,
+    chosen?: string,
+  ): Promise<CreatedWebhook> {
+    await this.check(url)
     const [{ newSecret }, { subscribePosition }, { secretContext }] = await Promise.all([
       import('./signature.ts'),
       import('./fan-out.ts'),
       import('./delivery.ts'),
     ])
     const { ids, clock, cipher, random } = this.#dependencies
-    const secret = newSecret(random)
+    const secret = chosen ?? newSecret(random)
     return this.#queries.transaction((tx) => {
       const id = ids.next('wh', (taken) => this.#row(taken) !== undefined)
       const row = tx
@@ -70,8 +75,7 @@ export class WebhooksService {
         .values({
           id,
           accountId,
-          url: isPlain(url) ? url : new URL(url).href,
-          events: events.length > 0 ? [...new Set(events)] : [...EVENT_NAMES],
+          ...subscription(url, events),
           secret: cipher.seal(secret, secretContext(id)),
           fromSeq: subscribePosition(tx),
           createdAt: clock.now(),
@@ -90,11 +94,39 @@ export class WebhooksService {
     this.#dependencies.onDeleted(id)
   }
 
-  #row(id: string) {
-    return this.#queries.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.id, id)).get()
+  /** Gives a subscription another destination, events and, where one is given, secret. @throws BerthError 400, 404 */
+  async change(
+    caller: Caller,
+    id: string,
+    { url, events = [], secret }: WebhookCreate & { secret?: string },
+  ): Promise<void> {
+    await this.check(url)
+    const { secretContext } = await import('./delivery.ts')
+    const { cipher } = this.#dependencies
+    const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, caller.accountId))
+    const sealed = secret === undefined ? {} : { secret: cipher.seal(secret, secretContext(id)) }
+    const [changed] = this.#queries
+      .update(webhooks)
+      .set({ ...subscription(url, events), ...sealed })
+      .where(mine)
+      .returning({ id: webhooks.id })
+      .all()
+    if (!changed) throw notFound(`The webhook "${id}"`)
   }
 
-  async #check(url: string): Promise<void> {
+  /** The signing secret, for whoever operates the instance; null where there is no such webhook. */
+  async secret(id: string): Promise<string | null> {
+    const { secretContext } = await import('./delivery.ts')
+    const row = this.#row(id)
+    return row ? this.#dependencies.cipher.open(row.secret, secretContext(id)) : null
+  }
+
+  #row(id: string) {
+    return this.#queries.select().from(webhooks).where(eq(webhooks.id, id)).get()
+  }
+
+  /** Refuses a destination that is not allowed. @throws BerthError 400 */
+  async check(url: string): Promise<void> {
     const { checkDestination, DestinationError } = await import('./destination.ts')
     const { allowLocal, resolve } = this.#dependencies.destinations
     try {
@@ -108,6 +140,12 @@ export class WebhooksService {
     }
   }
 }
+
+/** What a subscription is about, as it is kept. */
+const subscription = (url: string, events: readonly EventName[]) => ({
+  url: isPlain(url) ? url : new URL(url).href,
+  events: events.length > 0 ? [...new Set(events)] : [...EVENT_NAMES],
+})
 
 /** Whether it is written with the characters of RFC 3986 alone; others are shown as the parser writes them. */
 const isPlain = (url: string): boolean => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/.test(url)
