@@ -10,7 +10,7 @@ import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
 import { Instance } from './instance.ts'
 import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
-import { machineNow, SteerableClock } from './runtime/clock.ts'
+import { type ClockOptions, machineNow, SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
 import { seededRandom, systemRandom } from './runtime/random.ts'
 import { makeEphemeral } from './storage/ephemeral.ts'
@@ -98,8 +98,8 @@ async function compose(
   release: () => Promise<void>,
 ): Promise<Berth> {
   const { logger, version, sinceStartMs, environment, webhooks, observe } = surroundings
-  const fixtures = await fixturesOf(config)
-  const clock = surroundings.clock ?? new SteerableClock({ frozenAt: config.freeze })
+  const { fixtures, clockStart } = await readGiven(config, environment)
+  const clock = surroundings.clock ?? new SteerableClock(clockStart)
   const { rngSeed } = config
   const plan = instancePlan(config.plan)
 
@@ -227,10 +227,15 @@ function answering(
 }
 
 /** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
-async function fixturesOf({ fixtures }: Config): Promise<Fixtures | null> {
-  if (fixtures.length === 0) return null
+async function readGiven(
+  { fixtures: paths, freeze }: Config,
+  environment: Surroundings['environment'],
+): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
+  if (paths.length === 0) return { fixtures: null, clockStart: { frozenAt: freeze } }
   const { readFixtures } = await import('./fixtures/fixtures.ts')
-  return readFixtures(fixtures)
+  const { clockStart } = await import('./fixtures/clock.ts')
+  const fixtures = readFixtures(paths, environment)
+  return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }
 }
 
 function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Logger): void {

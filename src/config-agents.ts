@@ -153,7 +153,7 @@ export const AGENT_OPTIONS = [
     value: 'FILE',
     repeatable: true,
     description:
-      'a file that says what there is at the start, such as scenarios (see docs/scenarios.md); may be repeated, the variable takes several with ":" between',
+      'a file that says what there is at the start (see docs/fixtures.md); may be repeated, the variable takes several with ":" between',
     parse: (value: unknown) => ({ fixtures: list(value, 'files') }),
   },
 ] as const

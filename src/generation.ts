@@ -144,10 +144,11 @@ export class Generation {
    * Brings up again what ran at the last stop, then applies the fixtures. Resolves when that is done; called again,
    * it waits for the same.
    *
+   * @param fixtures those that are to hold; null leaves the state as it is
    * @throws StartupError where fixtures cannot be applied
    */
-  open(): Promise<void> {
-    this.#opening ??= this.#open()
+  open(fixtures: Fixtures | null): Promise<void> {
+    this.#opening ??= this.#open(fixtures)
     return this.#opening
   }
 
@@ -190,7 +191,7 @@ export class Generation {
     this.#database.copyTo(path)
   }
 
-  async #open(): Promise<void> {
+  async #open(fixtures: Fixtures | null): Promise<void> {
     const { deliveries, hosting, servers, builds, keys } = this.services
     const steps = [
       () => deliveries.start(),
@@ -199,12 +200,19 @@ export class Generation {
       () => hosting.resume(),
       () => builds.resume(),
       () => this.credentials.api_key && keys.keepCopy(this.credentials.api_key),
+      () => fixtures && this.#apply(fixtures),
     ]
     for (const step of steps) {
       if (this.#ended.signal.aborted) return
       await step()
     }
     this.#ready = true
+  }
+
+  async #apply(fixtures: Fixtures): Promise<void> {
+    const { applyFixtures } = await import('./fixtures/apply/apply.ts')
+    const { services, credentials } = this
+    await applyFixtures(fixtures, { services, firstKey: credentials.api_key, ended: this.#ended.signal })
   }
 }
 

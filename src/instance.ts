@@ -68,7 +68,7 @@ export class Instance implements InstanceStates {
 
   /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */
   open(): Promise<void> {
-    return this.#generation.open()
+    return this.#generation.open(this.#parts.fixtures)
   }
 
   reset(): Promise<Replaced> {
@@ -78,7 +78,7 @@ export class Instance implements InstanceStates {
       const first = rngSeed === null ? this.#generation.firstIds : undefined
       const begun = performance.now()
       await this.#replace(async () => undefined, first)
-      await this.#generation.open()
+      await this.#openAgain()
       return { took_ms: since(begun) }
     })
   }
@@ -91,9 +91,10 @@ export class Instance implements InstanceStates {
         this.#check(staging)
         return clock
       })
-      // As at a start: whoever needs a server before it runs again waits for it.
+      // As at a start: whoever needs a server before it runs again waits for it. A state that was kept is as it was:
+      // fixtures put nothing into it.
       this.#generation
-        .open()
+        .open(null)
         .catch((error) => this.#parts.logger.error('the restored state does not come up', { error }))
       return { took_ms: since(begun) }
     })
@@ -179,6 +180,16 @@ export class Instance implements InstanceStates {
       }
     })
     this.#clearing = swap.clear()
+  }
+
+  /** @throws BerthError where the fixtures cannot be applied any more: what they take from this machine has changed */
+  async #openAgain(): Promise<void> {
+    try {
+      await this.open()
+    } catch (error) {
+      if (error instanceof StartupError) throw new BerthError('service_unavailable', error.message)
+      throw error
+    }
   }
 
   async #end(): Promise<void> {

@@ -6,6 +6,7 @@ import { registerDoctor } from './commands/doctor.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFaults } from './commands/faults.ts'
 import { registerFiles } from './commands/files.ts'
+import { registerFixtures } from './commands/fixtures.ts'
 import { registerInbox } from './commands/inbox.ts'
 import { registerInstances } from './commands/instances.ts'
 import { registerKeys } from './commands/keys.ts'
@@ -96,6 +97,7 @@ export function createProgram(session: Session): Command {
   registerListen(program, session)
   registerTrigger(program, session)
   registerInbox(program, session)
+  registerFixtures(program, session)
   program.commandsGroup('About berth:')
   registerCompletion(program, session)
   registerOpenApi(program, session)
@@ -146,6 +148,7 @@ const LISTING = [
   'snapshot',
   'inbox',
   'faults',
+  'fixtures',
 ]
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */

@@ -11,8 +11,10 @@ import { clockRoutes } from './clock.ts'
 import { deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
 import { faultsRoutes } from './faults.ts'
+import { fixturesRoutes } from './fixtures.ts'
 import { inboxRoutes } from './inbox/routes.ts'
 import { InboxStore } from './inbox/store.ts'
+
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { serverFaultsRoutes } from './server-faults.ts'
@@ -56,6 +58,7 @@ export function createControlApp({ services, host, guard, instance, states, stop
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
+    .use(fixturesRoutes(access, services))
     .use(controlTasksRoutes(access, tasks.service))
     .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
     .use(

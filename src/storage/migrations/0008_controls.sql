@@ -26,10 +26,11 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_by_name ON inbox (name, seq);
 
--- What fixtures files have made: which id stands behind a name of a kind.
+-- What fixtures files have made: which id stands behind a name of a kind, and of a project what its code came from.
 CREATE TABLE fixtures (
-  kind TEXT NOT NULL,
-  name TEXT NOT NULL,
-  id   TEXT NOT NULL,
+  kind   TEXT NOT NULL,
+  name   TEXT NOT NULL,
+  id     TEXT NOT NULL,
+  source TEXT,
   PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
