@@ -86,6 +86,7 @@ export class Generation {
         logger,
         clock,
         randomFor,
+        repeatable: config.rngSeed !== null,
         database: this.#database,
         cipher: openCipher({ queries, folder, given: config.masterKey }),
         compute,

@@ -34,6 +34,8 @@ export interface Foundations {
   clock: SteerableClock
   /** The randomness of each purpose. */
   randomFor: (purpose: string) => Random
+  /** Whether the same requests are to have the same answers in every run: these wait for what is measured. */
+  repeatable: boolean
   database: Database
   cipher: Cipher
   compute: Compute
@@ -60,6 +62,8 @@ export function createServices(foundations: Foundations) {
   const { logger, clock, randomFor, database, cipher } = foundations
   const { queries } = database
   const ids = createIds(clock, randomFor)
+  // How often a test asks whether something has happened changes no id of the API's requests.
+  const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
   const outbox = new Outbox({ queries, clock, ids })
   const changes = new Notifier()
   const plans = new Plans(database, foundations.plan)
@@ -71,6 +75,7 @@ export function createServices(foundations: Foundations) {
     ...common,
     compute,
     isNamed: (id) => keys.names(id),
+    repeatable: foundations.repeatable,
     idleTimeoutMs: foundations.idleTimeoutMs,
   })
   const keys = new KeysService({
@@ -93,6 +98,7 @@ export function createServices(foundations: Foundations) {
   const hosting = composeHosting({
     ...common,
     ...foundations.hosting,
+    repeatable: foundations.repeatable,
     randomFor,
     servers,
     secrets,
@@ -110,6 +116,8 @@ export function createServices(foundations: Foundations) {
     ...common,
     compute,
     faults,
+    /** For requests of the control API. */
+    controlIds,
     servers,
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),

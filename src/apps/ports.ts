@@ -10,14 +10,24 @@ export interface AppPort {
   release(): void
 }
 
+/** Where ports are counted from that repeat from run to run: below those that the system gives out by itself. */
+const REPEATED = { first: 21_000, last: 31_999 }
+
 /** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
 export class AppPorts {
   readonly #given = new Set<number>()
+  readonly #repeatable: boolean
+  #next = REPEATED.first
+
+  /** @param repeatable ports are counted up, so that they are the same in every run as far as they are free */
+  constructor({ repeatable = false } = {}) {
+    this.#repeatable = repeatable
+  }
 
   /** A port on which nothing listens. @throws AppError where there is none */
   reserve(): AppPort {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const port = tryPort(0)
+      const port = tryPort(this.#repeatable ? this.#counted() : 0)
       if (port !== null && !this.#given.has(port)) return this.#give(port)
     }
     throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
@@ -35,6 +45,12 @@ export class AppPorts {
       )
     }
     return this.#give(port)
+  }
+
+  #counted(): number {
+    const port = this.#next
+    this.#next = port === REPEATED.last ? REPEATED.first : port + 1
+    return port
   }
 
   #give(port: number): AppPort {

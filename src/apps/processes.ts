@@ -33,15 +33,11 @@ export class AppProcesses {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
     if (sandbox.ending) throw serverGone()
-    const began = performance.now()
     log.append('berth', `Starts: ${program.command}`)
     const process = this.#start(program)
     try {
       const address = await process.healthy(signal)
-      log.append(
-        'berth',
-        `Answers on port ${address.port} after ${Math.round(performance.now() - began)} ms.`,
-      )
+      log.append('berth', `Answers on port ${address.port}.`)
       return { process, program, address }
     } catch (error) {
       await process.end(FAILED_GRACE_MS)

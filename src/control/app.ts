@@ -38,7 +38,7 @@ export interface ControlParts {
  * it is first asked for, so that no start waits for what few instances use.
  */
 export function createControlApp({ services, host, guard, instance, states, stopping }: ControlParts) {
-  const { queries, clock, ids, logger, outbox, deliveries, scenarios, tasks } = services
+  const { queries, clock, controlIds, logger, outbox, deliveries, scenarios, tasks } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
   const root = new Elysia({ name: 'berth/control', normalize: false })
@@ -49,7 +49,7 @@ export function createControlApp({ services, host, guard, instance, states, stop
   }
   return root
     .use(errorAnswers(logger, methodsOf, directory))
-    .use(requestEntry(ids, host))
+    .use(requestEntry(controlIds, host))
     .use(access)
     .use(instanceRoutes(instance))
     .use(statesRoutes(access, states))

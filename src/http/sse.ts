@@ -40,6 +40,8 @@ export function eventStream(run: (send: SendEvent, gone: AbortSignal) => Promise
           if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0) comment()
         }, KEEP_ALIVE_MS)
         run(send, gone.signal)
+          // A stream that is at its end before its answer is on the way would go out as one piece, with a length.
+          .then(() => new Promise((resolve) => setImmediate(resolve)))
           .then(() => gone.signal.aborted || controller.close())
           .catch((error) => gone.signal.aborted || controller.error(error))
           .finally(() => clearInterval(keepAlive))

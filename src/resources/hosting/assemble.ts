@@ -37,7 +37,7 @@ export function assemble(parts: AssemblyParts) {
     ...parts,
     sites: gateway,
     sitePorts,
-    appPorts: new AppPorts(),
+    appPorts: new AppPorts(parts),
     logs: join(dataDir, 'logs'),
     preparation: new Preparation(packages),
     address: addressOf(host),

@@ -47,6 +47,8 @@ export interface AssemblyParts extends HostingSurroundings {
   plans: Plans
   /** The randomness of each purpose. */
   randomFor: (purpose: string) => Random
+  /** Whether what apps are given is to be the same in every run. */
+  repeatable: boolean
   servers: ServersService
   secrets: SecretsService
   templates: TemplateCatalog

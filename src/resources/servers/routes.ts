@@ -20,7 +20,10 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
     .use(access)
     .get(
       '',
-      ({ caller }) => ({ servers: servers.list(caller) }),
+      ({ caller }): { servers: Server[] } | Promise<{ servers: Server[] }> => {
+        const listed = servers.listed(caller)
+        return Array.isArray(listed) ? { servers: listed } : listed.then((all) => ({ servers: all }))
+      },
       operation('servers.list', {
         access: 'resource',
         tag,

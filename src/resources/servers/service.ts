@@ -42,6 +42,8 @@ export interface ServersDependencies {
   isNamed: (id: string) => boolean
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
+  /** Whether answers wait until storage is measured, so that they are the same in every run. */
+  repeatable: boolean
 }
 
 /** Servers as callers see them: what their keys reach, what their plans allow, and what is asked of them. */
@@ -56,6 +58,7 @@ export class ServersService {
   readonly #isNamed: (id: string) => boolean
   readonly #admission: Admission
   readonly #metering: Metering
+  readonly #repeatable: boolean
   readonly #lifecycle: ServerLifecycle
   readonly #followers = new ServerFollowers()
   readonly #lists: ReadCache<Server[]>
@@ -72,6 +75,7 @@ export class ServersService {
     metering,
     isNamed,
     idleTimeoutMs,
+    repeatable,
   }: ServersDependencies) {
     this.#records = new ServerRecords({
       queries: database.queries,
@@ -89,6 +93,7 @@ export class ServersService {
     this.#isNamed = isNamed
     this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
+    this.#repeatable = repeatable
     this.meter = new StorageMeter(database.queries, compute, logger)
     this.#lifecycle = new ServerLifecycle({
       records: this.#records,
@@ -116,6 +121,14 @@ export class ServersService {
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
+  /** The same, the storage of each measured first where answers are to repeat. */
+  listed(caller: Caller): Server[] | Promise<Server[]> {
+    const servers = this.list(caller)
+    if (!this.#repeatable) return servers
+    const measured = servers.map(({ id }) => this.meter.exact(this.row(caller, id)))
+    return Promise.all(measured).then(() => this.list(caller))
+  }
+
   /** Whether an account has a server of this id. */
   owns(accountId: string, id: string): boolean {
     return this.#records.ofAccountById(accountId, id) !== undefined
@@ -133,7 +146,8 @@ export class ServersService {
 
   /** One server, its storage measured afresh where that is quickly done. @throws BerthError 404 */
   async get(caller: Caller, id: string): Promise<Server> {
-    await this.meter.refresh(this.row(caller, id), MEASURE_PATIENCE_MS)
+    const row = this.row(caller, id)
+    await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_PATIENCE_MS))
     this.#metering.settle(caller.accountId)
     return toServer(this.row(caller, id))
   }

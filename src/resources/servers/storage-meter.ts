@@ -98,6 +98,13 @@ export class StorageMeter {
     clearTimeout(timer)
   }
 
+  /** Measures where the kept sum may not be exact, and waits for it. */
+  async exact(server: Measured): Promise<void> {
+    // One that is under way may have passed by what has changed since.
+    await this.#walks.get(server.id)?.catch(() => {})
+    await this.#measureQuietly(server)
+  }
+
   /** The server is gone. */
   forget(serverId: string): void {
     this.#cancelDue(serverId)

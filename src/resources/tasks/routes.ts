@@ -8,7 +8,7 @@ import type { TasksService } from './service.ts'
 const tag = 'Tasks'
 
 /** What the transcript of a task is answered with. */
-const Transcript = t.Object({ events: t.Array(TaskEvent) })
+const Transcript = t.Object({ events: t.Array(TaskEvent) }, { additionalProperties: false })
 type Transcript = typeof Transcript.static
 
 /** `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */

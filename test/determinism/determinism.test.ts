@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { describedApp } from '../../src/describe.ts'
+import { operationIndex } from '../../src/http/operation-index.ts'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { type Receiver, receiver, verify } from '../support/receiver.ts'
+import type { Recorded } from './recording.ts'
+import { everyOperation } from './script.ts'
+
+const FIXTURES = join(import.meta.dir, '../../fixtures/shop/fixtures.yaml')
+
+/** Everything that one run shows. */
+interface Run {
+  requests: Recorded[]
+  delivered: { path: string; id: string | undefined; body: string }[]
+}
+
+const start = () =>
+  testBerth({
+    flags: {
+      fixtures: FIXTURES,
+      'rng-seed': 7,
+      freeze: '2030-01-01T00:00:00Z',
+      'project-ports': '6200-6230',
+      'allow-local-webhooks': true,
+    },
+  })
+
+async function run(berth: TestBerth, hooks: Receiver): Promise<Run> {
+  hooks.received.length = 0
+  const { requests, secret } = await everyOperation(berth, hooks)
+  // A signature is of the moment when it is made, by the machine's calendar: it verifies, with the same secret.
+  for (const received of hooks.received) expect(() => verify(secret, received)).not.toThrow()
+  const delivered = hooks.received.map(({ path, headers, body }) => ({
+    path,
+    id: headers['webhook-id'],
+    body,
+  }))
+  return { requests, delivered }
+}
+
+function expectSame(one: Run, other: Run): void {
+  // One by one: a failure then shows the first request that differs.
+  for (const [index, request] of one.requests.entries()) expect(other.requests[index]).toEqual(request)
+  expect(other).toEqual(one)
+}
+
+test('the same requests, to every operation, have the same answers to the byte: in another run and after a reset', async () => {
+  await using hooks = await receiver()
+  let first: Run
+  let credentials: string[]
+  {
+    await using berth = await start()
+    credentials = [berth.info.api_key, berth.info.admin_token]
+    first = await run(berth, hooks)
+    await berth.control('POST', '/reset')
+    expectSame(first, await run(berth, hooks))
+  }
+  await using berth = await start()
+  expect([berth.info.api_key, berth.info.admin_token]).toEqual(credentials)
+  expectSame(first, await run(berth, hooks))
+
+  const index = operationIndex(await describedApp())
+  const asked = new Set(
+    first.requests.map(({ method, path }) => index.match(method, path.split('?')[0] ?? '')?.id),
+  )
+  expect(index.all.map(({ id }) => id).filter((id) => !asked.has(id))).toEqual([])
+}, 120_000)
