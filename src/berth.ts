@@ -151,6 +151,7 @@ async function compose(
     webhooks,
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
+    baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
     route: (routes) => listener?.route(routes),
     expire: (request) => listener?.expire(request),
     control,

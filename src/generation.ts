@@ -31,6 +31,8 @@ export interface GenerationParts {
   webhooks: WebhookSurroundings | undefined
   environment: Readonly<Record<string, string | undefined>>
   randomFor: (purpose: string) => Random
+  /** The address of the main port, without a slash at the end, once it listens. */
+  baseUrl: () => string
   /** Has the main port ask these first; null for nobody any more. */
   route: (routes: HostRoutes | null) => void
   /** Has the connection of a request closed without an answer, seconds later. */
@@ -213,7 +215,12 @@ export class Generation {
   async #apply(fixtures: Fixtures): Promise<void> {
     const { applyFixtures } = await import('./fixtures/apply/apply.ts')
     const { services, credentials } = this
-    await applyFixtures(fixtures, { services, firstKey: credentials.api_key, ended: this.#ended.signal })
+    await applyFixtures(fixtures, {
+      services,
+      firstKey: credentials.api_key,
+      baseUrl: this.#parts.baseUrl(),
+      ended: this.#ended.signal,
+    })
   }
 }
 
