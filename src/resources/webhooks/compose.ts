@@ -53,7 +53,7 @@ export function composeWebhooks({ randomFor, allowLocal, surroundings, ...parts 
     ...parts,
     destinations,
     timeoutMs,
-    random: randomFor('webhook_retries'),
+    randomOf: (attempt) => randomFor(`webhook_retries ${attempt}`),
     ...(ca ? { ca } : {}),
   })
   const webhooks = once(async () => {

@@ -10,6 +10,7 @@ import { Pace } from './pace.ts'
 import { DeliveryQueue, type Due, type Verdict } from './queue.ts'
 import { retryWait } from './retry.ts'
 import { Slots } from './slots.ts'
+import type { DeliveryRow } from './table.ts'
 
 /** How long after a fault of berth's own (a full disk) a webhook is tried again. */
 const AFTER_FAULT_MS = 5_000
@@ -21,8 +22,8 @@ export interface WorkerDependencies extends DeliveryMeans {
   ids: Ids
   logger: Logger
   changes: Notifier
-  /** For the jitter of retries. */
-  random: Random
+  /** For the jitter of the retries of one delivery: in which order attempts end changes no other's. */
+  randomOf: (attempt: string) => Random
 }
 
 /**
@@ -177,7 +178,7 @@ export class DeliveryWorker {
 
   async #settle(due: Due, attempt: Attempt): Promise<void> {
     const { delivery, webhook } = due
-    const verdict = this.#verdict(delivery.attempts + 1, attempt)
+    const verdict = this.#verdict(delivery, attempt)
     await this.#queue.record(due, attempt, verdict)
     const { status, ms, error } = attempt
     this.#dependencies.logger.debug('webhook delivery attempted', {
@@ -190,10 +191,11 @@ export class DeliveryWorker {
     if (verdict.status === 'pending') this.#armFor(verdict.nextAttemptAt)
   }
 
-  #verdict(attempts: number, { error }: Attempt): Verdict {
+  #verdict({ id, attempts }: DeliveryRow, { error }: Attempt): Verdict {
     if (error === null) return { status: 'delivered' }
-    const { clock, random } = this.#dependencies
-    const wait = retryWait(attempts, random)
+    const { clock, randomOf } = this.#dependencies
+    const made = attempts + 1
+    const wait = retryWait(made, randomOf(`${id} ${made}`))
     return wait === null ? { status: 'failed' } : { status: 'pending', nextAttemptAt: clock.now() + wait }
   }
 
