@@ -4,6 +4,7 @@ import { type ComputeSurroundings, localDrivers } from './compute/drivers.ts'
 import { ElectedDriver } from './compute/elected.ts'
 import { type SelectedDriver, selectDriver } from './compute/select.ts'
 import type { Config, Isolation } from './config.ts'
+import { StartupError } from './errors.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
 import { type Listener, listen } from './http/listener.ts'
@@ -32,6 +33,8 @@ export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'>
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
   clock?: SteerableClock
   webhooks?: WebhookSurroundings
+  /** Resolves when the process is to end: a start that waits for what fixtures bring up is given up then. */
+  stopRequested?: Promise<void>
   /** Is told of each request to the main port and its answer, as soon as that is there. */
   observe?: (request: Request, answer: Response) => void
 }
@@ -62,6 +65,9 @@ export interface Berth {
   /** For a process that exits on the spot: removes an ephemeral folder, as far as that can be done at once. */
   abandon(): void
 }
+
+/** A start that was given up since the process is to end. */
+export class StartStopped extends StartupError {}
 
 /** What has been taken so far and must be given back, latest first. */
 type Release = () => void | Promise<void>
@@ -177,7 +183,7 @@ async function compose(
     : // After whoever waits for the start has been told and has had an answer.
       Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
   // What fixtures declare is there before anybody is told.
-  if (fixtures) await opening
+  if (fixtures) await orStopped(opening, surroundings.stopRequested)
   const recovered = opening
     .then(async () => {
       instance.sweep()
@@ -237,6 +243,14 @@ async function readGiven(
   const { clockStart } = await import('./fixtures/clock.ts')
   const fixtures = readFixtures(paths, environment)
   return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }
+}
+
+/** Waits for the start. @throws StartStopped where the process is to end before */
+async function orStopped(opening: Promise<void>, stopRequested: Promise<void> | undefined): Promise<void> {
+  const stopped = stopRequested?.then(() => {
+    throw new StartStopped('berth was stopped while it started.')
+  })
+  await Promise.race(stopped ? [opening, stopped] : [opening])
 }
 
 function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Logger): void {

@@ -1,4 +1,4 @@
-import type { ReadyInfo } from '../../berth.ts'
+import { type ReadyInfo, StartStopped } from '../../berth.ts'
 import { loadConfig } from '../../config.ts'
 import { listed, startInstance } from '../instances/start.ts'
 import { printLog, printNow, type Terminal } from '../terminal.ts'
@@ -15,7 +15,12 @@ export async function serve(flags: Record<string, unknown>, terminal: Terminal):
   const { env, cwd, stderr } = terminal
   const config = loadConfig({ flags, env, cwd })
   const signal = stopSignal()
-  const berth = await startInstance(config, terminal, { log: printLog })
+  const starting = startInstance(config, terminal, { log: printLog, stopRequested: signal.arrived })
+  const berth = await starting.catch((error) => {
+    if (error instanceof StartStopped) return null
+    throw error
+  })
+  if (berth === null) return 0
   signal.lastWords = () => berth.abandon()
   const unlist = listed(berth, 'serve', terminal)
   try {

@@ -12,6 +12,8 @@ export interface Listeners {
   log: (line: string) => void
   /** Is told of each request and its answer. */
   observe?: (request: Request, answer: Response) => void
+  /** Resolves when the process is to end, while it starts too. */
+  stopRequested?: Promise<void>
 }
 
 /** Starts a berth in this process. @throws StartupError where it cannot start */

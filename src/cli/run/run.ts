@@ -1,7 +1,7 @@
 import { mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Berth } from '../../berth.ts'
+import { type Berth, StartStopped } from '../../berth.ts'
 import { removeAbandoned } from '../../compute/abandoned.ts'
 import { type Config, loadConfig } from '../../config.ts'
 import { machineNow } from '../../runtime/clock.ts'
@@ -36,13 +36,19 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
   const log = new LogFile()
   const berth = await startInstance(config, terminal, {
     log: log.write,
+    stopRequested: relay.arrived,
     ...(coverage === null ? {} : { observe: coverage.observe }),
   }).catch((error) => {
+    if (error instanceof StartStopped) {
+      giveUp()
+      return null
+    }
     // What it had to say before it failed may tell why.
     printLog(log.early)
     giveUp()
     throw error
   })
+  if (berth === null) return codeOfSignal(relay.received ?? 'SIGTERM')
   const { path: logPath } = log.open(berth.info.data_dir)
   let unlist = () => {}
   let code = 1

@@ -26,6 +26,7 @@ export class SignalRelay {
   #pid: number | null = null
   #watch: GroupWatch | null = null
   #received: PassedOn | null = null
+  readonly #arrived = Promise.withResolvers<void>()
   #onSignal: (name: PassedOn) => void = (name) => this.#settle(name)
 
   /** @param ignored signals that this process was started to ignore, as `nohup` does: they stay ignored */
@@ -35,6 +36,7 @@ export class SignalRelay {
       if (ignored.has(name)) continue
       const listener = (): void => {
         this.#received ??= name
+        this.#arrived.resolve()
         this.#onSignal(name)
       }
       this.#listeners.set(name, listener)
@@ -45,6 +47,11 @@ export class SignalRelay {
   /** The first signal that came, null where none did. */
   get received(): PassedOn | null {
     return this.#received
+  }
+
+  /** Resolves when one comes. */
+  get arrived(): Promise<void> {
+    return this.#arrived.promise
   }
 
   /** Passes on what comes from now on to a child, which is in the process group of this process. */
