@@ -54,7 +54,7 @@ export class Instance implements InstanceStates {
 
   /** Answers a request. Never throws. */
   answer(request: Request): Response | Promise<Response> {
-    if (this.#closed !== null) return this.#closed.then(() => this.answer(request))
+    if (this.#closed !== null) return this.#answerLater(request, this.#closed)
     if (this.#failure !== null) return refusal(this.#failure)
     const answer = this.#generation.answer(request)
     // Those of the control API may be what ends the generation.
@@ -64,6 +64,13 @@ export class Instance implements InstanceStates {
       this.#open -= 1
       if (this.#open === 0) this.#whenIdle?.()
     })
+  }
+
+  /** Answers from the next state; what an ended process or delivery of the last one still asked for is dropped. */
+  async #answerLater(request: Request, open: Promise<void>): Promise<Response> {
+    const { signal } = request
+    await open
+    return signal.aborted ? new Response(null, { status: 503 }) : this.answer(request)
   }
 
   /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */
@@ -102,10 +109,15 @@ export class Instance implements InstanceStates {
 
   save(name: string): Promise<Snapshot> {
     return this.#inTurn(() =>
-      this.#whileClosed(() => {
+      this.#whileClosed(async () => {
         const { version, clock } = this.#parts
-        const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
-        return this.#snapshots.save(file, (path) => this.#generation.copyDatabase(path))
+        const resume = await this.#generation.services.servers.pause()
+        try {
+          const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
+          return await this.#snapshots.save(file, (path) => this.#generation.copyDatabase(path))
+        } finally {
+          resume()
+        }
       }),
     )
   }
@@ -195,6 +207,8 @@ export class Instance implements InstanceStates {
   async #end(): Promise<void> {
     const ending = this.#generation
     const { promise: idle, resolve } = Promise.withResolvers<void>()
+    // What happens from now on is told to nobody: the state in which it happens is about to go.
+    await ending.services.deliveries.stop()
     await ending.stop()
     this.#whenIdle = resolve
     if (this.#open > 0) await Promise.race([idle, Bun.sleep(GRACE_MS)])

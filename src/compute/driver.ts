@@ -92,6 +92,12 @@ export interface Sandbox {
    */
   terminal(command: TerminalCommand): TerminalExecution
 
+  /**
+   * Has every process that commands have started stand still, so that its files do too, until the returned function is
+   * called. Those that stood still before are left so.
+   */
+  pause(): Promise<() => void>
+
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 

@@ -51,6 +51,14 @@ export class Fleet {
     await sandbox.stop()
   }
 
+  /** Has every process of every server stand still until the returned function is called. */
+  async pause(): Promise<() => void> {
+    const resumes = await Promise.all([...this.#running.values()].map((sandbox) => sandbox.pause()))
+    return () => {
+      for (const resume of resumes) resume()
+    }
+  }
+
   /** Ends every process of every server and starts none any more. */
   async close(): Promise<void> {
     this.#closed = true

@@ -53,6 +53,12 @@ export function listProcesses(): ProcessInfo[] {
   return found
 }
 
+/** Whether a process stands still, by a signal or under a debugger. */
+export const isStopped = (pid: number): boolean => {
+  const stat = readProc(pid, 'stat')
+  return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
+}
+
 /** One process, or null where it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')

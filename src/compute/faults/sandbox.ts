@@ -76,6 +76,10 @@ export class FaultySandbox implements Sandbox {
     )
   }
 
+  pause(): Promise<() => void> {
+    return this.#inner.pause()
+  }
+
   async stop(): Promise<void> {
     // What stands still could not end by itself.
     this.#loaded?.faults.liftAll()

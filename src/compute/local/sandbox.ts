@@ -10,7 +10,7 @@ import {
   type TerminalExecution,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import { commandMarker, findDescendants, lookForFamilies, readProcess } from '../processes.ts'
+import { commandMarker, findDescendants, isStopped, lookForFamilies, readProcess } from '../processes.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
 import { LocalMishaps } from './mishaps.ts'
 import { listeningAddresses } from './ports.ts'
@@ -23,6 +23,12 @@ const READY_MS = 15_000
 
 /** Milliseconds beyond the grace of its commands in which an agent has to end. */
 const STOP_MARGIN_MS = 500
+
+/** Milliseconds that an agent has to say that no command is about to begin, before its processes are paused all the same. */
+const PAUSE_PATIENCE_MS = 250
+
+/** Rounds of pausing newcomers before those that still come are left. */
+const PAUSE_ROUNDS = 50
 
 /** What a sandbox is started with. */
 export interface SandboxStart {
@@ -142,6 +148,22 @@ export class LocalSandbox implements Sandbox {
 
   #started(): number[] {
     return findDescendants(this.#process.pid).filter((pid) => !this.#own.has(pid))
+  }
+
+  async pause(): Promise<() => void> {
+    await Promise.race([this.#connection.caughtUp(), Bun.sleep(PAUSE_PATIENCE_MS)])
+    const paused = new Set<number>()
+    for (let round = 0; round < PAUSE_ROUNDS; round += 1) {
+      const fresh = this.#started().filter((pid) => !paused.has(pid) && !isStopped(pid))
+      if (fresh.length === 0) break
+      for (const pid of fresh) {
+        signal(pid, 'SIGSTOP')
+        paused.add(pid)
+      }
+    }
+    return () => {
+      for (const pid of paused) signal(pid, 'SIGCONT')
+    }
   }
 
   stop(): Promise<void> {

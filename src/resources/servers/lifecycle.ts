@@ -162,6 +162,11 @@ export class ServerLifecycle {
     await Promise.all(Array.from({ length: RECOVERY_WIDTH }, next))
   }
 
+  /** Has every process of every server stand still until the returned function is called. */
+  pause(): Promise<() => void> {
+    return this.#fleet.pause()
+  }
+
   /** Resolves when the folders that no server owns are removed, where that is under way. */
   async swept(): Promise<void> {
     await this.#reaped

@@ -314,6 +314,11 @@ export class ServersService {
     return this.#lifecycle.recover()
   }
 
+  /** Has every process of every server stand still, and its files with it, until the returned function is called. */
+  pause(): Promise<() => void> {
+    return this.#lifecycle.pause()
+  }
+
   /** Resolves when the folders that no server owns are removed, where that is under way. */
   swept(): Promise<void> {
     return this.#lifecycle.swept()

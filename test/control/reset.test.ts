@@ -1,0 +1,181 @@
+import { heapStats } from 'bun:jsc'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { executable, type TestBerth, testBerth } from '../support/berth.ts'
+import { processesOf } from '../support/processes.ts'
+import { dumpTables, treeOf, type Used, useEverything } from '../support/state.ts'
+import { TaskCalls } from '../support/tasks.ts'
+
+/** Where ids, keys and times repeat, two states can be compared byte by byte. */
+const REPEATABLE = { 'rng-seed': '7', freeze: '2030-01-01T00:00:00Z' }
+
+/** What may stand in a data folder. Whoever adds to it says here, and in storage/state.ts, what it is. */
+const STATE = ['berth.db', 'berth.db-shm', 'berth.db-wal', 'logs', 'servers']
+const BESIDE = [
+  '.gitignore',
+  'credentials.json',
+  'instance.json',
+  'lock',
+  'lock-journal',
+  'lock-wal',
+  'lock-shm',
+  'master.key',
+  'packages',
+  'sandbox',
+  'snapshots',
+  'swap',
+]
+
+/** The files of the state, without the database's, which hold the same in another order of pages. */
+const filesOf = (dataDir: string) =>
+  Object.fromEntries(Object.entries(treeOf(dataDir)).filter(([path]) => /^(?:servers|logs)/.test(path)))
+
+describe('a reset after everything was used', () => {
+  let folder: string
+  let berth: TestBerth
+  let started: ReturnType<typeof dumpTables>
+  let filesAtStart: Record<string, string>
+  let timersAtStart: number
+  let processesAtStart: number
+  let used: Used
+  let usedTables: ReturnType<typeof dumpTables>
+  let usedEntries: string[]
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'berth-reset-'))
+    const fixtures = join(folder, 'fixtures.json')
+    writeFileSync(fixtures, JSON.stringify({ servers: { given: { files: { 'a.txt': 'as given' } } } }))
+    const flags = { ...REPEATABLE, fixtures: [fixtures], 'allow-local-webhooks': true }
+    berth = await testBerth({ flags })
+    started = dumpTables(berth.dataDir)
+    filesAtStart = filesOf(berth.dataDir)
+    timersAtStart = (await berth.control('GET', '/clock')).body.timers
+    processesAtStart = processesOf(berth.dataDir).length
+    used = await useEverything(berth)
+    await berth.control('POST', '/clock', { advance: '3d' })
+    usedTables = dumpTables(berth.dataDir)
+    usedEntries = readdirSync(berth.dataDir)
+    const { status, body } = await berth.control('POST', '/reset')
+    expect({ status, reset: body.reset }).toEqual({ status: 200, reset: true })
+  })
+  afterAll(async () => {
+    await berth?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('there was a row in every table before: none is left out of what is tried here', () => {
+    expect(Object.entries(usedTables).flatMap(([name, rows]) => (rows.length === 0 ? [name] : []))).toEqual(
+      [],
+    )
+  })
+
+  test('there was nothing in the data folder of which nobody has said what it is', () => {
+    expect(usedEntries.filter((name) => !STATE.includes(name) && !BESIDE.includes(name))).toEqual([])
+  })
+
+  test('every table holds what it held when berth had just started', () => {
+    expect(dumpTables(berth.dataDir)).toEqual(started)
+  })
+
+  test('every file is what it was, and none is left over', () => {
+    expect(filesOf(berth.dataDir)).toEqual(filesAtStart)
+  })
+
+  test('no process, timer or port of before is left', async () => {
+    expect(processesOf(berth.dataDir).length).toBe(processesAtStart)
+    const clock = (await berth.control('GET', '/clock')).body
+    expect(clock).toMatchObject({ timers: timersAtStart, now: '2030-01-01T00:00:00.000Z', frozen: true })
+    expect(fetch(used.projectUrl)).rejects.toThrow()
+  })
+
+  test('the first key is valid, and nothing of before can be reached with it', async () => {
+    expect((await berth.call('GET', `/servers/${used.serverId}`)).status).toBe(404)
+    expect((await berth.call('GET', `/projects/${used.projectId}`)).status).toBe(404)
+    expect((await berth.call('GET', '/keys')).body.keys.length).toBe(1)
+    expect((await berth.control('GET', '/accounts')).body.accounts.length).toBe(1)
+    expect((await berth.control('GET', '/requests')).body.requests.length).toBeLessThan(5)
+  })
+
+  test('the same requests are answered as after a start', async () => {
+    const first = await berth.call('POST', '/servers')
+    await berth.control('POST', '/reset')
+    expect((await berth.call('POST', '/servers')).body).toEqual(first.body)
+  })
+})
+
+describe('without a seed', () => {
+  test('the first account and its first key keep their ids', async () => {
+    await using berth = await testBerth()
+    const ids = async () => [
+      (await berth.control('GET', '/accounts')).body.accounts[0].id,
+      (await berth.call('GET', '/keys')).body.keys[0].id,
+    ]
+    const before = await ids()
+    await berth.control('POST', '/accounts')
+    await berth.control('POST', '/reset')
+    expect(await ids()).toEqual(before)
+  })
+
+  test('requests that come meanwhile wait, and are answered from the new state', async () => {
+    await using berth = await testBerth()
+    await Promise.all([1, 2, 3, 4].map(() => berth.server()))
+    const resetting = berth.control('POST', '/reset')
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const { status, body } = await berth.call('GET', '/servers')
+        return `${status} ${body.servers?.length}`
+      }),
+    )
+    expect((await resetting).status).toBe(200)
+    // Those that came before it saw the old state, whole.
+    expect(new Set(answers).isSubsetOf(new Set(['200 4', '200 0']))).toBe(true)
+    expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
+  })
+
+  test('a command and a stream under way end, and their callers get an answer', async () => {
+    await using berth = await testBerth()
+    const id = await berth.server()
+    const running = berth.call('POST', `/servers/${id}/exec`, { command: 'echo on >&2; sleep 1000' })
+    const tasks = new TaskCalls(berth, id)
+    const task = await tasks.begin('ask: who?')
+    const followed = await tasks.follow(task)
+    const rest = followed.rest()
+    const events = await fetch(`${berth.info.base_url}/_berth/events?follow=true`, {
+      headers: { authorization: `Bearer ${berth.info.admin_token}` },
+    })
+    await berth.control('POST', '/reset')
+    expect([200, 404, 502]).toContain((await running).status)
+    await rest
+    await events.text()
+  })
+
+  test('resets that come together follow one another', async () => {
+    await using berth = await testBerth()
+    await berth.server()
+    const answers = await Promise.all([1, 2, 3].map(() => berth.control('POST', '/reset')))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect((await berth.call('POST', '/servers')).status).toBe(201)
+  })
+
+  // The executable's heap cannot be seen into.
+  test.skipIf(executable !== undefined)('nothing keeps an ended state in memory', async () => {
+    await using berth = await testBerth()
+    const round = async () => {
+      const id = await berth.server()
+      await berth.exec(id, 'sleep 1000 & echo')
+      await new TaskCalls(berth, id).run('run: echo hi')
+      await berth.control('POST', '/reset')
+    }
+    const objects = () => {
+      Bun.gc(true)
+      return heapStats().objectCount
+    }
+    for (let time = 0; time < 4; time += 1) await round()
+    const before = objects()
+    for (let time = 0; time < 8; time += 1) await round()
+    // One state alone is made of some 10,000 objects.
+    expect(objects() - before).toBeLessThan(5_000)
+  })
+})
