@@ -285,7 +285,7 @@ describe('faults', () => {
     expect((await berth.call('GET', '/_berth/faults')).status).toBe(401)
   })
 
-  test('survive a restart with their counts, and the log warns of them', async () => {
+  test('survive a restart with their counts, and the log warns of them; a snapshot has them, a reset removes them', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'berth-test-'))
     try {
       await using before = await testBerth({ dataDir, flags: { isolation: 'none' } })
@@ -296,6 +296,11 @@ describe('faults', () => {
       expect(after.log()).toMatch(/WARN .*berth faults clear.*count=1/)
       expect(await counts(after)).toEqual([[2, 2]])
       expect(await statuses(2, '/servers', after)).toEqual([503, 200])
+      await after.control('POST', '/snapshots', { name: 'struck' })
+      await after.control('POST', '/reset')
+      expect(await counts(after)).toEqual([])
+      await after.control('POST', '/snapshots/struck/restore')
+      expect(await counts(after)).toEqual([[4, 3]])
     } finally {
       rmSync(dataDir, { recursive: true, force: true })
     }
