@@ -23,7 +23,7 @@ const GROUPS = {
       import('./http/openapi/routes.ts'),
       import('./http/docs/routes.ts'),
     ])
-    return new Elysia().use(openApiRoutes(whole)).use(docsRoutes())
+    return new Elysia().use(openApiRoutes({ app: whole })).use(docsRoutes())
   },
   servers: async ({ access, services }: Parts) =>
     (await import('./resources/servers/routes.ts')).serversRoutes(access, services.servers),

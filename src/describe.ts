@@ -1,7 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import { createApi } from './app.ts'
 import type { OpenApiDocument } from './http/openapi/model.ts'
-import type { Services } from './services.ts'
 
 /**
  * The API's OpenAPI document without a running instance: no database, no compute, no port.
@@ -13,17 +12,32 @@ export async function describeApi(): Promise<OpenApiDocument> {
   return openApiDocument(await describedApp())
 }
 
+/** The same of the control API. */
+export async function describeControl(): Promise<OpenApiDocument> {
+  const [{ openApiDocument }, { CONTROL_DOCUMENT }] = await Promise.all([
+    import('./http/openapi/document.ts'),
+    import('./control/openapi.ts'),
+  ])
+  return openApiDocument(await describedControl(), CONTROL_DOCUMENT)
+}
+
 /** The app with nothing behind it: its routes can be read, a request throws. */
 export const describedApp = (): Promise<AnyElysia> =>
-  createApi(absentServices(), { bound: 'localhost', publicHost: null }).whole()
+  createApi(absent(), { bound: 'localhost', publicHost: null }).whole()
 
-/** Services that mounting the routes can pass around and that nothing can use. */
-function absentServices(): Services {
-  const absent: object = new Proxy(() => {}, {
-    get: () => absent,
+/** The same of the control API. */
+export async function describedControl(): Promise<AnyElysia> {
+  const { createControlApp } = await import('./control/app.ts')
+  return createControlApp(absent())
+}
+
+/** What mounting the routes can pass around and nothing can use. */
+function absent<Part extends object>(): Part {
+  const anything: object = new Proxy(() => {}, {
+    get: () => anything,
     apply() {
       throw new Error('This app only describes its routes: it has nothing to answer a request with.')
     },
   })
-  return absent as Services
+  return anything as Part
 }

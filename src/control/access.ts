@@ -16,19 +16,10 @@ export interface ControlGuard {
 /**
  * The macro `admin` that every call of the control API carries which needs the admin token. Checked
  * before anything of the request is read, as the API's own macro `access` does. A call that needs no
- * credential carries `visitor` in its place: it is as open to other machines as the others, and reads
- * its body itself.
+ * credential and reads its body itself carries `visitor` in its place.
  */
 export function controlAccess(guard: ControlGuard, bodyLimit: number) {
-  const admitAddress = (request: Request): void => {
-    if (guard.exposed || isLoopback(guard.addressOf(request))) return
-    throw new BerthError(
-      'forbidden',
-      'The control API answers this machine only. Start berth with --expose-control to open it.',
-    )
-  }
   const admit = (request: Request): void => {
-    admitAddress(request)
     const token = bearerOf(request)
     if (token !== null && crypto.timingSafeEqual(digest(token), digest(guard.adminToken))) return
     throw new BerthError(
@@ -39,14 +30,8 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
   return new Elysia({ name: 'berth/control-access' }).macro({
     visitor(_required: true) {
       return {
-        parse({ request }) {
-          admitAddress(request)
-          // The body is left to the call.
-          return null
-        },
-        transform({ request }) {
-          admitAddress(request)
-        },
+        // The body is left to the call.
+        parse: () => null,
       }
     },
     admin(_required: true) {
@@ -69,6 +54,3 @@ export type ControlAccess = ReturnType<typeof controlAccess>
 
 /** Texts of any length compare in constant time by their hashes. */
 const digest = (text: string): Buffer => new Bun.CryptoHasher('sha256').update(text).digest()
-
-const isLoopback = (address: string | null): boolean =>
-  address !== null && (address === '::1' || /^(?:::ffff:)?127\./.test(address))

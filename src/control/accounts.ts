@@ -1,48 +1,81 @@
-import { Elysia, status, t } from 'elysia'
+import { Elysia, type Static, status, t } from 'elysia'
 import type { AccountsService } from '../accounts/service.ts'
 import { DeleteResult } from '../http/model.ts'
 import { oneOf } from '../http/schema.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
 
-const PerTier = t.Object({ small: t.Number(), medium: t.Number(), large: t.Number() })
+const PerTier = t.Object({ small: t.Number(), medium: t.Number(), large: t.Number() }, { $id: 'PerTier' })
 
-const Plan = t.Object({
-  tiers: t.Array(oneOf(['small', 'medium', 'large'])),
-  servers: t.Number(),
-  projects: PerTier,
-  storage_gb: PerTier,
-  cpus: PerTier,
-  memory_gib: PerTier,
-  credits_per_hour: PerTier,
-  credits_per_task: t.Number(),
-  credits_per_build: t.Number(),
-  monthly_cap: t.Number(),
-})
+const Plan = t.Object(
+  {
+    tiers: t.Array(oneOf(['small', 'medium', 'large'])),
+    servers: t.Number({ description: 'Servers at a time.' }),
+    projects: PerTier,
+    storage_gb: PerTier,
+    cpus: PerTier,
+    memory_gib: PerTier,
+    credits_per_hour: PerTier,
+    credits_per_task: t.Number(),
+    credits_per_build: t.Number(),
+    monthly_cap: t.Number({ description: 'Credits a month, where the account has no budget of its own.' }),
+  },
+  { $id: 'Plan' },
+)
 
-const Account = t.Object({
-  id: t.String(),
-  label: t.String(),
-  created_at: t.String({ format: 'date-time' }),
-  plan: Plan,
-  budget_cap: t.Number(),
-  credits_used: t.Number(),
-  month: t.String(),
-  servers: t.Number(),
-})
+const Account = t.Object(
+  {
+    id: t.String(),
+    label: t.String(),
+    created_at: t.String({ format: 'date-time' }),
+    plan: Plan,
+    budget_cap: t.Number({ description: 'Credits that it may use in a month.' }),
+    credits_used: t.Number({ description: 'Credits used in this month.' }),
+    month: t.String({ description: 'The month that they count for, such as 2030-01.' }),
+    servers: t.Number({ description: 'How many it has.' }),
+  },
+  { $id: 'Account' },
+)
+export type Account = Static<typeof Account>
+
+const CreatedAccount = t.Object(
+  {
+    id: t.String(),
+    api_key: t.String({ description: 'A key that reaches the whole account, shown this once.' }),
+  },
+  { $id: 'CreatedAccount' },
+)
+export type CreatedAccount = Static<typeof CreatedAccount>
 
 /** Plan and credits are read by the service, which says more exactly what it expected. */
 const wishes = {
   label: t.Optional(t.String({ maxLength: 100 })),
-  plan: t.Optional(t.Unknown()),
-  budget_cap: t.Optional(t.Unknown()),
+  plan: t.Optional(
+    t.Unknown({
+      type: ['object', 'null'],
+      description:
+        'Fields of a plan in place of all that was said of this one; those left out are as for the whole instance.',
+    }),
+  ),
+  budget_cap: t.Optional(
+    t.Unknown({
+      type: ['number', 'null'],
+      description: "Credits a month; null is the plan's `monthly_cap`.",
+    }),
+  ),
 }
 
-const AccountCreate = t.Object(wishes, { additionalProperties: false })
+const AccountCreate = t.Object(wishes, { $id: 'AccountCreate', additionalProperties: false })
 
 const AccountUpdate = t.Object(
-  { ...wishes, limits: t.Optional(t.Unknown()), credits_used: t.Optional(t.Unknown()) },
-  { additionalProperties: false },
+  {
+    ...wishes,
+    limits: t.Optional(
+      t.Unknown({ type: 'object', description: 'Fields of the plan to change; the others stay.' }),
+    ),
+    credits_used: t.Optional(t.Unknown({ type: 'number', description: 'What it has used in this month.' })),
+  },
+  { $id: 'AccountUpdate', additionalProperties: false },
 )
 
 /** `/_berth/accounts`: accounts with a plan and a budget each, so that parallel tests do not meet. */
@@ -64,7 +97,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService)
         'control.accounts.create',
         {
           summary: 'Make an account and its first key',
-          success: { 201: t.Object({ id: t.String(), api_key: t.String() }) },
+          success: { 201: CreatedAccount },
         },
         { body: t.Optional(AccountCreate) },
       ),
@@ -77,6 +110,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService)
         {
           summary: 'Change plan, budget or use of an account',
           success: { 200: Account },
+          errors: [404],
         },
         { body: AccountUpdate },
       ),
@@ -89,6 +123,8 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService)
       },
       controlOperation('control.accounts.delete', {
         summary: 'Remove an account with everything in it',
+        description: 'Its processes end, its folders and keys go. The first account cannot be deleted.',
         success: { 200: DeleteResult },
+        errors: [400, 404],
       }),
     )

@@ -1,4 +1,4 @@
-import { Elysia } from 'elysia'
+import { type AnyElysia, Elysia } from 'elysia'
 import { AccountsService } from '../accounts/service.ts'
 import { BODY_LIMIT } from '../http/body.ts'
 import { requestEntry } from '../http/entry.ts'
@@ -9,13 +9,14 @@ import { type ControlGuard, controlAccess } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
 import { deliveriesRoutes } from './deliveries.ts'
+import { controlEntry } from './entry.ts'
 import { eventsRoutes } from './events.ts'
 import { faultsRoutes } from './faults.ts'
 import { fixturesRoutes } from './fixtures.ts'
 import { inboxRoutes } from './inbox/routes.ts'
 import { InboxStore } from './inbox/store.ts'
-
 import { type InstanceState, instanceRoutes } from './instance.ts'
+import { documentRoutes } from './openapi.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { serverFaultsRoutes } from './server-faults.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
@@ -37,7 +38,8 @@ export interface ControlParts {
  * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
  * it is first asked for, so that no start waits for what few instances use.
  */
-export function createControlApp({ services, host, guard, instance, states, stopping }: ControlParts) {
+export function createControlApp(parts: ControlParts): AnyElysia {
+  const { services, host, guard, instance, states, stopping } = parts
   const { queries, clock, controlIds, logger, outbox, deliveries, scenarios, tasks } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
@@ -50,7 +52,9 @@ export function createControlApp({ services, host, guard, instance, states, stop
   return root
     .use(errorAnswers(logger, methodsOf, directory))
     .use(requestEntry(controlIds, host))
+    .use(controlEntry(guard))
     .use(access)
+    .use(documentRoutes(() => createControlApp(parts)))
     .use(instanceRoutes(instance))
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))

@@ -5,24 +5,40 @@ import { parseDuration } from '../runtime/duration.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
 
-const ClockState = t.Object({
-  now: t.String({ format: 'date-time' }),
-  /** Whether it stands until it is moved. */
-  frozen: t.Boolean(),
-  /** How far it is ahead of the machine's calendar. */
-  offset_ms: t.Integer(),
-  /** How many calls wait for their time. */
-  timers: t.Integer(),
-})
+const ClockState = t.Object(
+  {
+    now: t.String({ format: 'date-time' }),
+    frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
+    offset_ms: t.Integer({ description: "How far it is ahead of the machine's calendar." }),
+    timers: t.Integer({ description: 'How many calls wait for their time.' }),
+  },
+  { $id: 'Clock' },
+)
+export type ClockState = Static<typeof ClockState>
 
 const ClockMove = t.Object(
   {
-    advance: t.Optional(t.String()),
-    set: t.Optional(t.String()),
-    freeze: t.Optional(t.Boolean()),
-    reset: t.Optional(t.Literal(true)),
+    advance: t.Optional(
+      t.String({
+        description: 'A duration such as 90s, 15m, 2h or 30d: all that falls due in it runs, in order.',
+        examples: ['2h'],
+      }),
+    ),
+    set: t.Optional(
+      t.String({
+        description:
+          'An ISO 8601 time. A later one is reached as by `advance`; to an earlier one the calendar alone is moved.',
+        examples: ['2030-01-01T00:00:00Z'],
+      }),
+    ),
+    freeze: t.Optional(t.Boolean({ description: 'Whether it stands from now on.' })),
+    reset: t.Optional(
+      t.Literal(true, {
+        description: "Alone: back to the machine's time, or to where it stood at the start.",
+      }),
+    ),
   },
-  { additionalProperties: false },
+  { $id: 'ClockMove', additionalProperties: false },
 )
 
 /** The last moment that an ISO 8601 time of four digits for the year can name. */
@@ -48,12 +64,16 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
       },
       controlOperation(
         'control.clock.move',
-        { summary: 'Move, stop, start or reset the clock', success: { 200: ClockState } },
+        {
+          summary: 'Move, stop, start or reset the clock',
+          description: 'The answer comes when all is done that fell due.',
+          success: { 200: ClockState },
+        },
         { body: ClockMove },
       ),
     )
 
-const stateOf = (clock: SteerableClock): Static<typeof ClockState> => ({
+const stateOf = (clock: SteerableClock): ClockState => ({
   now: toIso(clock.now()),
   frozen: clock.frozen,
   offset_ms: Math.round(clock.offset),

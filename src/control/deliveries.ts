@@ -1,4 +1,4 @@
-import { status as answer, Elysia, t } from 'elysia'
+import { status as answer, Elysia, type Static, t } from 'elysia'
 import { notFound } from '../errors.ts'
 import { oneOf } from '../http/schema.ts'
 import type { Deliveries } from '../resources/webhooks/deliveries.ts'
@@ -10,37 +10,50 @@ import { controlOperation } from './operation.ts'
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
 
+const DeliveryAttempt = t.Object(
+  {
+    number: t.Number({ description: 'From 1.' }),
+    at: t.String({ format: 'date-time' }),
+    status: t.Nullable(t.Number({ description: 'Null where there was no answer.' })),
+    ms: t.Number(),
+    error: t.Nullable(t.String(), { description: 'Why it failed.' }),
+    request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
+    response: t.Nullable(t.Object({ body: t.String({ description: 'Its first KiB.' }) })),
+  },
+  { $id: 'DeliveryAttempt' },
+)
+
 /** A delivery as the control API shows it. */
-export const Delivery = t.Object({
-  id: t.String(),
-  webhook_id: t.String(),
-  account_id: t.String(),
-  event_id: t.String(),
-  event: t.String(),
-  url: t.String(),
-  status: oneOf([...DELIVERY_STATUSES]),
-  created_at: t.String({ format: 'date-time' }),
-  next_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
-  attempts: t.Array(
-    t.Object({
-      number: t.Number(),
-      at: t.String({ format: 'date-time' }),
-      status: t.Nullable(t.Number()),
-      ms: t.Number(),
-      error: t.Nullable(t.String()),
-      request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
-      response: t.Nullable(t.Object({ body: t.String() })),
-    }),
-  ),
-})
+export const Delivery = t.Object(
+  {
+    id: t.String(),
+    webhook_id: t.String(),
+    account_id: t.String(),
+    event_id: t.String(),
+    event: t.String(),
+    url: t.String(),
+    status: oneOf([...DELIVERY_STATUSES]),
+    created_at: t.String({ format: 'date-time' }),
+    next_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
+    attempts: t.Array(DeliveryAttempt),
+  },
+  { $id: 'Delivery' },
+)
+export type Delivery = Static<typeof Delivery>
 
 const DeliveryQuery = t.Object(
   {
-    webhook_id: t.Optional(t.String()),
-    event_id: t.Optional(t.String()),
-    account_id: t.Optional(t.String()),
+    webhook_id: t.Optional(t.String({ description: 'Those to one webhook.' })),
+    event_id: t.Optional(t.String({ description: 'Those of one event.' })),
+    account_id: t.Optional(t.String({ description: 'Those of one account.' })),
     status: t.Optional(oneOf([...DELIVERY_STATUSES])),
-    limit: t.Optional(t.Integer({ minimum: 1, maximum: LIMIT.most })),
+    limit: t.Optional(
+      t.Integer({
+        minimum: 1,
+        maximum: LIMIT.most,
+        description: `At most so many; ${LIMIT.default} where nothing is said.`,
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -94,5 +107,6 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       controlOperation('control.deliveries.retry', {
         summary: 'Attempt a delivery at once, whatever became of it',
         success: { 202: Delivery },
+        errors: [404],
       }),
     )

@@ -23,22 +23,37 @@ const START = 'start'
 const AT_ONCE = 100
 
 /** An event as the control API shows it. */
-export const EmittedEvent = t.Object({
-  id: t.String(),
-  event: oneOf([...EVENT_NAMES]),
-  account_id: t.String(),
-  data: t.Record(t.String(), t.Unknown()),
-  created_at: t.String({ format: 'date-time' }),
-})
+export const EmittedEvent = t.Object(
+  {
+    id: t.String(),
+    event: oneOf([...EVENT_NAMES]),
+    account_id: t.String(),
+    data: t.Record(t.String(), t.Unknown()),
+    created_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'EmittedEvent' },
+)
+export type EmittedEvent = Static<typeof EmittedEvent>
 
 const EventsQuery = t.Object(
   {
     event: t.Optional(oneOf([...EVENT_NAMES])),
-    account_id: t.Optional(t.String()),
-    /** Only what came after the event of this id; `start` for all there are. */
-    after: t.Optional(t.String()),
-    limit: t.Optional(t.Integer({ minimum: 1, maximum: LIMIT.most })),
-    follow: t.Optional(oneOf(['true', 'false'])),
+    account_id: t.Optional(t.String({ description: 'Those of one account.' })),
+    after: t.Optional(
+      t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
+    ),
+    limit: t.Optional(
+      t.Integer({
+        minimum: 1,
+        maximum: LIMIT.most,
+        description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
+      }),
+    ),
+    follow: t.Optional(
+      oneOf(['true', 'false'], {
+        description: 'A stream of those to come, as `Accept: text/event-stream` asks too.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -47,10 +62,16 @@ type EventsQuery = Static<typeof EventsQuery>
 const EventCreate = t.Object(
   {
     event: oneOf([...EVENT_NAMES]),
-    data: t.Optional(t.Record(t.String(), t.Unknown())),
-    account_id: t.Optional(t.String()),
+    data: t.Optional(
+      t.Record(t.String(), t.Unknown(), {
+        description: "What it says; the documents' example where it is left out.",
+      }),
+    ),
+    account_id: t.Optional(
+      t.String({ description: 'The account that it is for; the first where none is named.' }),
+    ),
   },
-  { additionalProperties: false },
+  { $id: 'EventCreate', additionalProperties: false },
 )
 
 /** What the calls about events need. */
@@ -81,6 +102,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         'control.events.list',
         {
           summary: 'Emitted events, newest first, or a stream of those to come',
+          events: 'Each event as it is emitted, under its own name, with the data of the JSON answer.',
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
         },
         { query: EventsQuery },
@@ -105,13 +127,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
     )
 
 /** The only way from a row to what the control API shows. */
-export const shownEvent = ({
-  id,
-  event,
-  accountId,
-  data,
-  createdAt,
-}: EventRow): Static<typeof EmittedEvent> => ({
+export const shownEvent = ({ id, event, accountId, data, createdAt }: EventRow): EmittedEvent => ({
   id,
   event,
   account_id: accountId,

@@ -1,5 +1,6 @@
 import { Elysia, t } from 'elysia'
 import type { Enforced } from '../compute/driver.ts'
+import { openControlOperation } from './operation.ts'
 
 /** What the control API tells of the running instance. */
 export interface InstanceState {
@@ -13,6 +14,26 @@ export interface InstanceState {
 
 const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
 
+const Health = t.Object(
+  {
+    status: t.Literal('ok'),
+    version: t.String(),
+    uptime_ms: t.Number(),
+    enforced: t.Object(
+      {
+        isolation: t.String(),
+        cpu: t.String(),
+        memory: t.String(),
+        processes: t.String(),
+        disk: t.String(),
+        network: t.String(),
+      },
+      { description: 'What holds on this machine, never more.' },
+    ),
+  },
+  { $id: 'Health' },
+)
+
 /** `/_berth`: the instance itself. These two need no credential and tell nothing secret. */
 export const instanceRoutes = (instance: InstanceState) =>
   new Elysia({ prefix: '/_berth' })
@@ -24,27 +45,10 @@ export const instanceRoutes = (instance: InstanceState) =>
         uptime_ms: instance.uptimeMs(),
         enforced: await instance.enforced(),
       }),
-      {
-        detail: {
-          operationId: 'control.health',
-          summary: 'What runs, and what is enforced on this machine',
-        },
-        response: {
-          200: t.Object({
-            status: t.Literal('ok'),
-            version: t.String(),
-            uptime_ms: t.Number(),
-            enforced: t.Object({
-              isolation: t.String(),
-              cpu: t.String(),
-              memory: t.String(),
-              processes: t.String(),
-              disk: t.String(),
-              network: t.String(),
-            }),
-          }),
-        },
-      },
+      openControlOperation('control.health', {
+        summary: 'What runs, and what is enforced on this machine',
+        success: { 200: Health },
+      }),
     )
     .get(
       '/ready',
@@ -53,11 +57,8 @@ export const instanceRoutes = (instance: InstanceState) =>
         if (!ready) set.status = 503
         return { ready }
       },
-      {
-        detail: {
-          operationId: 'control.ready',
-          summary: 'Whether the start, recovery included, is done',
-        },
-        response: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
-      },
+      openControlOperation('control.ready', {
+        summary: 'Whether the start, recovery included, is done',
+        success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
+      }),
     )

@@ -1,24 +1,28 @@
-import { Elysia, t } from 'elysia'
+import { Elysia, type Static, t } from 'elysia'
 import type { ScenarioStore } from '../agents/scripted/store.ts'
 import { badRequest } from '../errors.ts'
 import { Given, Mistake } from '../runtime/given.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
 
-const Scenarios = t.Object({
-  scenarios: t.Array(
-    t.Object({
-      name: t.Optional(t.String()),
-      match: t.Unknown(),
-      steps: t.Array(t.Unknown()),
-      /** `control`, or the path of the file that it stands in. */
-      source: t.String(),
-    }),
-  ),
-})
+const Scenario = t.Object(
+  {
+    name: t.Optional(t.String()),
+    match: t.Unknown({ description: 'Which goals it is for: a text, a glob or a regular expression.' }),
+    steps: t.Array(t.Unknown()),
+    source: t.String({ description: '`control`, or the path of the file that it stands in.' }),
+  },
+  { $id: 'Scenario' },
+)
+
+const Scenarios = t.Object({ scenarios: t.Array(Scenario) })
+export type Scenarios = Static<typeof Scenarios>
 
 /** Their shape is checked with places and reasons by the reader that files go through too. */
-const ScenariosPut = t.Object({ scenarios: t.Unknown() }, { additionalProperties: false })
+const ScenariosPut = t.Object(
+  { scenarios: t.Unknown({ type: 'array', description: 'Each as in a fixtures file, without `source`.' }) },
+  { $id: 'ScenariosPut', additionalProperties: false },
+)
 
 /** `/_berth/scenarios`: what the scripted agent does about which goals. */
 export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => {

@@ -12,5 +12,6 @@ export const controlTasksRoutes = (access: ControlAccess, tasks: () => Promise<T
     controlOperation('control.tasks.release', {
       summary: "Let a task go on that waits in a scenario's step `hold`",
       success: { 200: t.Object({ task: Task }) },
+      errors: [400, 404],
     }),
   )

@@ -12,7 +12,8 @@ export const ErrorBody = t.Object(
   { $id: 'Error', additionalProperties: false },
 )
 
-const ERROR_MEANINGS = {
+/** What the failures of the API mean, by status. */
+export const ERROR_MEANINGS = {
   400: 'The request is malformed; the message names the field and what was expected.',
   401: 'The credential is missing or invalid.',
   402: 'The account is out of budget.',
@@ -113,6 +114,3 @@ export function operation(
     },
   }
 }
-
-/** What a failure status means, for documents. */
-export const describeStatus = (status: ErrorStatus): string => ERROR_MEANINGS[status]

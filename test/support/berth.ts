@@ -5,6 +5,7 @@ import { type ReadyInfo, type Surroundings, startBerth } from '../../src/berth.t
 import { selfCommand } from '../../src/compute/self.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { checkControlAnswer } from './control-document.ts'
 import { processesOf } from './processes.ts'
 import './state-home.ts'
 
@@ -32,7 +33,7 @@ export interface TestBerth extends AsyncDisposable {
   /** A JSON request and its JSON answer. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<any>>
-  /** A JSON call of the control API, with the admin token. */
+  /** A JSON call of the control API, with the admin token. Fails where the answer is not as documented. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
   control(method: string, path: string, body?: unknown): Promise<Answer<any>>
   /** Provisions a server and returns its id. */
@@ -89,8 +90,12 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
       const response = await berth.fetch(path, init)
       return { status: response.status, headers: response.headers, body: await response.json() }
     },
-    control: (method, path, body) =>
-      berth.call(method, `/_berth${path}`, body, { authorization: `Bearer ${info.admin_token}` }),
+    async control(method, path, body) {
+      const headers = { authorization: `Bearer ${info.admin_token}` }
+      const answer = await berth.call(method, `/_berth${path}`, body, headers)
+      await checkControlAnswer(method, `/_berth${path}`, answer)
+      return answer
+    },
     async server(wishes = {}) {
       const { status, body } = await berth.call('POST', '/servers', wishes)
       if (status !== 201) throw new Error(`no server: ${status} ${JSON.stringify(body)}`)

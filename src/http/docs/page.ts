@@ -5,17 +5,33 @@ import scalar from '../../../node_modules/@scalar/api-reference/dist/browser/sta
 }
 import { etagOf } from '../etag.ts'
 
-/** The page and the one script that it loads. */
+/** Where the script is served, whichever page asks for it. */
+export const VIEWER_PATH = '/docs/scalar.js'
+
+/** What a page shows. */
+export interface Shown {
+  title: string
+  /** Path of the document. */
+  document: string
+  /** The credential that the page asks for, by its name in the document. */
+  securityScheme: string
+}
+
+/** A page and its policy. */
 export interface DocsPage {
   html: string
   contentSecurityPolicy: string
+}
+
+/** The one script that pages load. */
+export interface Viewer {
   script: Blob
-  scriptEtag: string
+  etag: string
 }
 
 /** Scalar's options: what would call or lead to services elsewhere is switched off. */
-const OPTIONS = {
-  url: '/openapi.json',
+const optionsFor = ({ document, securityScheme }: Shown) => ({
+  url: document,
   telemetry: false,
   withDefaultFonts: false,
   hideClientButton: true,
@@ -24,48 +40,51 @@ const OPTIONS = {
   mcp: { disabled: true },
   documentDownloadType: 'direct',
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
-  authentication: { preferredSecurityScheme: 'apiKey' },
+  authentication: { preferredSecurityScheme: securityScheme },
   // Links that would lead away from the instance.
   customCss: 'a[href*="scalar.com"], a[href*="developer.mozilla.org"] { display: none }',
   orderRequiredPropertiesFirst: true,
   orderSchemaPropertiesBy: 'preserve',
+})
+
+/** Reads the script, whose version stands in its address. */
+export async function loadViewer(): Promise<Viewer> {
+  const script = Bun.file(scalar)
+  return { script, etag: etagOf(await script.bytes()) }
 }
 
-// Given the document's relative server, Scalar would write a double slash into what it shows.
-const START = `Scalar.createApiReference('#reference', { ...${JSON.stringify(OPTIONS)}, servers: [{ url: location.origin }] })`
-
-/** Reads the script's version and writes the page around it. */
-export async function loadDocsPage(): Promise<DocsPage> {
-  const script = Bun.file(scalar)
-  const scriptEtag = etagOf(await script.bytes())
+/** Writes a page around the script. */
+export function docsPage(shown: Shown, { etag }: Viewer): DocsPage {
+  // Given the document's relative server, Scalar would write a double slash into what it shows.
+  const start = `Scalar.createApiReference('#reference', { ...${JSON.stringify(optionsFor(shown))}, servers: [{ url: location.origin }] })`
   const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>berth</title>
+<title>${shown.title}</title>
 <link rel="icon" href="data:,">
 </head>
 <body>
-<noscript>This page needs JavaScript. <a href="/openapi.json">openapi.json</a> says the same without.</noscript>
+<noscript>This page needs JavaScript. <a href="${shown.document}">openapi.json</a> says the same without.</noscript>
 <div id="reference"></div>
-<script src="/docs/scalar.js?v=${JSON.parse(scriptEtag)}"></script>
-<script>${START}</script>
+<script src="${VIEWER_PATH}?v=${JSON.parse(etag)}"></script>
+<script>${start}</script>
 </body>
 </html>
 `
-  return { html, contentSecurityPolicy: policy(), script, scriptEtag }
+  return { html, contentSecurityPolicy: policy(start) }
 }
 
 /**
  * The page may reach its own instance and nothing else. Styles stand inline in what Scalar renders,
  * which no nonce can allow; scripts do not.
  */
-function policy(): string {
-  const start = createHash('sha256').update(START).digest('base64')
+function policy(start: string): string {
+  const hash = createHash('sha256').update(start).digest('base64')
   return [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${start}'`,
+    `script-src 'self' 'sha256-${hash}'`,
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src 'self' data:",

@@ -1,51 +1,59 @@
 import { Elysia } from 'elysia'
+import { once } from '../../runtime/once.ts'
 import { isUnchanged } from '../etag.ts'
+import type { Shown } from './page.ts'
+
+const HIDDEN = { detail: { hide: true } }
+
+const API: Shown = { title: 'berth', document: '/openapi.json', securityScheme: 'apiKey' }
+
+/** The viewer's script and what writes pages around it, loaded when they are first asked for. */
+const viewer = once(async () => {
+  const page = await import('./page.ts')
+  return { ...page, loaded: await page.loadViewer() }
+})
 
 /**
  * `GET /docs`: the API reference for people, made of `/openapi.json` by Scalar, which is part of the
  * executable. Nothing is fetched from elsewhere.
  */
-export function docsRoutes() {
-  let loaded: Promise<import('./page.ts').DocsPage> | undefined
-  const load = () => {
-    loaded ??= import('./page.ts').then(({ loadDocsPage }) => loadDocsPage())
-    return loaded
-  }
-  const hidden = { detail: { hide: true } }
-  const page = new Elysia({ prefix: '/docs' })
+export const docsRoutes = () =>
+  new Elysia({ name: 'berth/docs' })
+    .use(docsPageRoute('/docs', API))
     .get(
-      '',
-      async () => {
-        const { html, contentSecurityPolicy } = await load()
-        return new Response(html, {
-          headers: {
-            'content-type': 'text/html; charset=utf-8',
-            'cache-control': 'no-cache',
-            'content-security-policy': contentSecurityPolicy,
-            'referrer-policy': 'no-referrer',
-            'x-content-type-options': 'nosniff',
-          },
-        })
-      },
-      hidden,
-    )
-    .get(
-      '/scalar.js',
+      '/docs/scalar.js',
       async ({ request }) => {
-        const { script, scriptEtag } = await load()
+        const { script, etag } = (await viewer()).loaded
         const headers = {
           'content-type': 'text/javascript; charset=utf-8',
           // The page asks for it with its version, so that a new berth is never shown by an old script.
           'cache-control': 'public, max-age=31536000, immutable',
-          etag: scriptEtag,
+          etag,
           'x-content-type-options': 'nosniff',
         }
-        if (isUnchanged(request, scriptEtag)) return new Response(null, { status: 304, headers })
+        if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
         return new Response(script, { headers })
       },
-      hidden,
+      HIDDEN,
     )
-  return new Elysia({ name: 'berth/docs' })
-    .use(page)
-    .get('/', () => new Response(null, { status: 302, headers: { location: '/docs' } }), hidden)
-}
+    .get('/', () => new Response(null, { status: 302, headers: { location: '/docs' } }), HIDDEN)
+
+/** One page of the viewer; its script is that of `docsRoutes`. */
+export const docsPageRoute = (path: string, shown: Shown) =>
+  new Elysia({ name: `berth${path}` }).get(
+    path,
+    async () => {
+      const { docsPage, loaded } = await viewer()
+      const { html, contentSecurityPolicy } = docsPage(shown, loaded)
+      return new Response(html, {
+        headers: {
+          'content-type': 'text/html; charset=utf-8',
+          'cache-control': 'no-cache',
+          'content-security-policy': contentSecurityPolicy,
+          'referrer-policy': 'no-referrer',
+          'x-content-type-options': 'nosniff',
+        },
+      })
+    },
+    HIDDEN,
+  )

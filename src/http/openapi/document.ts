@@ -1,11 +1,10 @@
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import type { AnyElysia } from 'elysia'
-import { TAGS } from '../tags.ts'
-import { DEFAULT_SECURITY, INFO, PARAMETERS, SECURITY_SCHEMES } from './info.ts'
+import { API_DOCUMENT } from './api.ts'
+import type { DocumentFacts } from './facts.ts'
 import type { OpenApiDocument, Paths } from './model.ts'
 import { completeOperation, type Generated } from './operations.ts'
 import { SharedSchemas } from './schemas.ts'
-import { describeWebhooks } from './webhooks.ts'
 
 /** TypeBox's mark of an optional shape. */
 const OPTIONAL = Symbol.for('TypeBox.Optional')
@@ -13,12 +12,13 @@ const OPTIONAL = Symbol.for('TypeBox.Optional')
 type Route = AnyElysia['routes'][number]
 
 /**
- * The API as an OpenAPI 3.1 document, made from what the routes declare of themselves. Routes that
+ * An API as an OpenAPI 3.1 document, made from what the routes declare of themselves. Routes that
  * are hidden are left out. Takes milliseconds: callers keep the result.
  *
+ * @param facts what it says beside the operations
  * @throws Error where two different shapes have one name
  */
-export function openApiDocument(app: AnyElysia): OpenApiDocument {
+export function openApiDocument(app: AnyElysia, facts: DocumentFacts = API_DOCUMENT): OpenApiDocument {
   const routes = app.routes.filter((route) => !route.hooks.detail?.hide)
   const bodies = new Map(routes.map((route) => [keyOf(route), route.hooks.body]))
   const schemas = new SharedSchemas()
@@ -27,22 +27,23 @@ export function openApiDocument(app: AnyElysia): OpenApiDocument {
     paths[path] = Object.fromEntries(
       Object.entries(methods).map(([method, operation]) => {
         const body = bodies.get(`${method} ${path}`)
-        return [method, completeOperation(method, operation, body?.[OPTIONAL] !== undefined, schemas)]
+        const bodyOptional = body?.[OPTIONAL] !== undefined
+        return [method, completeOperation(method, path, operation, bodyOptional, facts, schemas)]
       }),
     )
   }
-  const webhooks = describeWebhooks(schemas)
+  const webhooks = facts.webhooks?.(schemas)
   return {
     openapi: '3.1.0',
-    info: INFO,
+    info: facts.info,
     servers: [{ url: '/', description: 'This instance' }],
-    security: DEFAULT_SECURITY,
-    tags: usedTags(paths),
+    security: facts.security,
+    tags: usedTags(paths, facts),
     paths,
-    webhooks,
+    ...(webhooks ? { webhooks } : {}),
     components: {
-      securitySchemes: usedSchemes(paths),
-      parameters: PARAMETERS,
+      securitySchemes: usedSchemes(paths, facts),
+      parameters: { ...facts.parameters },
       schemas: schemas.toObject(),
     },
   }
@@ -62,18 +63,18 @@ const keyOf = ({ method, path }: Route): string =>
 
 const operationsOf = (paths: Paths) => Object.values(paths).flatMap((methods) => Object.values(methods))
 
-function usedTags(paths: Paths): OpenApiDocument['tags'] {
+function usedTags(paths: Paths, facts: DocumentFacts): OpenApiDocument['tags'] {
   const used = new Set(operationsOf(paths).flatMap(({ tags }) => tags))
-  return Object.entries(TAGS)
+  return Object.entries(facts.tags)
     .filter(([name]) => used.has(name))
     .map(([name, description]) => ({ name, description }))
 }
 
-function usedSchemes(paths: Paths): Record<string, object> {
+function usedSchemes(paths: Paths, facts: DocumentFacts): Record<string, object> {
   const used = new Set(
-    [...operationsOf(paths).map(({ security }) => security ?? []), DEFAULT_SECURITY]
+    [...operationsOf(paths).map(({ security }) => security ?? []), facts.security]
       .flat()
       .flatMap((requirement) => Object.keys(requirement)),
   )
-  return Object.fromEntries(Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name)))
+  return Object.fromEntries(Object.entries(facts.securitySchemes).filter(([name]) => used.has(name)))
 }

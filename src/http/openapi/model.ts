@@ -55,7 +55,7 @@ export interface OpenApiDocument {
   tags: { name: string; description: string }[]
   paths: Paths
   /** What is sent to those who subscribe, by event. */
-  webhooks: Paths
+  webhooks?: Paths
   components: {
     securitySchemes: Record<string, object>
     parameters: Record<string, Parameter>

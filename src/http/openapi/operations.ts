@@ -1,5 +1,6 @@
 import type { FormShape } from '../multipart.ts'
-import { describeStatus, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
+import { ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
+import type { DocumentFacts } from './facts.ts'
 import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
@@ -20,15 +21,17 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
 }
 
 /**
- * Completes an operation with what all operations of berth share: meanings of statuses, the failures
- * that a header or a body brings along, the event stream beside the JSON answer.
+ * Completes an operation with what the operations of an API share: meanings of statuses, parameters and
+ * failures that come with all of a kind, the event stream beside the JSON answer.
  *
  * @param bodyOptional the request may come without a body
  */
 export function completeOperation(
   method: string,
+  path: string,
   generated: Generated,
   bodyOptional: boolean,
+  facts: DocumentFacts,
   schemas: SharedSchemas,
 ): OperationObject {
   const {
@@ -39,26 +42,27 @@ export function completeOperation(
     requestBody,
     ...operation
   } = generated
-  const repeatable = method === 'post' && operation.security === undefined
+  const added = facts.added({
+    method,
+    usualCredential: operation.security === undefined,
+    body: requestBody !== undefined,
+    input: requestBody !== undefined || parameters.some((one) => 'in' in one && one.in === 'query'),
+  })
   const responses = Object.fromEntries(
     Object.entries(operation.responses ?? {}).map(([status, response]) => [
       status,
       completeResponse(status, response, schemas),
     ]),
   )
-  const possible = [
-    ...failures,
-    ...(repeatable ? [400 as const] : []),
-    ...(requestBody ? [413 as const] : []),
-  ]
+  const possible = [...failures, ...added.failures]
   if (possible.length > 0) schemas.share(structuredClone(ErrorBody) as unknown as Schema)
-  for (const status of possible) responses[status] ??= failure(status)
+  for (const status of possible) responses[status] ??= failure(facts.failures[status])
   const streamed = responses[200]?.content
   if (events && streamed) streamed['text/event-stream'] = { schema: { type: 'string', description: events } }
 
   const all = [
-    ...parameters.map((parameter) => completeParameter(parameter, schemas)),
-    ...(repeatable ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+    ...parameters.map((parameter) => completeParameter(parameter, path, schemas)),
+    ...added.parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
   ]
   return {
     ...operation,
@@ -71,17 +75,24 @@ export function completeOperation(
 }
 
 /** A query's description stands with its shape; documents show the parameter's own. */
-function completeParameter(parameter: Parameter | Reference, schemas: SharedSchemas): Parameter | Reference {
+function completeParameter(
+  parameter: Parameter | Reference,
+  path: string,
+  schemas: SharedSchemas,
+): Parameter | Reference {
   if ('$ref' in parameter) return parameter
   const { description, ...schema } = schemas.share(parameter.schema)
   const said = typeof description === 'string' ? description : undefined
-  const meaning = said ?? (parameter.in === 'path' ? describeId(parameter.name) : undefined)
+  const meaning = said ?? (parameter.in === 'path' ? describePart(parameter.name, path) : undefined)
   return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
 }
 
-/** `serverId` → "Id of the server." */
-const describeId = (name: string): string | undefined =>
-  name.endsWith('Id') ? `Id of the ${name.slice(0, -2)}.` : undefined
+/** `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot." */
+function describePart(name: string, path: string): string | undefined {
+  if (name.endsWith('Id')) return `Id of the ${name.slice(0, -2)}.`
+  const noun = path.split('/').find((_, index, parts) => parts[index + 1] === `{${name}}`)
+  return name === 'name' && noun ? `Name of the ${noun.replace(/s$/, '')}.` : undefined
+}
 
 function completeResponse(status: string, response: ResponseObject, schemas: SharedSchemas): ResponseObject {
   const given = Object.values(response.content ?? {})[0]?.schema
@@ -93,8 +104,8 @@ function meaningOf(status: string, schema: Schema | undefined): string {
   return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Answered.')
 }
 
-const failure = (status: ErrorStatus): ResponseObject => ({
-  description: describeStatus(status),
+const failure = (description: string): ResponseObject => ({
+  description,
   content: { 'application/json': { schema: { $ref: `#/components/schemas/${ErrorBody.$id}` } } },
 })
 
