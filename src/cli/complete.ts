@@ -27,7 +27,7 @@ export type Known =
   | KnownToControl
 
 /** What the control API knows. */
-export type KnownToControl = 'snapshots' | 'inboxes' | 'faults'
+export type KnownToControl = 'snapshots' | 'inboxes' | 'faults' | 'accounts' | 'deliveries'
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -54,6 +54,8 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   INBOX: { of: 'inboxes' },
   FAULT: { of: 'faults' },
   EVENTS: { of: 'events', several: true },
+  ACCOUNT: { of: 'accounts' },
+  DELIVERY: { of: 'deliveries' },
 }
 
 /**

@@ -1,8 +1,12 @@
 import { type Argument, Command, CommanderError } from 'commander'
+import { registerAccounts } from './commands/accounts.ts'
 import { registerBuilds } from './commands/builds.ts'
+import { registerClock } from './commands/clock.ts'
 import { registerCompletion } from './commands/completion.ts'
+import { registerDeliveries } from './commands/deliveries.ts'
 import { registerDeploy } from './commands/deploy.ts'
 import { registerDoctor } from './commands/doctor.ts'
+import { registerEvents } from './commands/events.ts'
 import { registerExec } from './commands/exec.ts'
 import { registerFaults } from './commands/faults.ts'
 import { registerFiles } from './commands/files.ts'
@@ -14,6 +18,7 @@ import { registerListen } from './commands/listen.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerProjects } from './commands/projects.ts'
 import { registerRun } from './commands/run.ts'
+import { registerScenarios } from './commands/scenarios.ts'
 import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { registerServers } from './commands/servers.ts'
@@ -94,6 +99,11 @@ export function createProgram(session: Session): Command {
   registerReset(program, session)
   registerSnapshot(program, session)
   registerFaults(program, session)
+  registerAccounts(program, session)
+  registerClock(program, session)
+  registerScenarios(program, session)
+  registerEvents(program, session)
+  registerDeliveries(program, session)
   registerListen(program, session)
   registerTrigger(program, session)
   registerInbox(program, session)
@@ -149,6 +159,9 @@ const LISTING = [
   'inbox',
   'faults',
   'fixtures',
+  'accounts',
+  'scenarios',
+  'deliveries',
 ]
 
 /** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
@@ -157,6 +170,7 @@ function withDefaults(args: readonly string[]): readonly string[] {
   if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
   if (first !== undefined && LISTING.includes(first) && isOption(second))
     return [first, 'list', ...args.slice(1)]
+  if (first === 'clock' && isOption(second)) return ['clock', 'show', ...args.slice(1)]
   return isOption(first) ? ['serve', ...args] : args
 }
 

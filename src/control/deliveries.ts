@@ -95,14 +95,20 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
         { query: DeliveryQuery },
       ),
     )
+    .get(
+      '/:deliveryId',
+      async ({ params: { deliveryId } }) => found(queries, deliveryId),
+      controlOperation('control.deliveries.get', {
+        summary: 'One delivery with its attempts',
+        success: { 200: Delivery },
+        errors: [404],
+      }),
+    )
     .post(
       '/:deliveryId/retry',
       async ({ params: { deliveryId } }) => {
-        const known = await deliveries.retry(deliveryId)
-        const { readDeliveries } = await history()
-        const [delivery] = known ? readDeliveries(queries, { id: deliveryId, limit: 1 }) : []
-        if (!delivery) throw notFound(`The delivery "${deliveryId}"`)
-        return answer(202, delivery)
+        if (!(await deliveries.retry(deliveryId))) throw unknown(deliveryId)
+        return answer(202, await found(queries, deliveryId))
       },
       controlOperation('control.deliveries.retry', {
         summary: 'Attempt a delivery at once, whatever became of it',
@@ -110,3 +116,12 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
         errors: [404],
       }),
     )
+
+async function found(queries: Queries, id: string): Promise<Delivery> {
+  const { readDeliveries } = await history()
+  const [delivery] = readDeliveries(queries, { id, limit: 1 })
+  if (!delivery) throw unknown(id)
+  return delivery
+}
+
+const unknown = (id: string) => notFound(`The delivery ${JSON.stringify(id)}`)

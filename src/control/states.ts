@@ -78,6 +78,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         {
           summary: 'Put a snapshot in place of the state, whole or not at all',
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
+          errors: [404],
         },
         { body: Nothing },
       ),
@@ -91,5 +92,6 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
       controlOperation('control.snapshots.delete', {
         summary: 'Remove a snapshot',
         success: { 200: t.Object({ name: t.String(), deleted: t.Literal(true) }) },
+        errors: [400, 404],
       }),
     )

@@ -69,7 +69,7 @@ test('ids of tasks are offered with their state and goal', async () => {
   const { task_id: id } = JSON.parse(stdout)
   for (const command of ['get', 'answer', 'cancel', 'events'])
     expect(await offered('tasks', command, 'task_')).toEqual([id])
-  expect(await offered('tasks', '')).toEqual(['list', 'run', 'get', 'answer', 'cancel', 'events'])
+  expect(await offered('tasks', '')).toEqual(['list', 'run', 'get', 'answer', 'cancel', 'release', 'events'])
   expect(await offered('tasks', 'run', '--file', '')).toEqual(['files'])
   expect(await offered('tasks', 'run', 'x', '--server', '')).toEqual([server])
   await berth.run(['tasks', 'events', id, '-f'])
@@ -100,6 +100,20 @@ test('slugs of projects, their ids and ids of templates are offered where they a
     cwd: folder.path,
   })
   expect(described).toBe('words\ncorner-shop\tunbuilt, Corner shop\n')
+})
+
+test('ids of accounts and deliveries, which the control API knows, are offered with their choices', async () => {
+  const { stdout } = await berth.run(['accounts', 'create', '--label', 'worker', '--json'])
+  const { id } = JSON.parse(stdout)
+  expect(await offered('accounts', 'update', 'acct_')).toContain(id)
+  expect(await offered('events', '--account', id.slice(0, -1))).toEqual([id])
+  expect(await offered('events', '--event', 'quota.')).toEqual(['quota.threshold', 'quota.cap_reached'])
+  expect(await offered('deliveries', 'list', '--status', 'd')).toEqual(['delivered'])
+  const { deliveries } = JSON.parse((await berth.run(['deliveries', '--json'])).stdout)
+  expect(deliveries.length).toBeGreaterThan(0)
+  expect(await offered('deliveries', 'show', 'dlv_')).toEqual(deliveries.map(({ id }: { id: string }) => id))
+  expect(await offered('scenarios', 'set', '')).toEqual(['files'])
+  expect(await offered('clock', 'un')).toEqual(['unfreeze'])
 })
 
 test('files, folders and server ids are offered where they are meant', async () => {

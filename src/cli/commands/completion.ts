@@ -1,4 +1,6 @@
 import { Argument, type Command } from 'commander'
+import type { Account } from '../../control/accounts.ts'
+import type { Delivery } from '../../control/deliveries.ts'
 import type { Fault } from '../../control/faults.ts'
 import type { InboxSummary } from '../../control/inbox/model.ts'
 import { EVENT_NAMES } from '../../events/names.ts'
@@ -139,6 +141,21 @@ const LISTS: Record<Exclude<Known, KnownToControl>, List> = {
 
 /** The lists of the control API. */
 const CONTROL_LISTS: Record<KnownToControl, List> = {
+  accounts: async (client, signal) => {
+    const answer = await client.request<{ accounts: Account[] }>('GET', '/_berth/accounts', { signal })
+    return answer.accounts.map(({ id, label }) => ({ value: id, description: label }))
+  },
+  deliveries: async (client, signal) => {
+    const query = { limit: '100' }
+    const answer = await client.request<{ deliveries: Delivery[] }>('GET', '/_berth/deliveries', {
+      query,
+      signal,
+    })
+    return answer.deliveries.map(({ id, status, event }) => ({
+      value: id,
+      description: `${status}, ${event}`,
+    }))
+  },
   snapshots: async (client, signal) => {
     const { snapshots } = await client.request<{ snapshots: Snapshot[] }>('GET', '/_berth/snapshots', {
       signal,

@@ -4,7 +4,15 @@ import { chooseServer } from '../choose-server.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { table } from '../output.ts'
 import { path } from '../path.ts'
-import { connect, printJson, type Session, withConnection, withJson } from '../session.ts'
+import {
+  connect,
+  connectControl,
+  printJson,
+  type Session,
+  withConnection,
+  withControl,
+  withJson,
+} from '../session.ts'
 
 interface Options extends ConnectionOptions {
   json?: boolean
@@ -116,6 +124,19 @@ export function registerTasks(program: Command, session: Session): void {
       await stdout.write(`Cancelled ${id}.\n`)
     },
   )
+
+  withJson(
+    withControl(
+      tasks
+        .command('release <TASK>')
+        .description('let a task go on that waits in the step "hold" of a scenario; needs the admin token'),
+    ),
+  ).action(async (id: string, options: Options) => {
+    const client = await connectControl(session, options)
+    const answer = await client.request<{ task: Task }>('POST', path`/_berth/tasks/${id}/release`)
+    if (options.json) return printJson(session, answer)
+    await stdout.write(`Released ${id}.\n`)
+  })
 
   ofTask(add('events <TASK>', 'print what the agent did and said'))
     .option('-f, --follow', 'go on with what comes, until the task ends or Ctrl-C')

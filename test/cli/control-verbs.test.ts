@@ -1,0 +1,56 @@
+import { expect, test } from 'bun:test'
+import type { Command } from 'commander'
+import { createProgram } from '../../src/cli/program.ts'
+import { processTerminal } from '../../src/cli/terminal.ts'
+import { describeControl } from '../../src/describe.ts'
+import { operationsOf } from '../support/openapi-rules.ts'
+
+/** The command for each call of the control API, or why it has none. */
+const VERBS: Readonly<Record<string, string | { none: string }>> = {
+  'control.health': { none: 'for health checks of containers; "berth doctor" tells a person more' },
+  'control.ready': { none: 'for health checks of containers; commands find an instance that is ready' },
+  'control.accounts.list': 'accounts list',
+  'control.accounts.create': 'accounts create',
+  'control.accounts.update': 'accounts update',
+  'control.accounts.delete': 'accounts delete',
+  'control.clock.read': 'clock show',
+  'control.clock.move': 'clock advance',
+  'control.scenarios.list': 'scenarios list',
+  'control.scenarios.replace': 'scenarios set',
+  'control.scenarios.clear': 'scenarios clear',
+  'control.tasks.release': 'tasks release',
+  'control.events.list': 'events',
+  'control.events.emit': 'trigger',
+  'control.deliveries.list': 'deliveries list',
+  'control.deliveries.get': 'deliveries show',
+  'control.deliveries.retry': 'deliveries retry',
+  'control.reset': 'reset',
+  'control.snapshots.list': 'snapshot list',
+  'control.snapshots.create': 'snapshot save',
+  'control.snapshots.restore': 'snapshot restore',
+  'control.snapshots.delete': 'snapshot rm',
+}
+
+const program = createProgram({ terminal: processTerminal(), exitCode: 0 })
+const ids = operationsOf(await describeControl()).map(({ operationId }) => operationId)
+
+/** The command that words name, by its name or an alias. */
+const find = (words: readonly string[]): Command | undefined =>
+  words.reduce<Command | undefined>(
+    (command, word) => command?.commands.find((one) => one.name() === word || one.aliases().includes(word)),
+    program,
+  )
+
+test('every call of the control API has a command, or a reason to have none', () => {
+  expect(ids.filter((id) => !(id in VERBS))).toEqual([])
+  expect(Object.keys(VERBS).filter((id) => !ids.includes(id))).toEqual([])
+})
+
+test.each(Object.entries(VERBS).filter(([, verb]) => typeof verb === 'string'))(
+  '%s is "berth %s", which takes the admin token',
+  (_id, verb) => {
+    const command = find(String(verb).split(' '))
+    expect(command).toBeDefined()
+    expect(command?.options.map(({ long }) => long)).toContain('--admin-token')
+  },
+)
