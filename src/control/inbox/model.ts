@@ -6,36 +6,37 @@ import { toIso } from '../../runtime/clock.ts'
 import type { InboxRow } from './table.ts'
 
 /** One request that an inbox got. */
-export const InboxEntry = t.Object({
-  id: t.String(),
-  inbox: t.String(),
-  received_at: t.String({ format: 'date-time' }),
-  /** What stood behind the question mark. */
-  query: t.String(),
-  headers: t.Record(t.String(), t.String()),
-  /** As text; in base64 where it is no UTF-8. */
-  body: t.String(),
-  encoding: t.Optional(oneOf(['base64'])),
-  /** The body as JSON, where it is some. */
-  json: t.Optional(t.Unknown()),
-  /** Whether the signature is right; null where no known secret can tell. */
-  verified: t.Nullable(t.Boolean()),
-  /** Why. */
-  reason: t.String(),
-  /** The webhook whose secret made the signature. */
-  webhook_id: t.Nullable(t.String()),
-  /** What it was answered with. */
-  status: t.Integer(),
-})
+export const InboxEntry = t.Object(
+  {
+    id: t.String(),
+    inbox: t.String(),
+    received_at: t.String({ format: 'date-time' }),
+    query: t.String({ description: 'What stood behind the question mark.' }),
+    headers: t.Record(t.String(), t.String()),
+    body: t.String({ description: 'As text; in base64 where it is no UTF-8.' }),
+    encoding: t.Optional(oneOf(['base64'])),
+    json: t.Optional(t.Unknown({ description: 'The body as JSON, where it is some.' })),
+    verified: t.Nullable(
+      t.Boolean({ description: 'Whether the signature is right; null where no known secret can tell.' }),
+    ),
+    reason: t.String({ description: 'Why.' }),
+    webhook_id: t.Nullable(t.String({ description: 'The webhook whose secret made the signature.' })),
+    status: t.Integer({ description: 'What it was answered with.' }),
+  },
+  { $id: 'InboxEntry' },
+)
 export type InboxEntry = Static<typeof InboxEntry>
 
 /** An inbox that has got something. */
-export const InboxSummary = t.Object({
-  name: t.String(),
-  count: t.Integer(),
-  bytes: t.Integer(),
-  last_received_at: t.String({ format: 'date-time' }),
-})
+export const InboxSummary = t.Object(
+  {
+    name: t.String(),
+    count: t.Integer(),
+    bytes: t.Integer(),
+    last_received_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'Inbox' },
+)
 export type InboxSummary = Static<typeof InboxSummary>
 
 /** The only way from a row to the public shape. */

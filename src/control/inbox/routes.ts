@@ -6,7 +6,7 @@ import type { Notifier } from '../../runtime/notifier.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../access.ts'
-import { controlOperation } from '../operation.ts'
+import { controlOperation, openControlOperation } from '../operation.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { type InboxStore, KEPT } from './store.ts'
 
@@ -18,8 +18,9 @@ const AT_ONCE = 16
 
 const InboxQuery = t.Object(
   {
-    /** Only what came after the entry of this id; `start` for all there are. */
-    after: t.Optional(t.String()),
+    after: t.Optional(
+      t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
+    ),
     limit: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
     follow: t.Optional(oneOf(['true', 'false'])),
   },
@@ -63,10 +64,13 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       },
       {
         visitor: true,
-        detail: {
-          operationId: 'control.inbox.receive',
-          summary: 'Post to an inbox; `respond` and `delay_ms` in the query say how it answers',
-        },
+        ...openControlOperation('control.inbox.receive', {
+          summary: 'Post to an inbox',
+          description:
+            'Takes any body. In the query, `respond` says how it answers: a status, or one for each attempt of an event with commas between; `delay_ms` puts the answer off.',
+          success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
+          errors: [400, 413],
+        }),
       },
     )
     .get(
@@ -103,6 +107,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
         'control.inbox.read',
         {
           summary: 'What an inbox got, newest first, or a stream of what comes',
+          events: 'Each entry as it comes, as the event `message` with the data of the JSON answer.',
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
         },
         { query: InboxQuery },

@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, getTableColumns, gt, max, min, sql } from 'd
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
+import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { InboxSummary } from './model.ts'
 import { type InboxRow, inbox } from './table.ts'
@@ -37,16 +38,17 @@ export class InboxStore {
   readonly #dependencies: InboxDependencies
   readonly #queries: Queries
   readonly #sizes = new Map<string, Size>()
-  readonly #count
+  readonly #count = once(() =>
+    this.#queries
+      .select({ n: count() })
+      .from(inbox)
+      .where(and(eq(inbox.name, sql.placeholder('name')), gt(inbox.seq, sql.placeholder('after'))))
+      .prepare(),
+  )
 
   constructor(dependencies: InboxDependencies) {
     this.#dependencies = dependencies
     this.#queries = dependencies.queries
-    this.#count = dependencies.queries
-      .select({ n: count() })
-      .from(inbox)
-      .where(and(eq(inbox.name, sql.placeholder('name')), gt(inbox.seq, sql.placeholder('after'))))
-      .prepare()
   }
 
   /** Keeps a request, and makes room for it. */
@@ -70,7 +72,7 @@ export class InboxStore {
 
   /** How many entries an inbox has behind a position. */
   count(name: string, after: number): number {
-    return this.#count.get({ name, after })?.n ?? 0
+    return this.#count().get({ name, after })?.n ?? 0
   }
 
   /** How many of an inbox's entries carry this `webhook-id`; null for none. */

@@ -24,40 +24,58 @@ const TIMEOUT_MS = { default: 30_000, most: 600_000 }
 
 const WaitQuery = t.Object(
   {
-    task: t.Optional(t.String()),
-    build: t.Optional(t.String()),
-    project: t.Optional(t.String()),
-    delivery: t.Optional(t.String()),
-    /** The id of an event: until all its deliveries have been attempted. */
-    deliveries: t.Optional(t.String()),
+    task: t.Optional(t.String({ description: 'The id of a task.' })),
+    build: t.Optional(t.String({ description: 'The id of a build.' })),
+    project: t.Optional(t.String({ description: 'The id of a project.' })),
+    delivery: t.Optional(t.String({ description: 'The id of a delivery.' })),
+    deliveries: t.Optional(
+      t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
+    ),
     event: t.Optional(oneOf([...EVENT_NAMES])),
-    inbox: t.Optional(t.String()),
-    until: t.Optional(t.String()),
-    /** Of a delivery: so many attempts do as well as a state. */
-    attempts: t.Optional(t.Integer({ minimum: 1 })),
-    /** The id of the event, or of the entry of an inbox, behind which the next is waited for. */
-    after: t.Optional(t.String()),
-    account_id: t.Optional(t.String()),
-    /** So many entries of an inbox. */
-    count: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
-    timeout_ms: t.Optional(t.Integer({ minimum: 0, maximum: TIMEOUT_MS.most })),
+    inbox: t.Optional(t.String({ description: 'The name of an inbox.' })),
+    until: t.Optional(
+      t.String({
+        description: 'States with commas between; where nothing is said, those in which it goes no further.',
+      }),
+    ),
+    attempts: t.Optional(
+      t.Integer({ minimum: 1, description: 'Of a delivery: so many attempts do as well as a state.' }),
+    ),
+    after: t.Optional(
+      t.String({
+        description: 'The id of the event, or of the entry of an inbox, behind which the next is waited for.',
+      }),
+    ),
+    account_id: t.Optional(t.String({ description: 'Of events: those of one account.' })),
+    count: t.Optional(
+      t.Integer({ minimum: 1, maximum: KEPT.entries, description: 'So many entries of an inbox.' }),
+    ),
+    timeout_ms: t.Optional(
+      t.Integer({
+        minimum: 0,
+        maximum: TIMEOUT_MS.most,
+        description: `In physical milliseconds; ${TIMEOUT_MS.default} where nothing is said.`,
+      }),
+    ),
   },
   { additionalProperties: false },
 )
 type WaitQuery = Static<typeof WaitQuery>
 
-const Outcome = t.Object({
-  /** False where the time was over first. */
-  matched: t.Boolean(),
-  waited_ms: t.Integer(),
-  task: t.Optional(Task),
-  build: t.Optional(Build),
-  project: t.Optional(Project),
-  delivery: t.Optional(Delivery),
-  deliveries: t.Optional(t.Array(Delivery)),
-  event: t.Optional(t.Nullable(EmittedEvent)),
-  entries: t.Optional(t.Array(InboxEntry)),
-})
+const Outcome = t.Object(
+  {
+    matched: t.Boolean({ description: 'False where the time was over first.' }),
+    waited_ms: t.Integer(),
+    task: t.Optional(Task),
+    build: t.Optional(Build),
+    project: t.Optional(Project),
+    delivery: t.Optional(Delivery),
+    deliveries: t.Optional(t.Array(Delivery)),
+    event: t.Optional(t.Nullable(EmittedEvent)),
+    entries: t.Optional(t.Array(InboxEntry)),
+  },
+  { $id: 'Outcome' },
+)
 type Outcome = Static<typeof Outcome>
 
 /** What can be waited for, and what else the query may say of it. */
@@ -107,7 +125,10 @@ export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
       'control.wait',
       {
         summary: 'Wait for a task, build, project, delivery, event or inbox',
+        description:
+          'Answers as soon as one of the states is reached, with what was waited for as it is then.',
         success: { 200: Outcome },
+        errors: [404],
       },
       { query: WaitQuery },
     ),
