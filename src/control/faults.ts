@@ -2,50 +2,94 @@ import { Elysia, type Static, status, t } from 'elysia'
 import { badRequest, notFound } from '../errors.ts'
 import type { FaultStore } from '../http/faults/store.ts'
 import type { FaultRow } from '../http/faults/table.ts'
+import { documented } from '../http/schema.ts'
 import { toIso } from '../runtime/clock.ts'
 import { Given, Mistake } from '../runtime/given.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation } from './operation.ts'
 
+const FaultMatch = t.Object(
+  {
+    operation: t.Optional(t.String({ description: 'The id of an operation of the API, such as exec.run.' })),
+    method: t.Optional(t.String()),
+    path: t.Optional(
+      t.String({
+        description: 'A path or a glob: `*` is what stands between two slashes, `**` anything.',
+      }),
+    ),
+    account_id: t.Optional(t.String({ description: 'The account whose key the request carries.' })),
+  },
+  {
+    $id: 'FaultMatch',
+    additionalProperties: false,
+    description: 'Which requests; what is left out does not matter.',
+  },
+)
+
+const FaultEffect = t.Union(
+  [
+    t.Object(
+      {
+        error: t.Object(
+          {
+            status: t.Number({ minimum: 400, maximum: 599 }),
+            code: t.Optional(t.String({ description: 'By default what the API says with this status.' })),
+            message: t.Optional(t.String()),
+          },
+          { additionalProperties: false },
+        ),
+      },
+      { additionalProperties: false, description: 'It is answered so, and nothing is done.' },
+    ),
+    t.Object({ delay_ms: t.Number() }, { additionalProperties: false, description: 'It waits first.' }),
+    t.Object(
+      { disconnect: t.Literal(true) },
+      { additionalProperties: false, description: 'Its connection is cut, without an answer.' },
+    ),
+    t.Object(
+      { backend: t.Literal('fail') },
+      {
+        additionalProperties: false,
+        description: 'The compute driver fails whatever the request, and work that it begins, asks of it.',
+      },
+    ),
+  ],
+  { $id: 'FaultEffect' },
+)
+
 const FIELDS = {
   id: t.String(),
-  match: t.Object({
-    operation: t.Optional(t.String()),
-    method: t.Optional(t.String()),
-    path: t.Optional(t.String()),
-    account_id: t.Optional(t.String()),
-  }),
-  effect: t.Union([
-    t.Object({
-      error: t.Object({
-        status: t.Number(),
-        code: t.Optional(t.String()),
-        message: t.Optional(t.String()),
-      }),
-    }),
-    t.Object({ delay_ms: t.Number() }),
-    t.Object({ disconnect: t.Literal(true) }),
-    t.Object({ backend: t.Literal('fail') }),
-  ]),
-  /** Null for always. */
-  times: t.Nullable(t.Number()),
-  after: t.Number(),
+  match: FaultMatch,
+  effect: FaultEffect,
+  times: t.Nullable(t.Number({ description: 'Requests that it strikes; null for all.' })),
+  after: t.Number({ description: 'Requests that it lets pass first.' }),
   probability: t.Number(),
-  /** Null where nothing goes by chance. */
-  seed: t.Nullable(t.Number()),
-  /** Requests that it was for. */
-  matched: t.Number(),
-  /** Requests that it struck. */
-  hits: t.Number(),
+  seed: t.Nullable(t.Number({ description: 'Null where nothing goes by chance.' })),
+  matched: t.Number({ description: 'Requests that it was for.' }),
+  hits: t.Number({ description: 'Requests that it struck.' }),
   created_at: t.String({ format: 'date-time' }),
 }
-const Fault = t.Object(FIELDS)
+const Fault = t.Object(FIELDS, { $id: 'Fault' })
 /** A fault, as the control API shows it. */
 export type Fault = Static<typeof Fault>
-const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) })
+const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) }, { $id: 'DeletedFault' })
 
 /** Its shape is checked with places and reasons by the reader that fixtures files go through too. */
-const FaultCreate = t.Record(t.String(), t.Unknown())
+const FaultCreate = documented(
+  t.Object(
+    {
+      match: FaultMatch,
+      effect: FaultEffect,
+      times: t.Optional(t.Integer({ minimum: 1, description: 'Requests that it strikes; without it all.' })),
+      after: t.Optional(t.Integer({ minimum: 0, description: 'Requests that it lets pass first.' })),
+      probability: t.Optional(t.Number({ minimum: 0, maximum: 1 })),
+      seed: t.Optional(
+        t.Integer({ minimum: 0, description: 'Of the chance: the same seed strikes the same.' }),
+      ),
+    },
+    { $id: 'FaultCreate', additionalProperties: false },
+  ),
+)
 
 /** `/_berth/faults`: what goes wrong with which requests. */
 export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
@@ -94,6 +138,7 @@ export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
       controlOperation('control.faults.delete', {
         summary: 'Remove a fault; the answer has its last counts',
         success: { 200: DeletedFault },
+        errors: [404],
       }),
     )
 

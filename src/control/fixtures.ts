@@ -2,21 +2,23 @@ import { Elysia, t } from 'elysia'
 import { oneOf } from '../http/schema.ts'
 import type { Services } from '../services.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
+import { controlOperation, openControlOperation } from './operation.ts'
 
-const Fixture = t.Object({
-  kind: oneOf(['account', 'server', 'project', 'key', 'webhook']),
-  /** Its name in the files. */
-  name: t.String(),
-  id: t.String(),
-  account_id: t.String(),
-  /** The key itself; of an account the one that came with it. */
-  api_key: t.Optional(t.Nullable(t.String())),
-  server_id: t.Optional(t.String()),
-  url: t.Optional(t.Nullable(t.String())),
-  /** The signing secret. */
-  secret: t.Optional(t.Nullable(t.String())),
-})
+const Fixture = t.Object(
+  {
+    kind: oneOf(['account', 'server', 'project', 'key', 'webhook']),
+    name: t.String({ description: 'Its name in the files.' }),
+    id: t.String(),
+    account_id: t.String(),
+    api_key: t.Optional(
+      t.Nullable(t.String({ description: 'The key itself; of an account the one that came with it.' })),
+    ),
+    server_id: t.Optional(t.String()),
+    url: t.Optional(t.Nullable(t.String())),
+    secret: t.Optional(t.Nullable(t.String({ description: 'The signing secret.' }))),
+  },
+  { $id: 'Fixture' },
+)
 
 /** `/_berth/fixtures`: what fixtures files have made, and how such a file looks. */
 export const fixturesRoutes = (access: ControlAccess, services: Services) =>
@@ -39,11 +41,8 @@ export const fixturesRoutes = (access: ControlAccess, services: Services) =>
         const { fixturesSchema } = await import('../fixtures/schema.ts')
         return fixturesSchema()
       },
-      {
-        detail: {
-          operationId: 'control.fixtures.schema',
-          summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
-        },
-        response: { 200: t.Unknown() },
-      },
+      openControlOperation('control.fixtures.schema', {
+        summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
+        success: { 200: t.Unknown({ description: 'A JSON Schema, draft 7.' }) },
+      }),
     )

@@ -3,7 +3,7 @@ import type { ActiveFault, LastingKind } from '../compute/faults/active.ts'
 import type { FaultyCompute } from '../compute/faults/compute.ts'
 import type { FaultySandbox } from '../compute/faults/sandbox.ts'
 import { badRequest, notFound } from '../errors.ts'
-import { oneOf } from '../http/schema.ts'
+import { documented, oneOf } from '../http/schema.ts'
 import type { ServersService } from '../resources/servers/service.ts'
 import type { ServerRow } from '../resources/servers/table.ts'
 import { Given, Mistake } from '../runtime/given.ts'
@@ -13,22 +13,40 @@ import { readServerFault, SERVER_FAULT_KINDS, type ServerFault } from './server-
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
 
-const ShownFault = t.Object({
-  server_id: t.String(),
-  kind: Kind,
-  /** Whether it lasts; one that does not has happened. */
-  active: t.Boolean(),
-  for_ms: t.Optional(t.Number()),
-  delay_ms: t.Optional(t.Number()),
-  times: t.Optional(t.Number()),
-  /** Commands that it is still for. */
-  times_left: t.Optional(t.Number()),
-})
+const ShownFault = t.Object(
+  {
+    server_id: t.String(),
+    kind: Kind,
+    active: t.Boolean({ description: 'Whether it lasts; one that does not has happened.' }),
+    for_ms: t.Optional(t.Number()),
+    delay_ms: t.Optional(t.Number()),
+    times: t.Optional(t.Number()),
+    times_left: t.Optional(t.Number({ description: 'Commands that it is still for.' })),
+  },
+  { $id: 'ServerFault' },
+)
 
 /** A fault inside a server, as the control API shows it. */
 export type ShownFault = Static<typeof ShownFault>
 
-const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) })
+const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) }, { $id: 'LiftedFaults' })
+
+/** Its shape is checked by the reader, which knows what each kind takes. */
+const ServerFaultCreate = documented(
+  t.Object(
+    {
+      kind: Kind,
+      for_ms: t.Optional(
+        t.Integer({ minimum: 1, description: 'How long it lasts; else until it is lifted.' }),
+      ),
+      times: t.Optional(t.Integer({ minimum: 1, description: 'Commands that it is for; else all.' })),
+      delay_ms: t.Optional(
+        t.Integer({ minimum: 1, description: 'What each command waits, for `slow_exec`.' }),
+      ),
+    },
+    { $id: 'ServerFaultCreate', additionalProperties: false },
+  ),
+)
 
 /** What the calls about faults of servers need. */
 export interface ServerFaultParts {
@@ -63,6 +81,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       controlOperation('control.serverFaults.list', {
         summary: 'The faults that last inside a server',
         success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
+        errors: [404],
       }),
     )
     .post(
@@ -85,8 +104,12 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       },
       controlOperation(
         'control.serverFaults.add',
-        { summary: 'Have something go wrong inside a server', success: { 201: ShownFault } },
-        { body: t.Record(t.String(), t.Unknown()) },
+        {
+          summary: 'Have something go wrong inside a server',
+          success: { 201: ShownFault },
+          errors: [404, 502],
+        },
+        { body: ServerFaultCreate },
       ),
     )
     .delete(
@@ -95,6 +118,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       controlOperation('control.serverFaults.clear', {
         summary: 'Lift all faults inside a server',
         success: { 200: Lifted },
+        errors: [404],
       }),
     )
     .delete(
@@ -107,6 +131,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       controlOperation('control.serverFaults.lift', {
         summary: 'Lift one fault inside a server',
         success: { 200: Lifted },
+        errors: [404],
       }),
     )
 }

@@ -8,7 +8,7 @@ const GROUPS = {
   ],
   clock: ['Clock', 'The one clock that metering, expiry, retries, idle timeout and months go by.'],
   faults: ['Faults', 'Failures, delays and broken connections that are provoked.'],
-  servers: ['Servers', 'Faults inside one sandbox.'],
+  serverFaults: ['Server faults', 'What goes wrong inside one server.'],
   scenarios: ['Scenarios', 'What the scripted agent does about which goals.'],
   tasks: ['Tasks', 'What steers tasks from outside.'],
   requests: ['Requests', 'The journal of requests to the API, with their answers.'],

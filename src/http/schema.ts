@@ -42,3 +42,9 @@ export const text = (options: TextBounds & { description?: string }) =>
 
 /** A whole number. Elysia's own `Integer` would also take one written as text. */
 export const integer = (options: IntegerOptions = {}) => Type.Integer(options)
+
+/**
+ * A shape that documents show and no check is made of: what reads the value tells a caller more exactly what it
+ * expected than a validator does.
+ */
+export const documented = (shape: TSchema) => Type.Unsafe<unknown>({ ...shape, [Kind]: 'Unknown' })

@@ -87,11 +87,11 @@ function completeParameter(
   return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
 }
 
-/** `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot." */
+/** `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot.", `fault/{kind}` → "Kind of the fault." */
 function describePart(name: string, path: string): string | undefined {
   if (name.endsWith('Id')) return `Id of the ${name.slice(0, -2)}.`
   const noun = path.split('/').find((_, index, parts) => parts[index + 1] === `{${name}}`)
-  return name === 'name' && noun ? `Name of the ${noun.replace(/s$/, '')}.` : undefined
+  return noun && `${name[0]?.toUpperCase()}${name.slice(1)} of the ${noun.replace(/s$/, '')}.`
 }
 
 function completeResponse(status: string, response: ResponseObject, schemas: SharedSchemas): ResponseObject {
