@@ -19,6 +19,7 @@ const parts: Record<string, () => Promise<void>> = {
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
+  suite: async () => (await import('./benchmarks/suite.ts')).benchSuite(),
   states: async () => (await import('./benchmarks/states.ts')).benchStates(),
   packages: async () => (await import('./benchmarks/packages.ts')).benchPackages(),
   // Its figures of memory are those of whole processes, which it starts itself.

@@ -10,6 +10,7 @@ export interface Instance extends AsyncDisposable {
   pid: number
   url: string
   key: string
+  adminToken: string
   isolation: string
   /** A request with the key; the answer's JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
@@ -56,6 +57,7 @@ export async function startInstance(folder?: string, flags: string[] = []): Prom
     pid: ready.pid,
     url: ready.base_url,
     key: ready.api_key,
+    adminToken: ready.admin_token,
     isolation: ready.isolation,
     call: (method, path, body) => send(ready.api_key, method, path, body),
     control: (method, path, body) => send(ready.admin_token, method, `/_berth${path}`, body),
