@@ -120,8 +120,8 @@ mkdirSync(reports, { recursive: true })
 await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
 await check('types', [bin('tsc')])
 // Whole lives of the service are tried on the executable, where there is one: once is enough for what takes long.
-const lives = 'e2e'
-const parts = readdirSync(join(root, 'test')).filter((name) => sourceOnly || name !== lives)
+const lives = ['e2e', 'examples']
+const parts = readdirSync(join(root, 'test')).filter((name) => sourceOnly || !lives.includes(name))
 await suite(
   'tests from source',
   parts.filter((name) => name !== 'support').map((name) => `test/${name}`),
@@ -137,7 +137,7 @@ if (!sourceOnly) {
       'test/events',
       'test/compute',
       'test/cli',
-      `test/${lives}`,
+      ...lives.map((name) => `test/${name}`),
     ],
     {
       BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'),

@@ -1,0 +1,135 @@
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { shellQuote } from '../../src/cli/quote.ts'
+import { temporaryFolder } from '../cli/command.ts'
+import { command as berth, cleanEnvironment } from '../support/serve.ts'
+
+/** Where the suites lie that users copy. */
+export const EXAMPLES = join(import.meta.dir, '../../docs/examples')
+
+/** A suite of the documentation. */
+export interface Suite {
+  /** Its folder. */
+  name: string
+  /** What runs it, as the documentation says. */
+  command: readonly string[]
+  /** A program that it needs beside berth. */
+  needs?: string
+  /** It installs its runner with npm. */
+  packages?: true
+  /** What its output has once for each test that passed, and how many pass. */
+  passed: { pattern: RegExp; count: number }
+  /** A change to what is tested that a test must notice, and what its output says then. */
+  defect: { file: string; from: string; to: string; noticed: RegExp }
+}
+
+/** The product gives up at once where it should try again. */
+const NO_SECOND_ATTEMPT = { file: 'reports.js', from: 'const ATTEMPTS = 2', to: 'const ATTEMPTS = 1' }
+
+/** All of them. */
+export const SUITES: readonly Suite[] = [
+  {
+    name: 'bun-test',
+    command: ['npm', 'test'],
+    passed: { pattern: /^\(pass\)/gm, count: 8 },
+    defect: { ...NO_SECOND_ATTEMPT, noticed: /\(fail\) 502: a backend that fails once/ },
+  },
+  {
+    name: 'vitest',
+    command: ['npm', 'test'],
+    packages: true,
+    passed: { pattern: /Tests +8 passed \(8\)/g, count: 1 },
+    defect: { ...NO_SECOND_ATTEMPT, noticed: /502: a backend that fails once/ },
+  },
+  {
+    name: 'jest',
+    command: ['npm', 'test'],
+    packages: true,
+    passed: { pattern: /Tests: +8 passed, 8 total/g, count: 1 },
+    defect: { ...NO_SECOND_ATTEMPT, noticed: /● 502: a backend that fails once/ },
+  },
+  {
+    name: 'playwright',
+    command: ['npm', 'test'],
+    packages: true,
+    passed: { pattern: /7 passed/g, count: 1 },
+    defect: {
+      file: 'test/api.test.js',
+      from: "result: 'All is well.'",
+      to: "result: 'All is lost.'",
+      noticed: /1 failed/,
+    },
+  },
+  {
+    name: 'python-unittest',
+    command: ['berth', 'run', '--allow-local-webhooks', '--', 'python3', '-m', 'unittest', '-v'],
+    needs: 'python3',
+    passed: { pattern: /\.\.\. ok$/gm, count: 7 },
+    defect: {
+      file: 'reports.py',
+      from: 'ATTEMPTS = 2',
+      to: 'ATTEMPTS = 1',
+      noticed: /ERROR: test_502_a_backend_that_fails_once/,
+    },
+  },
+  {
+    name: 'shell',
+    command: ['berth', 'run', '--allow-local-webhooks', '--', 'sh', 'test.sh'],
+    needs: 'curl',
+    passed: { pattern: /^ok it_/gm, count: 6 },
+    defect: {
+      file: 'preview.sh',
+      from: 'create || create',
+      to: 'create',
+      noticed: /^not ok it_tries_again/m,
+    },
+  },
+]
+
+/** A copy of a suite, with `berth` and `bun` on its PATH. */
+export interface Copy extends Disposable {
+  /** Changes a file. @throws Error where what is to be changed is not there exactly once */
+  change(file: string, from: string, to: string): void
+  run(command: readonly string[]): Promise<{ exitCode: number; output: string }>
+}
+
+/** Copies a suite into a folder that is gone after the test. */
+export function copyOf(name: string): Copy {
+  const folder = temporaryFolder()
+  const suite = join(folder.path, 'suite')
+  const bin = join(folder.path, 'bin')
+  cpSync(join(EXAMPLES, name), suite, { recursive: true })
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(berth)} "$@"\n`)
+  chmodSync(join(bin, 'berth'), 0o755)
+  symlinkSync(process.execPath, join(bin, 'bun'))
+  const environment = cleanEnvironment()
+  return {
+    change(file, from, to) {
+      const path = join(suite, file)
+      const parts = readFileSync(path, 'utf8').split(from)
+      if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times ${from}`)
+      writeFileSync(path, parts.join(to))
+    },
+    async run(command) {
+      const child = Bun.spawn([...command], {
+        cwd: suite,
+        env: {
+          ...environment,
+          PATH: `${bin}:${environment.PATH}`,
+          NO_COLOR: '1',
+          FORCE_COLOR: undefined,
+          PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      const [out, error, exitCode] = await Promise.all([
+        child.stdout.text(),
+        child.stderr.text(),
+        child.exited,
+      ])
+      return { exitCode, output: out + error }
+    },
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  }
+}
