@@ -10,6 +10,7 @@ const parts: Record<string, () => Promise<void>> = {
   disposable: async () => (await import('./benchmarks/disposable.ts')).benchDisposable(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
+  journal: async () => (await import('./benchmarks/journal.ts')).benchJournal(),
   access: async () => (await import('./benchmarks/access.ts')).benchAccess(),
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),

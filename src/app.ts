@@ -5,6 +5,7 @@ import { requestEntry } from './http/entry.ts'
 import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
+import { answerWriter, recorder, witnessBody } from './http/journal/capture.ts'
 import { once } from './runtime/once.ts'
 import type { Services } from './services.ts'
 
@@ -95,8 +96,8 @@ export interface Api {
 export function createApi(services: Services, host: HostOptions): Api {
   const callers = new Callers((key) => services.keys.authenticate(key))
   const uploads = new Uploads()
-  const access = accessControl(callers, uploads, BODY_LIMIT)
-  const { queries, cipher, clock, logger, ids } = services
+  const { queries, cipher, clock, logger, ids, journal } = services
+  const access = accessControl(callers, uploads, BODY_LIMIT, journal.isOn ? witnessBody : undefined)
   const entry = requestEntry(ids, host)
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads)
   /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
@@ -108,6 +109,7 @@ export function createApi(services: Services, host: HostOptions): Api {
       .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
       .use(entry)
       .use(idempotency)
+    if (journal.isOn) root.use(answerWriter())
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
   }
@@ -142,9 +144,11 @@ export function createApi(services: Services, host: HostOptions): Api {
       backend: () => services.compute.failure(),
     })
   })
+  const passed = (request: Request): Response | Promise<Response> =>
+    faults.any ? faultGate().then((gate) => gate.handle(request, answer)) : answer(request)
   return {
-    handle: (request) =>
-      faults.any ? faultGate().then((gate) => gate.handle(request, answer)) : answer(request),
+    // What a client was told counts, be it by a fault.
+    handle: journal.isOn ? recorder({ journal, callers, clock, logger }, passed) : passed,
     whole,
   }
 }

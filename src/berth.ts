@@ -124,7 +124,7 @@ async function compose(
 
   let listener: Listener | undefined
   const startedAt = performance.now()
-  const control: ControlMaker = async (services, credentials, stopping) => {
+  const control: ControlMaker = async ({ services, credentials, operations, stopping }) => {
     const { createControlApp } = await import('./control/app.ts')
     return createControlApp({
       services,
@@ -141,6 +141,7 @@ async function compose(
         isReady: () => instance.ready,
       },
       states: instance,
+      operations,
       stopping,
     })
   }

@@ -69,6 +69,8 @@ export interface Config extends AgentConfig {
   readonly logLevel: LogLevel
   /** A running server goes to sleep after this many milliseconds without use; null for never. */
   readonly idleTimeoutMs: number | null
+  /** Requests that the journal keeps; 0 for none. */
+  readonly journalSize: number
   /** What the plan of accounts says otherwise than berth's own, as it was given. */
   readonly plan: Readonly<Record<string, unknown>> | null
 }
@@ -215,6 +217,12 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     },
   },
   {
+    name: 'journal-size',
+    value: 'N',
+    description: 'how many requests the journal keeps, 0 for none (default 1000)',
+    parse: (value) => ({ journalSize: integer(value, 0, 100_000) }),
+  },
+  {
     name: 'plan',
     value: 'JSON',
     description: 'what accounts may have and pay, such as {"servers":5} (see docs/accounts.md)',
@@ -262,6 +270,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     publicHost: null,
     logLevel: 'info',
     idleTimeoutMs: null,
+    journalSize: 1_000,
     plan: null,
     ...AGENT_DEFAULTS,
   }

@@ -6,6 +6,7 @@ import type { ControlApp } from './control/app.ts'
 import { isControlRequest } from './control/path.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
 import type { HostRoutes } from './http/listener.ts'
+import type { OperationIndex } from './http/operation-index.ts'
 import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import type { SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -41,12 +42,18 @@ export interface GenerationParts {
   control: ControlMaker
 }
 
-/** Makes the control API over services. @param ended fires when these end: its streams end too */
-export type ControlMaker = (
-  services: Services,
-  credentials: CredentialsFile,
-  ended: AbortSignal,
-) => Promise<ControlApp>
+/** What the control API of a generation works on. */
+export interface Controlled {
+  services: Services
+  credentials: CredentialsFile
+  /** The operations of the API. */
+  operations: () => Promise<OperationIndex>
+  /** Fires when the generation ends: streams end too. */
+  stopping: AbortSignal
+}
+
+/** Makes the control API of a generation. */
+export type ControlMaker = (controlled: Controlled) => Promise<ControlApp>
 
 /** The ids of the account and the key that stand when all else is reset. */
 export interface FirstIds {
@@ -111,6 +118,7 @@ export class Generation {
             parts.route(routes)
           },
         },
+        journalSize: config.journalSize,
         scenarios: parts.fixtures?.scenarios ?? [],
         expire: parts.expire,
       })
@@ -120,7 +128,14 @@ export class Generation {
       throw error
     }
     this.#api = createApi(this.services, { bound: config.host, publicHost: config.publicHost })
-    this.#control = once(() => parts.control(this.services, this.credentials, this.#ended.signal))
+    const operations = once(async () => {
+      const { operationIndex } = await import('./http/operation-index.ts')
+      return operationIndex(await this.#api.whole())
+    })
+    const { services, credentials } = this
+    this.#control = once(() =>
+      parts.control({ services, credentials, operations, stopping: this.#ended.signal }),
+    )
   }
 
   /** Whether what there was before runs again, and fixtures are applied. */

@@ -8,6 +8,7 @@ import { FaultyCompute } from './compute/faults/compute.ts'
 import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
 import { FaultStore } from './http/faults/store.ts'
+import { JOURNAL_BYTES, Journal } from './http/journal/journal.ts'
 import { BuildsEntry } from './resources/builds/compose.ts'
 import { ExecService } from './resources/exec/service.ts'
 import { FilesService } from './resources/files/service.ts'
@@ -48,6 +49,8 @@ export interface Foundations {
   webhooks: WebhookSurroundings | undefined
   hosting: HostingSurroundings
   agents: AgentConfig
+  /** Requests that the journal keeps; 0 for none. */
+  journalSize: number
   /** Scenarios of the scripted agent that files give. */
   scenarios: readonly FileScenario[]
   /** Has the connection of a request closed without an answer, seconds later. */
@@ -130,5 +133,6 @@ export function createServices(foundations: Foundations) {
     keys,
     webhooks,
     deliveries,
+    journal: new Journal({ entries: foundations.journalSize, bytes: JOURNAL_BYTES }),
   }
 }

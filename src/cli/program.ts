@@ -15,6 +15,7 @@ import { registerInbox } from './commands/inbox.ts'
 import { registerInstances } from './commands/instances.ts'
 import { registerKeys } from './commands/keys.ts'
 import { registerListen } from './commands/listen.ts'
+import { registerLogs } from './commands/logs.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerProjects } from './commands/projects.ts'
 import { registerRun } from './commands/run.ts'
@@ -102,6 +103,7 @@ export function createProgram(session: Session): Command {
   registerAccounts(program, session)
   registerClock(program, session)
   registerScenarios(program, session)
+  registerLogs(program, session)
   registerEvents(program, session)
   registerDeliveries(program, session)
   registerListen(program, session)

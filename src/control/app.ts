@@ -1,9 +1,11 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { AccountsService } from '../accounts/service.ts'
+import { Masks } from '../apps/masks.ts'
 import { BODY_LIMIT } from '../http/body.ts'
 import { requestEntry } from '../http/entry.ts'
 import { errorAnswers, methodsByRoutes } from '../http/errors.ts'
 import type { HostOptions } from '../http/host.ts'
+import type { OperationIndex } from '../http/operation-index.ts'
 import type { Services } from '../services.ts'
 import { type ControlGuard, controlAccess } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
@@ -17,6 +19,7 @@ import { inboxRoutes } from './inbox/routes.ts'
 import { InboxStore } from './inbox/store.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { documentRoutes } from './openapi.ts'
+import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { serverFaultsRoutes } from './server-faults.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
@@ -30,6 +33,8 @@ export interface ControlParts {
   guard: ControlGuard
   instance: InstanceState
   states: InstanceStates
+  /** The operations of the API. */
+  operations: () => Promise<OperationIndex>
   /** Ends open streams. */
   stopping: AbortSignal
 }
@@ -39,8 +44,9 @@ export interface ControlParts {
  * it is first asked for, so that no start waits for what few instances use.
  */
 export function createControlApp(parts: ControlParts): AnyElysia {
-  const { services, host, guard, instance, states, stopping } = parts
-  const { queries, clock, controlIds, logger, outbox, deliveries, scenarios, tasks } = services
+  const { services, host, guard, instance, states, operations, stopping } = parts
+  const { queries, clock, controlIds, logger, outbox, deliveries, scenarios, tasks, journal, secrets } =
+    services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
   const root = new Elysia({ name: 'berth/control', normalize: false })
@@ -59,6 +65,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
     .use(accountsRoutes(access, new AccountsService(services)))
+    .use(requestsRoutes(access, { journal, operations, mask: () => masking(secrets.values()), stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
@@ -76,6 +83,13 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     )
     .use(faultsRoutes(access, services.faults))
     .use(serverFaultsRoutes(access, services))
+}
+
+/** Hides values that are secret. */
+function masking(values: readonly string[]): (text: string) => string {
+  const masks = new Masks()
+  masks.add(values)
+  return (text) => masks.mask(text)
 }
 
 /** The control API of one generation. */

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { type Caller, isScoped } from '../accounts/caller.ts'
 import { BerthError } from '../errors.ts'
-import { readFormBody, readJsonBody } from './body.ts'
+import { type BodyWitness, readFormBody, readJsonBody } from './body.ts'
 import type { FormShape } from './multipart.ts'
 
 /**
@@ -72,7 +72,7 @@ export class Uploads {
  * Hooks take the context apart and never hand it on whole: Elysia reads their source to learn which
  * parts they use, and complains on standard output about one it cannot follow.
  */
-export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: number) {
+export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: number, witness?: BodyWitness) {
   return new Elysia({ name: 'berth/access' }).macro({
     access(admission: Admission) {
       const { access: needed, form } =
@@ -81,8 +81,8 @@ export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: num
         async parse({ request }) {
           callers.admit(request, needed)
           // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
-          if (form === null) return (await readJsonBody(request, bodyLimit)) ?? null
-          const { value, file } = await readFormBody(request, bodyLimit, form)
+          if (form === null) return (await readJsonBody(request, bodyLimit, witness)) ?? null
+          const { value, file } = await readFormBody(request, bodyLimit, form, witness)
           if (file) uploads.keep(request, file)
           return value ?? null
         },

@@ -8,15 +8,25 @@ export const BODY_LIMIT = 32 * 1024 * 1024
 /** RFC 8259 and its structured suffixes (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
+/** Is shown what was read of a request's body: its bytes, or a form's fields as JSON. */
+export type BodyWitness = (request: Request, content: Uint8Array | string, type: string) => void
+
 /**
  * Reads a request's body: a JSON object, as every operation's is, in at most `limit` bytes.
  *
  * @returns the object, or undefined where there is no body
  * @throws BerthError 413 over the limit, 400 for another content type, malformed JSON or no object
  */
-export async function readJsonBody(request: Request, limit: number): Promise<object | undefined> {
+export async function readJsonBody(
+  request: Request,
+  limit: number,
+  witness?: BodyWitness,
+): Promise<object | undefined> {
   const bytes = await readBytes(request, limit)
-  return bytes.length === 0 ? undefined : parseObject(bytes, typeOf(request), 'application/json')
+  if (bytes.length === 0) return undefined
+  const type = typeOf(request)
+  witness?.(request, bytes, type)
+  return parseObject(bytes, type, 'application/json')
 }
 
 /**
@@ -30,11 +40,17 @@ export async function readFormBody(
   request: Request,
   limit: number,
   shape: FormShape,
+  witness?: BodyWitness,
 ): Promise<Omit<Form, 'value'> & { value: object | undefined }> {
   const bytes = await readBytes(request, limit)
   if (bytes.length === 0) return { value: undefined, file: null }
   const type = typeOf(request)
-  if (isForm(type)) return parseForm(bytes, type, shape)
+  if (isForm(type)) {
+    const form = parseForm(bytes, type, shape)
+    if (witness) witness(request, JSON.stringify(form.value), type)
+    return form
+  }
+  witness?.(request, bytes, type)
   return {
     value: parseObject(bytes, type, 'application/json" or "Content-Type: multipart/form-data'),
     file: null,

@@ -40,6 +40,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.serverFaults.clear': 'faults lift',
   'control.fixtures.list': 'fixtures list',
   'control.fixtures.schema': { none: '"berth fixtures schema" prints it without an instance' },
+  'control.requests.list': 'logs',
+  'control.requests.clear': 'logs',
   'control.reset': 'reset',
   'control.snapshots.list': 'snapshot list',
   'control.snapshots.create': 'snapshot save',

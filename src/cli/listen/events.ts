@@ -1,6 +1,7 @@
 import type { EventName } from '../../events/names.ts'
-import { type Client, NO_CONNECTION } from '../client.ts'
+import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
+import { isPassing, pauseBefore } from '../reconnect.ts'
 
 /** An event, as the control API tells it. */
 export interface EmittedEvent {
@@ -16,9 +17,6 @@ const START = 'start'
 
 /** Events of before that are remembered, so that none is told twice where the instance goes back to an earlier state. */
 const REMEMBERED = 1_000
-
-/** Milliseconds before the next attempt to reach the instance, from one failure to the next; the last one stays. */
-const PAUSES_MS = [0, 50, 100, 200, 500] as const
 
 /** A connection to the instance. */
 export interface Connection {
@@ -86,16 +84,8 @@ export async function* followEvents(
         yield { type: 'lost', reason: error.message }
       }
     }
-    await pausing(PAUSES_MS[Math.min(failures, PAUSES_MS.length) - 1] ?? 0, signal)
+    await pauseBefore(failures, signal)
   }
-}
-
-/** Whether a failure may pass: the instance is gone for now, or on its way down or up. */
-function isPassing(error: unknown, failures: number): error is CommandError {
-  if (!(error instanceof CommandError)) return false
-  if (error.code === NO_CONNECTION || error.code === 'service_unavailable') return true
-  // Where it stops, the folder says of no instance any more until the next starts.
-  return error.code === undefined && failures > 0
 }
 
 /** How far the events have been told. */
@@ -149,17 +139,4 @@ async function newestIds(client: Client, signal: AbortSignal): Promise<string[]>
     signal,
   })
   return events.map(({ id }) => id)
-}
-
-/** @throws the signal's reason as soon as it fires */
-async function pausing(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  const end = (): void => resolve()
-  signal.addEventListener('abort', end, { once: true })
-  await promise
-  clearTimeout(timer)
-  signal.removeEventListener('abort', end)
-  signal.throwIfAborted()
 }

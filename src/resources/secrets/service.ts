@@ -31,6 +31,7 @@ export class SecretsService {
   readonly #cipher: Cipher
   readonly #servers: ServersService
   readonly #environments: ReadCache<Readonly<Record<string, string>>>
+  readonly #all: ReadCache<readonly string[]>
   readonly #listeners: SecretsListener[] = []
 
   constructor({ database, cipher, servers }: SecretsDependencies) {
@@ -38,6 +39,7 @@ export class SecretsService {
     this.#cipher = cipher
     this.#servers = servers
     this.#environments = new ReadCache(database.version)
+    this.#all = new ReadCache(database.version)
   }
 
   /** Has `listener` called after each change. */
@@ -51,6 +53,19 @@ export class SecretsService {
       ...this.#read(serverId, SERVER_WIDE),
       ...(projectId === SERVER_WIDE ? {} : this.#read(serverId, projectId)),
     }))
+  }
+
+  /** The values of all variables of the instance: for what must not show any. */
+  values(): readonly string[] {
+    return this.#all.get('', () =>
+      this.#queries
+        .select()
+        .from(secrets)
+        .all()
+        .map(({ serverId, projectId, name, value }) =>
+          this.#cipher.open(value, contextOf(serverId, projectId, name)),
+        ),
+    )
   }
 
   /**

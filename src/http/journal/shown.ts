@@ -1,0 +1,74 @@
+import { toIso } from '../../runtime/clock.ts'
+import type { OperationIndex } from '../operation-index.ts'
+import { type Entry, jsonOf, type KeptBody, textOf } from './entry.ts'
+import { type MaskText, maskBody, maskShapes, type ShownBody } from './mask.ts'
+import { type NearMiss, nearMisses } from './near-misses.ts'
+
+/** A body as the journal shows it. */
+export interface Body {
+  /** The value of JSON, else text; null where it may hold secrets that cannot be told from the rest. */
+  body: ShownBody
+  /** Whether it was longer than what is kept. */
+  truncated: boolean
+}
+
+/** A request as the journal shows it. */
+export interface ShownEntry {
+  /** The `x-request-id` of its answer. */
+  id: string
+  at: string
+  method: string
+  /** With its query. */
+  path: string
+  status: number
+  ms: number
+  operation: string | null
+  account_id: string | null
+  api_key_id: string | null
+  /** Whether the client had gone before there was an answer. */
+  aborted: boolean
+  request: Body | null
+  response: Body | null
+  /** The content type of the answer, such as `text/event-stream`; null where there is none. */
+  response_type: string | null
+  near_misses: NearMiss[]
+}
+
+/**
+ * Makes of a kept request what is shown: masked, understood by the operations there are, with what nearly was right.
+ *
+ * @param mask what else is secret, such as the values of variables
+ */
+export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskText): ShownEntry {
+  const { pathname, search, searchParams } = new URL(entry.url)
+  const operation = operations.match(entry.method, pathname)
+  const sent = entry.request
+  const body = sent === null || sent.cut ? undefined : jsonOf(textOf(sent.content))
+  const bodyOf = (kept: KeptBody | string | null): Body | null => {
+    if (kept === null) return null
+    const [content, cut] = typeof kept === 'string' ? [kept, false] : [kept.content, kept.cut]
+    return { body: maskBody(textOf(content), !cut, operation?.id, mask), truncated: cut }
+  }
+  const { method, status, caller } = entry
+  const found = nearMisses(
+    { method, path: pathname, query: searchParams, status, operation, body },
+    operations,
+  )
+  const hide = (text: string): string => mask(maskShapes(text))
+  return {
+    id: entry.id,
+    at: toIso(entry.at),
+    method,
+    path: hide(pathname + search),
+    status,
+    ms: Math.round(entry.ms * 100) / 100,
+    operation: operation?.id ?? null,
+    account_id: caller?.accountId ?? null,
+    api_key_id: caller?.keyId ?? null,
+    aborted: entry.aborted,
+    request: bodyOf(sent),
+    response: bodyOf(entry.response),
+    response_type: entry.responseType === '' ? null : entry.responseType,
+    near_misses: found.map(({ at, message, ...rest }) => ({ ...rest, at: hide(at), message: hide(message) })),
+  }
+}

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serve as serveProcess } from '../support/serve.ts'
+import { type Served, serve, start } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve(['--isolation', 'none'])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+test('people get a line for each request, and below it what nothing read', async () => {
+  await berth.run(['logs', '--clear'])
+  const { stdout } = await berth.run(['servers', 'create'])
+  expect(stdout).toContain('srv_')
+  await fetch(`${berth.info.base_url}/server`)
+  const logs = await berth.run(['logs'])
+  expect(logs.stdout).toMatch(
+    /^\d\d:\d\d:\d\d {2}201 +\d+ ms {2}POST {4}\/servers {2}servers\.create {2}acct_\w+\n/,
+  )
+  expect(logs.stdout).toMatch(
+    /\n\d\d:\d\d:\d\d {2}404 +\d+ ms {2}GET {5}\/server {2}\n {10}\/server: .*GET \/servers/,
+  )
+  expect((await berth.run(['logs', '--status', '4xx', '--json'])).stdout.trim().split('\n')).toHaveLength(1)
+  expect((await berth.run(['logs', '--bodies', '--method', 'post'])).stdout).toContain('"status": "running"')
+  expect((await berth.run(['logs', '--status', 'x'])).stderr).toContain('expected a status such as 404')
+})
+
+test('who follows sees what comes, across a reset and a restart, and ends with Ctrl-C', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'berth-logs-'))
+  try {
+    const args = ['--port', '0', '--data', dataDir, '--isolation', 'none']
+    let served = serveProcess(args)
+    let info = await served.ready
+    const ask = async (path: string) => {
+      await fetch(`${info.base_url}${path}`, { headers: { authorization: `Bearer ${info.api_key}` } })
+    }
+    await ask('/servers/srv_before')
+    const child = start(['logs', '-f', '--json', '--data', dataDir])
+    const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const sees = async (path: string) => {
+      while (!text.includes(path)) {
+        const { value, done } = await reader.read()
+        if (done) throw new Error(`it ended: ${text} ${await child.stderr.text()}`)
+        text += value
+      }
+    }
+    // It has no word for being there: the first that it tells of shows it.
+    const first = (async () => {
+      while (!text.includes('srv_first')) {
+        await ask('/servers/srv_first')
+        await Bun.sleep(20)
+      }
+    })()
+    await sees('srv_first')
+    await first
+    await fetch(`${info.base_url}/_berth/reset`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${info.admin_token}` },
+    })
+    await ask('/servers/srv_after_reset')
+    await sees('srv_after_reset')
+    served.child.kill('SIGTERM')
+    await served.child.exited
+    served = serveProcess(args)
+    info = await served.ready
+    await ask('/servers/srv_after_restart')
+    await sees('srv_after_restart')
+    expect(text).not.toContain('srv_before')
+    expect(text.split('srv_after_reset').length).toBe(text.split('srv_after_restart').length)
+    child.kill('SIGINT')
+    expect(await child.exited).toBe(130)
+    served.child.kill('SIGTERM')
+    await served.child.exited
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}, 60_000)

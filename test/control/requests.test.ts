@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { readEvents } from '../support/events.ts'
+
+let berth: TestBerth
+let server: string
+beforeAll(async () => {
+  berth = await testBerth()
+  server = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+beforeEach(async () => {
+  await berth.control('DELETE', '/requests')
+})
+
+/** What the journal shows, oldest first. */
+const journal = async (query = '') =>
+  (await berth.control('GET', `/requests${query}`)).body.requests.reverse()
+const last = async () => (await journal()).at(-1)
+
+describe('an entry', () => {
+  test('says what was asked, by whom, what came of it, and under which id', async () => {
+    const answer = await berth.call('POST', `/servers/${server}/exec?x=1`, { command: 'echo hi' })
+    const { accounts } = (await berth.control('GET', '/accounts')).body
+    const { keys } = (await berth.call('GET', '/keys')).body
+    expect((await journal())[0]).toEqual({
+      id: answer.headers.get('x-request-id'),
+      at: expect.stringMatching(/^\d{4}-.*Z$/),
+      method: 'POST',
+      path: `/servers/${server}/exec?x=1`,
+      status: 200,
+      ms: expect.any(Number),
+      operation: 'exec.run',
+      account_id: accounts[0].id,
+      api_key_id: keys[0].id,
+      aborted: false,
+      request: { body: { command: 'echo hi' }, truncated: false },
+      response: { body: answer.body, truncated: false },
+      response_type: 'application/json;charset=utf-8',
+      near_misses: [expect.objectContaining({ kind: 'query', at: 'x' })],
+    })
+  })
+
+  test('stands for refusals of every kind too', async () => {
+    await fetch(`${berth.info.base_url}/servers`)
+    await berth.call('GET', '/servers/srv_none')
+    await berth.fetch('/servers', {
+      method: 'POST',
+      body: '{',
+      headers: { 'content-type': 'application/json' },
+    })
+    await berth.call('GET', '/nowhere')
+    // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+    const shown = (await journal()).map(({ status, operation, account_id, response }: any) => [
+      status,
+      operation,
+      account_id !== null,
+      response.body.error,
+    ])
+    expect(shown).toEqual([
+      [401, 'servers.list', false, 'missing_or_invalid_api_key'],
+      [404, 'servers.get', true, 'not_found'],
+      [400, 'servers.create', true, 'bad_request'],
+      [404, null, false, 'not_found'],
+    ])
+  })
+
+  test('of a stream or a long body keeps its beginning, and holds up neither', async () => {
+    const headers = { accept: 'text/event-stream', 'content-type': 'application/json' }
+    const body = JSON.stringify({ command: 'echo one; read x < /dev/null; sleep 1000' })
+    const stream = await berth.fetch(`/servers/${server}/exec`, { method: 'POST', headers, body })
+    for await (const { event } of readEvents(stream)) if (event === 'stdout') break
+    const content = 'ä'.repeat(100_000)
+    await berth.call('PUT', `/servers/${server}/files`, { path: 'long', content })
+    expect((await berth.call('GET', `/servers/${server}/files?path=long`)).body.content).toBe(content)
+    const [streamed, written, read] = await journal()
+    expect(streamed).toMatchObject({ response: null, response_type: 'text/event-stream' })
+    expect(written.request.truncated).toBe(true)
+    expect(Buffer.byteLength(written.request.body)).toBeLessThanOrEqual(65_536 + 3)
+    expect(written.request.body).toStartWith('{"path":"long","content":"äää')
+    expect(read.response.truncated).toBe(true)
+  })
+
+  test('stands neither for the control API nor for documents', async () => {
+    await berth.control('GET', '/clock')
+    await berth.fetch('/openapi.json')
+    await berth.fetch('/docs')
+    expect(await journal()).toEqual([])
+  })
+})
+
+describe('secrets', () => {
+  test('of requests and answers come out nowhere', async () => {
+    const secrets = ['hunter2hunter2', 'geheim-genug', 'user:pass-word', 'not-json-secret']
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: secrets[0], more: null } })
+    const key = (await berth.call('POST', '/keys', { label: 'new' })).body.key
+    const { secret } = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body
+    await berth.exec(server, 'echo $TOKEN; echo $TOKEN | base64')
+    await berth.call('POST', `/servers/${server}/projects`, { env: { A: secrets[1] } })
+    await berth.call('POST', `/servers/${server}/projects`, {
+      source: { type: 'git', url: `https://${secrets[2]}@192.0.2.1/x.git` },
+    })
+    await berth.fetch('/secrets', {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: `{"secrets": {"A": "${secrets[3]}"`,
+    })
+    await berth.call('GET', `/servers?key=${key}&t=${berth.info.admin_token}`)
+    await berth.call('POST', '/servers', { task: `Authorization: Bearer ${key} ${secret}` })
+    const entries = await journal()
+    const text = JSON.stringify(entries)
+    for (const one of [...secrets, key, secret, berth.info.api_key, berth.info.admin_token])
+      expect(text).not.toContain(one)
+    expect(text).not.toContain(Buffer.from('hunter2hunter2').toString('base64').slice(0, 16))
+    // What is no secret stays readable.
+    expect(entries[0].request.body).toEqual({ server_id: server, secrets: { TOKEN: '***', more: null } })
+    expect(entries[0].response.body.keys).toEqual(['TOKEN'])
+    expect(entries[1].response.body).toMatchObject({ label: 'new', key: '***' })
+  })
+})
+
+describe('filters', () => {
+  test('narrow by method, path, status, account and operation, newest first', async () => {
+    const other = (await berth.control('POST', '/accounts')).body
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/servers', undefined, { authorization: `Bearer ${other.api_key}` })
+    await berth.call('GET', '/servers/srv_none')
+    await berth.call('DELETE', '/servers/srv_none')
+    const paths = async (query: string) =>
+      (await journal(query)).map(({ method, path }: Record<string, string>) => `${method} ${path}`)
+    expect(await paths('?method=delete')).toEqual(['DELETE /servers/srv_none'])
+    expect(await paths('?path=/servers')).toEqual(['GET /servers', 'GET /servers'])
+    expect(await paths('?path=/servers/*')).toEqual(['GET /servers/srv_none', 'DELETE /servers/srv_none'])
+    expect(await paths('?status=404')).toHaveLength(2)
+    expect(await paths('?status=2xx')).toHaveLength(2)
+    expect(await paths(`?account_id=${other.id}`)).toEqual(['GET /servers'])
+    expect(await paths('?operation=servers.delete')).toEqual(['DELETE /servers/srv_none'])
+    expect(await paths('?limit=1')).toEqual(['DELETE /servers/srv_none'])
+    for (const query of ['?status=9', '?operation=nothing', '?after=req_none', '?limit=0', '?wrong=1'])
+      expect((await berth.control('GET', `/requests${query}`)).status).toBe(400)
+    await berth.control('DELETE', `/accounts/${other.id}`)
+  })
+
+  test('hold for a stream, which tells each request once', async () => {
+    await berth.call('GET', '/servers')
+    const stream = await fetch(`${berth.info.base_url}/_berth/requests?follow=true&status=404&limit=2`, {
+      headers: { authorization: `Bearer ${berth.info.admin_token}` },
+    })
+    await berth.call('GET', '/servers/srv_1')
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/servers/srv_2')
+    const paths: string[] = []
+    for await (const { event, data } of readEvents(stream)) {
+      expect(event).toBe('request')
+      paths.push(data.path)
+    }
+    expect(paths).toEqual(['/servers/srv_1', '/servers/srv_2'])
+  })
+})
+
+describe('near misses', () => {
+  const missesOf = async (method: string, path: string, body?: unknown) => {
+    await berth.call(method, path, body)
+    return (await last()).near_misses.map(({ kind, at, suggestions }: Record<string, unknown>) => ({
+      kind,
+      at,
+      suggestions,
+    }))
+  }
+
+  test('are fields that nothing read, with those that may have been meant', async () => {
+    expect(
+      await missesOf('POST', '/keys', { label: 'x', allowedServerIds: [server], wholly: 'else' }),
+    ).toEqual([
+      { kind: 'field', at: 'allowedServerIds', suggestions: ['allowed_server_ids'] },
+      { kind: 'field', at: 'wholly', suggestions: [] },
+    ])
+    expect(
+      await missesOf('POST', `/servers/${server}/exec`, { command: 'true', env: { ANY: 'thing' } }),
+    ).toEqual([])
+    expect(await missesOf('GET', `/servers/${server}/files?pth=x`)).toEqual([
+      { kind: 'query', at: 'pth', suggestions: ['path'] },
+    ])
+  })
+
+  test('are paths and methods that lead nowhere, with those that nearly matched', async () => {
+    expect(await missesOf('GET', '/server')).toEqual([
+      { kind: 'path', at: '/server', suggestions: ['GET /servers', 'POST /servers'] },
+    ])
+    expect((await missesOf('POST', '/v1/servers'))[0].suggestions[0]).toBe('POST /servers')
+    expect((await missesOf('POST', `/servers/${server}/execute`, {}))[0].suggestions[0]).toBe(
+      'POST /servers/{serverId}/exec',
+    )
+    expect((await missesOf('GET', '/something-else'))[0].suggestions).toEqual([])
+    expect((await missesOf('PUT', '/servers'))[0]).toMatchObject({
+      kind: 'method',
+      suggestions: ['GET /servers', 'POST /servers'],
+    })
+  })
+
+  test('are ids of another kind', async () => {
+    expect(await missesOf('GET', '/servers/prj_01')).toEqual([
+      { kind: 'id', at: 'serverId', suggestions: [] },
+    ])
+    expect(await missesOf('GET', '/servers/srv_01')).toEqual([])
+  })
+
+  test('can be asked for alone', async () => {
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/serverz')
+    expect((await journal('?near_misses=true')).map(({ path }: { path: string }) => path)).toEqual([
+      '/serverz',
+    ])
+  })
+})
+
+test('so many are kept as were asked for, the latest; none with 0', async () => {
+  await using few = await testBerth({ flags: { 'journal-size': '3' } })
+  for (const n of [1, 2, 3, 4, 5]) await few.call('GET', `/servers/srv_${n}`)
+  const { requests } = (await few.control('GET', '/requests')).body
+  expect(requests.map(({ path }: { path: string }) => path)).toEqual([
+    '/servers/srv_5',
+    '/servers/srv_4',
+    '/servers/srv_3',
+  ])
+  await using none = await testBerth({ flags: { 'journal-size': '0' } })
+  await none.call('GET', '/servers')
+  expect((await none.control('GET', '/requests')).body.requests).toEqual([])
+})
+
+test('many long bodies take no more memory than the journal may', async () => {
+  const content = 'x'.repeat(60_000)
+  for (let n = 0; n < 700; n += 1) await berth.call('PUT', `/servers/${server}/files`, { path: 'f', content })
+  const { requests } = (await berth.control('GET', '/requests?limit=1000')).body
+  expect(requests.length).toBeLessThan(560)
+  expect(requests.length).toBeGreaterThan(200)
+})
