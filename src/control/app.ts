@@ -65,7 +65,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
     .use(accountsRoutes(access, new AccountsService(services)))
-    .use(requestsRoutes(access, { journal, operations, mask: () => masking(secrets.values()), stopping }))
+    .use(requestsRoutes(access, { journal, operations, mask: masking(() => secrets.values()), stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
@@ -85,11 +85,20 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(serverFaultsRoutes(access, services))
 }
 
-/** Hides values that are secret. */
-function masking(values: readonly string[]): (text: string) => string {
-  const masks = new Masks()
-  masks.add(values)
-  return (text) => masks.mask(text)
+/** Hides values that are secret: those that are so when it is asked for. */
+function masking(values: () => readonly string[]): () => (text: string) => string {
+  let known: readonly string[] = []
+  let masks = new Masks()
+  return () => {
+    const now = values()
+    if (now !== known) {
+      known = now
+      masks = new Masks()
+      masks.add(now)
+    }
+    const current = masks
+    return (text) => current.mask(text)
+  }
 }
 
 /** The control API of one generation. */

@@ -11,6 +11,7 @@ import { eventStream, type SendEvent, wantsEventStream } from '../http/sse.ts'
 import { toIso } from '../runtime/clock.ts'
 import type { Queries } from '../storage/database.ts'
 import type { ControlAccess } from './access.ts'
+import { followAll } from './follow.ts'
 import { controlOperation } from './operation.ts'
 
 /** How many are listed where no limit is given, and at most. */
@@ -18,9 +19,6 @@ const LIMIT = { default: 1_000, most: 100_000 }
 
 /** Stands for the position before the first event: a stream then begins with it. */
 const START = 'start'
-
-/** Events that are read at a time for a stream. */
-const AT_ONCE = 100
 
 /** An event as the control API shows it. */
 export const EmittedEvent = t.Object(
@@ -171,39 +169,25 @@ function accountOf(queries: Queries, id: string | undefined): string {
 }
 
 /** Sends what comes after a position until `ended`; as many as the limit says, where one is given. */
-async function follow(
+const follow = (
   queries: Queries,
   outbox: Outbox,
   query: EventsQuery,
   from: number,
   send: SendEvent,
   ended: AbortSignal,
-): Promise<void> {
-  let next = Promise.withResolvers<void>()
-  const tell = () => next.resolve()
-  const unsubscribe = outbox.subscribe(tell)
-  ended.addEventListener('abort', tell)
-  try {
-    let [position, left] = [from, query.limit ?? Number.POSITIVE_INFINITY]
-    while (!ended.aborted && left > 0) {
-      next = Promise.withResolvers<void>()
-      const rows = queries
-        .select()
-        .from(events)
-        .where(matching(query, position))
-        .orderBy(asc(events.seq))
-        .limit(Math.min(AT_ONCE, left))
-        .all()
-      for (const row of rows) {
-        if (ended.aborted) return
+): Promise<void> =>
+  followAll<EventRow>(
+    {
+      subscribe: (listener) => outbox.subscribe(listener),
+      after: (seq, most) =>
+        queries.select().from(events).where(matching(query, seq)).orderBy(asc(events.seq)).limit(most).all(),
+      async tell(row) {
         await send(row.event, shownEvent(row))
-        position = row.seq
-        left -= 1
-      }
-      if (rows.length === 0) await next.promise
-    }
-  } finally {
-    unsubscribe()
-    ended.removeEventListener('abort', tell)
-  }
-}
+        return true
+      },
+      from,
+      limit: query.limit,
+    },
+    ended,
+  )

@@ -8,6 +8,7 @@ import { oneOf } from '../http/schema.ts'
 import { eventStream, type SendEvent, wantsEventStream } from '../http/sse.ts'
 import { once } from '../runtime/once.ts'
 import type { ControlAccess } from './access.ts'
+import { followAll } from './follow.ts'
 import { controlOperation } from './operation.ts'
 
 /** How many are listed where no limit is given, and at most. */
@@ -207,7 +208,7 @@ function pathMatcher(pattern: string): (path: string) => boolean {
   return (path) => expression.test(path)
 }
 
-interface Following {
+interface Wanted {
   journal: Journal
   from: number
   query: RequestsQuery
@@ -215,32 +216,23 @@ interface Following {
 }
 
 /** Sends what is added until `ended`; as many as the limit says, where one is given. */
-async function follow(
-  { journal, from, query, showing }: Following,
+const follow = (
+  { journal, from, query, showing }: Wanted,
   send: SendEvent,
   ended: AbortSignal,
-): Promise<void> {
-  let next = Promise.withResolvers<void>()
-  const tell = (): void => next.resolve()
-  const unsubscribe = journal.subscribe(tell)
-  ended.addEventListener('abort', tell)
-  try {
-    let [position, left] = [from, query.limit ?? Number.POSITIVE_INFINITY]
-    while (!ended.aborted && left > 0) {
-      next = Promise.withResolvers<void>()
-      const show = await showing(query)
-      for (const placed of journal.after(position)) {
-        position = placed.seq
-        const shown = show(placed)
-        if (shown === null) continue
-        await send('request', shown)
-        left -= 1
-        if (ended.aborted || left === 0) return
-      }
-      await next.promise
-    }
-  } finally {
-    unsubscribe()
-    ended.removeEventListener('abort', tell)
-  }
-}
+): Promise<void> =>
+  followAll<Placed>(
+    {
+      subscribe: (listener) => journal.subscribe(listener),
+      after: (seq, most) => journal.after(seq, most),
+      async tell(placed) {
+        // What is secret may be another by now.
+        const shown = (await showing(query))(placed)
+        if (shown !== null) await send('request', shown)
+        return shown !== null
+      },
+      from,
+      limit: query.limit,
+    },
+    ended,
+  )

@@ -1,11 +1,12 @@
 import { Elysia, t } from 'elysia'
 import { badRequest } from '../../errors.ts'
 import { oneOf } from '../../http/schema.ts'
-import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../access.ts'
+import { followAll } from '../follow.ts'
 import { controlOperation, openControlOperation } from '../operation.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { type InboxStore, KEPT } from './store.ts'
@@ -100,7 +101,19 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
         }
         const from = after ?? store.newest()
         return eventStream((send, gone) =>
-          followInbox({ store, changes, name, from, limit, send }, AbortSignal.any([gone, stopping])),
+          followAll(
+            {
+              subscribe: (listener) => changes.subscribe(listener),
+              after: (seq, most) => store.since(name, seq, Math.min(most, AT_ONCE)),
+              async tell(row) {
+                await send('message', toEntry(row))
+                return true
+              },
+              from,
+              limit,
+            },
+            AbortSignal.any([gone, stopping]),
+          ),
         )
       },
       controlOperation(
@@ -121,42 +134,4 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
         success: { 200: t.Object({ removed: t.Integer() }) },
       }),
     )
-}
-
-/** What a stream of an inbox is made of. */
-interface Following {
-  store: InboxStore
-  changes: Notifier
-  name: string
-  from: number
-  limit: number | undefined
-  send: SendEvent
-}
-
-/** Sends what an inbox gets after a position until `ended`; as many as the limit says, where one is given. */
-async function followInbox(
-  { store, changes, name, from, limit, send }: Following,
-  ended: AbortSignal,
-): Promise<void> {
-  let next = Promise.withResolvers<void>()
-  const tell = (): void => next.resolve()
-  const unsubscribe = changes.subscribe(tell)
-  ended.addEventListener('abort', tell)
-  try {
-    let [position, left] = [from, limit ?? Number.POSITIVE_INFINITY]
-    while (!ended.aborted && left > 0) {
-      next = Promise.withResolvers<void>()
-      const rows = store.since(name, position, Math.min(AT_ONCE, left))
-      for (const row of rows) {
-        if (ended.aborted) return
-        await send('message', toEntry(row))
-        position = row.seq
-        left -= 1
-      }
-      if (rows.length === 0) await next.promise
-    }
-  } finally {
-    unsubscribe()
-    ended.removeEventListener('abort', tell)
-  }
 }

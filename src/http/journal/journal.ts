@@ -69,12 +69,14 @@ export class Journal {
     return length
   }
 
-  /** What came after a `seq`, oldest first, as far as it is kept. */
-  *after(seq: number): Generator<Placed, void> {
-    for (let at = Math.max(seq + 1, this.#first); at < this.#next; at = Math.max(at + 1, this.#first)) {
+  /** What came after a `seq`, oldest first, as far as it is kept; at most so many. */
+  after(seq: number, most: number): Placed[] {
+    const found: Placed[] = []
+    for (let at = Math.max(seq + 1, this.#first); at < this.#next && found.length < most; at += 1) {
       const entry = this.#at(at)
-      if (entry) yield { seq: at, entry }
+      if (entry) found.push({ seq: at, entry })
     }
+    return found
   }
 
   /** Newest first, down to but without a `seq`. */
