@@ -25,6 +25,13 @@ export interface Clock {
    * @returns ends it
    */
   onCorrection(call: () => void | Promise<void>): () => void
+  /**
+   * Has `call` called each time that something has fallen due while the clock is moved. The clock stands at that moment
+   * until the promise that `call` returns is over: what came of it, such as events to be sent, belongs to the same moment.
+   *
+   * @returns ends it
+   */
+  onStep(call: () => void | Promise<void>): () => void
 }
 
 /** The machine that a clock follows. */
@@ -78,6 +85,7 @@ export class SteerableClock implements Clock {
   readonly #startsFrozen: boolean
   readonly #waiting = new Set<Waiting>()
   readonly #listeners = new Set<() => void | Promise<void>>()
+  readonly #followers = new Set<() => void | Promise<void>>()
   #frozen: boolean
   /** The elapsed time at which it stands, or null while it follows the machine. */
   #standsAt: number | null
@@ -122,6 +130,11 @@ export class SteerableClock implements Clock {
     return () => void this.#listeners.delete(call)
   }
 
+  onStep(call: () => void | Promise<void>): () => void {
+    this.#followers.add(call)
+    return () => void this.#followers.delete(call)
+  }
+
   /** Whether it stands until it is told otherwise. */
   get frozen(): boolean {
     return this.#frozen
@@ -151,6 +164,7 @@ export class SteerableClock implements Clock {
     return this.#inTurn(() => {
       this.stop()
       this.#listeners.clear()
+      this.#followers.clear()
       this.#frozen = state?.frozen ?? this.#startsFrozen
       if (this.#frozen) this.#stand()
       else this.#follow()
@@ -268,6 +282,7 @@ export class SteerableClock implements Clock {
       this.#standsAt = Math.max(next.due, this.elapsed())
       try {
         await next.call()
+        await Promise.all([...this.#followers].map((follow) => follow()))
       } catch (error) {
         failures.push(error)
       }

@@ -264,6 +264,29 @@ describe('an attempt that fails', () => {
     expect(target.received[2]?.headers['webhook-id']).toBe(first.id)
   })
 
+  test('is made, and made again, at its own moment of a move of the clock, which waits for it', async () => {
+    const { id, api_key } = (await berth.control('POST', '/accounts', { budget_cap: 10 })).body
+    const asAccount = { authorization: `Bearer ${api_key}` }
+    const begun = (await berth.control('POST', '/clock', { freeze: true })).body.now
+    await using target = await receiver()
+    target.reply = (response) =>
+      replyWith(target.received.length === 1 ? 503 : 200)(response, target.received[0] as Received)
+    const wish = { url: target.url, events: ['quota.threshold'] }
+    expect((await berth.call('POST', '/webhooks', wish, asAccount)).status).toBe(201)
+    expect((await berth.call('POST', '/servers', {}, asAccount)).status).toBe(201)
+    await berth.control('PATCH', `/accounts/${id}`, { credits_used: 7.5 })
+    // The server takes a credit an hour: it is 8 of 10 in the middle.
+    await advance('1h')
+    expect(target.received.length).toBe(2)
+    const { deliveries } = (await berth.control('GET', `/deliveries?account_id=${id}`)).body
+    const after = (at: string) => Math.round((Date.parse(at) - Date.parse(begun)) / 60_000)
+    expect(deliveries).toHaveLength(1)
+    expect(deliveries[0].status).toBe('delivered')
+    expect(deliveries[0].attempts.map(({ at }: { at: string }) => after(at))).toEqual([30, 30])
+    await berth.control('DELETE', `/accounts/${id}`)
+    await berth.control('POST', '/clock', { freeze: false })
+  })
+
   test('waits as long as before where the clock is set back, and new events do not wait at all', async () => {
     await using target = await receiver({ reply: replyWith(500) })
     await using webhook = await subscribe(target.url)

@@ -14,13 +14,17 @@ export interface DeliveriesDependencies extends WorkerDependencies {
 export class Deliveries {
   readonly #dependencies: DeliveriesDependencies
   readonly #stopListening: () => void
+  readonly #stopFollowing: () => void
   #loading: Promise<DeliveryWorker> | undefined
   #worker: DeliveryWorker | undefined
+  /** Whether events have come since a moved clock stood here last. */
+  #woken = false
   #stopped = false
 
   constructor(dependencies: DeliveriesDependencies) {
     this.#dependencies = dependencies
     this.#stopListening = dependencies.outbox.subscribe(() => this.#wake())
+    this.#stopFollowing = dependencies.clock.onStep(() => this.#sent())
   }
 
   /** Goes on with what an earlier berth left, where there is something to go on with. */
@@ -42,13 +46,23 @@ export class Deliveries {
   async stop(): Promise<void> {
     this.#stopped = true
     this.#stopListening()
+    this.#stopFollowing()
     await (await this.#loading?.catch(() => undefined))?.stop()
   }
 
   #wake(): void {
+    this.#woken = true
     this.#worker?.wake()
     if (this.#stopped || this.#loading || !this.#hasWebhooks()) return
     this.#load().catch((error) => this.#dependencies.logger.error('webhooks cannot be delivered', { error }))
+  }
+
+  /** Resolves when the events of this moment were sent; at once where none came. */
+  async #sent(): Promise<void> {
+    if (!this.#woken) return
+    this.#woken = false
+    await this.#loading?.catch(() => undefined)
+    await this.#worker?.idle()
   }
 
   #load(): Promise<DeliveryWorker> {

@@ -45,6 +45,8 @@ export class DeliveryWorker {
   readonly #hadRetry = new Set<string>()
   readonly #whenIdle: (() => void)[] = []
   #timer: { at: number; timer: Timer } | null = null
+  /** Whether further events wait to be made deliveries of. */
+  #more = false
   #calendar: number
   #stopListening: () => void
   #stopped = false
@@ -91,12 +93,22 @@ export class DeliveryWorker {
     this.#underWay.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
   }
 
+  /** Resolves when nothing is being sent or about to be, or after the time that one attempt may take. */
+  idle(): Promise<void> {
+    if (!this.#busy) return Promise.resolve()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, this.#dependencies.timeoutMs)
+    this.#whenIdle.push(resolve)
+    return promise.finally(() => clearTimeout(timer))
+  }
+
   /** Ends all attempts; those under way are made again at the next start. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#stopListening()
     this.#timer?.timer.cancel()
     this.#ready.clear()
+    this.#more = false
     this.#pace.stop()
     const ended = [...this.#underWay.values()].map(({ cancel, ended }) => {
       cancel.abort(new Error('berth stops.'))
@@ -108,6 +120,7 @@ export class DeliveryWorker {
   /** Makes deliveries of the events that have come, some at a time. */
   #fan(): void {
     const { webhookIds, more } = this.#fanOut.step()
+    this.#more = more
     this.#enqueue(webhookIds)
     if (more) setImmediate(() => this.wake())
   }
@@ -218,20 +231,12 @@ export class DeliveryWorker {
     if (this.#stopped) return
     this.#enqueueRetries()
     this.#arm()
-    await this.#idle()
+    await this.idle()
   }
 
   /** Whether anything is being sent or about to be. */
   get #busy(): boolean {
-    return this.#ready.size + this.#underWay.size + this.#pace.pausing > 0
-  }
-
-  #idle(): Promise<void> {
-    if (!this.#busy) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, this.#dependencies.timeoutMs)
-    this.#whenIdle.push(resolve)
-    return promise.finally(() => clearTimeout(timer))
+    return this.#more || this.#ready.size + this.#underWay.size + this.#pace.pausing > 0
   }
 
   /** The calendar was corrected while no time passed: retries wait as long as before. */
