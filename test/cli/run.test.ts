@@ -177,6 +177,8 @@ test('instances side by side have ports of their own, whatever the environment a
     JSON.stringify({
       port: other.port,
       data: 'kept',
+      // Nobody can listen there (RFC 5737).
+      host: '192.0.2.1',
       'project-ports': '4800-4801',
       'public-host': 'from.file',
     }),

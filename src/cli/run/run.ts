@@ -92,6 +92,7 @@ interface Disposable {
 function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd }: Terminal): Disposable {
   const kept = keep && options.data === undefined ? makeKept() : null
   const flags = {
+    host: '127.0.0.1',
     port: '0',
     json: false,
     ephemeral: options.data === undefined,
