@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from 'commander'
 import { OPERATION_IDS } from '../http/operation-ids.ts'
+import { withDefaults } from './arguments.ts'
 
 /** The shells that completion is made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -65,7 +66,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
  */
 export function complete(program: Command, words: readonly string[]): Completion {
   const current = words.at(-1) ?? ''
-  const state = follow(program, words.slice(0, -1))
+  const state = follow(program, meant(words).slice(0, -1))
   if (state.verbatim) return { kind: 'files', prefix: '' }
   if (state.option) return valuesOf(state.option, '', current)
   if (!current.startsWith('-')) return operands(state, current)
@@ -74,6 +75,12 @@ export function complete(program: Command, words: readonly string[]): Completion
     return fitting(current, state.command.createHelp().visibleOptions(state.command).flatMap(described))
   const option = findOption(state.command, name)
   return option?.required ? valuesOf(option, `${name}=`, value) : fitting(current, [])
+}
+
+/** The words with what is left out: behind `berth help` a command is named, and plain `berth faults` has the options of `list`. */
+function meant(words: readonly string[]): readonly string[] {
+  if (words[0] === 'help' && words.length > 1) return words.slice(1)
+  return words.length > 1 && !words[0]?.startsWith('-') ? withDefaults(words) : words
 }
 
 interface State {

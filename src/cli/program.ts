@@ -1,4 +1,5 @@
 import { type Argument, Command, CommanderError } from 'commander'
+import { upToUnknown, withDefaults } from './arguments.ts'
 import { registerAccounts } from './commands/accounts.ts'
 import { registerBuilds } from './commands/builds.ts'
 import { registerClock } from './commands/clock.ts'
@@ -29,18 +30,19 @@ import { registerTemplates } from './commands/templates.ts'
 import { registerTrigger } from './commands/trigger.ts'
 import { registerVersion } from './commands/version.ts'
 import { registerWebhooks } from './commands/webhooks.ts'
+import { groupItems, reflow } from './help.ts'
 import { paint } from './output.ts'
 import type { Session } from './session.ts'
 
 const EXAMPLES = `
 Examples:
-  berth serve                             run the service on http://127.0.0.1:4747
-  berth run -- bun test                   run a command beside an instance of its own
+  berth serve                             run the service, on port 4747
+  berth run -- bun test                   run it beside an instance of its own
   berth servers create --tier small       provision a server
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
   berth tasks run "Mend the failing test" give the agent a goal and follow it
-  berth projects create . --public        bring the app in this folder up, behind a URL
+  berth projects create . --public        bring the app in this folder up
   berth builds run "A notes page"         build an app for a goal, behind a URL
 
 The commands find the instance of the nearest .berth folder by themselves.
@@ -56,13 +58,14 @@ export function createProgram(session: Session): Command {
     .usage('[command] [options]')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void stdout.write(text),
+      writeOut: (text) => void stdout.write(reflow(text, widthOf(program))),
       writeErr: (text) => void stderr.write(text),
       getOutHasColors: () => stdout.colours,
       getErrHasColors: () => stderr.colours,
       outputError: (text, write) => write(text.replace(/^error: /, 'berth: ')),
     })
     .configureHelp({
+      groupItems,
       styleTitle: (text) => paint(stdout, 'bold', text),
       subcommandTerm: (command) =>
         [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(termOf)].join(
@@ -118,6 +121,9 @@ export function createProgram(session: Session): Command {
   return program
 }
 
+/** How wide help may be; the library says nothing where no terminal does. */
+const widthOf = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
+
 /** What follows a usage error: where the help is. */
 function pointToHelp(parent: Command, path: string): void {
   for (const command of parent.commands) {
@@ -139,7 +145,8 @@ function termOf(argument: Argument): string {
  */
 export async function runProgram(args: readonly string[], session: Session): Promise<number> {
   try {
-    await createProgram(session).parseAsync(withDefaults(args), { from: 'user' })
+    const program = createProgram(session)
+    await program.parseAsync(upToUnknown(program, withDefaults(args)), { from: 'user' })
     return session.exitCode
   } catch (error) {
     // Commander has printed its message already. Help that was asked for is no failure.
@@ -147,34 +154,3 @@ export async function runProgram(args: readonly string[], session: Session): Pro
     throw error
   }
 }
-
-/** Commands that list when nothing more is said. */
-const LISTING = [
-  'servers',
-  'tasks',
-  'builds',
-  'projects',
-  'secrets',
-  'keys',
-  'webhooks',
-  'snapshot',
-  'inbox',
-  'faults',
-  'fixtures',
-  'accounts',
-  'scenarios',
-  'deliveries',
-]
-
-/** Plain `berth` is `berth serve`, plain `berth servers` is `berth servers list`. */
-function withDefaults(args: readonly string[]): readonly string[] {
-  const [first, second] = args
-  if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
-  if (first !== undefined && LISTING.includes(first) && isOption(second))
-    return [first, 'list', ...args.slice(1)]
-  if (first === 'clock' && isOption(second)) return ['clock', 'show', ...args.slice(1)]
-  return isOption(first) ? ['serve', ...args] : args
-}
-
-const isOption = (arg: string | undefined): boolean =>
-  arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')

@@ -49,6 +49,10 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('run', '--coverage', '')).toEqual(['files'])
   expect(await offered('run', '--keep', '--', 'sett')).toEqual(['files'])
   expect(await offered('stop', '--data', '')).toEqual(['folders'])
+  expect(await offered('help', 'snap')).toEqual(['snapshot'])
+  expect(await offered('help', 'faults', 'ad')).toEqual(['add'])
+  // Plain "berth deliveries" is "berth deliveries list".
+  expect(await offered('deliveries', '--status', 'p')).toEqual(['pending'])
 })
 
 test('webhook ids and names of events are offered where they are meant', async () => {

@@ -1,4 +1,7 @@
 import { expect, test } from 'bun:test'
+import type { Command } from 'commander'
+import { createProgram, runProgram } from '../../src/cli/program.ts'
+import type { Session } from '../../src/cli/session.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config.ts'
 import { run, temporaryFolder } from './command.ts'
 
@@ -23,8 +26,56 @@ test('the help of serve shows every option with its variable', async () => {
   expect(text).toContain('[BERTH_CONFIG]')
 })
 
+/** The help of a command, as a program that is no terminal gets it. */
+async function helpOf(words: readonly string[]): Promise<string> {
+  const parts: string[] = []
+  expect(
+    await runProgram(
+      [...words, '--help'],
+      sessionFor((part) => void parts.push(part)),
+    ),
+  ).toBe(0)
+  return parts.join('')
+}
+
+function sessionFor(print: (text: string) => void): Session {
+  const sink = { isTTY: false, colours: false, write: async (text: unknown) => print(String(text)) }
+  const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
+  return { terminal: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
+}
+
+test('the help of every command fits in 80 columns and tells how it finds an instance at the end', async () => {
+  const program = createProgram(sessionFor(() => {}))
+  const walk = async (command: Command, path: string[]): Promise<void> => {
+    const text = await helpOf(path)
+    const wide = text.split('\n').filter((line) => line.length > 80)
+    expect({ path, wide }).toEqual({ path, wide: [] })
+    const [options, connection] = [text.indexOf('\nOptions:'), text.indexOf('\nConnection:')]
+    if (connection >= 0) expect({ path, order: options < connection }).toEqual({ path, order: true })
+    for (const next of command.commands.filter((one) => !one.name().startsWith('__')))
+      await walk(next, [...path, next.name()])
+  }
+  await walk(program, [])
+})
+
+test('the help of run says of no option that a variable sets it where none does', async () => {
+  const text = (await helpOf(['run'])).replace(/\s+/g, ' ')
+  for (const name of ['HOST', 'PORT', 'DATA', 'EPHEMERAL', 'JSON', 'PROJECT_PORTS'])
+    expect(text).not.toContain(`[BERTH_${name}]`)
+  expect(text).toContain('[BERTH_PLAN]')
+})
+
+test('help explains the command that is named behind it, however deep', async () => {
+  const [named, asked] = await Promise.all([run(['help', 'faults', 'add']), run(['faults', 'add', '--help'])])
+  expect(named).toEqual(asked)
+  expect(named.stdout).toStartWith('Usage: berth faults add')
+})
+
 const WRONG: [args: string[], message: string][] = [
   [['servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
+  [['servrs', '--help'], "unknown command 'servrs'\n(Did you mean servers?)"],
+  [['help', 'servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
+  [['faults', 'ad', '--help'], "unknown command 'ad'"],
   [['servers', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
   [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],

@@ -26,8 +26,8 @@ const COLUMNS: Column<Account>[] = [
 
 const MORE_UPDATE = `
 Examples:
-  berth accounts update acct_… --limits '{"servers":1}'    one server, all else as before
-  berth accounts update acct_… --credits-used 999           near the budget of 1000
+  berth accounts update acct_… --limits '{"servers":1}'  all else as before
+  berth accounts update acct_… --credits-used 999        near the cap of 1000
   berth accounts update acct_… --plan default --budget-cap default
 `
 

@@ -50,8 +50,8 @@ Examples:
 `
 
 const MORE_SERVER = `
-  crash      all its processes are killed: it goes to sleep, and wakes for the next command
-  oom        a process runs out of memory, really; with --times the next commands do
+  crash      all its processes are killed: it sleeps; the next command wakes it
+  oom        a process runs out of memory; with --times the next commands do
   disk_full  its storage is full: no file can grow
   hang       its processes stand still: commands do not end, timeouts come
   slow_exec  commands wait for --delay before they begin

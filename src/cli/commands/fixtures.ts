@@ -7,10 +7,10 @@ import { connectControl, printJson, type Session, withControl, withJson } from '
 
 const EXAMPLES = `
 Examples:
-  berth serve --fixtures fixtures.yaml            start with what the file declares
-  berth fixtures                                  what it has made, with ids and keys
-  berth fixtures check fixtures.yaml              find mistakes without a start
-  berth fixtures schema > fixtures.schema.json    for completion in an editor
+  berth serve --fixtures fixtures.yaml         start with what the file declares
+  berth fixtures                               what it has made: ids, keys, URLs
+  berth fixtures check fixtures.yaml           find mistakes without a start
+  berth fixtures schema > fixtures.schema.json for completion in an editor
 `
 
 interface Options extends ConnectionOptions {

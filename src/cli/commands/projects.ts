@@ -41,7 +41,7 @@ the app is ready, 1 where it failed, 3 where it waits for variables.
 Examples:
   berth projects create . --public
   berth projects create --template bun-api --name shop
-  berth projects create --git https://example.com/shop.git --ref v2 --env-file .env
+  berth projects create --git https://example.com/shop.git --env-file .env
 `
 
 const MORE_INIT = `

@@ -10,6 +10,16 @@ export const RUN_FLAGS: readonly OwnFlag[] = [
   },
 ]
 
+/** Options of `serve` that mean something else to `run`: what is said of them, by name. Flags alone set them. */
+export const RUN_MEANINGS: Readonly<Record<string, string>> = {
+  host: 'address to listen on (default 127.0.0.1)',
+  port: 'port to listen on (default: any free one)',
+  data: 'run on this folder, and keep it (default: a temporary one)',
+  ephemeral: 'a temporary folder, which is removed: so it is without --data',
+  json: 'print one JSON line on stderr when ready, before CMD starts',
+  'project-ports': 'ports of projects and deployments (default: a free block)',
+}
+
 /** What `run` is asked to do. */
 export interface RunRequest {
   /** Options of `serve` and those of RUN_FLAGS, by name. */

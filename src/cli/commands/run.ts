@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
 import type { Session } from '../session.ts'
-import { RUN_FLAGS } from './run-flags.ts'
+import { RUN_FLAGS, RUN_MEANINGS } from './run-flags.ts'
 import { addServeOptions, serveFlags } from './serve-options.ts'
 
 const MORE = `
@@ -15,7 +15,7 @@ berth could not start.
 Examples:
   berth run -- bun test
   berth run --fixtures shop.yaml --coverage coverage.json -- pytest -x
-  berth run --keep -- ./reproduce.sh           look at the data and the log afterwards
+  berth run --keep -- ./reproduce.sh      look at data and log afterwards
 `
 
 /** Adds `run`, for its help and for what is wrong with a line; a right one is read without this library. */
@@ -29,7 +29,7 @@ export function registerRun(program: Command, session: Session): void {
       'Starts an instance for one command, runs the command, and removes the instance with all it made.',
     )
     .addHelpText('after', MORE)
-  addServeOptions(run, RUN_FLAGS)
+  addServeOptions(run, RUN_FLAGS, RUN_MEANINGS)
   // Behind the command's name options are the command's own.
   run.passThroughOptions()
   run.action(async ([name, ...args]: string[]) => {

@@ -25,7 +25,7 @@ const MORE_SET = `
 FILE is YAML or JSON: a list of scenarios, or an object with "scenarios", such as a fixtures file. - is standard input.
 
 Example:
-  echo '[{"match":"slow","steps":[{"hold":true},{"complete":"done"}]}]' | berth scenarios set -
+  echo '[{"match":"slow","steps":[{"hold":true}]}]' | berth scenarios set -
 `
 
 /** Adds `scenarios` and what can be done with them. */

@@ -11,9 +11,9 @@ BERTH_MASTER_KEY is a variable alone: 32 bytes as base64 or hex that secrets are
 data folder's master.key.
 
 Examples:
-  berth serve                                 keep everything in ./.berth
-  berth serve --ephemeral --port 0 --json     a throw-away instance for a program
-  berth serve --detach                        in the background, until "berth stop"
+  berth serve                              keep everything in ./.berth
+  berth serve --ephemeral --port 0 --json  a throw-away instance for a program
+  berth serve --detach                     in the background, until "berth stop"
 `
 
 /** Adds `serve`. */
@@ -29,12 +29,20 @@ export function registerServe(program: Command, session: Session): void {
   })
 }
 
-/** Adds the options of `serve` to a command, and flags of its own. */
-export function addServeOptions(command: Command, own: readonly OwnFlag[]): void {
+/**
+ * Adds the options of `serve` to a command, and flags of its own.
+ *
+ * @param otherwise what options mean, by name, where that differs from `serve`: no variable and no file sets these
+ */
+export function addServeOptions(
+  command: Command,
+  own: readonly OwnFlag[],
+  otherwise: Readonly<Record<string, string>> = {},
+): void {
   command.option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
   for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
     const flag = value ? `--${name} <${value}>` : `--${name}`
-    const option = new Option(flag, `${description} [${environmentName(name)}]`)
+    const option = new Option(flag, otherwise[name] ?? `${description} [${environmentName(name)}]`)
     // The values are for completion; what a bad one is told comes from the config.
     if (choices) option.argChoices = [...choices]
     if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])

@@ -23,7 +23,7 @@ It waits until each webhook that takes the event has been tried once.
 
 Examples:
   berth trigger quota.cap_reached
-  berth trigger deployment.live --data '{"server_id": "srv_1", "url": "https://example.com/"}'
+  berth trigger deployment.live --data '{"url": "https://example.com/"}'
   berth trigger task.failed --data @event.json --json
 `
 

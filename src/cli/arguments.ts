@@ -1,0 +1,51 @@
+import type { Command } from 'commander'
+
+/** Commands that list when nothing more is said. */
+const LISTING = [
+  'servers',
+  'tasks',
+  'builds',
+  'projects',
+  'secrets',
+  'keys',
+  'webhooks',
+  'snapshot',
+  'inbox',
+  'faults',
+  'fixtures',
+  'accounts',
+  'scenarios',
+  'deliveries',
+]
+
+/**
+ * What a line means that leaves something out, or says it in another way: plain `berth` is `berth serve`, plain `berth
+ * servers` is `berth servers list`, `berth help faults add` is `berth faults add --help`.
+ */
+export function withDefaults(args: readonly string[]): readonly string[] {
+  const [first, second] = args
+  if (first === 'help' && second !== undefined && !isOption(second)) return [...args.slice(1), '--help']
+  if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
+  if (first !== undefined && LISTING.includes(first) && isOption(second))
+    return [first, 'list', ...args.slice(1)]
+  if (first === 'clock' && isOption(second)) return ['clock', 'show', ...args.slice(1)]
+  return isOption(first) ? ['serve', ...args] : args
+}
+
+const isOption = (arg: string | undefined): boolean =>
+  arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')
+
+/**
+ * The arguments up to the first word that names no command, where a command is to be named: `--help` behind it would
+ * otherwise explain something else, and succeed.
+ */
+export function upToUnknown(program: Command, args: readonly string[]): readonly string[] {
+  let command = program
+  for (const [at, word] of args.entries()) {
+    if (command.commands.length === 0 || word.startsWith('-')) return args
+    const next = command.commands.find((one) => one.name() === word || one.aliases().includes(word))
+    if (next === undefined) return word === 'help' ? args : args.slice(0, at + 1)
+    command = next
+  }
+  return args
+}

@@ -1,0 +1,46 @@
+import { Help } from 'commander'
+
+/** The options that every command which talks to an instance has: after those of its own. */
+const LAST_GROUP = 'Connection:'
+
+/** The parts of a help text in their order. The types of the library know the function that it stands for. */
+export const groupItems: Help['groupItems'] = (unsorted, visible, groupOf) => {
+  const groups = Help.prototype.groupItems(unsorted, visible, groupOf)
+  const last = groups.get(LAST_GROUP)
+  if (last && groups.delete(LAST_GROUP)) groups.set(LAST_GROUP, last)
+  return groups
+}
+
+/**
+ * Breaks the paragraphs of a help text that are wider than the terminal. Indented lines are lists and examples: they stay
+ * as they are, like every paragraph that fits.
+ */
+export function reflow(text: string, width: number): string {
+  const out: string[] = []
+  let paragraph: string[] = []
+  const flush = () => {
+    out.push(...(paragraph.some((line) => line.length > width) ? broken(paragraph, width) : paragraph))
+    paragraph = []
+  }
+  for (const line of text.split('\n')) {
+    if (/^\S/.test(line)) paragraph.push(line)
+    else {
+      flush()
+      out.push(line)
+    }
+  }
+  flush()
+  return out.join('\n')
+}
+
+function broken(paragraph: readonly string[], width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of paragraph.join(' ').split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
