@@ -24,7 +24,7 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
     if (token !== null && crypto.timingSafeEqual(digest(token), digest(guard.adminToken))) return
     throw new BerthError(
       'missing_or_invalid_api_key',
-      'The control API takes the admin token, in the header "Authorization: Bearer admin_…". It is in credentials.json of the data folder.',
+      'The control API takes the admin token, in the header "Authorization: Bearer admin_…". "berth run" gives it as BERTH_ADMIN_TOKEN, "berth env" prints it, credentials.json of the data folder has it.',
     )
   }
   return new Elysia({ name: 'berth/control-access' }).macro({

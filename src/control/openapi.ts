@@ -10,11 +10,12 @@ export const CONTROL_DOCUMENT: DocumentFacts = {
   info: {
     title: 'berth, control API',
     version: '0.1.0',
-    description: `Operates and tests one running instance. Clients of the API never need it: it is described apart, in
-\`/openapi.json\`.
+    description: `Operates and tests one running instance. Clients of the API never need it: what they call is
+described [apart](/docs).
 
 **Credentials.** Every call but those that say otherwise takes the instance's admin token as a bearer token; API keys are
-refused. It is in the ready line and in \`credentials.json\` of the data folder.
+refused. \`berth run\` gives it to the tests as \`BERTH_ADMIN_TOKEN\`, \`berth env\` prints it, and it is in \`credentials.json\` of the
+data folder.
 
 **Who may call.** Callers on this machine, unless berth was started with \`--expose-control\`; programs, and no page of a
 browser but the instance's own. Checks come in this order: the header \`Host\` (403), the caller's address (403), the header

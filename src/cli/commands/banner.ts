@@ -26,6 +26,7 @@ export function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: Ba
   const lines = facts(stdout, [
     ['API', base_url],
     ['Docs', docs_url],
+    ['Control', `${base_url}/_berth/docs, for tests; "berth env" prints its token`],
     ['API key', api_key ?? NO_KEY],
     ['Data', data_dir],
     ['Isolation', `${isolation}: ${ISOLATION_MEANS[isolation]}`],

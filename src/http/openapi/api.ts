@@ -11,7 +11,7 @@ export const API_VERSION = '0.1.0'
 const INFO: OpenApiDocument['info'] = {
   title: 'berth',
   version: API_VERSION,
-  description: `Provisions servers, runs commands in them and keeps their files.
+  description: `Provisions servers, runs commands and agents on them, keeps their files, and puts apps behind URLs.
 
 **Credentials.** Every operation but those that say otherwise takes an API key as a bearer token. It reaches
 what belongs to its account; anything else is answered like something that does not exist.
@@ -21,7 +21,9 @@ credential (401), account level (403), shape of the request (400), resource (404
 a foreign \`Host\` header gets 403, a method that a path does not know 405, and a fault of berth itself 500.
 
 **Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every answer carries an \`x-request-id\`,
-which the log shows too.`,
+which the log shows too.
+
+**Tests** steer the instance by an API apart from this one, the [control API](/_berth/docs).`,
 }
 
 /** What the API's document says beside its operations. */
