@@ -41,7 +41,7 @@ class Instance:
         query = urlencode({"timeout_ms": 10_000, **what})
         outcome = self.control("GET", f"/wait?{query}")
         if not outcome["matched"]:
-            raise AssertionError(f"nothing came of {query} in 10 seconds")
+            raise AssertionError(f"nothing came of {query}: {outcome}")
         return outcome
 
 

@@ -8,6 +8,8 @@ const shared = { baseUrl: process.env.BERTH_BASE_URL, adminToken: process.env.BE
 
 /** One call of the control API; resolves to the answer. */
 export async function control(method, path, body, { baseUrl, adminToken } = shared) {
+  if (!baseUrl)
+    throw new Error('BERTH_BASE_URL is not set: start the tests by "berth run --allow-local-webhooks -- …"')
   const response = await fetch(`${baseUrl}/_berth${path}`, {
     method,
     headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
@@ -38,7 +40,7 @@ export async function createAccount(wishes = {}, instance = shared) {
 export async function waitFor(what, instance = shared) {
   const query = new URLSearchParams({ timeout_ms: '10000', ...what })
   const outcome = await control('GET', `/wait?${query}`, undefined, instance)
-  if (!outcome.matched) throw new Error(`nothing came of ${query} in 10 seconds`)
+  if (!outcome.matched) throw new Error(`nothing came of ${query}: ${JSON.stringify(outcome)}`)
   return outcome
 }
 
