@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createProgram, runProgram } from '../../src/cli/program.ts'
 import type { Session } from '../../src/cli/session.ts'
@@ -56,6 +58,29 @@ test('the help of every command fits in 80 columns and tells how it finds an ins
       await walk(next, [...path, next.name()])
   }
   await walk(program, [])
+})
+
+test('the README and the page on the command line name every command', async () => {
+  const commands = createProgram(sessionFor(() => {})).commands.filter((one) => !one.name().startsWith('__'))
+  const read = (path: string) => readFileSync(join(import.meta.dir, '../..', path), 'utf8')
+  const [readme, page] = [
+    read('README.md')
+      .split('\n## ')
+      .find((part) => part.startsWith('Commands\n')),
+    read('docs/command-line.md'),
+  ]
+  const left = (text = '', mark: (name: string) => RegExp) =>
+    commands.map((one) => one.name()).filter((name) => !mark(name).test(text))
+  expect(left(readme, (name) => new RegExp(`\`${name}\``))).toEqual([])
+  // A row of the table; "wait", "env" and "stop" stand beside "list".
+  expect(left(page, (name) => new RegExp(`^\\|.*\`(berth )?${name}\\b.*\\|`, 'm'))).toEqual([])
+})
+
+test('every page of docs/ is linked from the README', () => {
+  const root = join(import.meta.dir, '../..')
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  expect(pages.filter((name) => !readme.includes(`- [docs/${name}](docs/${name}): `))).toEqual([])
 })
 
 test('the help of run says of no option that a variable sets it where none does', async () => {

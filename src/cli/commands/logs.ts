@@ -25,7 +25,7 @@ interface Options extends ConnectionOptions {
 const MORE = `
 Examples:
   berth logs -f                          every request as it comes
-  berth logs --status 4xx --bodies       what was refused, with what was sent and answered
+  berth logs --status 4xx --bodies       what was refused, with what was sent
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
 `
