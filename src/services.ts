@@ -72,7 +72,7 @@ export function createServices(foundations: Foundations) {
   const plans = new Plans(database, foundations.plan)
   const metering = new Metering({ queries, clock, outbox, plans, logger })
   const common = { database, queries, clock, ids, logger, cipher, outbox, changes, plans, metering }
-  const compute = new FaultyCompute(foundations.compute)
+  const compute = new FaultyCompute(foundations.compute, (serverId) => servers.measure(serverId))
   const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: foundations.expire })
   const servers = new ServersService({
     ...common,

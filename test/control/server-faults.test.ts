@@ -106,6 +106,11 @@ for (const [isolation, reason] of tiers)
         const { body } = await berth.call('GET', `/servers/${server}`)
         expect(body.server.storageUsedGb).toBeGreaterThan(4.9)
         expect((await lift('/disk_full')).body).toEqual({ server_id: server, lifted: ['disk_full'] })
+        const listed = async () => (await berth.call('GET', '/servers')).body.servers
+        await until(
+          async () => (await listed()).every(({ storageUsedGb }: never) => storageUsedGb < 1),
+          'lists to tell what is really used',
+        )
         expect((await berth.call('PUT', path, { path: 'new', content: 'x' })).status).toBe(201)
         expect((await berth.exec(server, 'echo y > new; cat new; rm go grown')).stdout).toBe('y\n')
       })

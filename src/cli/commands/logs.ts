@@ -59,6 +59,10 @@ export function registerLogs(program: Command, session: Session): void {
       const client = await connectControl(session, options)
       const query = { ...queryOf(options), limit: String(options.limit ?? 100) }
       const answer = await client.request<{ requests: ShownEntry[] }>('GET', '/_berth/requests', { query })
+      if (answer.requests.length === 0 && !options.json)
+        return session.terminal.stdout.write(
+          'No requests that fit. "berth logs -f" shows them as they come.\n',
+        )
       for (const entry of answer.requests.reverse()) await show(entry)
     })
 }

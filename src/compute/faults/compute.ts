@@ -6,14 +6,17 @@ import { FaultySandbox } from './sandbox.ts'
 /** A driver that fails where a fault says so, and whose sandboxes have faults. Without any it is the driver itself. */
 export class FaultyCompute implements Compute {
   readonly #inner: Compute
+  readonly #onFreed: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
   /** What counts as taken in the storage of servers beside their files, by handle, where it counts as full. */
   readonly #full = new Map<string, { limit: number; reserved: number }>()
   #failure: BackendFailure | null = null
   #workspaces: typeof import('./workspace.ts') | null = null
 
-  constructor(inner: Compute) {
+  /** @param onFreed is told of a server whose storage counts as full no more */
+  constructor(inner: Compute, onFreed: (serverId: string) => void) {
     this.#inner = inner
+    this.#onFreed = onFreed
   }
 
   /** What has the driver fail in the work of a request. */
@@ -43,7 +46,7 @@ export class FaultyCompute implements Compute {
     const sandbox = new FaultySandbox(
       inner,
       () => this.#check(),
-      (full) => this.#fill(handle, full ? limits.storageBytes : null),
+      (full) => this.#fill(serverId, handle, full ? limits.storageBytes : null),
     )
     this.#running.set(serverId, sandbox)
     void inner.exited.then(() => {
@@ -75,9 +78,9 @@ export class FaultyCompute implements Compute {
   }
 
   /** Has the storage of a server count as full with what it holds now; null for no more. */
-  async #fill(handle: Handle, limit: number | null): Promise<void> {
+  async #fill(serverId: string, handle: Handle, limit: number | null): Promise<void> {
     if (limit === null) {
-      this.#full.delete(keyOf(handle))
+      if (this.#full.delete(keyOf(handle))) this.#onFreed(serverId)
       return
     }
     this.#workspaces ??= await import('./workspace.ts')

@@ -314,6 +314,12 @@ export class ServersService {
     return this.#lifecycle.recover()
   }
 
+  /** Has the files of a server measured soon, where it is there. */
+  measure(serverId: string): void {
+    const row = this.find(serverId)
+    if (row) this.meter.changed(row)
+  }
+
   /** Has every process of every server stand still, and its files with it, until the returned function is called. */
   pause(): Promise<() => void> {
     return this.#lifecycle.pause()
