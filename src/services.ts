@@ -67,6 +67,8 @@ export function createServices(foundations: Foundations) {
   const ids = createIds(clock, randomFor)
   // How often a test asks whether something has happened changes no id of the API's requests.
   const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
+  // Deliveries come between the requests of a test whenever they are made.
+  const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const outbox = new Outbox({ queries, clock, ids })
   const changes = new Notifier()
   const plans = new Plans(database, foundations.plan)
@@ -121,6 +123,8 @@ export function createServices(foundations: Foundations) {
     faults,
     /** For requests of the control API. */
     controlIds,
+    /** For requests to inboxes. */
+    inboxIds,
     servers,
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),

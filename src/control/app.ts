@@ -39,14 +39,17 @@ export interface ControlParts {
   stopping: AbortSignal
 }
 
+const isPostToInbox = ({ method, url }: Request): boolean =>
+  method === 'POST' && /^[a-z]+:\/\/[^/]*\/_berth\/inbox\//.test(url)
+
 /**
  * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
  * it is first asked for, so that no start waits for what few instances use.
  */
 export function createControlApp(parts: ControlParts): AnyElysia {
   const { services, host, guard, instance, states, operations, stopping } = parts
-  const { queries, clock, controlIds, logger, outbox, deliveries, scenarios, tasks, journal, secrets } =
-    services
+  const { queries, clock, controlIds, inboxIds, logger, outbox } = services
+  const { deliveries, scenarios, tasks, journal, secrets } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
   const root = new Elysia({ name: 'berth/control', normalize: false })
@@ -57,7 +60,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
   }
   return root
     .use(errorAnswers(logger, methodsOf, directory))
-    .use(requestEntry(controlIds, host))
+    .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
     .use(controlEntry(guard))
     .use(access)
     .use(documentRoutes(() => createControlApp(parts)))

@@ -66,3 +66,15 @@ test('the same requests, to every operation, have the same answers to the byte: 
   )
   expect(index.all.map(({ id }) => id).filter((id) => !asked.has(id))).toEqual([])
 }, 120_000)
+
+test('what an inbox gets changes no id of a request to the control API', async () => {
+  const idAfter = async (posts: number): Promise<string | null> => {
+    await using berth = await testBerth({
+      flags: { 'rng-seed': 7, freeze: '2030-01-01T00:00:00Z', isolation: 'none' },
+    })
+    const url = `${berth.info.base_url}/_berth/inbox/one`
+    for (let at = 0; at < posts; at += 1) await fetch(url, { method: 'POST' })
+    return (await berth.control('GET', '/clock')).headers.get('x-request-id')
+  }
+  expect(await idAfter(3)).toBe(await idAfter(0))
+})
