@@ -1,5 +1,6 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import type { AccountsService } from '../accounts/service.ts'
+import type { FaultStore } from '../http/faults/store.ts'
 import { DeleteResult } from '../http/model.ts'
 import { oneOf } from '../http/schema.ts'
 import type { ControlAccess } from './access.ts'
@@ -79,7 +80,7 @@ const AccountUpdate = t.Object(
 )
 
 /** `/_berth/accounts`: accounts with a plan and a budget each, so that parallel tests do not meet. */
-export const accountsRoutes = (access: ControlAccess, accounts: AccountsService) =>
+export const accountsRoutes = (access: ControlAccess, accounts: AccountsService, faults: FaultStore) =>
   new Elysia({ prefix: '/_berth/accounts' })
     .use(access)
     .get(
@@ -119,11 +120,13 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService)
       '/:accountId',
       async ({ params }) => {
         await accounts.delete(params.accountId)
+        faults.removeOf(params.accountId)
         return { id: params.accountId, deleted: true as const }
       },
       controlOperation('control.accounts.delete', {
         summary: 'Remove an account with everything in it',
-        description: 'Its processes end, its folders and keys go. The first account cannot be deleted.',
+        description:
+          'Its processes end, its folders, keys and faults go. The first account cannot be deleted.',
         success: { 200: DeleteResult },
         errors: [400, 404],
       }),

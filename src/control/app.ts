@@ -67,7 +67,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(instanceRoutes(instance))
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
-    .use(accountsRoutes(access, new AccountsService(services)))
+    .use(accountsRoutes(access, new AccountsService(services), services.faults))
     .use(requestsRoutes(access, { journal, operations, mask: masking(() => secrets.values()), stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
@@ -84,7 +84,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
         stopping,
       }),
     )
-    .use(faultsRoutes(access, services.faults))
+    .use(faultsRoutes(access, services))
     .use(serverFaultsRoutes(access, services))
 }
 

@@ -11,6 +11,7 @@ import { eventStream, type SendEvent, wantsEventStream } from '../http/sse.ts'
 import { toIso } from '../runtime/clock.ts'
 import type { Queries } from '../storage/database.ts'
 import type { ControlAccess } from './access.ts'
+import { checkAccount } from './account.ts'
 import { followAll } from './follow.ts'
 import { controlOperation } from './operation.ts'
 
@@ -162,10 +163,11 @@ function positionOf(queries: Queries, id: string): number {
 
 /** The account that is named, or the first. */
 function accountOf(queries: Queries, id: string | undefined): string {
-  const all = queries.select({ id: accounts.id }).from(accounts)
-  const known = (id === undefined ? all.orderBy(sql`rowid`) : all.where(eq(accounts.id, id))).limit(1).get()
-  if (known) return known.id
-  throw badRequest(`"account_id" in the body: there is no account ${JSON.stringify(id)}.`)
+  checkAccount(queries, id, '"account_id" in the body')
+  if (id !== undefined) return id
+  const first = queries.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
+  if (first) return first.id
+  throw new Error('there is no account at all')
 }
 
 /** Sends what comes after a position until `ended`; as many as the limit says, where one is given. */

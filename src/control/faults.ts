@@ -5,7 +5,9 @@ import type { FaultRow } from '../http/faults/table.ts'
 import { documented } from '../http/schema.ts'
 import { toIso } from '../runtime/clock.ts'
 import { Given, Mistake } from '../runtime/given.ts'
+import type { Queries } from '../storage/database.ts'
 import type { ControlAccess } from './access.ts'
+import { checkAccount } from './account.ts'
 import { controlOperation } from './operation.ts'
 
 const FaultMatch = t.Object(
@@ -14,7 +16,7 @@ const FaultMatch = t.Object(
     method: t.Optional(t.String()),
     path: t.Optional(
       t.String({
-        description: 'A path or a glob: `*` is what stands between two slashes, `**` anything.',
+        description: 'A path or a glob: `*` or `{id}` is what stands between two slashes, `**` anything.',
       }),
     ),
     account_id: t.Optional(t.String({ description: 'The account whose key the request carries.' })),
@@ -91,8 +93,14 @@ const FaultCreate = documented(
   ),
 )
 
+/** What the calls about faults need. */
+export interface FaultParts {
+  queries: Queries
+  faults: FaultStore
+}
+
 /** `/_berth/faults`: what goes wrong with which requests. */
-export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
+export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: FaultParts) =>
   new Elysia({ prefix: '/_berth/faults' })
     .use(access)
     .get(
@@ -109,7 +117,10 @@ export const faultsRoutes = (access: ControlAccess, store: FaultStore) =>
       async ({ body }) => {
         const { readFault } = await import('../http/faults/read.ts')
         try {
-          return status(201, shown(store.add(readFault(new Given(body)))))
+          const fault = readFault(new Given(body))
+          // One that is for nobody would strike nobody, and a test would wonder.
+          checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
+          return status(201, shown(store.add(fault)))
         } catch (error) {
           throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
         }

@@ -61,18 +61,24 @@ describe('accounts', () => {
     })
   })
 
-  test('go with all they have: processes, folders, keys', async () => {
+  test('go with all they have: processes, folders, keys, faults', async () => {
     const one = await account()
     const { body: made } = await one.call('POST', '/servers')
     await one.call('POST', `/servers/${made.id}/exec`, { command: 'sleep 1000 &' })
     const folder = join(berth.dataDir, 'servers', made.id)
     expect(existsSync(folder)).toBe(true)
+    const effect = { delay_ms: 1 }
+    await berth.control('POST', '/faults', { match: { account_id: one.id }, effect })
+    const { body: other } = await berth.control('POST', '/faults', { match: { path: '/none' }, effect })
     const { status, body } = await berth.control('DELETE', `/accounts/${one.id}`)
     expect([status, body]).toEqual([200, { id: one.id, deleted: true }])
     expect((await one.call('GET', '/servers')).status).toBe(401)
     expect(existsSync(folder)).toBe(false)
     expect(processesOf(folder)).toEqual([])
     expect(await viewOf(one.id)).toBeUndefined()
+    const { faults } = (await berth.control('GET', '/faults')).body
+    expect(faults.map(({ id }: { id: string }) => id)).toEqual([other.id])
+    await berth.control('DELETE', '/faults')
     expect((await berth.control('DELETE', `/accounts/${one.id}`)).status).toBe(404)
   })
 

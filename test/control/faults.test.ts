@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describedApp } from '../../src/describe.ts'
+import { matcherOf } from '../../src/http/faults/strike.ts'
 import { OPERATION_IDS } from '../../src/http/operation-ids.ts'
 import { operationIndex } from '../../src/http/operation-index.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
@@ -145,15 +146,35 @@ describe('a fault strikes', () => {
     [{ path: '/servers/*' }, false],
     [{ path: '/server*' }, true],
     [{ path: '**' }, true],
+    [{ path: '/ser**' }, true],
     [{ method: 'get' }, true],
     [{ method: 'POST' }, false],
     [{ operation: 'servers.list', method: 'GET', path: '/servers' }, true],
     [{ operation: 'servers.get' }, false],
-    [{ account_id: 'acct_other' }, false],
     [{}, true],
   ])('%j: %p', async (match, struck) => {
     await fault(UNAVAILABLE, match)
     expect(await statuses(1, '/servers?x=1')).toEqual([struck ? 503 : 200])
+  })
+
+  test.each([
+    ['/servers/{id}/exec', '/servers/srv_1/exec', true],
+    ['/servers/{id}', '/servers/srv_1/exec', false],
+    ['/servers/srv_**', '/servers/srv_1/exec', true],
+    ['**/exec', '/servers/srv_1/exec', true],
+    ['/servers/*/files/**', '/servers/srv_1/files/a/b', true],
+    ['/servers/[a-z]', '/servers/b', false],
+  ])('%s is for %s: %p', (path, given, struck) => {
+    const matches = matcherOf({ path })
+    expect(matches({ operation: undefined, method: 'GET', path: given, accountId: undefined })).toBe(struck)
+  })
+
+  test('a glob of many wildcards is tried in no time', () => {
+    const matches = matcherOf({ path: `/${'**/*a'.repeat(30)}x` })
+    const path = `/${'a/'.repeat(500)}`
+    const began = performance.now()
+    expect(matches({ operation: undefined, method: 'GET', path, accountId: undefined })).toBe(false)
+    expect(performance.now() - began).toBeLessThan(1_000)
   })
 
   test('a HEAD request as the GET that it stands for', async () => {
@@ -319,6 +340,10 @@ describe('faults', () => {
       '"match.status" in the body: there is no such field; known',
     ],
     [{ match: { method: 'BREW' }, effect: UNAVAILABLE }, '"match.method" in the body: expected one of GET,'],
+    [
+      { match: { account_id: 'acct_none' }, effect: UNAVAILABLE },
+      '"match.account_id" in the body: there is no account "acct_none".',
+    ],
     [{ match: { path: 'servers' }, effect: UNAVAILABLE }, '"match.path" in the body: expected a path'],
     [{ match: { path: '/_berth/reset' }, effect: UNAVAILABLE }, 'the control API itself has no faults'],
     [{ match: {}, effect: {} }, '"effect" in the body: expected an object with one of error, delay_ms'],

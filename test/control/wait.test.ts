@@ -120,11 +120,16 @@ describe('GET /_berth/wait', () => {
     const first = await emit('quota.threshold')
     expect((await wait('event=quota.threshold')).body).toMatchObject({ matched: true, event: first })
     const next = wait(`event=quota.threshold&after=${first.id}`)
-    const elsewhere = wait(`event=quota.threshold&account_id=acct_none&timeout_ms=1`)
+    const { body: other } = await berth.control('POST', '/accounts', {})
+    const elsewhere = wait(`event=quota.threshold&account_id=${other.id}&timeout_ms=1`)
     await emit('quota.cap_reached')
     const second = await emit('quota.threshold')
     expect((await next).body).toMatchObject({ matched: true, event: second })
     expect((await elsewhere).body).toMatchObject({ matched: false, event: null })
+    expect(await wait('event=quota.threshold&account_id=acct_none')).toMatchObject({
+      status: 400,
+      body: { message: '"account_id" in the query: there is no account "acct_none".' },
+    })
     const post = (body: string) =>
       fetch(`${berth.info.base_url}/_berth/inbox/waited`, { method: 'POST', body })
     const two = wait('inbox=waited&count=2')

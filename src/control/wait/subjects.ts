@@ -11,6 +11,7 @@ import { tasks, toTask } from '../../resources/tasks/table.ts'
 import { readDeliveries } from '../../resources/webhooks/history.ts'
 import { fanOut, webhooks } from '../../resources/webhooks/table.ts'
 import type { Queries } from '../../storage/database.ts'
+import { checkAccount } from '../account.ts'
 import { shownEvent } from '../events.ts'
 import { toEntry } from '../inbox/model.ts'
 import { type InboxStore, KEPT } from '../inbox/store.ts'
@@ -107,8 +108,9 @@ export interface EventWish {
   accountId?: string | undefined
 }
 
-/** Looks for the first event of a name. @throws BerthError 400 where `after` is none */
+/** Looks for the first event of a name. @throws BerthError 400 where `after` or the account is none */
 export function eventLook(queries: Queries, { event, after, accountId }: EventWish) {
+  checkAccount(queries, accountId, '"account_id" in the query')
   const known =
     after === undefined
       ? { seq: 0 }

@@ -3,7 +3,7 @@ export interface MatchText {
   /** The id of an operation, such as `exec.run`. */
   readonly operation?: string
   readonly method?: string
-  /** The path, exactly or as a glob: `*` is what stands between two slashes, `**` anything. */
+  /** The path, exactly or as a glob: `*` or `{id}` is what stands between two slashes, `**` anything. */
   readonly path?: string
   /** The account whose key the request carries. */
   readonly account_id?: string

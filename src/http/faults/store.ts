@@ -112,6 +112,11 @@ export class FaultStore {
     return rule.row
   }
 
+  /** Removes those that are for an account alone. */
+  removeOf(accountId: string): void {
+    for (const { id, fault } of this.list()) if (fault.match.account_id === accountId) this.remove(id)
+  }
+
   /** Removes all. @returns how many there were */
   clear(): number {
     const { count } = this

@@ -1,4 +1,5 @@
 import { type FaultText, type MatchText, type RequestFacts, withoutEndSlash } from './fault.ts'
+import { globMatcher, isLiteral } from './glob.ts'
 
 /** Whether a request is one of those that are meant. */
 export type Matcher = (request: RequestFacts) => boolean
@@ -14,9 +15,8 @@ export function matcherOf({ operation, method, path, account_id }: MatchText): M
 }
 
 function pathMatcher(path: string): (given: string) => boolean {
-  if (!/[*[{\\]/.test(path)) return (given) => given === withoutEndSlash(path)
-  const glob = new Bun.Glob(path)
-  return (given) => glob.match(given)
+  const meant = withoutEndSlash(path)
+  return isLiteral(path) ? (given) => given === meant : globMatcher(meant)
 }
 
 /**
