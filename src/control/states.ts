@@ -49,6 +49,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
           summary:
             'Back to just-started: everything goes but the first account with its first key, and snapshots',
           success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
+          errors: [503],
         },
         { body: Nothing },
       ),
@@ -78,7 +79,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         {
           summary: 'Put a snapshot in place of the state, whole or not at all',
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
-          errors: [404],
+          errors: [404, 503],
         },
         { body: Nothing },
       ),

@@ -21,6 +21,7 @@ export const ERROR_MEANINGS = {
   404: 'No such resource.',
   413: 'The body is over the limit.',
   502: 'The compute backend failed.',
+  503: 'berth is stopping or beginning anew.',
 } as const
 
 /** Where an operation's route keeps, for documents, what its event stream says. */

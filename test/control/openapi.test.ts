@@ -47,6 +47,14 @@ describe("the control API's document", () => {
     expect(missing).toEqual([])
   })
 
+  test('lists what names of inboxes and the end of berth can make of a call', () => {
+    const statusesOf = (id: string) =>
+      Object.keys(operations.find(({ operationId }) => operationId === id)?.responses ?? {})
+    expect(statusesOf('control.inbox.clear')).toContain('400')
+    for (const id of ['control.wait', 'control.reset', 'control.snapshots.restore'])
+      expect(statusesOf(id)).toContain('503')
+  })
+
   test('closes every body, so that a misspelt field is refused', () => {
     const open = operations.filter(({ requestBody }) => {
       const schema = requestBody?.content['application/json']?.schema

@@ -132,6 +132,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       controlOperation('control.inbox.clear', {
         summary: 'Empty an inbox',
         success: { 200: t.Object({ removed: t.Integer() }) },
+        errors: [400],
       }),
     )
 }

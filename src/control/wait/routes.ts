@@ -128,7 +128,7 @@ export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
         description:
           'Answers as soon as one of the states is reached, with what was waited for as it is then.',
         success: { 200: Outcome },
-        errors: [404],
+        errors: [404, 503],
       },
       { query: WaitQuery },
     ),
