@@ -51,7 +51,11 @@ for (const [isolation, reason] of tiers)
         const events = readEvents(response)
         await events.next()
         const follow = async (): Promise<unknown> => {
-          for await (const { event, data } of events) if (event === 'exit') return data
+          let stderr = ''
+          for await (const { event, data } of events) {
+            if (event === 'stderr') stderr += (data as { data: string }).data
+            if (event === 'exit') return { ...(data as object), stderr }
+          }
           return null
         }
         return { end: follow() }
@@ -102,7 +106,10 @@ for (const [isolation, reason] of tiers)
         expect((await berth.exec(server, 'echo x > new')).exitCode).not.toBe(0)
         expect((await berth.exec(server, 'cat kept; rm -f new')).stdout).toBe('before\n')
         await berth.exec(server, 'touch go')
-        expect(await end).toMatchObject({ exitCode: 137 })
+        expect(await end).toMatchObject({
+          exitCode: 137,
+          stderr: expect.stringContaining('counts as full by a fault'),
+        })
         const { body } = await berth.call('GET', `/servers/${server}`)
         expect(body.server.storageUsedGb).toBeGreaterThan(4.9)
         expect((await lift('/disk_full')).body).toEqual({ server_id: server, lifted: ['disk_full'] })

@@ -65,7 +65,8 @@ export class DiskWatch {
       if (sandbox.occupied) {
         const used = await usage()
         if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
-          await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes`)
+          const cause = this.#full ? ', and its storage counts as full by a fault' : ''
+          await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes${cause}`)
         }
         this.#last = used
       }
