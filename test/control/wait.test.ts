@@ -119,6 +119,7 @@ describe('GET /_berth/wait', () => {
   test('the next event of a name is waited for, and an inbox until it has got enough', async () => {
     const first = await emit('quota.threshold')
     expect((await wait('event=quota.threshold')).body).toMatchObject({ matched: true, event: first })
+    expect((await wait('event=quota.threshold&after=start')).body.event).toEqual(first)
     const next = wait(`event=quota.threshold&after=${first.id}`)
     const { body: other } = await berth.control('POST', '/accounts', {})
     const elsewhere = wait(`event=quota.threshold&account_id=${other.id}&timeout_ms=1`)
@@ -135,6 +136,7 @@ describe('GET /_berth/wait', () => {
     const two = wait('inbox=waited&count=2')
     await post('1')
     const { entries } = (await wait('inbox=waited&count=2&timeout_ms=0')).body
+    expect((await wait('inbox=waited&after=start')).body.entries).toEqual(entries)
     await post('2')
     const both = (await two).body
     expect(both.entries.map((one: { body: string }) => one.body)).toEqual(['2', '1'])

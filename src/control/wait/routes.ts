@@ -43,7 +43,8 @@ const WaitQuery = t.Object(
     ),
     after: t.Optional(
       t.String({
-        description: 'The id of the event, or of the entry of an inbox, behind which the next is waited for.',
+        description:
+          'The id of the event, or of the entry of an inbox, behind which the next is waited for; `start` for all there are.',
       }),
     ),
     account_id: t.Optional(t.String({ description: 'Of events: those of one account.' })),

@@ -17,6 +17,9 @@ import { toEntry } from '../inbox/model.ts'
 import { type InboxStore, KEPT } from '../inbox/store.ts'
 import type { Look } from './wait.ts'
 
+/** Stands for the position before the first, as in lists. */
+const START = 'start'
+
 /** Deliveries of one event that are shown. */
 const MOST_DELIVERIES = 1_000
 
@@ -112,11 +115,13 @@ export interface EventWish {
 export function eventLook(queries: Queries, { event, after, accountId }: EventWish) {
   checkAccount(queries, accountId, '"account_id" in the query')
   const known =
-    after === undefined
+    after === undefined || after === START
       ? { seq: 0 }
       : queries.select({ seq: events.seq }).from(events).where(eq(events.id, after)).get()
   if (known === undefined)
-    throw badRequest(`"after" in the query: expected the id of an event, got ${JSON.stringify(after)}.`)
+    throw badRequest(
+      `"after" in the query: expected the id of an event, or start, got ${JSON.stringify(after)}.`,
+    )
   const wanted = and(
     eq(events.event, event),
     gt(events.seq, known.seq),
@@ -139,9 +144,11 @@ export interface InboxWish {
 
 /** Looks for entries of an inbox. @throws BerthError 400 where `after` is none */
 export function inboxLook(store: InboxStore, { inbox, after, count }: InboxWish) {
-  const from = after === undefined ? 0 : store.position(after)
+  const from = after === undefined || after === START ? 0 : store.position(after)
   if (from === undefined)
-    throw badRequest(`"after" in the query: expected the id of an entry, got ${JSON.stringify(after)}.`)
+    throw badRequest(
+      `"after" in the query: expected the id of an entry, or start, got ${JSON.stringify(after)}.`,
+    )
   return (): Look => ({
     matched: store.count(inbox, from) >= count,
     show: () => ({ entries: store.list(inbox, { after: from, limit: KEPT.entries }).map(toEntry) }),
