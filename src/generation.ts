@@ -170,6 +170,11 @@ export class Generation {
     return this.#opening
   }
 
+  /** Gives up what `open` is still to do. */
+  abandon(): void {
+    this.#ended.abort()
+  }
+
   /** Ends all that runs; what is asked for from now on fails. Open requests get their answers. */
   async stop(): Promise<void> {
     const { faults, tasks, builds, hosting, servers } = this.services

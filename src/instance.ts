@@ -1,12 +1,10 @@
-import { join } from 'node:path'
 import { isControlRequest } from './control/path.ts'
 import type { InstanceStates, Replaced } from './control/states.ts'
 import { BerthError, badRequest, StartupError } from './errors.ts'
 import { type FirstIds, Generation, type GenerationParts } from './generation.ts'
 import { type ClockState, toIso } from './runtime/clock.ts'
 import { KeyedMutex } from './runtime/mutex.ts'
-import { openDatabase } from './storage/database.ts'
-import { openCipher } from './storage/master-key.ts'
+import { checkState } from './storage/check-state.ts'
 import { type Snapshot, Snapshots } from './storage/snapshots.ts'
 import { StateSwap } from './storage/state.ts'
 
@@ -33,7 +31,8 @@ export class Instance implements InstanceStates {
   #failure: BerthError | null = null
   /** Resolves when the state of before is removed. */
   #clearing: Promise<void> = Promise.resolve()
-  #stopped = false
+  /** Fires when berth is to end: what takes long and can be given up is given up then. */
+  readonly #stopping = new AbortController()
 
   /** @throws StartupError where the state cannot be used */
   constructor(parts: GenerationParts) {
@@ -94,7 +93,7 @@ export class Instance implements InstanceStates {
     return this.#inTurn(async () => {
       const begun = performance.now()
       await this.#replace(async (staging) => {
-        const { clock } = await this.#snapshots.copyTo(name, staging)
+        const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
         this.#check(staging)
         return clock
       })
@@ -114,7 +113,8 @@ export class Instance implements InstanceStates {
         const resume = await this.#generation.services.servers.pause()
         try {
           const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
-          return await this.#snapshots.save(file, (path) => this.#generation.copyDatabase(path))
+          const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
+          return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
         } finally {
           resume()
         }
@@ -137,7 +137,9 @@ export class Instance implements InstanceStates {
 
   /** Ends the generation. @param drained resolves when no request is open any more */
   stop(drained: Promise<void>): Promise<void> {
-    this.#stopped = true
+    this.#stopping.abort()
+    // What is being brought up is not waited for.
+    this.#generation.abandon()
     return this.#turns.run(TURN, async () => {
       await this.#generation.stop()
       await Promise.race([drained, Bun.sleep(GRACE_MS)])
@@ -152,7 +154,7 @@ export class Instance implements InstanceStates {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return this.#turns.run(TURN, () => {
-      if (this.#stopped) throw new BerthError('service_unavailable', 'berth is stopping. Start it again.')
+      if (this.#stopping.signal.aborted) throw stopping()
       return work()
     })
   }
@@ -170,17 +172,24 @@ export class Instance implements InstanceStates {
     const { folder, clock } = this.#parts
     await this.#clearing
     const swap = new StateSwap(folder.path)
-    const state = await fill(swap.staging).catch(async (error) => {
-      await swap.clear()
+    let state: ClockState | undefined
+    try {
+      state = await fill(swap.staging)
+      swap.ready()
+    } catch (error) {
+      await this.#clear(swap)
       throw error
-    })
+    }
     await this.#whileClosed(async () => {
       try {
         await this.#end()
         swap.commit()
         await clock.begin(state)
-        this.#generation = new Generation(this.#parts, first)
-        await this.#generation.prepare()
+        await this.#begin(first).catch(async () => {
+          // On a full disk the next state has room once that of before is gone.
+          await this.#clear(swap)
+          await this.#begin(first)
+        })
       } catch (error) {
         const cause = error instanceof Error ? error.message : String(error)
         this.#parts.logger.error('the next state cannot be used', { error })
@@ -191,14 +200,31 @@ export class Instance implements InstanceStates {
         throw this.#failure
       }
     })
-    this.#clearing = swap.clear()
+    this.#clearing = this.#clear(swap)
+  }
+
+  /** Composes what works on the state that is there now. @throws StartupError where it cannot be used */
+  async #begin(first: FirstIds | undefined): Promise<void> {
+    this.#generation = new Generation(this.#parts, first)
+    await this.#generation.prepare()
+  }
+
+  /** Removes the state that does not hold. What stays of it goes with the next, or at the next start. */
+  async #clear(swap: StateSwap): Promise<void> {
+    try {
+      await swap.clear()
+    } catch (error) {
+      this.#parts.logger.error('what is left of another state could not be removed', { error })
+    }
   }
 
   /** @throws BerthError where the fixtures cannot be applied any more: what they take from this machine has changed */
   async #openAgain(): Promise<void> {
+    if (this.#stopping.signal.aborted) throw stopping()
     try {
       await this.open()
     } catch (error) {
+      if (this.#stopping.signal.aborted) throw stopping()
       if (error instanceof StartupError) throw new BerthError('service_unavailable', error.message)
       throw error
     }
@@ -234,18 +260,15 @@ export class Instance implements InstanceStates {
   #check(path: string): void {
     const { folder, config } = this.#parts
     try {
-      const database = openDatabase(join(path, 'berth.db'))
-      try {
-        openCipher({ queries: database.queries, folder, given: config.masterKey })
-      } finally {
-        database.close()
-      }
+      checkState(path, { folder, given: config.masterKey })
     } catch (error) {
       if (!(error instanceof StartupError)) throw error
       throw badRequest(`The snapshot cannot be used: ${error.message}`)
     }
   }
 }
+
+const stopping = (): BerthError => new BerthError('service_unavailable', 'berth is stopping. Start it again.')
 
 /** Milliseconds, to a tenth. */
 const since = (begun: number): number => Math.round((performance.now() - begun) * 10) / 10

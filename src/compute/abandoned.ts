@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs'
-import { findAbandoned, removeTree } from '../storage/ephemeral.ts'
+import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
 import { allDataFolderGroups, removeGroups } from './limits/groups.ts'
 import { dataMarkerOf } from './local/server-folders.ts'
 
@@ -16,6 +16,6 @@ export function removeAbandoned(temporaryDir: string, now: number): void {
   for (const folder of folders) {
     const marker = dataMarkerOf(realpathSync(folder))
     const own = groups.filter(({ dataMarker }) => dataMarker === marker)
-    if (removeGroups(own.flatMap((group) => group.groups))) removeTree(folder)
+    if (removeGroups(own.flatMap((group) => group.groups))) removeTemporary(folder)
   }
 }

@@ -1,7 +1,8 @@
-import { existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
 import { isInUse } from './folder.ts'
+import { removeTree } from './remove-tree.ts'
 
 const PREFIX = 'berth-ephemeral-'
 
@@ -21,7 +22,7 @@ export interface EphemeralFolder {
 /** Makes a data folder that goes with the run. */
 export function makeEphemeral(temporaryDir: string): EphemeralFolder {
   const path = realpathSync(makeTemporary(temporaryDir, PREFIX))
-  return { path, remove: () => removeTree(path) }
+  return { path, remove: () => removeTemporary(path) }
 }
 
 /**
@@ -60,10 +61,10 @@ function isAbandoned(path: string, rest: string, ageMs: number): boolean {
   return !existsSync(join(path, 'lock')) || !isInUse(path)
 }
 
-/** Removes a tree as far as it can be removed: processes that are just ending may still write. */
-export function removeTree(path: string): void {
+/** Removes a temporary folder as far as it can be removed: processes that are just ending may still write. */
+export function removeTemporary(path: string): void {
   try {
-    rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+    removeTree(path)
   } catch {
     // The next ephemeral start tries again.
   }

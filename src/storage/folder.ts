@@ -20,6 +20,9 @@ export interface CredentialsFile {
   admin_token: string
 }
 
+/** Milliseconds in which a look at the lock is surely over. */
+const LOOK_MS = 100
+
 /** The data folder, held by this process alone until it is released. */
 export interface DataFolder {
   readonly path: string
@@ -47,9 +50,7 @@ export function takeDataFolder(path: string): DataFolder {
   const instanceFile = join(path, 'instance.json')
   const credentialsFile = join(path, 'credentials.json')
   const masterKeyFile = join(path, 'master.key')
-  remove(instanceFile)
-  finishSwap(path)
-  makePrivate(join(path, 'berth.db'))
+  prepareFolder(path, instanceFile, lock)
   return {
     path,
     database: join(path, 'berth.db'),
@@ -105,17 +106,35 @@ function lockFolder(path: string): Sqlite {
     if (!existsSync(ignore)) writeFileSync(ignore, '*\n')
     makePrivate(join(path, 'lock'))
     lock = new Sqlite(join(path, 'lock'))
+    // Whoever just looks whether the folder is in use has it for a moment.
+    lock.run(`PRAGMA busy_timeout = ${LOOK_MS}`)
     lock.run('BEGIN EXCLUSIVE')
     return lock
   } catch (error) {
     lock?.close()
     const code = (error as { code?: string }).code ?? ''
     if (code.startsWith('SQLITE_BUSY')) throw new StartupError(inUse(path))
-    const cause = error instanceof Error ? error.message : String(error)
-    throw new StartupError(
-      `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
-    )
+    throw notWritable(path, error)
   }
+}
+
+/** Leaves the folder as a start expects it. @throws StartupError where that cannot be done */
+function prepareFolder(path: string, instanceFile: string, lock: Sqlite): void {
+  try {
+    remove(instanceFile)
+    finishSwap(path)
+    makePrivate(join(path, 'berth.db'))
+  } catch (error) {
+    lock.close()
+    throw notWritable(path, error)
+  }
+}
+
+function notWritable(path: string, error: unknown): StartupError {
+  const cause = error instanceof Error ? error.message : String(error)
+  return new StartupError(
+    `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
+  )
 }
 
 function inUse(path: string): string {

@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
-import { BerthError, badRequest, notFound } from '../errors.ts'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { badRequest, notFound } from '../errors.ts'
 import type { ClockState } from '../runtime/clock.ts'
+import { copyTrees } from './copy-tree.ts'
 import { SCHEMA } from './migrate.ts'
 import { writePrivate } from './private-file.ts'
+import { removeTree, removeTreeAside } from './remove-tree.ts'
 import { stateEntries } from './state.ts'
 
 /** What a snapshot says of itself. */
@@ -27,9 +29,6 @@ const DATABASE = /^berth\.db(?:-.+)?$/
 
 const NAME = /^(?!\.)[\w.-]{1,100}$/
 
-/** How often a copy is begun anew where files went away amid it. */
-const ATTEMPTS = 3
-
 /**
  * Copies of the state of one data folder, each a folder below `snapshots`. They lie beside the state: a reset leaves
  * them, and a snapshot holds no other.
@@ -44,7 +43,7 @@ export class Snapshots {
     this.#folder = join(path, 'snapshots')
   }
 
-  /** All of them, newest first. */
+  /** All of them but damaged ones, newest first. */
   list(): Snapshot[] {
     const names = existsSync(this.#folder) ? readdirSync(this.#folder) : []
     return names
@@ -58,35 +57,38 @@ export class Snapshots {
    * Keeps the state as it is under a name, in place of an earlier one of that name; whole, or not at all.
    *
    * @param copyDatabase writes the database's copy to a path where nothing is
+   * @param signal gives it up
    * @throws BerthError 400 for a name that is none
    */
   async save(
     file: Omit<SnapshotFile, 'schema' | 'bytes'>,
     copyDatabase: (path: string) => void,
+    signal?: AbortSignal,
   ): Promise<Snapshot> {
     checkName(file.name)
     const place = join(this.#folder, file.name)
     const fresh = join(this.#folder, `.new-${file.name}`)
     try {
-      rmSync(fresh, { recursive: true, force: true })
+      removeTree(fresh)
       mkdirSync(fresh, { recursive: true, mode: 0o700 })
       copyDatabase(join(fresh, 'berth.db'))
-      await copyAll(
+      await copyTrees(
         stateEntries(this.#path)
           .filter((name) => !DATABASE.test(name))
           .map((name) => join(this.#path, name)),
         fresh,
+        signal,
       )
       const content: SnapshotFile = { ...file, schema: SCHEMA, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
       const old = join(this.#folder, `.old-${file.name}`)
-      rmSync(old, { recursive: true, force: true })
+      removeTree(old)
       if (existsSync(place)) renameSync(place, old)
       renameSync(fresh, place)
-      rmSync(old, { recursive: true, force: true })
+      await removeTreeAside(old)
       return shown(content)
     } catch (error) {
-      rmSync(fresh, { recursive: true, force: true })
+      removeTree(fresh)
       throw error
     }
   }
@@ -94,11 +96,17 @@ export class Snapshots {
   /**
    * Copies a snapshot's state into a folder.
    *
-   * @throws BerthError 404, 400 where a newer berth made it
+   * @param signal gives it up
+   * @throws BerthError 404, 400 where a newer berth made it or it is damaged
    */
-  async copyTo(name: string, folder: string): Promise<SnapshotFile> {
+  async copyTo(name: string, folder: string, signal?: AbortSignal): Promise<SnapshotFile> {
+    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const file = this.#read(name)
-    if (file === null) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (file === null) {
+      throw badRequest(
+        `The snapshot "${name}" cannot be read: its snapshot.json is damaged. Remove it with "berth snapshot rm ${name}".`,
+      )
+    }
     if (file.schema > SCHEMA) {
       throw badRequest(
         `The snapshot "${name}" was made by berth ${file.version} (schema ${file.schema}), which is newer than this one (schema ${SCHEMA}). Restore it with that version.`,
@@ -106,21 +114,22 @@ export class Snapshots {
     }
     const place = join(this.#folder, name)
     const entries = readdirSync(place).filter((entry) => entry !== 'snapshot.json')
-    await copyAll(
+    await copyTrees(
       entries.map((entry) => join(place, entry)),
       folder,
+      signal,
     )
     return file
   }
 
   /** Removes a snapshot. @throws BerthError 404 */
   async remove(name: string): Promise<void> {
-    if (this.#read(name) === null) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     // Gone by its name at once: half of one is never found.
     const gone = join(this.#folder, `.gone-${name}`)
-    rmSync(gone, { recursive: true, force: true })
+    removeTree(gone)
     renameSync(join(this.#folder, name), gone)
-    await Bun.spawn(['rm', '-rf', '--', gone], { stdio: ['ignore', 'ignore', 'ignore'] }).exited
+    await removeTreeAside(gone)
   }
 
   /** Removes what a killed process has left of snapshots that it was making, replacing or removing. */
@@ -132,14 +141,22 @@ export class Snapshots {
       if (!left.includes(name)) renameSync(join(this.#folder, `.old-${name}`), join(this.#folder, name))
     }
     for (const name of readdirSync(this.#folder)) {
-      if (name.startsWith('.')) rmSync(join(this.#folder, name), { recursive: true, force: true })
+      if (name.startsWith('.')) removeTree(join(this.#folder, name))
     }
   }
 
+  #has(name: string): boolean {
+    return NAME.test(name) && existsSync(join(this.#folder, name, 'snapshot.json'))
+  }
+
+  /** Null where there is none of the name, and where it is damaged. */
   #read(name: string): SnapshotFile | null {
-    const path = join(this.#folder, name, 'snapshot.json')
-    if (!NAME.test(name) || !existsSync(path)) return null
-    return JSON.parse(readFileSync(path, 'utf8')) as SnapshotFile
+    if (!this.#has(name)) return null
+    try {
+      return JSON.parse(readFileSync(join(this.#folder, name, 'snapshot.json'), 'utf8')) as SnapshotFile
+    } catch {
+      return null
+    }
   }
 }
 
@@ -150,29 +167,6 @@ function checkName(name: string): void {
   throw badRequest(
     `"name" in the body: expected 1 to 100 letters, digits, dots, underscores and hyphens, with no dot first, got ${JSON.stringify(name)}.`,
   )
-}
-
-/**
- * Copies files and folders into a folder with all that belongs to them: owners, modes, times, links. The system's cp
- * shares blocks where the file system can.
- */
-async function copyAll(paths: readonly string[], folder: string): Promise<void> {
-  if (paths.length === 0) return
-  for (let attempt = 1; ; attempt += 1) {
-    const cp = Bun.spawn(['cp', '-a', '--', ...paths, folder], { stdio: ['ignore', 'ignore', 'pipe'] })
-    const [code, said] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
-    if (code === 0) return
-    // A command on a server removes and renames files as it likes.
-    const moving = /No such file or directory|file changed|File exists/.test(said)
-    if (moving && attempt < ATTEMPTS) {
-      for (const path of paths) rmSync(join(folder, basename(path)), { recursive: true, force: true })
-      continue
-    }
-    throw new BerthError(
-      'internal_error',
-      `The state could not be copied: ${said.trim().split('\n')[0] ?? 'cp failed'}. See that the disk has room, and that servers are not busy writing.`,
-    )
-  }
 }
 
 async function bytesOf(folder: string): Promise<number> {

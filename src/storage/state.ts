@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { writePrivate } from './private-file.ts'
+import { removeTree, removeTreeAside } from './remove-tree.ts'
 
 /**
  * What lies in a data folder and is no part of its state: what identifies and holds the folder, what can be made
@@ -31,6 +32,7 @@ export const stateEntries = (path: string): string[] =>
 const folders = (path: string) => ({
   swap: join(path, 'swap'),
   next: join(path, 'swap', 'next'),
+  ready: join(path, 'swap', 'ready.json'),
   past: join(path, 'swap', 'past'),
   /** Once this is written, the next state counts: whoever finds it brings the swap to its end. */
   decided: join(path, 'swap', 'decided.json'),
@@ -38,7 +40,7 @@ const folders = (path: string) => ({
 
 /**
  * Puts another state in place of that of a data folder: whole, or not at all. The next state is made ready in
- * `staging`; `commit` then swaps by renames. A process that is killed before leaves the state as it was; one that
+ * `staging`; `commit` then swaps by renames, which a full disk does not prevent. A process that is killed before leaves the state as it was; one that
  * is killed after is followed by one that finishes the swap (`finishSwap`). Nobody may have the database open
  * meanwhile.
  */
@@ -52,24 +54,27 @@ export class StateSwap {
     const { swap, next } = folders(path)
     this.#path = path
     this.staging = next
-    rmSync(swap, { recursive: true, force: true })
+    removeTree(swap)
     mkdirSync(next, { recursive: true, mode: 0o700 })
   }
 
-  /** Swaps the states. */
+  /** The next state is whole: nothing is put into `staging` any more. */
+  ready(): void {
+    const { ready, past } = folders(this.#path)
+    mkdirSync(past, { mode: 0o700 })
+    writePrivate(ready, JSON.stringify({ entries: readdirSync(this.staging) }))
+  }
+
+  /** Swaps the states, once the next is ready. */
   commit(): void {
-    const { swap, decided } = folders(this.#path)
-    mkdirSync(swap, { recursive: true, mode: 0o700 })
-    writePrivate(decided, JSON.stringify({ entries: readdirSync(this.staging) }))
+    const { ready, decided } = folders(this.#path)
+    renameSync(ready, decided)
     swapEntries(this.#path)
   }
 
   /** Removes what is left of both states beside the one that holds. */
-  async clear(): Promise<void> {
-    const { swap } = folders(this.#path)
-    // Workspaces may hold trees of any depth: the system's own rm takes them in one pass.
-    const rm = Bun.spawn(['rm', '-rf', '--', swap], { stdio: ['ignore', 'ignore', 'ignore'] })
-    await rm.exited
+  clear(): Promise<void> {
+    return removeTreeAside(folders(this.#path).swap)
   }
 }
 
@@ -78,7 +83,7 @@ export function finishSwap(path: string): void {
   const { swap, decided } = folders(path)
   if (!existsSync(swap)) return
   if (existsSync(decided)) swapEntries(path)
-  rmSync(swap, { recursive: true, force: true })
+  removeTree(swap)
 }
 
 /** Renames entry by entry; begun anew, it goes on where it was. */

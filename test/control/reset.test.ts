@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { executable, type TestBerth, testBerth } from '../support/berth.ts'
-import { processesOf } from '../support/processes.ts'
+import { processesOf, until } from '../support/processes.ts'
 import { dumpTables, treeOf, type Used, useEverything } from '../support/state.ts'
 import { TaskCalls } from '../support/tasks.ts'
 
@@ -149,6 +149,28 @@ describe('without a seed', () => {
     expect([200, 404, 502]).toContain((await running).status)
     await rest
     await events.text()
+  })
+
+  test('a stop does not wait for what the fixtures of a reset still bring up', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-fixtures-'))
+    using _ = { [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
+    const manifest = join(folder, 'berth.json')
+    const start = (command: string) => writeFileSync(manifest, JSON.stringify({ start: command }))
+    start('exec python3 -m http.server "$PORT"')
+    const fixtures = join(folder, 'fixtures.yaml')
+    const projects = { app: { server: 'one', files: { 'berth.json': { from: './berth.json' } } } }
+    writeFileSync(fixtures, JSON.stringify({ servers: { one: {} }, projects }))
+    await using berth = await testBerth({ flags: { fixtures: [fixtures] } })
+    start('sleep 1000')
+    const resetting = berth.control('POST', '/reset').catch(() => null)
+    await until(
+      async () => (await berth.call('GET', '/projects')).body.projects?.[0]?.init_phase === 'healthcheck',
+      'the reset to bring up the app',
+    )
+    const begun = performance.now()
+    await berth.stop()
+    await resetting
+    expect(performance.now() - begun).toBeLessThan(10_000)
   })
 
   test('resets that come together follow one another', async () => {

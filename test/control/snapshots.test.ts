@@ -164,7 +164,7 @@ describe('snapshots', () => {
     await using berth = await testBerth()
     const id = await berth.server()
     await berth.exec(id, 'echo before > file')
-    for (const name of ['newer', 'newer-database', 'broken'])
+    for (const name of ['newer', 'newer-database', 'broken', 'damaged'])
       await berth.control('POST', '/snapshots', { name })
     const at = (...path: string[]) => join(berth.dataDir, 'snapshots', ...path)
     const said = JSON.parse(readFileSync(at('newer', 'snapshot.json'), 'utf8'))
@@ -173,12 +173,15 @@ describe('snapshots', () => {
     database.run('PRAGMA user_version = 999')
     database.close()
     truncateSync(at('broken', 'berth.db'), 5_000)
+    truncateSync(at('damaged', 'snapshot.json'), 10)
 
-    for (const name of ['newer', 'newer-database', 'broken']) {
+    for (const name of ['newer', 'newer-database', 'broken', 'damaged']) {
       const { status, body } = await berth.control('POST', `/snapshots/${name}/restore`)
       expect({ name, status, error: body.error }).toEqual({ name, status: 400, error: 'bad_request' })
-      expect(body.message).toContain(name.startsWith('newer') ? 'newer' : 'cannot be used')
+      expect(body.message).toMatch(name.startsWith('newer') ? /newer/ : /cannot be (?:used|read)/)
     }
+    expect((await berth.control('GET', '/snapshots')).body.snapshots.length).toBe(3)
+    expect((await berth.control('DELETE', '/snapshots/damaged')).status).toBe(200)
     expect((await berth.exec(id, 'cat file')).stdout).toBe('before\n')
     expect(readdirSync(berth.dataDir)).not.toContain('swap')
   })

@@ -56,6 +56,7 @@ async function swapKilledAt(n: number): Promise<boolean> {
       real.mkdirSync(dirname(swap.staging + '/' + path), { recursive: true })
       real.writeFileSync(swap.staging + '/' + path, content)
     }
+    swap.ready()
     swap.commit()
     await swap.clear()
   `
@@ -95,6 +96,7 @@ test('a state that was made ready and not committed leaves no trace', async () =
 test('what stands beside the state stays', async () => {
   write({ ...BESIDE, ...OLD })
   const swap = new StateSwap(folder)
+  swap.ready()
   swap.commit()
   await swap.clear()
   expect(state()).toEqual(stateOf({}))

@@ -9,7 +9,7 @@ import {
 import { dataMarkerOf } from '../../compute/local/server-folders.ts'
 import { killAll } from '../../compute/terminate.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { findAbandoned, removeTree } from '../../storage/ephemeral.ts'
+import { findAbandoned, removeTemporary } from '../../storage/ephemeral.ts'
 import { findDataFolder } from '../instance.ts'
 import { isHeld } from '../instances/holder.ts'
 import { registeredFolders, staleEntries } from '../instances/registry.ts'
@@ -59,7 +59,7 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   })
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
-    else if (kind === 'folder') removeTree(id)
+    else if (kind === 'folder') removeTemporary(id)
     else if (kind === 'entry') rmSync(id, { force: true })
   }
   return findLeaks(scope)

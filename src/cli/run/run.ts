@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { type Berth, StartStopped } from '../../berth.ts'
 import { removeAbandoned } from '../../compute/abandoned.ts'
 import { type Config, loadConfig } from '../../config.ts'
+import { StartupError } from '../../errors.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { removeTree } from '../../storage/ephemeral.ts'
+import { removeTemporary } from '../../storage/ephemeral.ts'
 import type { RunRequest } from '../commands/run-flags.ts'
 import { LogFile } from '../instances/log-file.ts'
 import { enlist } from '../instances/registry.ts'
@@ -13,6 +14,7 @@ import { startInstance } from '../instances/start.ts'
 import { variablesOf } from '../instances/variables.ts'
 import { printLog, type Terminal } from '../terminal.ts'
 import { exitCodeOf, startCommand } from './command.ts'
+import type { Coverage } from './coverage.ts'
 import { takePortBlock } from './ports.ts'
 import { findProgram } from './program.ts'
 import { codeOfSignal, ignoredSignals, SignalRelay } from './signals.ts'
@@ -49,10 +51,12 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
     throw error
   })
   if (berth === null) return codeOfSignal(relay.received ?? 'SIGTERM')
-  const { path: logPath } = log.open(berth.info.data_dir)
+  let logPath = ''
   let unlist = () => {}
   let code = 1
+  let told = true
   try {
+    logPath = log.open(berth.info.data_dir).path
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
       const child = startCommand({ program, command, env: environmentOf(berth, terminal.env), ignored })
@@ -65,15 +69,28 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
     } else code = codeOfSignal(relay.received)
   } finally {
     relay.over(() => berth.abandon())
-    if (coverage) printLog(`berth: ${await coverage.write(command)}\n`)
     await berth.stop()
     unlist()
     release()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
+    // Nothing is left behind where it cannot be written.
+    if (coverage) told = await written(coverage, command)
   }
   if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
   else if (code !== 0 && relay.received === null) printLog(afterFailure(command[0], code, log.errors))
-  return code
+  return code === 0 && !told ? 1 : code
+}
+
+/** Writes what was reached and says how much that is, or why it cannot be written. @returns whether it could */
+async function written(coverage: Coverage, command: readonly string[]): Promise<boolean> {
+  try {
+    printLog(`berth: ${await coverage.write(command)}\n`)
+    return true
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    printLog(`berth: ${error.message}\n`)
+    return false
+  }
 }
 
 /** The configuration of an instance for one command. */
@@ -102,14 +119,14 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
   try {
     const config = loadConfig({ flags, env, cwd })
     const giveUp = (): void => {
-      if (kept !== null) removeTree(kept)
+      if (kept !== null) removeTemporary(kept)
     }
     if (options['project-ports'] !== undefined) return { config, giveUp, release() {} }
     // With a seed, ports repeat from run to run as long as no other run is under way.
     const { ports, release } = takePortBlock(config.rngSeed === null ? process.pid : 0)
     return { config: { ...config, projectPorts: ports }, giveUp, release }
   } catch (error) {
-    if (kept !== null) removeTree(kept)
+    if (kept !== null) removeTemporary(kept)
     throw error
   }
 }

@@ -1,0 +1,96 @@
+import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { processEnvironment } from '../config.ts'
+import { BerthError } from '../errors.ts'
+import { removeTree } from './remove-tree.ts'
+
+/** How often a copy is begun anew where files went away amid it. */
+const ATTEMPTS = 3
+
+/** What a folder needs to be copied, and what a file does. */
+const OPEN_FOLDER = 0o500
+const READABLE = 0o400
+
+/** A file or folder that was made readable for a copy. */
+interface Lent {
+  path: string
+  copy: string
+  /** Its own permission bits. */
+  mode: number
+}
+
+/**
+ * Copies files and folders into a folder with all that belongs to them: owners, modes, times, links. The system's cp
+ * shares blocks where the file system can do that. What its owner may not read is made readable for as long as it takes.
+ *
+ * @param signal gives the copy up
+ * @throws BerthError where they cannot be copied
+ */
+export async function copyTrees(
+  paths: readonly string[],
+  folder: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (paths.length === 0) return
+  let lent: Lent[] = []
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      const failure = await runCopy(paths, folder, signal)
+      if (failure === null) return
+      if (signal?.aborted) throw new BerthError('service_unavailable', 'berth is stopping. Start it again.')
+      const closed = lent.length === 0 && /Permission denied/.test(failure)
+      // A command on a server removes and renames files as it likes.
+      const moving = /No such file or directory|file changed|File exists/.test(failure)
+      if (attempt >= ATTEMPTS || !(closed || moving)) throw notCopied(failure)
+      for (const path of paths) removeTree(join(folder, basename(path)))
+      if (closed) lent = paths.flatMap((path) => lendAccess(path, join(folder, basename(path))))
+    }
+  } finally {
+    // Folders after what is in them.
+    for (const { path, copy, mode } of lent.reverse()) {
+      for (const one of [path, copy]) if (existsSync(one)) chmodSync(one, mode)
+    }
+  }
+}
+
+/** Runs the system's cp. @returns what it said where it failed, else null */
+async function runCopy(
+  paths: readonly string[],
+  folder: string,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
+  const cp = Bun.spawn(['cp', '-a', '--', ...paths, folder], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Its messages are read.
+    env: { ...processEnvironment(), LC_ALL: 'C' },
+    ...(signal === undefined ? {} : { signal }),
+  })
+  const [code, said] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
+  return code === 0 ? null : said.trim() || `cp ended with ${code}`
+}
+
+function notCopied(said: string): BerthError {
+  const [first = ''] = said.split('\n')
+  return new BerthError(
+    'internal_error',
+    `The state could not be copied: ${first}. See that the disk has room, and that servers are not busy writing.`,
+  )
+}
+
+/** Makes readable what its owner may not read, outermost first. Links are left alone. */
+function lendAccess(root: string, copyOfRoot: string): Lent[] {
+  const lent: Lent[] = []
+  const left = [root]
+  for (let path = left.pop(); path !== undefined; path = left.pop()) {
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (!stats?.isDirectory() && !stats?.isFile()) continue
+    const needed = stats.isDirectory() ? OPEN_FOLDER : READABLE
+    const mode = stats.mode & 0o7777
+    if ((mode & needed) !== needed) {
+      chmodSync(path, mode | needed)
+      lent.push({ path, copy: join(copyOfRoot, relative(root, path)), mode })
+    }
+    if (stats.isDirectory()) for (const name of readdirSync(path)) left.push(join(path, name))
+  }
+  return lent
+}

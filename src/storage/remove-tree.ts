@@ -1,0 +1,61 @@
+import { chmodSync, lstatSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+const ALL_RIGHTS = 0o700
+
+/**
+ * Removes a file or a tree, whatever its permissions: folders that their owner may not enter or change, as in Go's
+ * module cache, are opened first. Links are removed, never followed. What is not there is no error.
+ *
+ * @throws the system's error
+ */
+export function removeTree(path: string): void {
+  try {
+    remove(path)
+  } catch {
+    openFolders(path)
+    remove(path)
+  }
+}
+
+/** As `removeTree`, by a process beside this one. */
+export async function removeTreeAside(path: string): Promise<void> {
+  if (!(await removedBySystem(path))) removeTree(path)
+}
+
+/** Workspaces may hold trees of any depth: the system's own rm takes them in one pass. */
+async function removedBySystem(path: string): Promise<boolean> {
+  try {
+    return (
+      (await Bun.spawn(['rm', '-rf', '--', path], { stdio: ['ignore', 'ignore', 'ignore'] }).exited) === 0
+    )
+  } catch {
+    // No process can be started: there is none of that name, or there are too many.
+    return false
+  }
+}
+
+/** Processes that are just ending may still write. */
+const remove = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+
+function openFolders(path: string): void {
+  for (let folders = [path]; folders.length > 0; folders = folders.flatMap(foldersIn)) {
+    for (const folder of folders) openFolder(folder)
+  }
+}
+
+function openFolder(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats?.isDirectory() && (stats.mode & ALL_RIGHTS) !== ALL_RIGHTS)
+    chmodSync(path, stats.mode | ALL_RIGHTS)
+}
+
+function foldersIn(path: string): string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))
+  } catch {
+    // Gone meanwhile, or a file: its removal tells.
+    return []
+  }
+}

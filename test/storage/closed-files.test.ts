@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const SCRIPT = join(import.meta.dir, 'closed-files.ts')
+const asUser =
+  process.geteuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : []
+const look = [...asUser, process.execPath, '-e', `await Bun.file(${JSON.stringify(SCRIPT)}).text()`]
+const canBeUser = Bun.which(look[0] ?? '') !== null && Bun.spawnSync(look, { stderr: 'ignore' }).success
+if (!canBeUser) console.error('SKIP: no ordinary user can run this code here (setpriv, or a closed folder)')
+
+test.skipIf(!canBeUser)(
+  'an ordinary user: what may not be read is kept with its modes, and is no obstacle to what is removed',
+  async () => {
+    const child = Bun.spawn([...asUser, process.execPath, SCRIPT], {
+      stdout: 'pipe',
+      stderr: 'inherit',
+      env: { ...process.env, TMPDIR: '/tmp' },
+    })
+    const { uid, expected, ...seen } = JSON.parse(await child.stdout.text())
+    expect(uid).not.toBe(0)
+    expect(seen).toEqual({ kept: expected, restored: expected, text: 'closed', swept: false, left: [] })
+  },
+)
+
+test('a tree is removed where no process can be started for it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'))
+  mkdirSync(join(folder, 'a/b'), { recursive: true })
+  writeFileSync(join(folder, 'a/b/file'), '')
+  const module = join(import.meta.dir, '../../src/storage/remove-tree.ts')
+  const script = `const { removeTreeAside } = await import(${JSON.stringify(module)}); await removeTreeAside(${JSON.stringify(folder)})`
+  const child = Bun.spawn([process.execPath, '-e', script], { env: { PATH: '/nowhere' }, stderr: 'inherit' })
+  expect(await child.exited).toBe(0)
+  expect(existsSync(folder)).toBe(false)
+})
