@@ -1,5 +1,14 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { type InstanceVariables, shellText } from '../../src/cli/instances/variables.ts'
 import { readProcess } from '../../src/compute/processes.ts'
@@ -147,6 +156,28 @@ test('the list has every instance of the user, and none that was killed', async 
   const all = await here.berth('', ['stop', '--all', '--json'])
   expect(JSON.parse(all.stdout).stopped.length).toBe(2)
   expect((await here.berth('', ['stop', '--all'])).stdout).toBe('No berth runs.\n')
+})
+
+test('an instance whose folder was moved or removed is listed and ended all the same', async () => {
+  await using here = place()
+  const moved = JSON.parse((await here.berth('a', [...DETACH, '--json'])).stdout)
+  const removed = JSON.parse((await here.berth('b', [...DETACH, '--json'])).stdout)
+  const alone = JSON.parse((await here.berth('c', [...DETACH, '--json'])).stdout)
+  renameSync(join(here.path, 'a'), join(here.path, 'moved'))
+  rmSync(join(here.path, 'b'), { recursive: true })
+  rmSync(join(here.path, 'c'), { recursive: true })
+  const folders = (await here.list()).map(({ data_dir, pid }) => `${pid} ${data_dir}`)
+  expect(folders.sort()).toEqual(
+    [
+      `${moved.pid} ${join(here.path, 'moved/.berth')}`,
+      `${removed.pid} ${removed.data_dir}`,
+      `${alone.pid} ${alone.data_dir}`,
+    ].sort(),
+  )
+  expect((await here.berth('', ['stop', '--data', alone.data_dir])).exitCode).toBe(0)
+  const { exitCode, stderr } = await here.berth('', ['stop', '--all'])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect([moved, removed, alone].filter(({ pid }) => runs(pid))).toEqual([])
 })
 
 test('a pid that another program has is never signalled', async () => {

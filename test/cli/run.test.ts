@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
 import { readProcess } from '../../src/compute/processes.ts'
@@ -255,6 +255,21 @@ test('--coverage tells which operations and documented statuses were reached, an
   expect(report.summary.operations).toEqual({ reached: 3, documented: report.operations.length })
   expect(report.summary.statuses.reached).toBe(3)
   expect(stderr).toContain(`reached 3 of ${report.operations.length} operations and 3 of `)
+})
+
+test('where the coverage cannot be written any more nothing is left behind, and the command’s failure counts', async () => {
+  using here = place()
+  for (const [code, expected] of [
+    [0, 1],
+    [7, 7],
+  ]) {
+    mkdirSync(join(here.path, 'reports'))
+    const args = ['--coverage', 'reports/coverage.json', '--', 'sh', '-c', `rm -r reports; exit ${code}`]
+    const { exitCode, stderr } = await here.run(args)
+    expect(exitCode).toBe(expected as number)
+    expect(stderr).toContain('The coverage cannot be written: ')
+    expect(here.left()).toEqual([])
+  }
 })
 
 test('what an instance that was killed left is gone with the next, at once; its sandboxes end with it, the command lives on', async () => {

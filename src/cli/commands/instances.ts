@@ -109,7 +109,7 @@ function registerStop(program: Command, session: Session): void {
       async (options: { data?: string; all?: boolean; timeout: string; force?: boolean; json?: boolean }) => {
         if (options.all && options.data !== undefined)
           throw new UsageError('--all means every folder: leave out --data.')
-        const how = { timeoutMs: duration('--timeout', options.timeout), force: options.force ?? false }
+        const how = { timeoutMs: duration('--timeout', options.timeout), force: options.force ?? false, env }
         const [{ stopInstance }, { listInstances }] = await Promise.all([
           import('../instances/stop.ts'),
           import('../instances/registry.ts'),

@@ -3,9 +3,10 @@ import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { ReadyInfo } from '../../berth.ts'
 import { machineNow } from '../../runtime/clock.ts'
+import { readInstance } from '../../storage/folder.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import type { Terminal } from '../terminal.ts'
-import { holds, isHeld } from './holder.ts'
+import { heldBy, holds, isHeld } from './holder.ts'
 
 /** Which command an instance was started with. */
 export type StartedBy = 'serve' | 'serve --detach' | 'run'
@@ -83,19 +84,27 @@ export function staleEntries(env: Terminal['env']): { file: string; instance: Li
   return readdirSync(folder).flatMap((name) => {
     const file = join(folder, name)
     const instance = readEntry(file)
-    return instance && !runs(instance) ? [{ file, instance }] : []
+    return instance && current(instance) === null ? [{ file, instance }] : []
   })
 }
 
-/** Whether what an entry tells is still so. */
-const runs = ({ pid, data_dir }: ListedInstance): boolean => holds(pid, data_dir) || isHeld(data_dir)
+/** What an entry tells as it is now, with the folder where that was moved meanwhile; null where it does not run any more. */
+function current(entry: ListedInstance): ListedInstance | null {
+  const { pid, data_dir, base_url } = entry
+  if (holds(pid, data_dir) || isHeld(data_dir)) return entry
+  const moved = heldBy(pid).find((folder) => {
+    const instance = readInstance(folder)
+    return instance?.pid === pid && instance.base_url === base_url
+  })
+  return moved === undefined ? null : { ...entry, data_dir: moved }
+}
 
 function removeStale(folder: string, name: string): ListedInstance | null {
   const file = join(folder, name)
   const entry = readEntry(file)
-  if (entry === null || runs(entry)) return entry
-  rmSync(file, { force: true })
-  return null
+  const now = entry && current(entry)
+  if (entry !== null && now === null) rmSync(file, { force: true })
+  return now
 }
 
 /** Null for a file that is none of ours, or was removed meanwhile. */

@@ -3,7 +3,9 @@ import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts
 import { readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
 import { shellQuote } from '../quote.ts'
+import type { Terminal } from '../terminal.ts'
 import { holds, isHeld } from './holder.ts'
+import { listInstances } from './registry.ts'
 
 /** Milliseconds between two looks at whether it has ended. */
 const LOOK_MS = 20
@@ -25,6 +27,8 @@ export interface StopOptions {
   timeoutMs: number
   /** Kill it when they are over. */
   force: boolean
+  /** Where the list of instances lies. */
+  env: Terminal['env']
 }
 
 /**
@@ -33,8 +37,11 @@ export interface StopOptions {
  *
  * @throws CommandError where none runs, or it does not end in time
  */
-export async function stopInstance(dataDir: string, { timeoutMs, force }: StopOptions): Promise<Stopped> {
-  const found = await processOf(dataDir, timeoutMs)
+export async function stopInstance(
+  dataDir: string,
+  { timeoutMs, force, env }: StopOptions,
+): Promise<Stopped> {
+  const found = await processOf(dataDir, timeoutMs, env)
   const { pid } = found
   signal(pid, 'SIGTERM')
   // One that was stopped with Ctrl-Z acts on it only when it runs again.
@@ -53,9 +60,10 @@ export async function stopInstance(dataDir: string, { timeoutMs, force }: StopOp
 }
 
 /** The process of a folder's instance. One that is just starting is waited for. */
-async function processOf(dataDir: string, timeoutMs: number): Promise<ProcessMark> {
+async function processOf(dataDir: string, timeoutMs: number, env: Terminal['env']): Promise<ProcessMark> {
   for (const deadline = performance.now() + timeoutMs; ; await Bun.sleep(LOOK_MS)) {
-    const named = readInstance(dataDir)
+    // A folder that was removed under its berth says nothing any more: the list still does.
+    const named = readInstance(dataDir) ?? listInstances(env).find(({ data_dir }) => data_dir === dataDir)
     // In this order: what holds the lock behind its mark is what the mark is of.
     const mark = named && markOf(named.pid)
     if (mark && holds(mark.pid, dataDir)) return mark
