@@ -11,6 +11,9 @@ const ATTEMPTS = 3
 const OPEN_FOLDER = 0o500
 const READABLE = 0o400
 
+/** Characters of cp's message that are passed on. */
+const MESSAGE_LENGTH = 400
+
 /** A file or folder that was made readable for a copy. */
 interface Lent {
   path: string
@@ -35,7 +38,7 @@ export async function copyTrees(
   let lent: Lent[] = []
   try {
     for (let attempt = 1; ; attempt += 1) {
-      const failure = await runCopy(paths, folder, signal)
+      const failure = signal?.aborted ? 'given up' : await runCopy(paths, folder, signal)
       if (failure === null) return
       if (signal?.aborted) throw new BerthError('service_unavailable', 'berth is stopping. Start it again.')
       const closed = lent.length === 0 && /Permission denied/.test(failure)
@@ -71,11 +74,17 @@ async function runCopy(
 
 function notCopied(said: string): BerthError {
   const [first = ''] = said.split('\n')
-  return new BerthError(
-    'internal_error',
-    `The state could not be copied: ${first}. See that the disk has room, and that servers are not busy writing.`,
-  )
+  const remedy = /File name too long/.test(said)
+    ? 'Remove the folders that are nested too deeply for a path.'
+    : 'See that the disk has room, and that servers are not busy writing.'
+  return new BerthError('internal_error', `The state could not be copied: ${shortened(first)}. ${remedy}`)
 }
+
+/** A path of any length fits into a message: its beginning and its end tell enough. */
+const shortened = (text: string): string =>
+  text.length <= MESSAGE_LENGTH
+    ? text
+    : `${text.slice(0, MESSAGE_LENGTH / 2)}…${text.slice(-MESSAGE_LENGTH / 2)}`
 
 /** Makes readable what its owner may not read, outermost first. Links are left alone. */
 function lendAccess(root: string, copyOfRoot: string): Lent[] {
