@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { StartupError } from '../errors.ts'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
 import { isInUse } from './folder.ts'
 import { removeTree } from './remove-tree.ts'
@@ -28,10 +29,24 @@ export function makeEphemeral(temporaryDir: string): EphemeralFolder {
 /**
  * Makes an empty folder that goes with this process. Its name tells whose it is, so that it is known at once for left
  * behind where the process was killed.
+ *
+ * @throws StartupError where it cannot be made
  */
 export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[number]): string {
   const mark = ownMark()
-  return mkdtempSync(join(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`))
+  return makeFolder(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`)
+}
+
+/** Makes an empty folder that nobody else has. @throws StartupError where it cannot be made */
+export function makeFolder(temporaryDir: string, prefix: string): string {
+  try {
+    return mkdtempSync(join(temporaryDir, prefix))
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new StartupError(
+      `No temporary folder can be made: ${cause}. Set TMPDIR to a folder that can be written.`,
+    )
+  }
 }
 
 /**
@@ -41,7 +56,7 @@ export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[nu
  */
 export function findAbandoned(temporaryDir: string, now: number): string[] {
   const user = process.getuid?.()
-  return readdirSync(temporaryDir).flatMap((name) => {
+  return namesIn(temporaryDir).flatMap((name) => {
     const prefix = PREFIXES.find((one) => name.startsWith(one))
     if (prefix === undefined) return []
     const path = join(temporaryDir, name)
@@ -49,6 +64,15 @@ export function findAbandoned(temporaryDir: string, now: number): string[] {
     if (stats?.uid !== user || !stats?.isDirectory()) return []
     return isAbandoned(path, name.slice(prefix.length), now - stats.mtimeMs) ? [path] : []
   })
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    // One that may be written and not listed, or that is gone: nothing of it can be known.
+    return []
+  }
 }
 
 /** @param rest of its name, behind the prefix */

@@ -272,6 +272,20 @@ test('where the coverage cannot be written any more nothing is left behind, and 
   }
 })
 
+test('a home that cannot be written is no obstacle; a temporary folder that cannot be made is said', async () => {
+  using here = place()
+  // Nothing can be made below a file, by root neither.
+  const env = { XDG_STATE_HOME: '/dev/null' }
+  expect(await here.run(['--', 'true'], { env })).toMatchObject({ exitCode: 0, stderr: '' })
+  const list = await run(['list'], { env })
+  expect({ exitCode: list.exitCode, stderr: list.stderr }).toEqual({ exitCode: 0, stderr: '' })
+  for (const keep of [[], ['--keep']]) {
+    const { exitCode, stderr } = await here.run([...keep, '--', 'true'], { env: { TMPDIR: '/dev/null' } })
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^berth: No temporary folder can be made: .+ Set TMPDIR to .+\n$/)
+  }
+})
+
 test('what an instance that was killed left is gone with the next, at once; its sandboxes end with it, the command lives on', async () => {
   using here = place()
   const child = here.start([

@@ -5,6 +5,7 @@ import type { ReadyInfo } from '../../berth.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { readInstance } from '../../storage/folder.ts'
 import { writePrivate } from '../../storage/private-file.ts'
+import { CommandError } from '../errors.ts'
 import type { Terminal } from '../terminal.ts'
 import { heldBy, holds, isHeld } from './holder.ts'
 
@@ -24,12 +25,37 @@ export interface ListedInstance {
 
 /**
  * The folder in which every instance of this user says where it runs: `$XDG_STATE_HOME/berth/instances`, else
- * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none).
+ * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none). Null for a
+ * user without a home, as in a container that runs under a number that nobody has.
  */
-export function registryFolder(env: Terminal['env']): string {
+function registryFolder(env: Terminal['env']): string | null {
   const given = env.XDG_STATE_HOME ?? ''
-  const state = isAbsolute(given) ? given : join(env.HOME || homedir(), '.local/state')
-  return join(state, 'berth/instances')
+  if (isAbsolute(given)) return join(given, 'berth/instances')
+  const home = env.HOME || homeOfUser()
+  return home === null ? null : join(home, '.local/state/berth/instances')
+}
+
+function homeOfUser(): string | null {
+  try {
+    return homedir()
+  } catch {
+    return null
+  }
+}
+
+/** The files of all entries. @throws CommandError where the folder may not be read */
+function entryFiles(env: Terminal['env']): string[] {
+  const folder = registryFolder(env)
+  if (folder === null) return []
+  try {
+    return readdirSync(folder).map((name) => join(folder, name))
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return []
+    throw new CommandError(
+      `The list of instances cannot be read: ${message}. Mend the folder's permissions, or name another with XDG_STATE_HOME.`,
+    )
+  }
 }
 
 /**
@@ -49,40 +75,41 @@ export function enlist(ready: ReadyInfo, startedBy: StartedBy, env: Terminal['en
     started_by: startedBy,
   }
   const folder = registryFolder(env)
+  if (folder === null) return () => {}
   const file = join(folder, nameOf(data_dir))
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     writePrivate(file, `${JSON.stringify(entry, null, 2)}\n`)
     // Those of berths that were killed: nobody may ever ask for the list.
-    for (const stale of readdirSync(folder)) {
-      const other = readEntry(join(folder, stale))
-      if (other && !existsSync(`/proc/${other.pid}`)) removeStale(folder, stale)
+    for (const stale of entryFiles(env)) {
+      const other = readEntry(stale)
+      if (other && !existsSync(`/proc/${other.pid}`)) removeStale(stale)
     }
   } catch {}
-  return () => rmSync(file, { force: true })
+  return () => removeEntry(file)
+}
+
+/** Removes an entry; where that cannot be done it is known for stale all the same. */
+export function removeEntry(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {}
 }
 
 /** The instances of this user that run, oldest first. What killed ones have left is removed. */
 export function listInstances(env: Terminal['env']): ListedInstance[] {
-  const folder = registryFolder(env)
-  if (!existsSync(folder)) return []
-  const found = readdirSync(folder).flatMap((name) => removeStale(folder, name) ?? [])
+  const found = entryFiles(env).flatMap((file) => removeStale(file) ?? [])
   return found.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
 }
 
 /** The data folders of all entries, those of instances that do not run any more too. */
 export function registeredFolders(env: Terminal['env']): string[] {
-  const folder = registryFolder(env)
-  if (!existsSync(folder)) return []
-  return readdirSync(folder).flatMap((name) => readEntry(join(folder, name))?.data_dir ?? [])
+  return entryFiles(env).flatMap((file) => readEntry(file)?.data_dir ?? [])
 }
 
 /** The entries of instances that do not run any more. */
 export function staleEntries(env: Terminal['env']): { file: string; instance: ListedInstance }[] {
-  const folder = registryFolder(env)
-  if (!existsSync(folder)) return []
-  return readdirSync(folder).flatMap((name) => {
-    const file = join(folder, name)
+  return entryFiles(env).flatMap((file) => {
     const instance = readEntry(file)
     return instance && current(instance) === null ? [{ file, instance }] : []
   })
@@ -99,11 +126,10 @@ function current(entry: ListedInstance): ListedInstance | null {
   return moved === undefined ? null : { ...entry, data_dir: moved }
 }
 
-function removeStale(folder: string, name: string): ListedInstance | null {
-  const file = join(folder, name)
+function removeStale(file: string): ListedInstance | null {
   const entry = readEntry(file)
   const now = entry && current(entry)
-  if (entry !== null && now === null) rmSync(file, { force: true })
+  if (entry !== null && now === null) removeEntry(file)
   return now
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import {
   ABANDONED_MS,
@@ -12,7 +12,7 @@ import { machineNow } from '../../runtime/clock.ts'
 import { findAbandoned, removeTemporary } from '../../storage/ephemeral.ts'
 import { findDataFolder } from '../instance.ts'
 import { isHeld } from '../instances/holder.ts'
-import { registeredFolders, staleEntries } from '../instances/registry.ts'
+import { registeredFolders, removeEntry, staleEntries } from '../instances/registry.ts'
 import type { Terminal } from '../terminal.ts'
 import { halfMade, temporaryLeak } from './folders.ts'
 import type { Leak } from './leak.ts'
@@ -60,7 +60,7 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
     else if (kind === 'folder') removeTemporary(id)
-    else if (kind === 'entry') rmSync(id, { force: true })
+    else if (kind === 'entry') removeEntry(id)
   }
   return findLeaks(scope)
 }

@@ -1,12 +1,11 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Berth, StartStopped } from '../../berth.ts'
 import { removeAbandoned } from '../../compute/abandoned.ts'
 import { type Config, loadConfig } from '../../config.ts'
 import { StartupError } from '../../errors.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { removeTemporary } from '../../storage/ephemeral.ts'
+import { makeFolder, removeTemporary } from '../../storage/ephemeral.ts'
 import type { RunRequest } from '../commands/run-flags.ts'
 import { LogFile } from '../instances/log-file.ts'
 import { enlist } from '../instances/registry.ts'
@@ -132,7 +131,7 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
 }
 
 /** A folder that nothing removes: its name is not one of those that go with their run. */
-const makeKept = (): string => realpathSync(mkdtempSync(join(tmpdir(), 'berth-kept-')))
+const makeKept = (): string => realpathSync(makeFolder(tmpdir(), 'berth-kept-'))
 
 /** The command's environment: this process's, and where the instance is. */
 function environmentOf({ info }: Berth, env: Terminal['env']): Record<string, string | undefined> {
