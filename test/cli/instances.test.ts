@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -179,6 +180,23 @@ test('an instance whose folder was moved or removed is listed and ended all the 
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect([moved, removed, alone].filter(({ pid }) => runs(pid))).toEqual([])
 })
+
+test.skipIf(process.getuid?.() !== 0 || Bun.which('setpriv') === null)(
+  'of another user’s folder nothing is claimed',
+  async () => {
+    await using here = place()
+    mkdirSync(join(here.path, 'a/.berth'), { recursive: true, mode: 0o700 })
+    for (const folder of [here.path, join(here.path, 'a')]) chmodSync(folder, 0o755)
+    const holder = join(import.meta.dir, '../../src/cli/instances/holder.ts')
+    const script = `(await import(${JSON.stringify(holder)})).checkEntered(${JSON.stringify(join(here.path, 'a/.berth'))})`
+    const child = Bun.spawn(
+      ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, '-e', script],
+      { stdout: 'ignore', stderr: 'pipe' },
+    )
+    expect(await child.stderr.text()).toContain('may not be read by this user')
+    expect(await child.exited).toBe(1)
+  },
+)
 
 test('a pid that another program has is never signalled', async () => {
   await using here = place()

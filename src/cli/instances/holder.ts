@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isInUse } from '../../storage/folder.ts'
+import { CommandError } from '../errors.ts'
 
 /** What Linux appends to the name of a file that was removed while it is open. */
 const REMOVED = / \(deleted\)$/
@@ -23,6 +24,16 @@ export function heldBy(pid: number): string[] {
 
 /** Whether some berth runs on a folder, one in another container too. */
 export const isHeld = (folder: string): boolean => existsSync(join(folder, 'lock')) && isInUse(folder)
+
+/** @throws CommandError for a data folder that is another user's, of which nothing can be said */
+export function checkEntered(folder: string): void {
+  try {
+    accessSync(folder, constants.X_OK)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') return
+    throw new CommandError(`${folder} may not be read by this user. Run as the user that runs berth.`)
+  }
+}
 
 /** A folder that was removed under its berth has none but its name. */
 const realPath = (folder: string): string => (existsSync(folder) ? realpathSync(folder) : folder)

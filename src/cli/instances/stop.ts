@@ -4,7 +4,7 @@ import { readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
 import { shellQuote } from '../quote.ts'
 import type { Terminal } from '../terminal.ts'
-import { holds, isHeld } from './holder.ts'
+import { checkEntered, holds, isHeld } from './holder.ts'
 import { listInstances } from './registry.ts'
 
 /** Milliseconds between two looks at whether it has ended. */
@@ -41,6 +41,7 @@ export async function stopInstance(
   dataDir: string,
   { timeoutMs, force, env }: StopOptions,
 ): Promise<Stopped> {
+  checkEntered(dataDir)
   const found = await processOf(dataDir, timeoutMs, env)
   const { pid } = found
   signal(pid, 'SIGTERM')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ReadyInfo } from '../../berth.ts'
 import { type CredentialsFile, readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
-import { holds, isHeld } from './holder.ts'
+import { checkEntered, holds, isHeld } from './holder.ts'
 
 /** The variables by which programs find an instance, and the commands of berth too. */
 export interface InstanceVariables {
@@ -29,6 +29,7 @@ export const variablesOf = ({
 
 /** The variables of the instance that runs on a data folder. @throws CommandError where none does */
 export function variablesOfFolder(folder: string): InstanceVariables {
+  checkEntered(folder)
   const instance = readInstance(folder)
   if (!instance || !(holds(instance.pid, folder) || isHeld(folder))) {
     throw new CommandError(
