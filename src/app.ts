@@ -5,7 +5,7 @@ import { requestEntry } from './http/entry.ts'
 import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
-import { answerWriter, recorder, witnessBody } from './http/journal/capture.ts'
+import { Capture } from './http/journal/capture.ts'
 import { once } from './runtime/once.ts'
 import type { Services } from './services.ts'
 
@@ -97,19 +97,21 @@ export function createApi(services: Services, host: HostOptions): Api {
   const callers = new Callers((key) => services.keys.authenticate(key))
   const uploads = new Uploads()
   const { queries, cipher, clock, logger, ids, journal } = services
-  const access = accessControl(callers, uploads, BODY_LIMIT, journal.isOn ? witnessBody : undefined)
-  const entry = requestEntry(ids, host)
+  const capture = journal.isOn ? new Capture({ journal, callers, clock }) : null
+  const access = accessControl(callers, uploads, BODY_LIMIT, capture?.body)
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads)
   /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
     // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
     const root: AnyElysia = new Elysia({ name: 'berth', normalize: false })
     const methodsOf = methodsByRoutes(() => root.routes)
+    // Documents are for browsers: what these ask for would stand between what a client did.
+    const kept = groups.some((group) => group !== 'documents') ? capture : null
+    if (kept) root.use(kept.plugin())
     root
       .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
-      .use(entry)
+      .use(requestEntry(ids, host, kept?.begin))
       .use(idempotency)
-    if (journal.isOn) root.use(answerWriter())
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
   }
@@ -144,11 +146,11 @@ export function createApi(services: Services, host: HostOptions): Api {
       backend: () => services.compute.failure(),
     })
   })
-  const passed = (request: Request): Response | Promise<Response> =>
-    faults.any ? faultGate().then((gate) => gate.handle(request, answer)) : answer(request)
+  const withFaults = (request: Request, app: typeof answer): Promise<Response> =>
+    faultGate().then((gate) => gate.handle(request, app))
+  const faulty = capture?.around(withFaults, answer) ?? ((request: Request) => withFaults(request, answer))
   return {
-    // What a client was told counts, be it by a fault.
-    handle: journal.isOn ? recorder({ journal, callers, clock, logger }, passed) : passed,
+    handle: (request) => (faults.any ? faulty(request) : answer(request)),
     whole,
   }
 }

@@ -21,7 +21,7 @@ export async function benchJournal(): Promise<void> {
   for (const load of LOADS) await compare(load, { on, off })
 }
 
-const body = JSON.stringify({ task: 'Keep the shop open', tier: 'small', region: 'us-east' })
+const body = JSON.stringify({ task: 'Keep the shop open' })
 
 const LOADS: readonly Load[] = [
   { what: 'GET /servers, ten servers', method: 'GET', path: '/servers' },

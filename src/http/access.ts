@@ -13,6 +13,9 @@ export type Access = 'account' | 'resource'
 /** What an operation's route declares: its access, and the form that it takes in place of JSON where it does. */
 export type Admission = Access | { readonly access: Access; readonly form: FormShape }
 
+/** Is shown what was read of a request's body, with where its answer's settings are kept. */
+export type SeesBody = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
+
 /** Finds the caller behind a bearer credential, or null where it is none of ours. */
 export type Authenticate = (credential: string) => Caller | null
 
@@ -72,14 +75,15 @@ export class Uploads {
  * Hooks take the context apart and never hand it on whole: Elysia reads their source to learn which
  * parts they use, and complains on standard output about one it cannot follow.
  */
-export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: number, witness?: BodyWitness) {
+export function accessControl(callers: Callers, uploads: Uploads, bodyLimit: number, sees?: SeesBody) {
   return new Elysia({ name: 'berth/access' }).macro({
     access(admission: Admission) {
       const { access: needed, form } =
         typeof admission === 'string' ? { access: admission, form: null } : admission
       return {
-        async parse({ request }) {
+        async parse({ request, set }) {
           callers.admit(request, needed)
+          const witness: BodyWitness | undefined = sees && ((content, type) => sees(set, content, type))
           // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
           if (form === null) return (await readJsonBody(request, bodyLimit, witness)) ?? null
           const { value, file } = await readFormBody(request, bodyLimit, form, witness)

@@ -9,7 +9,7 @@ export const BODY_LIMIT = 32 * 1024 * 1024
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** Is shown what was read of a request's body: its bytes, or a form's fields as JSON. */
-export type BodyWitness = (request: Request, content: Uint8Array | string, type: string) => void
+export type BodyWitness = (content: Uint8Array | string, type: string) => void
 
 /**
  * Reads a request's body: a JSON object, as every operation's is, in at most `limit` bytes.
@@ -25,7 +25,7 @@ export async function readJsonBody(
   const bytes = await readBytes(request, limit)
   if (bytes.length === 0) return undefined
   const type = typeOf(request)
-  witness?.(request, bytes, type)
+  witness?.(bytes, type)
   return parseObject(bytes, type, 'application/json')
 }
 
@@ -47,10 +47,10 @@ export async function readFormBody(
   const type = typeOf(request)
   if (isForm(type)) {
     const form = parseForm(bytes, type, shape)
-    if (witness) witness(request, JSON.stringify(form.value), type)
+    if (witness) witness(JSON.stringify(form.value), type)
     return form
   }
-  witness?.(request, bytes, type)
+  witness?.(bytes, type)
   return {
     value: parseObject(bytes, type, 'application/json" or "Content-Type: multipart/form-data'),
     file: null,

@@ -1,131 +1,163 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import type { Callers } from '../access.ts'
-import type { BodyWitness } from '../body.ts'
-import { BODY_KEPT, type KeptBody, keptBody } from './entry.ts'
+import { type Entry, JSON_TYPE, keptBody } from './entry.ts'
 import type { Journal } from './journal.ts'
 
-/** What was seen of a request under way. */
-interface Seen {
-  body: KeptBody | null
-  /** The JSON of its answer; null until it is written. */
-  text: string | null
-  /** The `x-request-id` of its answer. */
-  id: string
-}
-
-const SEEN = Symbol('seen')
-
-/** It is put on the request itself: a WeakMap would cost more than all the rest that is done for an entry. */
-interface SeenRequest extends Request {
-  [SEEN]?: Seen
-}
-
-/** Keeps what was read of a request's body until it is answered. */
-export const witnessBody: BodyWitness = (request: SeenRequest, content, type) => {
-  request[SEEN] = { body: keptBody(content, type), text: null, id: '' }
-}
-
-const DOCUMENT = /^[a-z]+:\/\/[^/]*\/(?:docs(?:[/?]|$)|openapi\.json|favicon\.ico|$)/
-
-/** As Elysia's own answers say it. */
-const JSON_TYPE = 'application/json;charset=utf-8'
+/** An entry whose request is under way. */
+type OpenEntry = { -readonly [Field in keyof Entry]: Entry[Field] }
 
 /**
- * Writes the JSON of answers, which Elysia would do at the same cost, so that the text is at hand for their entries: to
- * read it from an answer that was made costs far more.
+ * Where Elysia keeps what an answer is to have. It is each request's own, and cheaper to reach than what could be kept
+ * beside the request, which is an object of Bun's.
  */
-export const answerWriter = () =>
-  new Elysia({ name: 'berth/journal' }).mapResponse({ as: 'global' }, ({ request, responseValue, set }) => {
-    if (typeof responseValue !== 'object' || responseValue === null) return
-    if (Object.getPrototypeOf(responseValue) !== Object.prototype) return
-    const text = JSON.stringify(responseValue)
-    const id = String(set.headers['x-request-id'])
-    const seen = (request as SeenRequest)[SEEN]
-    if (seen === undefined) {
-      ;(request as SeenRequest)[SEEN] = { body: null, text, id }
-    } else {
-      seen.text = text
-      seen.id = id
-    }
-    set.headers['content-type'] = JSON_TYPE
-    // Of a text Elysia makes an answer with all that `set` says; one that was made here it would take apart again.
-    return text as unknown as Response
-  })
+interface Settings {
+  headers: object
+  status?: unknown
+  /** The entry of the request. */
+  entry?: OpenEntry
+}
 
-/** What an entry is made from. */
+/** Milliseconds within which hardly anybody gives up an answer: to ask costs more than the rest. */
+const SOON_MS = 20
+
+/** Characters of the texts in an answer from which on it is written at once, so that it is kept no longer than its beginning. */
+const LONG = 16 * 1024
+
+/** What entries are made of. */
 export interface Captured {
   journal: Journal
   callers: Callers
   clock: Clock
-  logger: Logger
 }
 
 type Handle = (request: Request) => Response | Promise<Response>
 
 /**
- * Keeps requests and their answers. It stands in the way of every request: what it takes are references; an answer
- * that streams, or comes from a file, passes untouched.
+ * Keeps requests and their answers. It stands in the way of every request, so that it takes references and leaves the
+ * rest to whoever reads; an answer that streams, or comes from a file, passes untouched.
  */
-export function recorder(captured: Captured, answer: Handle): Handle {
-  const { clock, logger } = captured
-  const keep = (request: Request, at: number, began: number, response: Response): Response => {
-    try {
-      add(captured, request, at, began, response)
-    } catch (error) {
-      logger.error('a request could not be put down in the journal', { error })
+export class Capture {
+  readonly #captured: Captured
+
+  constructor(captured: Captured) {
+    this.#captured = captured
+  }
+
+  /** A request has come. */
+  readonly begin = (set: Settings, request: Request): void => {
+    set.entry = opened(request, this.#captured.clock)
+  }
+
+  /** Something of its body was read: its bytes, or a form's fields as JSON. */
+  readonly body = (set: Settings, content: Uint8Array | string, type: string): void => {
+    if (set.entry) set.entry.request = keptBody(content, type)
+  }
+
+  /** Has the answers of an app kept. */
+  plugin() {
+    const { journal, callers } = this.#captured
+    return new Elysia({ name: 'berth/journal' }).mapResponse(
+      { as: 'global' },
+      ({ request, responseValue, set }) => {
+        const { entry } = set as Settings
+        if (entry === undefined) return
+        entry.id = String(set.headers['x-request-id'])
+        entry.ms = performance.now() - entry.began
+        entry.caller = callers.of(request)
+        entry.aborted = entry.ms > SOON_MS && request.signal.aborted
+        if (typeof set.status === 'number') entry.status = set.status
+        const text = take(entry, responseValue)
+        journal.add(entry)
+        if (text === null) return
+        set.headers['content-type'] = JSON_TYPE
+        // Of a text Elysia makes an answer with all that `set` says; one that was made here it would take apart again.
+        return text as unknown as Response
+      },
+    )
+  }
+
+  /**
+   * Has requests answered by what stands before the app, such as faults, and keeps those that the app never saw.
+   *
+   * @param before answers a request, or hands it to what it is given
+   */
+  around(before: (request: Request, app: Handle) => Promise<Response>, app: Handle): Handle {
+    const { journal, callers, clock } = this.#captured
+    return async (request) => {
+      const entry = opened(request, clock)
+      let seen = false
+      const answer = await before(request, (passed) => {
+        seen = true
+        return app(passed)
+      })
+      if (seen) return answer
+      takeResponse(entry, answer)
+      entry.id = answer.headers.get('x-request-id') ?? ''
+      entry.ms = performance.now() - entry.began
+      entry.caller = callers.of(request)
+      entry.aborted = request.signal.aborted
+      journal.add(entry)
+      return answer
     }
-    return response
-  }
-  return (request) => {
-    // Documents are for browsers: what these ask for would stand between what a client did.
-    if (DOCUMENT.test(request.url)) return answer(request)
-    const at = clock.now()
-    const began = performance.now()
-    const answering = answer(request)
-    return answering instanceof Promise
-      ? answering.then((response) => keep(request, at, began, response))
-      : keep(request, at, began, answering)
   }
 }
 
-/** Milliseconds within which hardly anybody gives up an answer: to ask would cost more than the rest. */
-const SOON_MS = 20
+const opened = ({ method, url }: Request, clock: Clock): OpenEntry => ({
+  id: '',
+  at: clock.now(),
+  began: performance.now(),
+  ms: 0,
+  method,
+  url,
+  status: 200,
+  caller: undefined,
+  request: null,
+  response: null,
+  unwritten: null,
+  responseType: '',
+  aborted: false,
+})
 
-function add(
-  { journal, callers }: Captured,
-  request: SeenRequest,
-  at: number,
-  began: number,
-  answer: Response,
-): void {
-  const ms = performance.now() - began
-  const seen = request[SEEN]
-  const written = seen !== undefined && seen.text !== null
-  const type = written ? JSON_TYPE : (answer.headers.get('content-type') ?? '')
-  const text = written ? seen.text : inMemory(answer, type)
-  journal.add({
-    id: written ? seen.id : (answer.headers.get('x-request-id') ?? ''),
-    at,
-    ms,
-    method: request.method,
-    url: request.url,
-    status: answer.status,
-    caller: callers.of(request),
-    request: seen === undefined ? null : seen.body,
-    response: text === null || text.length <= BODY_KEPT ? text : keptBody(text, type),
-    responseType: type,
-    aborted: ms > SOON_MS && request.signal.aborted,
-  })
+/** Takes an answer into its entry. @returns its JSON where that was written on the way */
+function take(entry: OpenEntry, answer: unknown): string | null {
+  if (answer instanceof Response) takeResponse(entry, answer)
+  if (typeof answer !== 'object' || answer === null) return null
+  // What Elysia's `status(201, …)` makes.
+  const { code, response } = answer as { code?: unknown; response?: unknown }
+  const isStatus = typeof code === 'number' && !isPlain(answer)
+  const value = isStatus ? response : answer
+  if (isStatus) entry.status = code
+  if (!isPlain(value)) return null
+  entry.responseType = JSON_TYPE
+  // Elysia's own writing, which is faster, is left to it; but of a failure it would make an empty answer.
+  if (entry.status < 400 && !hasLongText(value)) {
+    entry.unwritten = value
+    return null
+  }
+  const text = JSON.stringify(value)
+  entry.response = keptBody(text, JSON_TYPE)
+  return isStatus ? null : text
 }
 
-/** The JSON of an answer that no route gave, such as that of an unknown path; null for none. */
-function inMemory(answer: Response, type: string): string | null {
-  if (!type.startsWith('application/json')) return null
+function takeResponse(entry: OpenEntry, answer: Response): void {
+  entry.status = answer.status
+  entry.responseType = answer.headers.get('content-type') ?? ''
+  if (!entry.responseType.startsWith('application/json')) return
   const reading = answer.clone().text()
   const text: unknown = Bun.peek(reading)
-  if (typeof text === 'string') return text
-  reading.catch(() => {})
-  return null
+  if (typeof text === 'string') entry.response = keptBody(text, entry.responseType)
+  else reading.catch(() => {})
+}
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+
+/** Whether it is the answer of a command or a file with much in it; what lies deeper is not looked at. */
+function hasLongText(answer: Readonly<Record<string, unknown>>): boolean {
+  for (const name in answer) {
+    const value = answer[name]
+    if (typeof value === 'string' && value.length > LONG) return true
+  }
+  return false
 }

@@ -3,6 +3,9 @@ import type { Caller } from '../../accounts/caller.ts'
 /** Bytes of a body that are kept. */
 export const BODY_KEPT = 64 * 1024
 
+/** As answers in JSON say it. */
+export const JSON_TYPE = 'application/json;charset=utf-8'
+
 /** A body, or its beginning: bytes as they came, or text. */
 export interface KeptBody {
   readonly content: Uint8Array | string
@@ -18,6 +21,8 @@ export interface Entry {
   readonly id: string
   /** When it came, by berth's clock, milliseconds since 1970. */
   readonly at: number
+  /** The same by `performance.now()`. */
+  readonly began: number
   /** Milliseconds until there was an answer; of a stream, until it began. */
   readonly ms: number
   readonly method: string
@@ -28,8 +33,10 @@ export interface Entry {
   readonly caller: Pick<Caller, 'accountId' | 'keyId'> | undefined
   /** Null where nothing of it was read: none was sent, or the request was refused before. */
   readonly request: KeptBody | null
-  /** All of the JSON as text, or its beginning; null where it is none: a stream, a file, or nothing. */
-  readonly response: KeptBody | string | null
+  /** Null where it is no JSON: a stream, a file, or nothing. */
+  readonly response: KeptBody | null
+  /** The answer of a moment ago, which is its JSON soon. */
+  readonly unwritten: object | null
   readonly responseType: string
   /** Whether the client had gone before there was an answer. */
   readonly aborted: boolean
@@ -57,16 +64,21 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** About how many bytes an entry takes in memory. */
+/** An entry with its answer written. */
+export const written = (entry: Entry): Entry =>
+  entry.unwritten === null
+    ? entry
+    : { ...entry, unwritten: null, response: keptBody(JSON.stringify(entry.unwritten), JSON_TYPE) }
+
+/** About how many bytes an entry takes in memory; an answer that is not written yet counts as nothing. */
 export const sizeOf = ({ url, request, response }: Entry): number =>
   ENTRY_BYTES + url.length + lengthOf(request) + lengthOf(response)
 
 /** What an entry takes without its texts. */
 const ENTRY_BYTES = 256
 
-function lengthOf(body: KeptBody | string | null): number {
+function lengthOf(body: KeptBody | null): number {
   if (body === null) return 0
-  const content = typeof body === 'string' ? body : body.content
   // A text takes two bytes for each of its letters as soon as one of them is not Latin.
-  return typeof content === 'string' ? content.length * 2 : content.byteLength
+  return typeof body.content === 'string' ? body.content.length * 2 : body.content.byteLength
 }

@@ -1,4 +1,4 @@
-import { type Entry, sizeOf } from './entry.ts'
+import { type Entry, sizeOf, written } from './entry.ts'
 
 /** How much is kept. */
 export interface JournalLimits {
@@ -10,6 +10,12 @@ export interface JournalLimits {
 
 /** Bytes that a journal may take where nothing else is said. */
 export const JOURNAL_BYTES = 32 * 1024 * 1024
+
+/**
+ * Milliseconds for which an answer is kept as the value that it was made from. To write each at once would cost every
+ * request of a busy instance; there most are dropped before.
+ */
+const UNWRITTEN_MS = 250
 
 /** An entry and its place among all that ever were. */
 export interface Placed {
@@ -23,22 +29,26 @@ export interface Placed {
  * nothing; whoever reads it masks secrets.
  */
 export class Journal {
-  readonly #limits: JournalLimits
+  readonly #capacity: number
+  readonly #mostBytes: number
   /** A ring: the entry of a `seq` is at its remainder. */
   readonly #ring: (Entry | undefined)[] = []
   readonly #listeners = new Set<() => void>()
   /** The `seq` of the oldest that is kept, and of the next. */
   #first = 1
   #next = 1
+  /** The `seq` below which every answer is written. */
+  #unwritten = 1
   #bytes = 0
 
-  constructor(limits: JournalLimits) {
-    this.#limits = limits
+  constructor({ entries, bytes }: JournalLimits) {
+    this.#capacity = entries
+    this.#mostBytes = bytes
   }
 
   /** Whether anything is kept at all. */
   get isOn(): boolean {
-    return this.#limits.entries > 0
+    return this.#capacity > 0
   }
 
   /** How many entries are kept. */
@@ -53,12 +63,16 @@ export class Journal {
 
   /** Keeps an entry; the oldest go where there are too many, or too much in them. */
   add(entry: Entry): void {
-    if (!this.isOn) return
-    if (this.length === this.#limits.entries) this.#drop()
-    this.#ring[this.#next % this.#limits.entries] = entry
+    if (this.#capacity === 0) return
+    if (this.#next - this.#first === this.#capacity) this.#drop()
+    this.#ring[this.#next % this.#capacity] = entry
     this.#next += 1
     this.#bytes += sizeOf(entry)
-    while (this.#bytes > this.#limits.bytes && this.length > 1) this.#drop()
+    const moment = entry.began - UNWRITTEN_MS
+    const oldest = this.#at(this.#unwritten)
+    // Two, so that those of a moment with many requests are done after a while.
+    if (oldest !== undefined && oldest.began < moment) this.#writeBefore(moment, 2)
+    if (this.#bytes > this.#mostBytes) this.#shrink()
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener()
   }
 
@@ -71,6 +85,7 @@ export class Journal {
 
   /** What came after a `seq`, oldest first, as far as it is kept; at most so many. */
   after(seq: number, most: number): Placed[] {
+    this.#writeAll()
     const found: Placed[] = []
     for (let at = Math.max(seq + 1, this.#first); at < this.#next && found.length < most; at += 1) {
       const entry = this.#at(at)
@@ -81,6 +96,7 @@ export class Journal {
 
   /** Newest first, down to but without a `seq`. */
   *newest(seq = 0): Generator<Placed, void> {
+    this.#writeAll()
     for (let at = this.#next - 1; at > seq && at >= this.#first; at -= 1) {
       const entry = this.#at(at)
       if (entry) yield { seq: at, entry }
@@ -100,13 +116,35 @@ export class Journal {
   }
 
   #at(seq: number): Entry | undefined {
-    return this.#ring[seq % this.#limits.entries]
+    return this.#ring[seq % this.#capacity]
+  }
+
+  #writeAll(): void {
+    this.#writeBefore(Number.POSITIVE_INFINITY, this.length)
+    this.#shrink()
+  }
+
+  /** Writes answers of requests that came before a moment, oldest first, at most so many. */
+  #writeBefore(moment: number, most: number): void {
+    for (let left = most; left > 0 && this.#unwritten < this.#next; left -= 1) {
+      const entry = this.#at(this.#unwritten)
+      if (entry === undefined || entry.began >= moment) return
+      const whole = written(entry)
+      this.#ring[this.#unwritten % this.#capacity] = whole
+      this.#bytes += sizeOf(whole) - sizeOf(entry)
+      this.#unwritten += 1
+    }
+  }
+
+  #shrink(): void {
+    while (this.#bytes > this.#mostBytes && this.length > 1) this.#drop()
   }
 
   #drop(): void {
     const oldest = this.#at(this.#first)
-    this.#ring[this.#first % this.#limits.entries] = undefined
+    this.#ring[this.#first % this.#capacity] = undefined
     this.#first += 1
+    if (this.#unwritten < this.#first) this.#unwritten = this.#first
     if (oldest) this.#bytes -= sizeOf(oldest)
   }
 }

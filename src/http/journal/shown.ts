@@ -44,11 +44,10 @@ export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskT
   const operation = operations.match(entry.method, pathname)
   const sent = entry.request
   const body = sent === null || sent.cut ? undefined : jsonOf(textOf(sent.content))
-  const bodyOf = (kept: KeptBody | string | null): Body | null => {
-    if (kept === null) return null
-    const [content, cut] = typeof kept === 'string' ? [kept, false] : [kept.content, kept.cut]
-    return { body: maskBody(textOf(content), !cut, operation?.id, mask), truncated: cut }
-  }
+  const bodyOf = (kept: KeptBody | null): Body | null =>
+    kept === null
+      ? null
+      : { body: maskBody(textOf(kept.content), !kept.cut, operation?.id, mask), truncated: kept.cut }
   const { method, status, caller } = entry
   const found = nearMisses(
     { method, path: pathname, query: searchParams, status, operation, body },
