@@ -103,7 +103,7 @@ export class ServerLifecycle {
    * Starts a server in its turn; one that runs is left as it is.
    *
    * @param overBudget the code of the failure where the budget is used up
-   * @throws BerthError where it is, and 502 where the sandbox does not start
+   * @throws BerthError where it is, 502 where the sandbox does not start, 503 where berth stops meanwhile
    */
   async start(row: ServerRow, overBudget: ErrorCode = 'budget_exceeded'): Promise<Sandbox> {
     this.#metering.checkBudget(row.accountId, overBudget)
@@ -124,6 +124,12 @@ export class ServerLifecycle {
       return sandbox
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error
+      if (this.#stopping) {
+        throw new BerthError(
+          'service_unavailable',
+          'berth is stopping or being reset. Try again when it is ready.',
+        )
+      }
       this.#logger.error('a sandbox did not start', { serverId: row.id, error })
       throw new BerthError('compute_backend_error', `The server could not be started: ${error.message}`)
     }
