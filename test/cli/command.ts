@@ -77,7 +77,10 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
   const child = start(['serve', '--json', '--port', '0', '--log-level', 'warn', ...args], { ...options, cwd })
   const stderr = child.stderr.text()
   const { value } = await child.stdout.getReader().read()
-  if (!value) throw new Error(`berth did not start (exit code ${await child.exited}): ${await stderr}`)
+  if (!value) {
+    folder[Symbol.dispose]()
+    throw new Error(`berth did not start (exit code ${await child.exited}): ${await stderr}`)
+  }
   const served: Served = {
     info: JSON.parse(new TextDecoder().decode(value)),
     cwd,

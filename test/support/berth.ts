@@ -66,9 +66,16 @@ export interface TestOptions {
 export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'berth-test-'))
   const flags = { port: '0', data: dataDir, ...options.flags }
-  const running = executable
-    ? await runExecutable(executable, flags)
-    : await runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.surroundings)
+  const removeOwn = (): void => {
+    if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+  }
+  const starting = executable
+    ? runExecutable(executable, flags)
+    : runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.surroundings)
+  const running = await starting.catch((error) => {
+    removeOwn()
+    throw error
+  })
   const info = running.info as KeyedInfo
   const authorization = `Bearer ${info.api_key}`
 
@@ -110,7 +117,7 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
     async [Symbol.asyncDispose]() {
       await running.stop()
       const left = processesOf(dataDir)
-      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+      removeOwn()
       if (left.length > 0) throw new Error(`left behind: ${left.join('; ')}`)
     },
   }
