@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Isolation } from '../../src/config.ts'
 import { driverOn } from '../compute/bench.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
@@ -13,8 +15,13 @@ const TIERS: readonly Isolation[] = ['bubblewrap', 'landlock', 'none']
 
 /** Why a tier cannot be had on this machine; null where it can. */
 const missing = async (isolation: Isolation): Promise<string | null> => {
-  const probe = await driverOn(isolation, tmpdir()).probe()
-  return probe.available ? null : probe.reason
+  const dataDir = mkdtempSync(join(tmpdir(), 'berth-probe-'))
+  try {
+    const probe = await driverOn(isolation, dataDir).probe()
+    return probe.available ? null : probe.reason
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
 }
 const tiers = await Promise.all(
   TIERS.map(async (isolation) => [isolation, await missing(isolation)] as const),
