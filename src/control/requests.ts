@@ -1,5 +1,6 @@
 import { Elysia, type Static, t } from 'elysia'
 import { badRequest } from '../errors.ts'
+import { addressOf } from '../http/journal/entry.ts'
 import type { Journal, Placed } from '../http/journal/journal.ts'
 import type { MaskText } from '../http/journal/mask.ts'
 import type { ShownEntry } from '../http/journal/shown.ts'
@@ -189,7 +190,7 @@ function filterOf({ method, path, status, account_id }: RequestsQuery): (placed:
     entry.status >= from &&
     entry.status <= to &&
     (account_id === undefined || entry.caller?.accountId === account_id) &&
-    (matches === null || matches(new URL(entry.url).pathname))
+    (matches === null || matches(addressOf(entry).path))
 }
 
 function statuses(status: string): [from: number, to: number] {

@@ -89,6 +89,68 @@ describe('an entry', () => {
   })
 })
 
+/** Sends a request as it stands, without what a client would mend in it. */
+async function sendRaw(request: string): Promise<string> {
+  const { hostname, port } = new URL(berth.info.base_url)
+  let answer = ''
+  const { promise, resolve } = Promise.withResolvers<void>()
+  await Bun.connect({
+    hostname,
+    port: Number(port),
+    socket: {
+      open: (socket) => void socket.write(request),
+      data(_, chunk) {
+        answer += chunk.toString()
+      },
+      close: () => resolve(),
+    },
+  })
+  await promise
+  return answer
+}
+
+describe('no request keeps the journal from being read', () => {
+  test.each(['[', 'a b', 'x:99999', '%'])('be its Host header %j', async (host) => {
+    const answer = await sendRaw(`GET /servers?x=1 HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
+    expect(answer).toStartWith('HTTP/1.1 403')
+    // With white space in it Bun gives no address at all, so that there is no telling what was meant.
+    const known = host.includes(' ') ? [] : [{ path: '/servers?x=1', status: 403, operation: 'servers.list' }]
+    expect(await journal('?path=/servers')).toMatchObject(known)
+    expect(await journal()).toHaveLength(known.length)
+  })
+
+  test.each([
+    ['[', ']'],
+    ['{"a":', '}'],
+  ])('be its body nested without end: %s', async (open, close) => {
+    const body = open.repeat(9_000) + (open === '[' ? '' : '1') + close.repeat(9_000)
+    const headers = { 'content-type': 'application/json' }
+    await berth.fetch(`/servers/${server}/exec`, { method: 'POST', headers, body })
+    expect(await last()).toMatchObject({ status: 400, request: { body: expect.stringContaining(open) } })
+  })
+
+  test('and none makes that slow, be its path or body ever so odd', async () => {
+    const odd = [
+      '/aa'.repeat(4_000),
+      `${'/'.repeat(12_000)}x`,
+      `/${'server'.repeat(2_000)}`,
+      `/servers?${'q'.repeat(12_000)}=1`,
+    ]
+    for (const path of odd) for (let n = 0; n < 5; n += 1) await berth.fetch(path)
+    for (const unit of ['a.', 'bearer ', '://', 'https://a'])
+      await berth.exec(server, 'true', { stdin: unit.repeat(60_000 / unit.length) })
+    const began = performance.now()
+    expect(await journal('?near_misses=true')).toHaveLength(20)
+    expect(await journal()).toHaveLength(24)
+    expect(performance.now() - began).toBeLessThan(1_500)
+  })
+})
+
+test('HEAD is the operation of GET', async () => {
+  await berth.fetch('/servers/srv_none', { method: 'HEAD' })
+  expect(await last()).toMatchObject({ method: 'HEAD', operation: 'servers.get', near_misses: [] })
+})
+
 describe('secrets', () => {
   test('of requests and answers come out nowhere', async () => {
     const secrets = ['hunter2hunter2', 'geheim-genug', 'user:pass-word', 'not-json-secret']

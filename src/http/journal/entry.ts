@@ -1,4 +1,5 @@
 import type { Caller } from '../../accounts/caller.ts'
+import { parseJsonText } from '../json.ts'
 
 /** Bytes of a body that are kept. */
 export const BODY_KEPT = 64 * 1024
@@ -55,13 +56,20 @@ export function keptBody(content: Uint8Array | string, type: string): KeptBody {
 export const textOf = (content: Uint8Array | string): string =>
   typeof content === 'string' ? content : new TextDecoder().decode(content)
 
-/** The value of JSON; undefined for what is none. */
+/** The value of JSON; undefined for what is none, or is nested deeper than a body may be. */
 export function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJsonText(text, 'It')
   } catch {
     return undefined
   }
+}
+
+/** The path of an entry and its query, each as it was sent; the query begins with its `?` or is empty. */
+export function addressOf({ url }: Pick<Entry, 'url'>): { path: string; query: string } {
+  // Not by the URL class, which throws where the Host header is no host; Bun gives the path alone then, or not.
+  const [, path = '', query = ''] = /^(?:[a-z]+:\/\/[^/?]*)?([^?]*)(.*)$/s.exec(url) ?? []
+  return { path, query }
 }
 
 /** An entry with its answer written. */

@@ -31,7 +31,8 @@ const SHAPES: readonly (readonly [RegExp, string])[] = [
   [/\badmin_[0-9A-Za-z]{20,}/g, `admin_${MASK}`],
   [/\bwhsec_[\w+/=-]{4,}/g, `whsec_${MASK}`],
   [/\b(bearer|basic)(\s+|%20|\+)[\w.~+/=-]{12,}/gi, `$1$2${MASK}`],
-  [/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>\\]+@/gi, `$1${MASK}@`],
+  // Without the scheme, whose letters would be looked at again from each one on.
+  [/:\/\/[^\s/@"'<>\\]+@/g, `://${MASK}@`],
 ]
 
 /** What looks like a credential, in a text. */

@@ -110,6 +110,9 @@ function foreignIds({ path: pattern }: IndexedOperation, path: string): NearMiss
   })
 }
 
+/** Longest name or segment of a path that is compared letter by letter, which takes as long as it has letters. */
+const LONGEST = 64
+
 /** What another method costs in the order of paths, and how far a path may be from the one that is meant. */
 const OTHER_METHOD = 0.2
 const FARTHEST = 1.7
@@ -122,8 +125,10 @@ function lost({ method, path }: Examined, index: OperationIndex): NearMiss[] {
     return [missOf('method', path, `Nothing answers to ${method} here`, methods)]
   }
   const given = segmentsOf(path)
-  const rated = index.all.map((operation) => {
+  const rated = index.all.flatMap((operation) => {
     const pattern = segmentsOf(operation.path)
+    // Each segment too many counts 1: what is longer by two is not compared, however long it is.
+    if (Math.abs(given.length - pattern.length) > FARTHEST) return []
     const distance = distanceOf(given, pattern)
     return {
       name: `${operation.method} ${operation.path}`,
@@ -156,12 +161,14 @@ function segmentDistance(given: string, wanted: string): number {
   if (given === wanted) return 0
   // Ids have a prefix; a word where an id belongs was rather meant as a word.
   if (wanted.startsWith('{')) return given.includes('_') ? 0.1 : 0.6
+  if (given.length > LONGEST) return 1
   const begins = given !== '' && (given.startsWith(wanted) || wanted.startsWith(given))
   return begins || nearest(given, [wanted]).length > 0 ? 0.4 : 1
 }
 
 /** Known names that somebody may have meant: those that differ in their way of writing first. */
 function likely(name: string, names: readonly string[]): string[] {
+  if (name.length > LONGEST) return []
   const plain = (text: string): string => text.replace(/[_-]/g, '').toLowerCase()
   const same = names.filter((known) => plain(known) === plain(name))
   return same.length > 0 ? same : nearest(name, names)
@@ -174,7 +181,7 @@ const missOf = (kind: NearMiss['kind'], at: string, what: string, suggestions: s
   suggestions,
 })
 
-const segmentsOf = (path: string): string[] => path.replace(/\/+$/, '').split('/').slice(1)
+const segmentsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1)
 
 function decoded(text: string): string {
   try {

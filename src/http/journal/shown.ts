@@ -1,6 +1,6 @@
 import { toIso } from '../../runtime/clock.ts'
 import type { OperationIndex } from '../operation-index.ts'
-import { type Entry, jsonOf, type KeptBody, textOf } from './entry.ts'
+import { addressOf, type Entry, jsonOf, type KeptBody, textOf } from './entry.ts'
 import { type MaskText, maskBody, maskShapes, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
@@ -40,8 +40,9 @@ export interface ShownEntry {
  * @param mask what else is secret, such as the values of variables
  */
 export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskText): ShownEntry {
-  const { pathname, search, searchParams } = new URL(entry.url)
-  const operation = operations.match(entry.method, pathname)
+  const { path, query } = addressOf(entry)
+  // HEAD comes with GET.
+  const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)
   const sent = entry.request
   const body = sent === null || sent.cut ? undefined : jsonOf(textOf(sent.content))
   const bodyOf = (kept: KeptBody | null): Body | null =>
@@ -50,7 +51,7 @@ export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskT
       : { body: maskBody(textOf(kept.content), !kept.cut, operation?.id, mask), truncated: kept.cut }
   const { method, status, caller } = entry
   const found = nearMisses(
-    { method, path: pathname, query: searchParams, status, operation, body },
+    { method, path, query: new URLSearchParams(query), status, operation, body },
     operations,
   )
   const hide = (text: string): string => mask(maskShapes(text))
@@ -58,7 +59,7 @@ export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskT
     id: entry.id,
     at: toIso(entry.at),
     method,
-    path: hide(pathname + search),
+    path: hide(path + query),
     status,
     ms: Math.round(entry.ms * 100) / 100,
     operation: operation?.id ?? null,
