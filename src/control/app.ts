@@ -68,7 +68,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
     .use(accountsRoutes(access, new AccountsService(services), services.faults))
-    .use(requestsRoutes(access, { journal, operations, mask: masking(() => secrets.values()), stopping }))
+    .use(requestsRoutes(access, { journal, operations, masks: masking(() => secrets.values()), stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
@@ -88,19 +88,12 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(serverFaultsRoutes(access, services))
 }
 
-/** Hides values that are secret: those that are so when it is asked for. */
-function masking(values: () => readonly string[]): () => (text: string) => string {
-  let known: readonly string[] = []
-  let masks = new Masks()
+/** Hides values that are or were secret, those included that have come since it was last asked for. */
+function masking(values: () => Iterable<string>): () => Masks {
+  const masks = new Masks()
   return () => {
-    const now = values()
-    if (now !== known) {
-      known = now
-      masks = new Masks()
-      masks.add(now)
-    }
-    const current = masks
-    return (text) => current.mask(text)
+    masks.add(values())
+    return masks
   }
 }
 

@@ -1,8 +1,8 @@
 import { Elysia, type Static, t } from 'elysia'
+import type { Masks } from '../apps/masks.ts'
 import { badRequest } from '../errors.ts'
 import { addressOf } from '../http/journal/entry.ts'
 import type { Journal, Placed } from '../http/journal/journal.ts'
-import type { MaskText } from '../http/journal/mask.ts'
 import type { ShownEntry } from '../http/journal/shown.ts'
 import type { OperationIndex } from '../http/operation-index.ts'
 import { oneOf } from '../http/schema.ts'
@@ -88,8 +88,8 @@ type RequestsQuery = Static<typeof RequestsQuery>
 export interface RequestParts {
   journal: Journal
   operations: () => Promise<OperationIndex>
-  /** What is secret at the moment beside what looks like a credential. */
-  mask: () => MaskText
+  /** Hides values that are secret beside what looks like a credential. */
+  masks: () => Masks
   /** Fires when berth stops or is reset: streams end. */
   stopping: AbortSignal
 }
@@ -97,7 +97,7 @@ export interface RequestParts {
 /** `/_berth/requests`: the requests to the API, with their answers. */
 export const requestsRoutes = (
   access: ControlAccess,
-  { journal, operations, mask, stopping }: RequestParts,
+  { journal, operations, masks, stopping }: RequestParts,
 ) => {
   const reader = once(async () => {
     const [{ shownEntry }, index] = await Promise.all([import('../http/journal/shown.ts'), operations()])
@@ -112,10 +112,10 @@ export const requestsRoutes = (
       )
     }
     const fits = filterOf(query)
-    const hide = mask()
+    const known = masks()
     return (placed: Placed): ShownEntry | null => {
       if (!fits(placed)) return null
-      const shown = shownEntry(placed.entry, index, hide)
+      const shown = shownEntry(placed.entry, index, known)
       if (query.operation !== undefined && shown.operation !== query.operation) return null
       return query.near_misses === 'true' && shown.near_misses.length === 0 ? null : shown
     }

@@ -181,6 +181,81 @@ describe('secrets', () => {
   })
 })
 
+describe('a secret comes out nowhere', () => {
+  const secret = 'correct-horse-battery'
+  const post = (path: string, body: unknown) => berth.call('POST', path, body)
+  const exec = (body: object) => post(`/servers/${server}/exec`, { command: 'true', ...body })
+  const raw = (method: string, path: string, body: string) =>
+    berth.fetch(path, { method, body, headers: { 'content-type': 'application/json' } })
+  const put = (body: object) => berth.call('PUT', '/secrets', { server_id: server, ...body })
+  const create = (source: object) => post(`/servers/${server}/projects`, { source })
+
+  const WAYS: Record<string, () => Promise<unknown>> = {
+    'among the variables of a command': () => exec({ env: { TOKEN: secret } }),
+    'printed by the command that was given it': () =>
+      exec({ env: { TOKEN: secret }, command: 'echo $TOKEN' }),
+    'among variables, in a body that is cut': () =>
+      exec({ env: { TOKEN: secret }, stdin: 'x'.repeat(70_000) }),
+    'among variables, in a body that is no JSON': () =>
+      raw('POST', `/servers/${server}/exec`, `{"command":"true","env":{"TOKEN":"${secret}"},}`),
+    'in a field of another convention': () =>
+      exec({ apiKey: secret, 'ACCESS-TOKEN': secret, clientSecret: secret }),
+    'in a body that is no JSON, by its name': () => raw('POST', '/servers', `password=${secret}`),
+    'in a list where an object belongs': () => put({ secrets: [secret] }),
+    'in a field that nothing reads': () => put({ values: { TOKEN: secret } }),
+    'beside the field that is read': () => raw('PUT', '/secrets', JSON.stringify({ TOKEN: secret })),
+    'in a query': () => berth.call('GET', `/servers?apiKey=${secret}&x=${secret}`),
+    'in the address of an archive': () =>
+      create({ type: 'archive', url: `https://192.0.2.1/${secret}.zip?sig=${secret}` }),
+    'in an address that is none': () => create({ type: 'git', url: `https://me:${secret}/x@192.0.2.1/a` }),
+  }
+
+  test.each(Object.entries(WAYS))('%s', async (_, send) => {
+    await send()
+    const entries = await journal()
+    expect(entries).toHaveLength(1)
+    expect(JSON.stringify(entries)).not.toContain(secret)
+  })
+
+  test('once printed, when its variable has another value or is gone', async () => {
+    for (const value of [secret, 'another-horse', null]) {
+      await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: value } })
+      await berth.exec(server, 'echo "is $TOKEN"')
+    }
+    const outputs = (await journal('?operation=exec.run')).map(
+      (entry: { response: { body: { stdout: string } } }) => entry.response.body.stdout,
+    )
+    expect(outputs).toEqual(['is ***\n', 'is ***\n', 'is \n'])
+  })
+
+  test('where an answer is cut within it', async () => {
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: secret } })
+    const before = 65_536 - '{"stdout":"'.length - 10
+    await berth.exec(server, `printf %${before}s x; printf %s $TOKEN; printf %9000s y`)
+    const { body, truncated } = (await last()).response
+    expect(truncated).toBe(true)
+    expect(body.trimEnd()).toEndWith('x***')
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: null } })
+  })
+
+  test('and what is none stays readable', async () => {
+    const env = { A: secret }
+    await post(`/servers/${server}/projects`, {
+      source: { type: 'git', url: 'x', ref: 'main' },
+      env,
+      name: 'Shop',
+    })
+    await raw('POST', `/servers/${server}/exec`, '{"command": "ls",}')
+    const [created, malformed] = await journal()
+    expect(created.request.body).toEqual({
+      source: { type: 'git', url: '***', ref: 'main' },
+      env: { A: '***' },
+      name: 'Shop',
+    })
+    expect(malformed.request.body).toBe('{"command": "ls",}')
+  })
+})
+
 describe('filters', () => {
   test('narrow by method, path, status, account and operation, newest first', async () => {
     const other = (await berth.control('POST', '/accounts')).body

@@ -1,8 +1,10 @@
+import type { Masks } from '../../apps/masks.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { OperationIndex } from '../operation-index.ts'
 import { addressOf, type Entry, jsonOf, type KeptBody, textOf } from './entry.ts'
-import { type MaskText, maskBody, maskShapes, type ShownBody } from './mask.ts'
+import { Hiding, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
+import { Shape } from './shape.ts'
 
 /** A body as the journal shows it. */
 export interface Body {
@@ -37,38 +39,48 @@ export interface ShownEntry {
 /**
  * Makes of a kept request what is shown: masked, understood by the operations there are, with what nearly was right.
  *
- * @param mask what else is secret, such as the values of variables
+ * @param known values that are secret, such as those of variables
  */
-export function shownEntry(entry: Entry, operations: OperationIndex, mask: MaskText): ShownEntry {
+export function shownEntry(entry: Entry, operations: OperationIndex, known: Masks): ShownEntry {
   const { path, query } = addressOf(entry)
   // HEAD comes with GET.
   const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)
   const sent = entry.request
   const body = sent === null || sent.cut ? undefined : jsonOf(textOf(sent.content))
-  const bodyOf = (kept: KeptBody | null): Body | null =>
+  const hiding = new Hiding(known)
+  const bodyOf = (kept: KeptBody | null, shape: Shape | null): Body | null =>
     kept === null
       ? null
-      : { body: maskBody(textOf(kept.content), !kept.cut, operation?.id, mask), truncated: kept.cut }
+      : {
+          body: hiding.body({ text: textOf(kept.content), isCut: kept.cut, shape }),
+          truncated: kept.cut,
+        }
   const { method, status, caller } = entry
   const found = nearMisses(
     { method, path, query: new URLSearchParams(query), status, operation, body },
     operations,
   )
-  const hide = (text: string): string => mask(maskShapes(text))
+  // In this order: what the request held as a secret is hidden in all that follows.
+  const shownQuery = hiding.query(query)
+  const request = bodyOf(sent, new Shape(operation?.body ?? {}))
   return {
     id: entry.id,
     at: toIso(entry.at),
     method,
-    path: hide(path + query),
+    path: hiding.text(path) + shownQuery,
     status,
     ms: Math.round(entry.ms * 100) / 100,
     operation: operation?.id ?? null,
     account_id: caller?.accountId ?? null,
     api_key_id: caller?.keyId ?? null,
     aborted: entry.aborted,
-    request: bodyOf(sent),
-    response: bodyOf(entry.response),
+    request,
+    response: bodyOf(entry.response, null),
     response_type: entry.responseType === '' ? null : entry.responseType,
-    near_misses: found.map(({ at, message, ...rest }) => ({ ...rest, at: hide(at), message: hide(message) })),
+    near_misses: found.map(({ at, message, ...rest }) => ({
+      ...rest,
+      at: hiding.text(at),
+      message: hiding.text(message),
+    })),
   }
 }

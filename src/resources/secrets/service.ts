@@ -31,7 +31,10 @@ export class SecretsService {
   readonly #cipher: Cipher
   readonly #servers: ServersService
   readonly #environments: ReadCache<Readonly<Record<string, string>>>
-  readonly #all: ReadCache<readonly string[]>
+  /** Values that were read or set since the start: no process was given another. */
+  readonly #known = new Set<string>()
+  /** Whether those are all that there are. */
+  #allKnown = false
   readonly #listeners: SecretsListener[] = []
 
   constructor({ database, cipher, servers }: SecretsDependencies) {
@@ -39,7 +42,6 @@ export class SecretsService {
     this.#cipher = cipher
     this.#servers = servers
     this.#environments = new ReadCache(database.version)
-    this.#all = new ReadCache(database.version)
   }
 
   /** Has `listener` called after each change. */
@@ -55,17 +57,16 @@ export class SecretsService {
     }))
   }
 
-  /** The values of all variables of the instance: for what must not show any. */
-  values(): readonly string[] {
-    return this.#all.get('', () =>
-      this.#queries
-        .select()
-        .from(secrets)
-        .all()
-        .map(({ serverId, projectId, name, value }) =>
-          this.#cipher.open(value, contextOf(serverId, projectId, name)),
-        ),
-    )
+  /**
+   * The values of all variables, and those that others have taken the place of since the start: for what must not show
+   * any. What was printed stays secret when its variable has another value, or is gone.
+   */
+  values(): ReadonlySet<string> {
+    if (!this.#allKnown) {
+      for (const row of this.#queries.select().from(secrets).all()) this.#open(row)
+      this.#allKnown = true
+    }
+    return this.#known
   }
 
   /**
@@ -118,15 +119,20 @@ export class SecretsService {
     const which = and(this.#of(serverId, projectId), eq(secrets.name, name))
     this.#queries.delete(secrets).where(which).run()
     if (value === null) return
+    this.#known.add(value)
     const sealed = this.#cipher.seal(value, contextOf(serverId, projectId, name))
     this.#queries.insert(secrets).values({ serverId, projectId, name, value: sealed }).run()
   }
 
   #read(serverId: string, projectId: string): Record<string, string> {
     const rows = this.#queries.select().from(secrets).where(this.#of(serverId, projectId)).all()
-    const open = (name: string, value: Buffer) =>
-      this.#cipher.open(value, contextOf(serverId, projectId, name))
-    return Object.fromEntries(rows.map(({ name, value }) => [name, open(name, value)]))
+    return Object.fromEntries(rows.map((row) => [row.name, this.#open(row)]))
+  }
+
+  #open({ serverId, projectId, name, value }: typeof secrets.$inferSelect): string {
+    const opened = this.#cipher.open(value, contextOf(serverId, projectId, name))
+    this.#known.add(opened)
+    return opened
   }
 
   #names(serverId: string, projectId: string): string[] {
