@@ -365,6 +365,22 @@ test('so many are kept as were asked for, the latest; none with 0', async () => 
   expect((await none.control('GET', '/requests')).body.requests).toEqual([])
 })
 
+test('an answer is kept as it was given, also where it is written later or was a failure', async () => {
+  const [one, none, nowhere, long] = [
+    await berth.call('GET', `/servers/${server}`),
+    await berth.call('GET', '/servers/srv_none'),
+    await berth.call('GET', '/nowhere'),
+    await berth.call('POST', `/servers/${server}/exec`, { command: 'printf %20000s x' }),
+  ]
+  await berth.call('PATCH', `/servers/${server}`, { task: 'changed meanwhile' })
+  const shown = (await journal()).map(({ response }: { response: { body: unknown } }) => response.body)
+  expect(shown.slice(0, 4)).toEqual([one.body, none.body, nowhere.body, long.body])
+  expect(nowhere.body.error).toBe('not_found')
+  for (const { headers } of [none, nowhere, long])
+    expect(headers.get('content-type')).toBe(one.headers.get('content-type'))
+  await berth.call('PATCH', `/servers/${server}`, { task: '' })
+})
+
 test('many long bodies take no more memory than the journal may', async () => {
   const content = 'x'.repeat(60_000)
   for (let n = 0; n < 700; n += 1) await berth.call('PUT', `/servers/${server}/files`, { path: 'f', content })
