@@ -30,15 +30,17 @@ test('people get a line for each request, and below it what nothing read', async
 
 test('who follows sees what comes, across a reset and a restart, and ends with Ctrl-C', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'berth-logs-'))
+  const args = ['--port', '0', '--data', dataDir, '--isolation', 'none']
+  let served = serveProcess(args)
+  const ended: { kill(signal: NodeJS.Signals): void; exited: Promise<number> }[] = []
   try {
-    const args = ['--port', '0', '--data', dataDir, '--isolation', 'none']
-    let served = serveProcess(args)
     let info = await served.ready
     const ask = async (path: string) => {
       await fetch(`${info.base_url}${path}`, { headers: { authorization: `Bearer ${info.api_key}` } })
     }
     await ask('/servers/srv_before')
     const child = start(['logs', '-f', '--json', '--data', dataDir])
+    ended.push(child)
     const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     const sees = async (path: string) => {
@@ -73,9 +75,11 @@ test('who follows sees what comes, across a reset and a restart, and ends with C
     expect(text.split('srv_after_reset').length).toBe(text.split('srv_after_restart').length)
     child.kill('SIGINT')
     expect(await child.exited).toBe(130)
-    served.child.kill('SIGTERM')
-    await served.child.exited
   } finally {
+    for (const one of [...ended, served.child]) {
+      one.kill('SIGTERM')
+      await one.exited
+    }
     rmSync(dataDir, { recursive: true, force: true })
   }
 }, 60_000)

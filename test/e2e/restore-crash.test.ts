@@ -16,9 +16,9 @@ test('killed while it restores, berth comes up with the old state or the restore
       headers: { authorization: `Bearer ${info.admin_token}`, 'content-type': 'application/json' },
       ...(body ? { body: JSON.stringify(body) } : {}),
     })
+  let berth = serve(args)
   try {
     const seen = new Set<string>()
-    let berth = serve(args)
     let info = await berth.ready
     const a = (await call(info, 'POST', '/servers', { task: 'a' })).body.id
     await call(info, 'PUT', `/servers/${a}/files`, { path: 'which', content: 'a' })
@@ -51,9 +51,9 @@ test('killed while it restores, berth comes up with the old state or the restore
     }
     // Both were met: the kills came before and after the decision.
     expect([...seen].sort()).toEqual(['a', 'b'])
+  } finally {
     berth.child.kill('SIGTERM')
     await berth.child.exited
-  } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
 }, 120_000)
