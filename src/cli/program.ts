@@ -62,7 +62,7 @@ export function createProgram(session: Session): Command {
       writeErr: (text) => void stderr.write(text),
       getOutHasColors: () => stdout.colours,
       getErrHasColors: () => stderr.colours,
-      outputError: (text, write) => write(text.replace(/^error: /, 'berth: ')),
+      outputError: (text, write) => write(inOurWords(text)),
     })
     .configureHelp({
       groupItems,
@@ -123,6 +123,15 @@ export function createProgram(session: Session): Command {
 
 /** How wide help may be; the library says nothing where no terminal does. */
 const widthOf = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
+
+/** What the library says of wrong usage, as berth says such things. */
+const inOurWords = (text: string): string =>
+  text
+    .replace(
+      /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
+      'error: $2: expected one of $3, got "$1".',
+    )
+    .replace(/^error: /, 'berth: ')
 
 /** What follows a usage error: where the help is. */
 function pointToHelp(parent: Command, path: string): void {

@@ -122,7 +122,7 @@ const WRONG: [args: string[], message: string][] = [
   [['exec', 'srv_1', 'ls', '-la'], "unknown option '-la'\nPut the command behind --: berth exec SERVER -- "],
   [['exec', 'srv_1', '--timeout', 'soon', '--', 'ls'], '--timeout: expected a duration such as 30s'],
   [['exec', 'srv_1', '--env', 'NAME', '--', 'ls'], '--env: expected NAME=VALUE, got "NAME".'],
-  [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish.'],
+  [['completion', 'tcsh'], 'expected one of bash, zsh, fish, got "tcsh".'],
 ]
 
 test.each(WRONG)('wrong usage exits with 2 and says on stderr what is wrong: %j', async (args, message) => {
