@@ -3,10 +3,10 @@ import { createApi } from './app.ts'
 import type { Compute } from './compute/driver.ts'
 import type { Config } from './config.ts'
 import type { ControlApp } from './control/app.ts'
-import { isControlRequest } from './control/path.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
 import type { HostRoutes } from './http/listener.ts'
 import type { OperationIndex } from './http/operation-index.ts'
+import type { FirstIds } from './resources/keys/service.ts'
 import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import type { SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -54,12 +54,6 @@ export interface Controlled {
 
 /** Makes the control API of a generation. */
 export type ControlMaker = (controlled: Controlled) => Promise<ControlApp>
-
-/** The ids of the account and the key that stand when all else is reset. */
-export interface FirstIds {
-  readonly accountId: string
-  readonly keyId: string
-}
 
 /**
  * Everything that is composed over one state of the data folder: database, services, API. A start begins one; a
@@ -143,11 +137,14 @@ export class Generation {
     return this.#ready
   }
 
-  /** Answers a request for the API or the control API. Never throws. */
+  /** Answers a request for the API. Never throws. */
   answer(request: Request): Response | Promise<Response> {
-    return isControlRequest(request)
-      ? this.#control().then((app) => app.handle(request))
-      : this.#api.handle(request)
+    return this.#api.handle(request)
+  }
+
+  /** Answers a request for the control API. Never throws. */
+  async control(request: Request): Promise<Response> {
+    return (await this.#control()).handle(request)
   }
 
   /** Says of what a killed berth has left unfinished what became of it: before anybody can ask. */
@@ -203,10 +200,9 @@ export class Generation {
     return this.services.servers.swept()
   }
 
-  /** The ids of the first key and its account, where it stands. */
+  /** The ids of the first account, and of its first key where that stands. */
   get firstIds(): FirstIds | undefined {
-    const { api_key: key } = this.credentials
-    return key === null ? undefined : this.services.keys.idsOf(key)
+    return this.services.keys.firstIds(this.credentials.api_key)
   }
 
   /** Writes a copy of the database to a path where nothing is. */

@@ -1,7 +1,8 @@
 import { isControlRequest } from './control/path.ts'
 import type { InstanceStates, Replaced } from './control/states.ts'
 import { BerthError, badRequest, StartupError } from './errors.ts'
-import { type FirstIds, Generation, type GenerationParts } from './generation.ts'
+import { Generation, type GenerationParts } from './generation.ts'
+import type { FirstIds } from './resources/keys/service.ts'
 import { type ClockState, toIso } from './runtime/clock.ts'
 import { KeyedMutex } from './runtime/mutex.ts'
 import { checkState } from './storage/check-state.ts'
@@ -55,9 +56,10 @@ export class Instance implements InstanceStates {
   answer(request: Request): Response | Promise<Response> {
     if (this.#closed !== null) return this.#answerLater(request, this.#closed)
     if (this.#failure !== null) return refusal(this.#failure)
+    // One of the control API may be what ends the generation: it is not waited for.
+    if (isControlRequest(request)) return this.#generation.control(request)
     const answer = this.#generation.answer(request)
-    // Those of the control API may be what ends the generation.
-    if (answer instanceof Response || isControlRequest(request)) return answer
+    if (answer instanceof Response) return answer
     this.#open += 1
     return answer.finally(() => {
       this.#open -= 1

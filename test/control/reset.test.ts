@@ -116,6 +116,12 @@ describe('without a seed', () => {
     await berth.control('POST', '/accounts')
     await berth.control('POST', '/reset')
     expect(await ids()).toEqual(before)
+    // Deleted, it is valid again after a reset, and the account is the same.
+    await berth.call('POST', '/keys', { label: 'another' })
+    expect((await berth.call('DELETE', `/keys/${before[1]}`)).status).toBe(200)
+    expect((await berth.call('GET', '/keys')).status).toBe(401)
+    await berth.control('POST', '/reset')
+    expect((await ids())[0]).toBe(before[0])
   })
 
   test('requests that come meanwhile wait, and are answered from the new state', async () => {

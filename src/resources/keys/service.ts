@@ -29,6 +29,13 @@ interface KeysDependencies {
 /** Characters of base 62 behind the prefix: 256 bits. */
 const KEY_CHARACTERS = 43
 
+/** The ids of the account and the key that stand when all else is reset. */
+export interface FirstIds {
+  readonly accountId: string
+  /** Absent where the key was deleted. */
+  readonly keyId?: string
+}
+
 /** API keys: 256 bits behind `sk_live_`, found again by their hash, each with a scope of its own. */
 export class KeysService {
   readonly #queries: Queries
@@ -131,16 +138,12 @@ export class KeysService {
    * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null where the kept one
    *   was deleted and others open the account
    */
-  ensureFirst(
-    wanted: string | null,
-    kept: string | null | undefined,
-    ids?: { accountId: string; keyId: string },
-  ): string | null {
+  ensureFirst(wanted: string | null, kept: string | null | undefined, ids?: FirstIds): string | null {
     const known = wanted ?? kept ?? null
     if (known !== null && this.#authenticator.knows(known)) return known
     return this.#queries.transaction((tx) => {
       const now = this.#clock.now()
-      const first = tx.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
+      const first = this.#firstAccount()
       if (wanted === null && kept !== undefined && first && this.#accountWide(first.id)) return null
       const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
       if (!first) tx.insert(accounts).values({ id: accountId, label: 'First account', createdAt: now }).run()
@@ -160,6 +163,13 @@ export class KeysService {
       .from(apiKeys)
       .where(eq(apiKeys.hash, hashOf(key)))
       .get()
+  }
+
+  /** The ids of the first account and of its first key. @param key its plaintext; it may have been deleted */
+  firstIds(key: string | null): FirstIds | undefined {
+    const first = this.#firstAccount()
+    const known = key === null ? undefined : this.idsOf(key)
+    return first && (known ?? { accountId: first.id })
   }
 
   /** Adds the sealed copy to a key that has none and whose plaintext is known. */
@@ -216,6 +226,10 @@ export class KeysService {
   /** Writes what waits to be written. */
   stop(): void {
     this.#lastUse.flush()
+  }
+
+  #firstAccount(): { id: string } | undefined {
+    return this.#queries.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
   }
 
   /** A key that is none yet: randomness that repeats from start to start gives the same ones again. */
