@@ -40,9 +40,9 @@ const folders = (path: string) => ({
 
 /**
  * Puts another state in place of that of a data folder: whole, or not at all. The next state is made ready in
- * `staging`; `commit` then swaps by renames, which a full disk does not prevent. A process that is killed before leaves the state as it was; one that
- * is killed after is followed by one that finishes the swap (`finishSwap`). Nobody may have the database open
- * meanwhile.
+ * `staging`; `commit` then swaps by renames, which a full disk does not prevent. A process that is killed before leaves
+ * the state as it was; one that is killed after is followed by one that finishes the swap (`finishSwap`). Nobody may
+ * have the database open meanwhile.
  */
 export class StateSwap {
   readonly #path: string
