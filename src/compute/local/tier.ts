@@ -64,8 +64,8 @@ export interface Tier {
 }
 
 /**
- * Settings of Bun and its JavaScript engine in the agent. Without them it starts threads when it likes to, and aborts
- * where the server's processes have left no room for one.
+ * Settings of Bun, its JavaScript engine and its allocator in the agent. Without them it starts threads when it likes
+ * to, and aborts where the server's processes have left no room for one.
  */
 export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_useConcurrentGC: '0',
@@ -73,6 +73,8 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_numberOfGCMarkers: '1',
   BUN_JSC_useWarmUpMarkedBlocks: '0',
   UV_THREADPOOL_SIZE: '2',
+  // Memory goes back to the system without a thread for it.
+  MIMALLOC_SCAVENGER: '0',
 }
 
 /** The environment that every command has, whatever its tier. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
@@ -33,10 +33,11 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         // A watchdog may see the bomb before its time is up, and ends it then.
         if (enforced.processes === 'watchdog') expect(timedOut || exitCode === 137).toBe(true)
         else expect(timedOut).toBe(true)
-        expect(await bench.commands()).toEqual([])
+        // What is killed is gone once the kernel comes to it, which a busy machine takes its time for.
+        await until('the bomb to be gone', async () => (await bench.commands()).length === 0)
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
-      30_000,
+      60_000,
     )
 
     test('the agent starts no thread once it is ready: where none can be made it would abort', async () => {
@@ -45,7 +46,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       if (!(sandbox instanceof LocalSandbox)) throw new Error('not a sandbox of this machine')
       const atFirst = agentThreads(sandbox)
       await Promise.all(Array.from({ length: 50 }, () => run(sandbox, 'seq 20000')))
-      expect(agentThreads(sandbox)).toBe(atFirst)
+      expect(agentThreads(sandbox)).toEqual(atFirst)
     })
 
     test.skipIf(!['cgroup', 'rlimit'].includes(enforced.processes))(
@@ -62,7 +63,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(refused.length).toBeGreaterThan(0)
         expect(refused[0]).toMatchObject({ message: expect.stringContaining('limit') })
       },
-      30_000,
+      60_000,
     )
 
     test.skipIf(enforced.cpu !== 'cgroup')(
@@ -77,7 +78,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(user + system).toBeGreaterThan(5)
         expect(user + system).toBeLessThan(100)
       },
-      20_000,
+      60_000,
     )
 
     test('a single file beyond the storage cannot be written', async () => {
@@ -96,7 +97,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       expect(result).toMatchObject({ exitCode: 137, timedOut: false })
       expect(result.stderr).toContain(`of ${2 ** 22} bytes`)
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
-    }, 30_000)
+    }, 60_000)
 
     test('what fills the storage in the background is ended too', async () => {
       await using bench = new Bench(name)
@@ -106,7 +107,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       await until('it to run', async () => (await bench.commands()).length > 0)
       await until('it to be ended', async () => (await bench.commands()).length === 0, 15_000)
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
-    }, 30_000)
+    }, 60_000)
 
     test('an endless printer costs little once its output is dropped', async () => {
       await using bench = new Bench(name)
@@ -120,7 +121,9 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
   })
 }
 
-function agentThreads({ pid }: LocalSandbox): number {
-  const pids = [pid, ...findDescendants(pid)]
-  return pids.reduce((sum, one) => sum + readdirSync(`/proc/${one}/task`).length, 0)
+/** The names of all threads, without their numbers: a new thread has the name of another until it has one of its own. */
+function agentThreads({ pid }: LocalSandbox): string[] {
+  const folders = [pid, ...findDescendants(pid)].map((one) => `/proc/${one}/task`)
+  const threads = folders.flatMap((folder) => readdirSync(folder).map((thread) => `${folder}/${thread}/comm`))
+  return threads.map((path) => readFileSync(path, 'utf8').replace(/[\d\s]+$/, '')).sort()
 }
