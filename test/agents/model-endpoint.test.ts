@@ -6,6 +6,7 @@ import { openaiAnswer } from '../support/model-servers/openai.ts'
 import { makePlan, PLAN, planned } from '../support/model-servers/plans.ts'
 import { eventStream, type ModelRequest, type Reply } from '../support/model-servers/reply.ts'
 import { cutOff, modelServer, PROTOCOLS, type Protocol, refusal } from '../support/model-servers/server.ts'
+import { freePort } from '../support/ports.ts'
 
 const KEY = 'sk-a-key-that-must-not-be-seen'
 
@@ -124,7 +125,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
   })
 
   test('that is down is tried again, and given up with what to do', async () => {
-    const model = modelServer(protocol, [planned])
+    const model = modelServer(protocol, [planned], { port: freePort() })
     model[Symbol.dispose]()
     const { plan, notice, clock } = makePlan(model.flags)
     for (let again = 1; again <= 3; again += 1) {
@@ -137,7 +138,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
   })
 
   test('that comes back is used', async () => {
-    const gone = modelServer(protocol, [planned])
+    const gone = modelServer(protocol, [planned], { port: freePort() })
     gone[Symbol.dispose]()
     const { plan, notice, clock } = makePlan(gone.flags)
     await notice(1)

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { SlugHosts, slugOf } from '../../src/gateway/main-port/slug-hosts.ts'
 import type { Upstream } from '../../src/gateway/upstream.ts'
 import { type Listener, listen } from '../../src/http/listener.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
-import { app, freePort, openSockets, Raw, rawApp, type TestSite, testSite } from './support.ts'
+import { app, openSockets, Raw, rawApp, type TestSite, testSite } from './support.ts'
 
 const MB = 1024 * 1024
 

@@ -4,6 +4,7 @@ import { Gateway } from '../../src/gateway/gateway.ts'
 import type { GatewayTimes } from '../../src/gateway/traffic.ts'
 import type { Site, Upstream } from '../../src/gateway/upstream.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 
 /** A gateway with one site. Disposing of it fails where a socket is left open or a request is still counted. */
@@ -57,13 +58,6 @@ export async function testSite({ upstream, times, slug }: TestSiteOptions = {}):
       if (uses.open !== 0) throw new Error(`${uses.open} requests are still counted as under way`)
     },
   }
-}
-
-/** A port that nobody has just now. */
-export function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return listener.port
 }
 
 /** Sockets that this process holds open. */

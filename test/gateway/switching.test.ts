@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
-import { app, freePort, get, Raw, rawApp, testSite } from './support.ts'
+import { app, get, Raw, rawApp, testSite } from './support.ts'
 
 const answering = (text: string) => app(() => new Response(text))
 

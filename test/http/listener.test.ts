@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { StartupError } from '../../src/errors.ts'
 import { listen } from '../../src/http/listener.ts'
 import { testBerth } from '../support/berth.ts'
+import { freePort } from '../support/ports.ts'
 
 const answer = () => new Response('berth')
 
@@ -19,7 +20,7 @@ test('a command on a server cannot listen where callers of "localhost" send thei
 
 test('a caller on ::1 is known as one of this machine, and ends with the rest', async () => {
   const seen: (string | null)[] = []
-  const listener = listen('127.0.0.1', 0, (request) => {
+  const listener = listen('127.0.0.1', freePort(), (request) => {
     seen.push(listener.addressOf(request))
     return answer()
   })

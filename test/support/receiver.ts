@@ -2,6 +2,7 @@ import { createServer as createHttp, type IncomingMessage, type ServerResponse }
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
+import { freePort } from './ports.ts'
 import { until } from './processes.ts'
 
 /** A request that a receiver got. */
@@ -67,7 +68,7 @@ export async function receiver({ reply, tls, host = '127.0.0.1' }: ReceiverOptio
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => {})
   })
-  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  await new Promise<void>((resolve) => server.listen(freePort(), host, resolve))
   const { port } = server.address() as AddressInfo
   const self: Receiver = {
     url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}/hook`,

@@ -5,6 +5,7 @@ import { planApp } from '../../src/apps/detect.ts'
 import type { AppPlan } from '../../src/apps/plan.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
+import { freePort } from '../support/ports.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { serveFolder } from './folder-server.ts'
 
@@ -137,10 +138,3 @@ const answers = (url: string): Promise<boolean> =>
     ({ ok }) => ok,
     () => false,
   )
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
-}
