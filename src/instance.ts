@@ -144,7 +144,8 @@ export class Instance implements InstanceStates {
     this.#generation.abandon()
     return this.#turns.run(TURN, async () => {
       await this.#generation.stop()
-      await Promise.race([drained, Bun.sleep(GRACE_MS)])
+      const over = await Promise.race([drained.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
+      if (!over) this.#parts.logger.info('requests that went on at the stop are cut off')
     })
   }
 

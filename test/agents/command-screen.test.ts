@@ -18,8 +18,10 @@ function terminal(): { lines: TerminalLines; told: string[] } {
   return { lines: new TerminalLines({ columns: 20, rows: 5, onLine }), told }
 }
 
-/** Waits until no timer of the screen has anything to tell any more. */
-const standStill = (ms = 500) => Bun.sleep(ms)
+/** Waits until no timer of the screen has anything to tell any more; while this process stands still, nothing counts. */
+async function standStill(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await Bun.sleep(10)
+}
 
 const ESC = '\x1b'
 const CSI = `${ESC}[`

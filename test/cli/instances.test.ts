@@ -252,15 +252,26 @@ test('wait returns when an instance that is yet to be started is ready, and give
   const waiting = here.berth('tree', ['wait', '--timeout', '20s'])
   const { base_url } = JSON.parse((await here.berth('tree', [...DETACH, '--json'])).stdout)
   expect(await waiting).toMatchObject({ exitCode: 0, stdout: `${base_url} is ready.\n` })
-  await using other = Bun.serve({ port: 0, fetch: () => Response.json({}) })
-  const wrong = await here.berth('tree', [
-    'wait',
-    '--timeout',
-    '100ms',
-    '--base-url',
-    `http://127.0.0.1:${other.port}`,
-  ])
-  expect(wrong.stderr).toContain('is no berth')
+})
+
+test('wait tells what answers in the place of berth, though a later look is cut off', async () => {
+  await using here = place()
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const never = new Promise<Response>(() => {})
+  let looks = 0
+  // The second look waits until the time is over.
+  const fetch = (): Response | Promise<Response> => {
+    looks += 1
+    if (looks === 1) return new Response('<!doctype html>')
+    resolve()
+    return never
+  }
+  await using other = Bun.serve({ port: 0, fetch })
+  const args = ['wait', '--timeout', '2s', '--base-url', `http://127.0.0.1:${other.port}`]
+  const waiting = here.berth('tree', args)
+  await asked
+  expect((await waiting).stderr).toContain('is no berth')
+  await other.stop(true)
 })
 
 /** Values with everything that shells give a meaning to. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { serve } from './command.ts'
+import { type Outcome, serve, start } from './command.ts'
 
 const GOAL =
   'run: for n in 1 2 3 4 5 6; do echo line $n; sleep 0.2; done\nrun: echo more\ncomplete: all of it'
@@ -30,7 +30,23 @@ test('a berth that does not come back is told of', async () => {
   const { exitCode, stderr } = await followed
   expect(exitCode).toBe(1)
   expect(stderr).toContain(`The connection to ${between.url} broke`)
-}, 20_000)
+}, 60_000)
+
+test('a key that is deleted while its task is followed is told of, and nothing is tried again', async () => {
+  await using berth = await serve()
+  await berth.server()
+  const { id, key } = JSON.parse((await berth.run(['keys', 'create', 'follows', '--json'])).stdout)
+  const child = start(['tasks', 'run', 'run: sleep 60', '--base-url', berth.info.base_url, '--api-key', key])
+  let stderr = ''
+  let removed: Outcome | undefined
+  for await (const piece of child.stderr.pipeThrough(new TextDecoderStream())) {
+    stderr += piece
+    if (stderr.includes('▸ $ sleep 60')) removed ??= await berth.run(['keys', 'rm', id])
+  }
+  expect(removed?.exitCode).toBe(0)
+  expect(await child.exited).toBe(1)
+  expect(stderr).toContain('was ended')
+})
 
 /** What stands between a command and berth, and cuts each stream after 500 ms. */
 function cutting(target: string, how: 'terminate' | 'end') {

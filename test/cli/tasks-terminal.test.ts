@@ -5,15 +5,18 @@ import { type Served, serve } from './command.ts'
 import { onTerminal, type Typed } from './terminal.ts'
 
 let berth: Served
+let server: string
 beforeAll(async () => {
   berth = await serve()
-  await berth.server()
+  server = await berth.server()
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
 const typing = (...args: string[]) => onTerminal([...berthCommand, 'tasks', ...args], { cwd: berth.cwd })
 
 const latest = async () => JSON.parse((await berth.run(['tasks', 'list', '--json'])).stdout).tasks[0]
+
+const UNTIL_GO = 'until [ -e go ]; do sleep 0.02; done'
 
 /** What is shown behind the question, without what steers the terminal. */
 const behind = ({ output }: Typed, question: string) =>
@@ -50,9 +53,13 @@ test('lines that are pasted are one answer, of which the last may be gone on wit
 })
 
 test('what was typed before a question is no answer to it', async () => {
-  await using terminal = typing('run', 'run: echo begun; sleep 0.5\nask: Delete it?\ncomplete: [{{answer}}]')
+  await using terminal = typing(
+    'run',
+    `run: echo begun; ${UNTIL_GO}\nask: Delete it?\ncomplete: [{{answer}}]`,
+  )
   await terminal.shows(/begun\r\n/)
   terminal.type('y\rye')
+  await berth.run(['exec', server, 'touch go'])
   await terminal.shows(/Delete it\?\r\n.*> /s)
   terminal.type('n\u001co\r')
   expect(await terminal.exited).toBe(0)

@@ -4,8 +4,8 @@ import { bareEnvironment } from './command.ts'
 export interface Typed extends AsyncDisposable {
   /** Sends keys. */
   type(keys: string): void
-  /** Resolves when the output so far holds the text; rejects after ten seconds with what came instead. */
-  shows(text: string | RegExp): Promise<void>
+  /** Resolves when the output so far holds the text; rejects after half a minute, or `withinMs`, with what came instead. */
+  shows(text: string | RegExp, withinMs?: number): Promise<void>
   /** All output so far. */
   output(): string
   readonly exited: Promise<number>
@@ -37,12 +37,16 @@ export function onTerminal(
     type: (keys) => void child.terminal?.write(keys),
     output: () => output,
     exited: child.exited,
-    shows: (text) =>
+    shows: (text, withinMs = 30_000) =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(
           () =>
-            reject(new Error(`${text} did not show within 10 s; the output was ${JSON.stringify(output)}`)),
-          10_000,
+            reject(
+              new Error(
+                `${text} did not show within ${withinMs} ms; the output was ${JSON.stringify(output)}`,
+              ),
+            ),
+          withinMs,
         )
         changed = () => {
           if (!holds(text)) return

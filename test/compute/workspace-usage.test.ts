@@ -102,7 +102,7 @@ test.skipIf(!LINUX)(
     expect(most - before).toBeGreaterThan(10)
     expect(most - before).toBeLessThan(100)
   },
-  30_000,
+  60_000,
 )
 
 test('a long list, count or removal lets other work run in between', async () => {
@@ -126,11 +126,12 @@ test('a long list, count or removal lets other work run in between', async () =>
       if (!done) setImmediate(count)
     }
     setImmediate(count)
-    const start = performance.now()
+    const start = process.cpuUsage()
     await call()
     done = true
-    // A slice is 4 ms; a quarter of the turns that makes leaves room for a busy machine.
-    expect(turns).toBeGreaterThanOrEqual(Math.floor((performance.now() - start) / 16))
+    const { user, system } = process.cpuUsage(start)
+    // A slice is 4 ms, of which a busy machine may give this process few: what it had counts, other threads' too.
+    expect(turns).toBeGreaterThanOrEqual(Math.floor((user + system) / 16_000))
     expect(turns).toBeGreaterThan(2)
   }
-}, 30_000)
+}, 60_000)

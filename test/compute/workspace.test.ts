@@ -115,7 +115,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
         await box.workspace.remove(path)
         await expectFault(box.workspace.read(path), 'missing')
       }
-    }, 30_000)
+    }, 60_000)
 
     test('a folder or a file in the way is not a file', async () => {
       await using box = new Box(byDescriptor)

@@ -92,10 +92,9 @@ describe('GET /_berth/events', () => {
     await using other = await testBerth({ flags: { isolation: 'none' } })
     const headers = { authorization: `Bearer ${other.info.admin_token}` }
     const response = await other.fetch('/_berth/events?follow=true', { headers })
-    const began = performance.now()
     await other.stop()
     await response.text().catch(() => '')
-    expect(performance.now() - began).toBeLessThan(900)
+    expect(other.log()).not.toContain('cut off')
   })
 
   test('takes no API key', async () => {

@@ -106,10 +106,9 @@ describe('POST /_berth/inbox/{name}', () => {
     const answer = fetch(`${other.info.base_url}/_berth/inbox/slow?delay_ms=60000`, { method: 'POST' })
     const { body } = await other.control('GET', '/wait?inbox=slow')
     expect(body).toMatchObject({ matched: true, entries: [{ query: 'delay_ms=60000' }] })
-    const began = performance.now()
     await other.stop()
     await answer.catch(() => {})
-    expect(performance.now() - began).toBeLessThan(900)
+    expect(other.log()).not.toContain('cut off')
   })
 
   test.each([
@@ -229,5 +228,5 @@ describe('/_berth/inbox', () => {
     const { inboxes } = (await berth.control('GET', '/inbox')).body
     const names = inboxes.map((one: { name: string }) => one.name)
     expect([names.length, names.includes('many'), names.includes('heavy')]).toEqual([100, false, true])
-  }, 30_000)
+  }, 60_000)
 })

@@ -62,7 +62,7 @@ describe('GET /_berth/wait', () => {
     expect(body).toMatchObject({ matched: true, build: { id: second, status: 'completed', url: null } })
     expect((await wait(`build=${first}&timeout_ms=0`)).body.matched).toBe(true)
     await berth.call('DELETE', `/servers/${built}`)
-  }, 30_000)
+  }, 60_000)
 
   test('a project is waited for by its bring-up and by its app', async () => {
     const data = Buffer.from(
@@ -84,7 +84,7 @@ describe('GET /_berth/wait', () => {
     const gone = wait(`project=${project.id}&until=running`)
     await berth.call('DELETE', `/projects/${project.id}`)
     expect((await gone).status).toBe(404)
-  }, 30_000)
+  }, 60_000)
 
   test('a delivery is waited for, and its attempts, also where the clock stands', async () => {
     await using target = await receiver({ reply: replyWith(500) })
@@ -195,14 +195,13 @@ describe('GET /_berth/wait', () => {
     }, 'what was waited for is given up')
     const open = other.fetch(path, { headers })
     for (const _ of [1, 2]) await other.control('GET', '/wait?event=task.created&timeout_ms=0')
-    const began = performance.now()
     await other.stop()
     const answer = await open
     expect([answer.status, (await answer.json()) as object]).toMatchObject([
       503,
       { error: 'service_unavailable' },
     ])
-    expect(performance.now() - began).toBeLessThan(900)
+    expect(other.log()).not.toContain('cut off')
   })
 
   test('takes no API key', async () => {

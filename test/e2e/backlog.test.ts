@@ -8,6 +8,9 @@ import { call, type ServeProcess, serve } from '../support/serve.ts'
 
 const PENDING = 100_000
 
+/** Starts of which the quickest counts: a busy machine may hold up any one, a backlog would hold up each. */
+const STARTS = 3
+
 test(`${PENDING} pending deliveries cost a start neither time nor memory, and go out in order`, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-backlog-'))
   const start = () =>
@@ -23,26 +26,35 @@ test(`${PENDING} pending deliveries cost a start neither time nor memory, and go
     const { body: webhook } = await call(info, 'POST', '/webhooks', { url: target.url })
     await stop(first)
 
-    const without = await measured(start(), () => Promise.resolve())
+    const without = await quickest(() => Promise.resolve())
     writeBacklog(join(folder, 'berth.db'), webhook.id)
-    const withBacklog = await measured(start(), () => target.got(1))
+    const withBacklog = await quickest(() => target.got(target.received.length + 1))
     expect(withBacklog.startedInMs).toBeLessThan(without.startedInMs * 2 + 100)
     expect(withBacklog.residentBytes - without.residentBytes).toBeLessThan(40e6)
 
     target.reply = replyWith(200)
     const last = start()
     await last.ready
-    // The first of all came at the start before too: its attempt was cut off.
-    await target.got(1_001, 30_000)
+    // The first of all came at the starts before too: its attempt was cut off.
+    await target.got(1_000 + STARTS, 30_000)
     expect(
       target.received
-        .slice(1)
+        .slice(STARTS)
         .map(({ payload }) => payload.n)
         .slice(0, 1_000),
     ).toEqual(Array.from({ length: 1_000 }, (_, n) => n))
     await stop(last)
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+
+  async function quickest(ready: () => Promise<unknown>) {
+    const all = []
+    for (let time = 0; time < STARTS; time += 1) all.push(await measured(start(), ready))
+    return {
+      startedInMs: Math.min(...all.map(({ startedInMs }) => startedInMs)),
+      residentBytes: Math.min(...all.map(({ residentBytes }) => residentBytes)),
+    }
   }
 
   async function measured(berth: ServeProcess, ready: () => Promise<unknown>) {

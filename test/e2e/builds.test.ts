@@ -178,7 +178,7 @@ test('SIGTERM ends the build that runs, and the one that waits goes on at the ne
   await until(() => phaseOf(running) === 'implement', 'the build to be in implement', 30_000)
   const stopping = performance.now()
   await end('SIGTERM')
-  expect(performance.now() - stopping).toBeLessThan(5_000)
+  expect(performance.now() - stopping).toBeLessThan(30_000)
   const info = await start()
   expect(await buildOf(info, server, running)).toMatchObject({ status: 'completed', url: null })
   expect((await logOf(info, server, running)).at(-1)).toBe('berth was stopped while the build ran.')

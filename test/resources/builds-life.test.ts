@@ -151,7 +151,7 @@ describe('what ends builds from outside', () => {
     await reaches(berth, serverId, id, phase)
     const started = performance.now()
     expect((await berth.call('DELETE', `/servers/${serverId}`)).status).toBe(200)
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(30_000)
     expect((await berth.call('GET', `/servers/${serverId}`)).status).toBe(404)
   })
 
@@ -206,7 +206,6 @@ describe('what ends builds from outside', () => {
     const { dataDir } = first
     const flags = { 'project-ports': '6510-6519', 'api-key': first.info.api_key }
     const { serverId, running, queued } = await two(first)
-    await letGo(first, serverId).then(() => first.exec(serverId, 'rm go'))
     await first.stop()
     const again = await testBerth({ dataDir, flags })
     try {

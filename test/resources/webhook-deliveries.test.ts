@@ -40,6 +40,15 @@ async function settled(
 }
 
 const advance = (by: string) => berth.control('POST', '/clock', { advance: by })
+
+/** Stops the clock for a test. */
+async function stopClock(): Promise<AsyncDisposable> {
+  await berth.control('POST', '/clock', { freeze: true })
+  return {
+    [Symbol.asyncDispose]: async () => void (await berth.control('POST', '/clock', { freeze: false })),
+  }
+}
+
 const now = async () => Date.parse((await berth.control('GET', '/clock')).body.now)
 
 describe('a delivery', () => {
@@ -216,6 +225,8 @@ describe('an attempt that fails', () => {
   test('is made again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, and then given up', async () => {
     await using target = await receiver({ reply: replyWith(503) })
     await using webhook = await subscribe(target.url)
+    // What the machine takes for a step is not to come to the time that is left.
+    await using _standing = await stopClock()
     await emit('task.failed')
     await settled(webhook, ([one]) => one?.attempts.length === 1)
     let made = 1
@@ -224,9 +235,9 @@ describe('an attempt that fails', () => {
         { s: 1_000, m: 60_000, h: 3_600_000 }[wait.at(-1) as 's' | 'm' | 'h'] * Number.parseInt(wait, 10)
       const [waiting] = await deliveriesOf(webhook)
       const left = Date.parse(waiting.next_attempt_at) - Date.parse(waiting.attempts.at(-1).at)
-      // Jitter makes it up to a tenth shorter; the attempt itself took a moment.
+      // Jitter makes it up to a tenth shorter.
       expect(left).toBeGreaterThanOrEqual(ms * 0.9 - 1)
-      expect(left).toBeLessThanOrEqual(ms + 1_000)
+      expect(left).toBeLessThanOrEqual(ms)
       await advance(`${Date.parse(waiting.next_attempt_at) - (await now()) - 1_000}ms`)
       expect(target.received.length).toBe(made)
       await advance('1s')
@@ -326,7 +337,7 @@ test('receivers that never answer hold up nobody else, however many they are', a
   const hooks = await Promise.all(silent.map(({ url }) => subscribe(url, ['tuning.started'])))
   hooks.push(await subscribe(quick.url, ['tuning.started']))
   for (let n = 0; n < 20; n++) await emit('tuning.started', { n })
-  await quick.got(20, 8_000)
+  await quick.got(20, 13_000)
   expect(quick.received.map(({ payload }) => payload.n)).toEqual(Array.from({ length: 20 }, (_, n) => n))
   for (const hook of hooks) await hook[Symbol.asyncDispose]()
   for (const one of silent) await one[Symbol.asyncDispose]()
@@ -340,7 +351,7 @@ test('an attempt under way at the stop is made again at the next start, with the
   await target.got(1)
   const began = performance.now()
   await first.stop()
-  expect(performance.now() - began).toBeLessThan(3_000)
+  expect(performance.now() - began).toBeLessThan(10_000)
   target.reply = replyWith(200)
   await using _second = await testBerth({
     flags: { 'allow-local-webhooks': true, isolation: 'none' },

@@ -17,7 +17,7 @@ export function processesOf(folder: string): string[] {
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  ms = 5_000,
+  ms = 12_000,
 ): Promise<void> {
   const deadline = performance.now() + ms
   while (!(await condition())) {

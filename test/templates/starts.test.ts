@@ -46,7 +46,7 @@ describe.each(ids)('%s', (id) => {
         const ended = await app.stop()
         if (ended) {
           expect(ended.code).toBe(0)
-          expect(ended.ms).toBeLessThan(2_000)
+          expect(ended.ms).toBeLessThan(4_500)
           expect(ended.output).toContain('Listening on http://127.0.0.1:')
         }
       } finally {

@@ -20,9 +20,10 @@ test('a receiver that keeps failing is sent little, in order, until it succeeds'
   // Five pauses of 100 ms; a timer may come a little early.
   expect(last - first).toBeGreaterThan(450)
   target.reply = replyWith(200)
-  const began = performance.now()
   await target.got(30)
-  expect(performance.now() - began).toBeLessThan(1_000)
+  // Without a pause between any two, however many of them a busy machine makes wait as long.
+  const gaps = target.received.slice(15).map(({ at }, n) => at - (target.received[14 + n]?.at ?? 0))
+  expect(Math.min(...gaps)).toBeLessThan(90)
   expect(target.received.map(({ payload }) => payload.n)).toEqual(Array.from({ length: 30 }, (_, n) => n))
 })
 

@@ -17,10 +17,16 @@ export async function waitUntilReady(
   timeoutMs: number,
 ): Promise<string> {
   const deadline = performance.now() + timeoutMs
+  let state = ''
   for (;;) {
     const { baseUrl, folder } = findBaseUrl(options, terminal)
-    const state = baseUrl === undefined ? `no berth runs on ${folder}` : await ask(baseUrl, deadline)
-    if (baseUrl !== undefined && state === null) return baseUrl
+    if (baseUrl === undefined) state = `no berth runs on ${folder}`
+    else {
+      const answer = await ask(baseUrl, deadline)
+      if (answer === 'ready') return baseUrl
+      // A look that the time cuts off tells less than the one before it.
+      if (answer !== 'cut off' || state === '') state = STATES[answer](baseUrl)
+    }
     if (performance.now() + LOOK_MS > deadline) {
       throw new CommandError(
         `Not ready within ${timeoutMs / 1_000} s: ${state}. Give it longer with --timeout, or see that it was started.`,
@@ -30,18 +36,25 @@ export async function waitUntilReady(
   }
 }
 
-/** Null where it is ready, else what is known. */
-async function ask(baseUrl: string, deadline: number): Promise<string | null> {
-  const left = Math.max(1, Math.ceil(deadline - performance.now()))
+/** What a person is told of what a look has found. */
+const STATES = {
+  'cut off': (baseUrl: string) => `${baseUrl} does not answer`,
+  nothing: (baseUrl: string) => `nothing answers at ${baseUrl}`,
+  'no berth': (baseUrl: string) => `what answers at ${baseUrl} is no berth`,
+  starting: (baseUrl: string) => `${baseUrl} is still starting`,
+} as const
+
+/** What is at an address. */
+async function ask(baseUrl: string, deadline: number): Promise<keyof typeof STATES | 'ready'> {
+  const signal = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())))
+  let answer: Response
   try {
-    const answer = await fetch(`${baseUrl}/_berth/ready`, {
-      signal: AbortSignal.timeout(left),
-      redirect: 'manual',
-    })
-    const { ready } = (await answer.json()) as { ready?: unknown }
-    if (answer.status === 200 && ready === true) return null
-    return ready === false ? `${baseUrl} is still starting` : `what answers at ${baseUrl} is no berth`
+    answer = await fetch(`${baseUrl}/_berth/ready`, { signal, redirect: 'manual' })
   } catch {
-    return `nothing answers at ${baseUrl}`
+    return signal.aborted ? 'cut off' : 'nothing'
   }
+  const body = (await answer.json().catch(() => null)) as { ready?: unknown } | null
+  if (signal.aborted) return 'cut off'
+  if (answer.status === 200 && body?.ready === true) return 'ready'
+  return body?.ready === false ? 'starting' : 'no berth'
 }

@@ -16,7 +16,7 @@ export function endTests(name: Isolation): void {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       const command = "setsid sh -c 'setsid sleep 300 & sleep 300' & setsid -f sleep 300; sleep 300"
-      const running = run(sandbox, command, { timeoutMs: 2000 })
+      const running = run(sandbox, command, { timeoutMs: 4000 })
       await until('all to run', async () => (await bench.commands()).length >= 5)
       const result = await running
       expect(result).toMatchObject({ exitCode: 143, timedOut: true })
@@ -43,7 +43,7 @@ export function endTests(name: Isolation): void {
       })
       expect(result).toMatchObject({ exitCode: 137, timedOut: true })
       expect(performance.now() - began).toBeGreaterThan(2000)
-      expect(performance.now() - began).toBeLessThan(6000)
+      expect(performance.now() - began).toBeLessThan(15_000)
     })
 
     test('gives a command a chance to clean up', async () => {

@@ -53,7 +53,7 @@ export function longTests(name: Isolation): void {
       execution.cancel(30_000)
       execution.cancel(0)
       expect(await execution.exit).toMatchObject({ exitCode: 137 })
-      expect(performance.now() - began).toBeLessThan(5000)
+      expect(performance.now() - began).toBeLessThan(20_000)
     })
 
     test('takes along what it left in the background, where that is wanted', async () => {

@@ -19,7 +19,7 @@ export function outputTests(name: Isolation): void {
       const began = performance.now()
       const result = await run(sandbox, 'sleep 30 & echo hi')
       expect(result).toMatchObject({ exitCode: 0, stdout: 'hi\n' })
-      expect(performance.now() - began).toBeLessThan(2000)
+      expect(performance.now() - began).toBeLessThan(15_000)
     })
 
     test('does not wait for a background child that prints for ever', async () => {

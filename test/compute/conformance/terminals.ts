@@ -104,7 +104,7 @@ export function terminalTests(name: Isolation): void {
       expect((await terminal.exit).exitCode).toBe(0)
       expect(terminal.text).toContain('ended 130')
       const plain = openTerminal(sandbox, 'echo up; sleep 300')
-      await plain.shows('up')
+      await until('the job in front', () => isAsleep(bench))
       plain.type(CTRL_C)
       expect((await plain.exit).exitCode).toBe(130)
     })
