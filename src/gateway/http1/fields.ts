@@ -26,6 +26,8 @@ export const Field = {
   hop: 7,
   /** Tells of a client what only a proxy may tell. */
   forwarded: 8,
+  cookie: 9,
+  setCookie: 10,
 } as const
 
 /** One of `Field`. */
@@ -38,6 +40,8 @@ const KNOWN: readonly (readonly [string, FieldKind])[] = [
   ['host', Field.host],
   ['upgrade', Field.upgrade],
   ['te', Field.te],
+  ['cookie', Field.cookie],
+  ['set-cookie', Field.setCookie],
   ['keep-alive', Field.hop],
   ['proxy-connection', Field.hop],
   // An h2c upgrade is not passed on, so that its settings are of no use.

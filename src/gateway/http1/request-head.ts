@@ -103,6 +103,8 @@ export class RequestHead {
         case Field.other:
         case Field.hop:
         case Field.forwarded:
+        case Field.cookie:
+        case Field.setCookie:
           break
         case Field.host:
           hosts += 1

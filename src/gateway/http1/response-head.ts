@@ -1,3 +1,4 @@
+import { setsSession } from '../../http/session-cookie.ts'
 import { Field } from './fields.ts'
 import { ConnectionOptions, fields, parseLength } from './head.ts'
 import type { Framing } from './request-head.ts'
@@ -52,6 +53,9 @@ export class ResponseHead {
         case Field.connection:
           this.connection.add(fields.value(bytes, index))
           this.altered = true
+          break
+        case Field.setCookie:
+          this.altered ||= setsSession(fields.value(bytes, index))
           break
         case Field.hop:
         case Field.upgrade:

@@ -1,3 +1,4 @@
+import { SESSION_COOKIE_PREFIX, setsSession, withoutSession } from '../../http/session-cookie.ts'
 import { Field } from './fields.ts'
 import { fields, HEAD_LIMIT } from './head.ts'
 import type { RequestHead } from './request-head.ts'
@@ -12,13 +13,15 @@ const CLOSE = Buffer.from('Connection: close\r\n')
 const UPGRADE = Buffer.from('Connection: Upgrade\r\nUpgrade: websocket\r\n')
 const TRAILERS = Buffer.from('Connection: TE\r\nTE: trailers\r\n')
 const HEAD_END = Buffer.from('\r\n')
+const SESSION = Buffer.from(SESSION_COOKIE_PREFIX)
 
 /** Fields that stay, whatever a Connection field says of them. */
 const ESSENTIAL: ReadonlySet<number> = new Set([Field.host, Field.contentLength, Field.transferEncoding])
 
 /**
  * Puts a request's head into `scratch` as the app gets it: as it was sent, but for what means the client's
- * connection alone (RFC 9110, 7.6.1) and what only a proxy may tell, which `told` tells instead.
+ * connection alone (RFC 9110, 7.6.1), what only a proxy may tell, which `told` tells instead, and the sessions of
+ * berth's own pages.
  *
  * @param bytes that `head` was parsed from
  * @param told lines about the client, each with its CRLF
@@ -87,13 +90,29 @@ function putFields(
     const kind = fields.kind[index] as number
     if (kind === Field.other && named.length === 0) continue
     const isNamed = named.length > 0 && !ESSENTIAL.has(kind) && named.includes(fields.name(bytes, index))
-    if (!isNamed && !drops(kind)) continue
+    const isOurs = (kind === Field.cookie || kind === Field.setCookie) && hasSession(bytes, index)
+    if (!isNamed && !isOurs && !drops(kind)) continue
     const line = fields.line[index] as number
     if (line > from) to += bytes.copy(scratch, to, from, line)
     from = fields.line[index + 1] as number
+    if (isOurs && !isNamed) to += putWithoutSession(bytes, index, to)
   }
   const end = fields.line[fields.count] as number
   return end > from ? to + bytes.copy(scratch, to, from, end) : to
+}
+
+/** Whether a field may be about a session of berth's own pages. */
+const hasSession = (bytes: Buffer, index: number): boolean =>
+  bytes.subarray(fields.valueStart[index], fields.valueEnd[index]).includes(SESSION)
+
+/** Puts what stays of a Cookie or Set-Cookie field. @returns how many bytes it is */
+function putWithoutSession(bytes: Buffer, index: number, at: number): number {
+  const value = fields.value(bytes, index)
+  const isOfRequest = fields.kind[index] === Field.cookie
+  const rest = isOfRequest ? withoutSession(value) : setsSession(value) ? null : value
+  if (rest === null) return 0
+  const length = bytes.copy(scratch, at, fields.line[index], fields.valueStart[index])
+  return length + scratch.write(`${rest}\r\n`, at + length, 'latin1')
 }
 
 function put(bytes: Uint8Array, at: number): number {

@@ -1,4 +1,5 @@
 import type { RoutedSocket, RoutedSocketData } from '../../http/listener.ts'
+import { withoutSession } from '../../http/session-cookie.ts'
 import type { AppPort } from '../app-port.ts'
 import type { Traffic } from '../traffic.ts'
 import { answerRequest } from './request-wire.ts'
@@ -49,7 +50,8 @@ class Bridge implements RoutedSocketData {
     const target = request.url.slice(request.url.indexOf('/', 'http://'.length))
     const headers: Record<string, string> = { ...traffic.told(address, request.headers.get('host')) }
     request.headers.forEach((value, name) => {
-      if (!OWN.test(name)) headers[name] = value
+      const kept = name === 'cookie' ? withoutSession(value) : value
+      if (kept !== null && !OWN.test(name)) headers[name] = kept
     })
     const protocols = request.headers
       .get('sec-websocket-protocol')
