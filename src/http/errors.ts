@@ -2,7 +2,16 @@ import { Elysia, ParseError, ValidationError } from 'elysia'
 import { ComputeError } from '../compute/driver.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { sentToken } from './access.ts'
 import { describeInvalid } from './invalid.ts'
+import { loggedPath } from './secret-path.ts'
+
+/**
+ * What a failure looks like in place of its body; null for its body.
+ *
+ * @param path that was asked for; the request's URL may be none, where its Host header is none
+ */
+export type FailurePage = (failure: BerthError, request: Request, path: string) => Response | null
 
 /** Which methods a path answers to; empty for an unknown path. */
 export type MethodsOf = (path: string) => string[]
@@ -13,19 +22,35 @@ export type MethodsOf = (path: string) => string[]
  *
  * @param methodsOf asked only when no route matched, to tell 404 from 405 (RFC 9110, 15.5.6)
  * @param directory where all paths are listed, as a sentence for whoever asked for one that is none
+ * @param page for paths that people's browsers go to, or programs that speak another protocol
  */
-export const errorAnswers = (logger: Logger, methodsOf: MethodsOf, directory: () => string) =>
+export const errorAnswers = (
+  logger: Logger,
+  methodsOf: MethodsOf,
+  directory: () => string,
+  page?: FailurePage,
+) =>
   new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
     const failure =
       code === 'NOT_FOUND'
         ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
         : toBerthError(error)
-    if (failure.code === 'internal_error') {
+    if (failure.code === 'internal_error' || (failure.code === 'service_unavailable' && failure.cause)) {
       const requestId = set.headers['x-request-id']
-      logger.error('request failed', { requestId, method: request.method, path, error: failure.cause })
+      logger.error('request failed', {
+        requestId,
+        method: request.method,
+        path: loggedPath(path),
+        error: failure.cause,
+      })
+    }
+    // Which scheme is wanted, and whether what came was none of ours (RFC 6750, 3).
+    if (failure.status === 401) {
+      const wrong = sentToken(request) ? ' error="invalid_token"' : ''
+      set.headers['www-authenticate'] ??= `Bearer${wrong}`
     }
     set.status = failure.status
-    return failure.toBody()
+    return page?.(failure, request, path) ?? failure.toBody()
   })
 
 /** The methods of a path by the app's own routes; HEAD comes with GET. */
@@ -73,10 +98,23 @@ function toBerthError(error: unknown): BerthError {
   if (error instanceof ValidationError && error.type !== 'response') {
     return new BerthError('bad_request', describeInvalid(error.type, error.valueError))
   }
+  const passing = passingFault(error)
+  if (passing !== null) return new BerthError('service_unavailable', passing, { cause: error })
   const message = isDiskFull(error)
     ? "The disk that holds berth's data folder is full. Free space there, then try again."
     : 'An unforeseen fault; the log tells more under this x-request-id.'
   return new BerthError('internal_error', message, { cause: error })
+}
+
+/** What keeps a request from being met that may be over when it is sent again, as a sentence; null for anything else. */
+function passingFault(error: unknown): string | null {
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
+    return "Another program holds berth's database, berth.db of the data folder, to write. End that, or wait until it is done, then try again."
+  }
+  return message === 'Cannot use a closed database'
+    ? 'The state was replaced while this request was under way. Send it again.'
+    : null
 }
 
 /** Whether SQLite, the system or a workspace says that there is no room. */

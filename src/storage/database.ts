@@ -9,6 +9,12 @@ import { writePrivate } from './private-file.ts'
 /** Made when berth is compiled. */
 const EMPTY_DATABASE = emptyDatabase()
 
+/**
+ * How long a write waits while another program, as the `sqlite3` shell or a copy under way, holds the file, in
+ * milliseconds. berth answers nothing else meanwhile, as its writes are synchronous.
+ */
+const BUSY_MS = 1_000
+
 /** Typed queries over the one SQLite file. Synchronous: a transaction cannot be interleaved. */
 export type Queries = BunSQLiteDatabase
 
@@ -36,6 +42,7 @@ export function openDatabase(path: string): Database {
   try {
     makeWhereMissing(path)
     const sqlite = new Sqlite(path, { create: true, strict: true })
+    sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
     // A new file is given its mode without waiting for the disk: there is nothing in it yet that could be lost.
     sqlite.run('PRAGMA synchronous = OFF')
     sqlite.run('PRAGMA journal_mode = WAL')
@@ -44,7 +51,7 @@ export function openDatabase(path: string): Database {
     migrate(sqlite, path)
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
     return {
-      queries: drizzle(sqlite),
+      queries: waiting(drizzle(sqlite)),
       version: () => (sqlite.inTransaction ? Number.NaN : (changes.get()?.n ?? -1)),
       copyTo(path) {
         closeSync(openSync(path, 'wx', 0o600))
@@ -66,6 +73,16 @@ export function openDatabase(path: string): Database {
       `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,
     )
   }
+}
+
+/**
+ * Has transactions take the file when they begin. One that begins by reading could not wait: what it has
+ * read is old where another program writes before it does, and SQLite ends it at once.
+ */
+function waiting(queries: Queries): Queries {
+  const begin = queries.transaction.bind(queries)
+  queries.transaction = (work, config) => begin(work, { behavior: 'immediate', ...config })
+  return queries
 }
 
 /** Puts an empty database where there is none, or a file without a byte; whole or not at all, for its owner alone. */

@@ -20,8 +20,11 @@ export interface CredentialsFile {
   admin_token: string
 }
 
-/** Milliseconds in which a look at the lock is surely over. */
+/** Milliseconds in which a look at the lock is over, but on a very busy machine. */
 const LOOK_MS = 100
+
+/** Milliseconds in which it is over there too, or the instance that has the lock says who it is. */
+const PATIENCE_MS = 2_000
 
 /** The data folder, held by this process alone until it is released. */
 export interface DataFolder {
@@ -106,15 +109,39 @@ function lockFolder(path: string): Sqlite {
     if (!existsSync(ignore)) writeFileSync(ignore, '*\n')
     makePrivate(join(path, 'lock'))
     lock = new Sqlite(join(path, 'lock'))
-    // Whoever just looks whether the folder is in use has it for a moment.
-    lock.run(`PRAGMA busy_timeout = ${LOOK_MS}`)
-    lock.run('BEGIN EXCLUSIVE')
+    begin(lock, path)
     return lock
   } catch (error) {
     lock?.close()
-    const code = (error as { code?: string }).code ?? ''
-    if (code.startsWith('SQLITE_BUSY')) throw new StartupError(inUse(path))
+    if (isBusy(error)) throw new StartupError(inUse(path))
     throw notWritable(path, error)
+  }
+}
+
+/** Takes the lock. Whoever just looks whether the folder is in use has it for a moment. */
+function begin(lock: Sqlite, path: string): void {
+  lock.run(`PRAGMA busy_timeout = ${LOOK_MS}`)
+  for (const deadline = performance.now() + PATIENCE_MS; ; ) {
+    try {
+      lock.run('BEGIN EXCLUSIVE')
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline || isThere(readInstance(path))) throw error
+    }
+  }
+}
+
+const isBusy = (error: unknown): boolean =>
+  ((error as { code?: string }).code ?? '').startsWith('SQLITE_BUSY')
+
+/** Whether the process that wrote this of itself, or another of its number, is there. */
+function isThere(instance: InstanceFile | null): boolean {
+  if (instance === null) return false
+  try {
+    process.kill(instance.pid, 0)
+    return true
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM'
   }
 }
 

@@ -18,6 +18,17 @@ function temporary(): { path: string } & Disposable {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
+/** A program that adds an account to a database, says so, and commits a moment later. */
+const HOLD_A_MOMENT = `
+  const { Database } = require('bun:sqlite')
+  const other = new Database(process.argv[1])
+  other.run('BEGIN IMMEDIATE')
+  other.run("INSERT INTO accounts (id, label, created_at) VALUES ('acct_2', 'y', 2)")
+  console.log('held')
+  Bun.sleepSync(200)
+  other.run('COMMIT')
+`
+
 describe('openDatabase', () => {
   test('opens the same file again, its rows kept', () => {
     using folder = temporary()
@@ -70,6 +81,23 @@ describe('openDatabase', () => {
     const path = join(folder.path, 'berth.db')
     writeFileSync(path, 'this is not a database, and long enough to be taken for one'.repeat(20))
     expect(() => openDatabase(path)).toThrow(StartupError)
+  })
+
+  test('a write waits while another program has the file to itself', async () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    const database = openDatabase(path)
+    // In a process of its own: the write below stands still until the file is let go.
+    const other = Bun.spawn([process.execPath, '-e', HOLD_A_MOMENT, path], { stdout: 'pipe' })
+    await other.stdout.getReader().read()
+    const seen = database.queries.transaction((tx) => {
+      const before = tx.select().from(accounts).all()
+      tx.insert(accounts).values({ id: 'acct_1', label: 'x', createdAt: 1 }).run()
+      return before
+    })
+    expect(seen).toMatchObject([{ id: 'acct_2' }])
+    expect(await other.exited).toBe(0)
+    database.close()
   })
 
   test('version grows with every change and with nothing else', () => {

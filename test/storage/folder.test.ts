@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { takeDataFolder } from '../../src/storage/folder.ts'
 
-/** Has the lock for some milliseconds, as a command does that looks whether a berth runs. */
+/** Has the lock for a moment, as a command does on a busy machine that looks whether a berth runs. */
 const LOOK = `
 const { Database } = require('bun:sqlite')
 const lock = new Database(process.argv[1])
 lock.run('BEGIN EXCLUSIVE')
 require('fs').writeSync(1, '.')
-Bun.sleepSync(30)
+Bun.sleepSync(400)
 lock.close()
 `
 
