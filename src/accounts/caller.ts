@@ -6,10 +6,11 @@ export interface Scope {
   readonly projects: ReadonlySet<string> | null
 }
 
-/** Who a request comes from: the account behind its credential, the key that it used and what that reaches. */
+/** Who a request comes from: the account behind its credential, and what that reaches. */
 export interface Caller extends Scope {
   readonly accountId: string
-  readonly keyId: string
+  /** Id of the API key, or of the grant behind the access token. */
+  readonly credentialId: string
 }
 
 /** Whether a key does not reach its whole account, and so may do nothing account-level. */
@@ -26,7 +27,7 @@ export const mayReachProject = (scope: Scope, project: { id: string; serverId: s
 /** Stands for an account itself where berth acts for it by itself. */
 export const accountCaller = (accountId: string): Caller => ({
   accountId,
-  keyId: '',
+  credentialId: '',
   servers: null,
   projects: null,
 })

@@ -18,6 +18,12 @@ export interface AccountKeys {
   revokeAll(accountId: string): void
 }
 
+/** What accounts let in by themselves, as far as they come and go. */
+export interface AccountSignIn {
+  /** Ends the access of every program that an account has let in at once. */
+  grants: { revokeAll(accountId: string): void }
+}
+
 /** The servers of accounts, as far as accounts come and go. */
 export interface AccountServers {
   /** How many an account has. */
@@ -34,6 +40,7 @@ interface AccountsDependencies {
   plans: Plans
   metering: Metering
   keys: AccountKeys
+  signIn: AccountSignIn
   servers: AccountServers
 }
 
@@ -74,15 +81,17 @@ export class AccountsService {
   readonly #plans: Plans
   readonly #metering: Metering
   readonly #keys: AccountKeys
+  readonly #signIn: AccountSignIn
   readonly #servers: AccountServers
 
-  constructor({ queries, clock, ids, plans, metering, keys, servers }: AccountsDependencies) {
+  constructor({ queries, clock, ids, plans, metering, keys, signIn, servers }: AccountsDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#ids = ids
     this.#plans = plans
     this.#metering = metering
     this.#keys = keys
+    this.#signIn = signIn
     this.#servers = servers
   }
 
@@ -114,7 +123,7 @@ export class AccountsService {
   }
 
   /**
-   * Ends and removes an account with everything in it: its keys at once, then its servers, then itself.
+   * Ends and removes an account with everything in it: its keys and the programs that it let in at once, then its servers, then itself.
    *
    * @throws BerthError 404, 400 for the first account
    */
@@ -132,6 +141,7 @@ export class AccountsService {
       )
     }
     this.#keys.revokeAll(id)
+    this.#signIn.grants.revokeAll(id)
     // A request of before may still bring one up.
     while (this.#servers.count(id) > 0) await this.#servers.deleteAll(id)
     this.#queries.delete(accounts).where(eq(accounts.id, id)).run()

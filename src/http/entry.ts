@@ -1,9 +1,11 @@
 import { Elysia } from 'elysia'
+import { BerthError } from '../errors.ts'
 import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
 
 /**
- * What every request passes first: it gets its id, and its Host header is checked.
+ * What every request passes first: it gets its id, its Host header is checked, and that its path is text: routes are
+ * handed null for a parameter that is none.
  *
  * @param ids makes the ids, or says for a request what makes them
  * @param begun is told of each, with where its answer's settings are kept
@@ -19,5 +21,20 @@ export const requestEntry = (
     set.headers['x-request-id'] = idsOf(request).next('req')
     begun?.(set, request)
     check(request.headers.get('host'))
+    if (!isText(request.url)) {
+      throw new BerthError('not_found', 'There is nothing at a path that is no UTF-8 once it is decoded.')
+    }
   })
+}
+
+/** Whether the escapes of a URL's path are UTF-8 (RFC 3986, 2.5). */
+function isText(url: string): boolean {
+  const path = url.split('?', 1)[0] ?? ''
+  if (!path.includes('%')) return true
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -24,7 +24,8 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
   return (host) => {
     if (accepted.has(host)) return
     const name = hostName(host ?? '')
-    if (!isOurs(name)) {
+    // What is no host in a URL names nobody, whatever it ends with.
+    if (!isOurs(name) || !URL.canParse(`http://${host}`)) {
       throw new BerthError(
         'forbidden',
         `The Host header ${JSON.stringify(host ?? '')} is not one of this service. Use localhost, or name it with --public-host.`,

@@ -44,21 +44,22 @@ export function idempotencyKeys(
     queries
       .select()
       .from(idempotency)
-      .where(and(eq(idempotency.apiKeyId, caller.keyId), eq(idempotency.key, key)))
+      .where(and(eq(idempotency.apiKeyId, caller.credentialId), eq(idempotency.key, key)))
       .get()
 
   return new Elysia({ name: 'berth/idempotency' })
     .onBeforeHandle({ as: 'global' }, async ({ request, path, body, set }) => {
       const key = request.method === 'POST' ? request.headers.get('idempotency-key') : null
-      const caller = key === null ? undefined : callers.of(request)
-      if (key === null || !caller) return
+      if (key === null || !callers.of(request)) return
       if (key === '' || key.length > MAX_KEY) {
         throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
       }
-      const name = `${caller.keyId} ${key}`
       const stream = wantsEventStream(request.headers.get('accept'))
       const hash = cipher.fingerprint(saidBy(path, stream, body, uploads.of(request)), 'idempotency')
+      const name = `${callers.admit(request, 'resource').credentialId} ${key}`
       for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
+      // Asked again: the credential may have ended while this waited.
+      const caller = callers.admit(request, 'resource')
       queries
         .delete(idempotency)
         .where(lt(idempotency.createdAt, clock.now() - KEPT_MS))
@@ -88,7 +89,7 @@ export function idempotencyKeys(
       const turn = byRequest.get(request)
       const caller = callers.of(request)
       if (!turn || !caller || request.signal.aborted) return
-      const { accountId, keyId: apiKeyId } = caller
+      const { accountId, credentialId: apiKeyId } = caller
       // The account may have been removed while the request was under way.
       if (!queries.select().from(accounts).where(eq(accounts.id, accountId)).get()) return
       const { status, body } = answerOf(responseValue, set.status)

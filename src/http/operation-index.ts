@@ -1,4 +1,5 @@
 import type { AnyElysia } from 'elysia'
+import { ACCOUNT_LEVEL } from './operation.ts'
 
 /** One operation of the API, as its route declares it. */
 export interface IndexedOperation {
@@ -12,6 +13,8 @@ export interface IndexedOperation {
   /** Shapes of what is sent, as JSON Schema; undefined where nothing is read. */
   readonly body: object | undefined
   readonly query: object | undefined
+  /** It takes a key that reaches the whole account. */
+  readonly accountLevel: boolean
 }
 
 /** Which operation a request means, without asking the app. */
@@ -35,6 +38,7 @@ export function operationIndex(app: AnyElysia): OperationIndex {
         successes: successes.sort((a, b) => a - b),
         body: hooks.body,
         query: hooks.query,
+        accountLevel: hooks.detail?.[ACCOUNT_LEVEL] === true,
       },
     ]
   })

@@ -37,6 +37,9 @@ export const FORM = 'x-form'
  */
 export const FAILURES = 'x-failures'
 
+/** Where an operation's route keeps, for documents and tools, that it takes a key that reaches the whole account. */
+export const ACCOUNT_LEVEL = 'x-account-level'
+
 /** A status with which an operation can fail. */
 export type ErrorStatus = keyof typeof ERROR_MEANINGS
 
@@ -67,6 +70,7 @@ type Declared<Success> = {
     tags: string[]
     [EVENT_STREAM]?: string
     [FORM]?: FormShape
+    [ACCOUNT_LEVEL]?: true
     [FAILURES]: ErrorStatus[]
   }
 }
@@ -110,6 +114,7 @@ export function operation(
       ...(description ? { description } : {}),
       ...(events ? { [EVENT_STREAM]: events } : {}),
       ...(form ? { [FORM]: form } : {}),
+      ...(access === 'account' ? { [ACCOUNT_LEVEL]: true } : {}),
       [FAILURES]: [...errors],
       tags: [tag],
     },

@@ -1,4 +1,5 @@
 import type { Logger } from '../runtime/logger.ts'
+import { loggedPath } from './secret-path.ts'
 
 /** Answers a request. */
 export type Answer = (request: Request) => Response | Promise<Response>
@@ -12,7 +13,7 @@ export const logged =
     logger.debug('answered', {
       method: request.method,
       // Not by the URL class, which throws where the Host header is no host.
-      path: /^[^/]*\/\/[^/]*([^?#]*)/.exec(request.url)?.[1] ?? '',
+      path: loggedPath(/^[^/]*\/\/[^/]*([^?#]*)/.exec(request.url)?.[1] ?? ''),
       status: response.status,
       ms: Math.round(performance.now() - started),
       requestId: response.headers.get('x-request-id'),

@@ -17,6 +17,9 @@ export type IdPrefix =
   | 'flt'
   | 'msg'
   | 'req'
+  | 'client'
+  | 'grant'
+  | 'ses'
 
 /** Makes ids: a prefix and a lower-case ULID, for each prefix ascending even within a millisecond. */
 export interface Ids {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { describeApi } from '../../src/describe.ts'
 import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
-import { until } from '../support/processes.ts'
 import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
+import { newWorld } from './world.ts'
 
 /** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
 const isAccountLevel = (id: string): boolean => id === 'servers.create' || /^(keys|webhooks)\./.test(id)
@@ -38,42 +38,8 @@ async function keyFor(servers: string[]): Promise<string> {
   return (await berth.call('POST', '/keys', { label: 'test', allowed_server_ids: servers })).body.key
 }
 
-/** What one test works on; afterwards it is removed, as far as the test has not done it. */
-async function world(): Promise<World & AsyncDisposable> {
-  const serverId = await berth.server()
-  await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
-  const keyId: string = (await berth.call('POST', '/keys', { label: 'worked on' })).body.id
-  const webhookId: string = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body.id
-  const wishes = { lifecycle: 'ephemeral' }
-  const project = (await berth.call('POST', `/servers/${serverId}/projects`, wishes)).body
-  const page = { path: `projects/${project.slug}/index.html`, content: 'x' }
-  await berth.call('PUT', `/servers/${serverId}/files`, page)
-  const task = (await berth.call('POST', `/servers/${serverId}/tasks`, { goal: 'ask: Go on?' })).body
-  const asks = async () => {
-    const { body } = await berth.call('GET', `/servers/${serverId}/tasks/${task.task_id}`)
-    return body.task.status === 'awaiting_input'
-  }
-  await until(asks, 'the task asks')
-  const build = (await berth.call('POST', `/servers/${serverId}/builds`, { goal: 'fail: At once.' })).body
-  const isOver = async () => {
-    const { body } = await berth.call('GET', `/servers/${serverId}/builds/${build.build_id}`)
-    return body.build.status === 'completed'
-  }
-  await until(isOver, 'the build is over')
-  return {
-    serverId,
-    keyId,
-    webhookId,
-    projectId: project.id,
-    taskId: task.task_id,
-    buildId: build.build_id,
-    async [Symbol.asyncDispose]() {
-      await berth.call('DELETE', `/servers/${serverId}`)
-      await berth.call('DELETE', `/keys/${keyId}`)
-      await berth.call('DELETE', `/webhooks/${webhookId}`)
-    },
-  }
-}
+/** What one test works on. */
+const world = () => newWorld(berth)
 
 /** A body as the operation takes it, of another shape, or not even JSON. */
 const SHAPES = ['valid', 'invalid', 'malformed'] as const

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia, t } from 'elysia'
 import type { Caller } from '../../src/accounts/caller.ts'
+import { CredentialChanges } from '../../src/accounts/credential-changes.ts'
 import { accounts } from '../../src/accounts/table.ts'
 import { accessControl, Callers, Uploads } from '../../src/http/access.ts'
 import { errorAnswers } from '../../src/http/errors.ts'
@@ -38,12 +39,13 @@ const database = openDatabase(join(folder, 'berth.db'))
 const account = { id: 'acct_a', label: 'a', createdAt: 0 }
 const clock = new SteerableClock({ frozenAt: null })
 const scopes: Record<string, Caller> = {
-  whole: { accountId: 'acct_a', keyId: 'key_whole', servers: null, projects: null },
-  scoped: { accountId: 'acct_a', keyId: 'key_scoped', servers: new Set(['srv_a']), projects: null },
+  whole: { accountId: 'acct_a', credentialId: 'key_whole', servers: null, projects: null },
+  scoped: { accountId: 'acct_a', credentialId: 'key_scoped', servers: new Set(['srv_a']), projects: null },
 }
-const callers = new Callers((key) => scopes[key] ?? null)
+const changes = new CredentialChanges()
+const callers = new Callers((key) => scopes[key] ?? null, changes)
 const uploads = new Uploads()
-const access = accessControl(callers, uploads, LIMIT)
+const access = accessControl({ callers, uploads, bodyLimit: LIMIT, changes })
 let handled = 0
 
 const facts = {

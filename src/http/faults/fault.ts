@@ -50,6 +50,8 @@ export interface RequestFacts {
   /** Without a query, and without a slash at the end. */
   readonly path: string
   readonly accountId: string | undefined
+  /** It only carries requests of others, each of which faults strike by itself: only its path, written out, means it. */
+  readonly isCarrier: boolean
 }
 
 /** A path without a slash at its end; the root keeps its own. */

@@ -17,6 +17,8 @@ export interface GateParts {
   ids: Ids
   /** The operations of the API; asked once. */
   operations: () => Promise<OperationIndex>
+  /** Paths whose requests only carry others, which come here as well. */
+  carriers: ReadonlySet<string>
   /** Has the compute driver fail in the work of a request; asked where a fault says so. */
   backend: () => Promise<BackendFailure>
 }
@@ -90,7 +92,7 @@ export class FaultGate {
       // Every operation needs a key. What is none may come with one.
       const hasCaller = operation !== undefined || bearerOf(request) !== null
       const accountId = hasCaller ? this.#parts.callers.admit(request, 'resource').accountId : undefined
-      return { operation, method, path, accountId }
+      return { operation, method, path, accountId, isCarrier: this.#parts.carriers.has(path) }
     } catch (error) {
       if (error instanceof BerthError) return null
       throw error

@@ -7,7 +7,9 @@ export type Matcher = (request: RequestFacts) => boolean
 /** Makes what tells whether a request is meant. */
 export function matcherOf({ operation, method, path, account_id }: MatchText): Matcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
+  const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>
+    (writtenOut || !request.isCarrier) &&
     (operation === undefined || operation === request.operation) &&
     (method === undefined || method === request.method) &&
     (account_id === undefined || account_id === request.accountId) &&

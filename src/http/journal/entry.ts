@@ -31,7 +31,7 @@ export interface Entry {
   readonly url: string
   readonly status: number
   /** Undefined without a valid key. */
-  readonly caller: Pick<Caller, 'accountId' | 'keyId'> | undefined
+  readonly caller: Pick<Caller, 'accountId' | 'credentialId'> | undefined
   /** Null where nothing of it was read: none was sent, or the request was refused before. */
   readonly request: KeptBody | null
   /** Null where it is no JSON: a stream, a file, or nothing. */

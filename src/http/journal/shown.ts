@@ -72,7 +72,7 @@ export function shownEntry(entry: Entry, operations: OperationIndex, known: Mask
     ms: Math.round(entry.ms * 100) / 100,
     operation: operation?.id ?? null,
     account_id: caller?.accountId ?? null,
-    api_key_id: caller?.keyId ?? null,
+    api_key_id: caller?.credentialId ?? null,
     aborted: entry.aborted,
     request,
     response: bodyOf(entry.response, null),

@@ -56,5 +56,7 @@ export const API_DOCUMENT: DocumentFacts = {
       failures: [...(repeatable ? [400 as const] : []), ...(body ? [413 as const] : [])],
     }
   },
+  streams:
+    'Where its API key or access token is ended or comes to reach something else, it ends with an event `error` with the body of a 401.',
   webhooks: describeWebhooks,
 }

@@ -35,6 +35,8 @@ export interface DocumentFacts {
   /** What the statuses of failures mean. */
   failures: Readonly<Record<ErrorStatus, string>>
   added(operation: OperationTraits): Added
+  /** What every event stream has in common beside what its operation says of it. */
+  streams?: string
   /** The requests that are sent to others, where there are any. */
   webhooks?(schemas: SharedSchemas): Paths
 }

@@ -1,5 +1,5 @@
 import type { FormShape } from '../multipart.ts'
-import { ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
+import { ACCOUNT_LEVEL, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
@@ -17,6 +17,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
   [FORM]?: FormShape
+  [ACCOUNT_LEVEL]?: true
   [FAILURES]?: ErrorStatus[]
 }
 
@@ -37,6 +38,7 @@ export function completeOperation(
   const {
     [EVENT_STREAM]: events,
     [FORM]: form,
+    [ACCOUNT_LEVEL]: _,
     [FAILURES]: failures = [],
     parameters = [],
     requestBody,
@@ -58,7 +60,10 @@ export function completeOperation(
   if (possible.length > 0) schemas.share(structuredClone(ErrorBody) as unknown as Schema)
   for (const status of possible) responses[status] ??= failure(facts.failures[status])
   const streamed = responses[200]?.content
-  if (events && streamed) streamed['text/event-stream'] = { schema: { type: 'string', description: events } }
+  if (events && streamed)
+    streamed['text/event-stream'] = {
+      schema: { type: 'string', description: [events, facts.streams].join(' ').trim() },
+    }
 
   const all = [
     ...parameters.map((parameter) => completeParameter(parameter, path, schemas)),

@@ -24,13 +24,18 @@ export class SharedSchemas {
    */
   share(schema: Schema): Schema {
     const { $id: name, nullable: _, ...rest } = schema
-    const plain = plainObject(withoutCoercion(this.#shareNested(rest)))
+    const plain = withNull(plainObject(withoutCoercion(this.#shareNested(rest))))
     if (typeof name !== 'string') return plain
     const reference = { $ref: `#/components/schemas/${name}` }
     if (Array.isArray(plain.type) && plain.type.includes('null')) {
       // "This shape or null" arrives with the shape's own name, which means the shape without null.
       const type = plain.type.filter((one) => one !== 'null')
-      this.#keep(name, { ...plain, type: type.length === 1 ? type[0] : type })
+      const { enum: values } = plain
+      this.#keep(name, {
+        ...plain,
+        type: type.length === 1 ? type[0] : type,
+        ...(Array.isArray(values) ? { enum: values.filter((one) => one !== null) } : {}),
+      })
       return { anyOf: [reference, { type: 'null' }] }
     }
     this.#keep(name, plain)
@@ -83,6 +88,13 @@ function withoutCoercion(schema: Schema): Schema {
   if (kept.length === schema.anyOf.length) return schema
   const { anyOf: _, ...rest } = schema
   return kept.length === 1 ? { ...rest, ...(kept[0] as Schema) } : { ...rest, anyOf: kept }
+}
+
+/** "One of these or null" arrives with null among the types alone; JSON Schema wants it among the values as well. */
+function withNull(schema: Schema): Schema {
+  const { type, enum: values } = schema
+  if (!Array.isArray(type) || !type.includes('null') || !Array.isArray(values)) return schema
+  return values.includes(null) ? schema : { ...schema, enum: [...values, null] }
 }
 
 /** Writes an object's rule for further fields the way that generators of clients and examples understand. */

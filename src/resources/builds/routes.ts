@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import type { AccessControl } from '../../http/access.ts'
 import { operation } from '../../http/operation.ts'
-import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { wantsEventStream } from '../../http/sse.ts'
 import { LogLines, LogQuery } from '../projects/model.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
@@ -56,7 +56,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
     )
     .get(
       '/:buildId/logs',
-      ({ caller, params, query, request }): Promise<{ logs: LogLines }> | Promise<Response> => {
+      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
         const { serverId, buildId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return builds().then<{ logs: LogLines }>(async (service) => ({
@@ -65,7 +65,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         }
         return builds().then<Response>((service) => {
           service.row(caller, serverId, buildId)
-          return eventStream((send, gone) => service.follow(buildId, query.tail, gone, send))
+          return stream((send, gone) => service.follow(buildId, query.tail, gone, send))
         })
       },
       operation(

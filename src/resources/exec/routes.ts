@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { AccessControl } from '../../http/access.ts'
 import { operation } from '../../http/operation.ts'
-import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { wantsEventStream } from '../../http/sse.ts'
 import { ExecRequest, ExecResult } from './model.ts'
 import type { ExecService } from './service.ts'
 
@@ -9,15 +9,13 @@ import type { ExecService } from './service.ts'
 export const execRoutes = (access: AccessControl, exec: ExecService) =>
   new Elysia({ prefix: '/servers/:serverId/exec' }).use(access).post(
     '',
-    ({ caller, params, body, request }): Promise<ExecResult> | Promise<Response> => {
+    ({ caller, params, body, request, stream }): Promise<ExecResult> | Promise<Response> => {
       if (!wantsEventStream(request.headers.get('accept'))) {
         return exec.run(caller, params.serverId, body, request.signal)
       }
       return exec
         .check(caller, params.serverId, body)
-        .then<Response>(() =>
-          eventStream((send, gone) => exec.stream(caller, params.serverId, body, gone, send)),
-        )
+        .then<Response>(() => stream((send, gone) => exec.stream(caller, params.serverId, body, gone, send)))
     },
     operation(
       'exec.run',

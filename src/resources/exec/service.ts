@@ -11,7 +11,9 @@ import type { ExecRequest, ExecResult } from './model.ts'
 import { OutputEvents } from './output-events.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
-const OUTPUT_LIMIT = 10 * 1024 * 1024
+
+/** Bytes of each stream that a result holds. */
+export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** Where a command's output goes, and how much of it is wanted. */
 type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>

@@ -1,8 +1,9 @@
 import { eq, sql } from 'drizzle-orm'
 import type { Caller } from '../../accounts/caller.ts'
+import type { LastUse } from '../../accounts/last-use.ts'
+import { hashOf } from '../../runtime/secret.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
-import type { LastUse } from './last-use.ts'
 import { apiKeys } from './table.ts'
 
 /** How an empty list of ids is stored. */
@@ -42,7 +43,7 @@ export class Authenticator {
     const hash = hashOf(key)
     const found = this.#found.get(hash.toString('base64'), () => this.#read(hash))
     if (!found) return null
-    this.#lastUse.note(found.caller.keyId, found.lastUsedAt)
+    this.#lastUse.note(found.caller.credentialId, found.lastUsedAt)
     return found.caller
   }
 
@@ -55,14 +56,11 @@ export class Authenticator {
     const row = this.#byHash.get({ hash })
     // The index has compared already, up to the first byte that differs; this one tells no timing.
     if (!row || !crypto.timingSafeEqual(row.hash, hash)) return null
-    const { id: keyId, accountId, lastUsedAt } = row
+    const { id: credentialId, accountId, lastUsedAt } = row
     const scope = { servers: setOf(row.serverIds), projects: setOf(row.projectIds) }
-    return { caller: { accountId, keyId, ...scope }, lastUsedAt }
+    return { caller: { accountId, credentialId, ...scope }, lastUsedAt }
   }
 }
 
 const setOf = (list: string): ReadonlySet<string> | null =>
   list === EVERYTHING ? null : new Set(JSON.parse(list) as string[])
-
-/** What a key is found by: it holds 256 random bits, which need no slow hash. */
-export const hashOf = (key: string): Buffer => new Bun.CryptoHasher('sha256').update(key).digest()

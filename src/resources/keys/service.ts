@@ -1,16 +1,18 @@
 import { and, desc, eq, isNull, ne, sql } from 'drizzle-orm'
 import { accountCaller, type Caller } from '../../accounts/caller.ts'
+import type { CredentialChanges } from '../../accounts/credential-changes.ts'
+import { LastUse } from '../../accounts/last-use.ts'
 import { accounts } from '../../accounts/table.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import { idempotency } from '../../http/idempotency-table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { base62, type Random } from '../../runtime/random.ts'
+import type { Random } from '../../runtime/random.ts'
+import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
-import { Authenticator, hashOf } from './authenticator.ts'
-import { LastUse } from './last-use.ts'
+import { Authenticator } from './authenticator.ts'
 import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import { checkScope, type ScopeOwners, type StoredScope } from './scope.ts'
 import { type ApiKeyRow, apiKeys, toApiKey } from './table.ts'
@@ -23,11 +25,12 @@ interface KeysDependencies {
   ids: Ids
   random: Random
   logger: Logger
+  credentialChanges: CredentialChanges
   owners: ScopeOwners
 }
 
-/** Characters of base 62 behind the prefix: 256 bits. */
-const KEY_CHARACTERS = 43
+/** What keys begin with (specification, "Authentication" 1). */
+const KEY_PREFIX = 'sk_live_'
 
 /** The ids of the account and the key that stand when all else is reset. */
 export interface FirstIds {
@@ -45,9 +48,10 @@ export class KeysService {
   readonly #random: Random
   readonly #owners: ScopeOwners
   readonly #lastUse: LastUse
+  readonly #changes: CredentialChanges
   readonly #authenticator: Authenticator
 
-  constructor({ database, cipher, clock, ids, random, logger, owners }: KeysDependencies) {
+  constructor({ database, cipher, clock, ids, random, logger, owners, credentialChanges }: KeysDependencies) {
     const { queries } = database
     this.#queries = queries
     this.#cipher = cipher
@@ -55,7 +59,8 @@ export class KeysService {
     this.#ids = ids
     this.#random = random
     this.#owners = owners
-    this.#lastUse = new LastUse(queries, clock, logger)
+    this.#changes = credentialChanges
+    this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
     this.#authenticator = new Authenticator(database, this.#lastUse)
   }
 
@@ -110,6 +115,7 @@ export class KeysService {
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
       // An answer of before may tell of what the key reaches no more.
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
+      this.#changes.changed(id)
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
@@ -120,7 +126,7 @@ export class KeysService {
       this.#checkNotLast(this.#row(caller, id), 'deleted')
       this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
     })
-    this.#lastUse.forget(id)
+    this.#ended(id)
   }
 
   /** Whether a key's scope names a server of this id, be it there or gone. */
@@ -172,6 +178,28 @@ export class KeysService {
     return first && (known ?? { accountId: first.id })
   }
 
+  /** Whether there is an account of this id. */
+  hasAccount(id: string): boolean {
+    return (
+      this.#queries.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, id)).get() !== undefined
+    )
+  }
+
+  /** Whether a key reaches all of an account; without an id, whether there is the account. */
+  opens(accountId: string, id: string | null): boolean {
+    if (id === null) return this.hasAccount(accountId)
+    const own = and(eq(apiKeys.id, id), eq(apiKeys.accountId, accountId))
+    const row = this.#queries.select().from(apiKeys).where(own).get()
+    return row !== undefined && !isLimited(row)
+  }
+
+  /** The id of the account that was there first. There is always one once the service has started. */
+  firstAccountId(): string {
+    const first = this.#firstAccount()
+    if (!first) throw new Error('there is no account')
+    return first.id
+  }
+
   /** Adds the sealed copy to a key that has none and whose plaintext is known. */
   keepCopy(key: string): void {
     const row = this.#queries
@@ -220,12 +248,17 @@ export class KeysService {
       .where(eq(apiKeys.accountId, accountId))
       .returning({ id: apiKeys.id })
       .all()
-    for (const { id } of ended) this.#lastUse.forget(id)
+    for (const { id } of ended) this.#ended(id)
   }
 
   /** Writes what waits to be written. */
   stop(): void {
     this.#lastUse.flush()
+  }
+
+  #ended(id: string): void {
+    this.#lastUse.forget(id)
+    this.#changes.changed(id)
   }
 
   #firstAccount(): { id: string } | undefined {
@@ -235,7 +268,7 @@ export class KeysService {
   /** A key that is none yet: randomness that repeats from start to start gives the same ones again. */
   #generate(): string {
     for (;;) {
-      const key = `sk_live_${base62(this.#random, KEY_CHARACTERS)}`
+      const key = newSecret(this.#random, KEY_PREFIX)
       if (!this.#authenticator.knows(key)) return key
     }
   }

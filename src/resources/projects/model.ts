@@ -4,7 +4,7 @@ import { Environment } from '../secrets/model.ts'
 import { ProjectSource } from './sources/model.ts'
 
 /** Whether a project's URL answers. */
-export const Visibility = oneOf(['public', 'private'])
+export const Visibility = oneOf(['public', 'private'], { description: 'Only a public project has a URL.' })
 export type Visibility = Static<typeof Visibility>
 
 /** Whether a project may be cleaned up. */
@@ -55,13 +55,13 @@ export const Project = t.Object(
 )
 export type Project = Static<typeof Project>
 
-const name = text({ minLength: 1, maxLength: 100, description: 'Two words by default.' })
+const nameOf = { minLength: 1, maxLength: 100 }
 const description = text({ maxLength: 2_000 })
 
 /** Wishes for a new project. */
 export const ProjectCreate = t.Object(
   {
-    name: t.Optional(name),
+    name: t.Optional(text({ ...nameOf, description: 'Two words by default.' })),
     description: t.Optional(description),
     visibility: t.Optional(Visibility),
     lifecycle: t.Optional(Lifecycle),
@@ -76,7 +76,7 @@ export type ProjectCreate = Static<typeof ProjectCreate>
 /** Changes to a project. */
 export const ProjectUpdate = t.Object(
   {
-    name: t.Optional(name),
+    name: t.Optional(text(nameOf)),
     description: t.Optional(description),
     visibility: t.Optional(Visibility),
     lifecycle: t.Optional(Lifecycle),

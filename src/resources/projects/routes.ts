@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import type { AccessControl } from '../../http/access.ts'
 import { DeleteResult } from '../../http/model.ts'
 import { operation } from '../../http/operation.ts'
-import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { wantsEventStream } from '../../http/sse.ts'
 import {
   CleanupResult,
   LogLines,
@@ -137,7 +137,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
     )
     .get(
       '/projects/:projectId/logs',
-      ({ caller, params, query, request }): Promise<{ logs: LogLines }> | Promise<Response> => {
+      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
         const { projectId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return projects().then<{ logs: LogLines }>(async (service) => ({
@@ -146,7 +146,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         }
         return projects().then<Response>((service) => {
           service.row(caller, projectId)
-          return eventStream((send, gone) => service.follow(caller, projectId, query.tail, gone, send))
+          return stream((send, gone) => service.follow(caller, projectId, query.tail, gone, send))
         })
       },
       operation(

@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import type { AccessControl } from '../../http/access.ts'
 import { operation } from '../../http/operation.ts'
-import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { wantsEventStream } from '../../http/sse.ts'
 import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
 import type { TasksService } from './service.ts'
 
@@ -89,7 +89,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
     )
     .get(
       '/:taskId/events',
-      ({ caller, params, query, request }): Promise<Transcript> | Promise<Response> => {
+      ({ caller, params, query, request, stream }): Promise<Transcript> | Promise<Response> => {
         const { serverId, taskId } = params
         const { headers } = request
         if (!wantsEventStream(headers.get('accept'))) {
@@ -101,7 +101,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
           service.row(caller, serverId, taskId)
           // A client that was cut off asks for the same URL again: what it has seen since counts.
           const after = Math.max(query.after ?? 0, lastEventId(headers.get('last-event-id')))
-          return eventStream((send, gone) => service.follow(taskId, after, gone, send))
+          return stream((send, gone) => service.follow(taskId, after, gone, send))
         })
       },
       operation(
