@@ -22,6 +22,7 @@ import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { serverFaultsRoutes } from './server-faults.ts'
+import { signInLinksRoutes } from './sign-in-links.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 import { waitRoutes } from './wait/routes.ts'
@@ -68,6 +69,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
     .use(accountsRoutes(access, new AccountsService(services), services.faults))
+    .use(signInLinksRoutes(access, { ...services, host }))
     .use(requestsRoutes(access, { journal, operations, masks: masking(() => secrets.values()), stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))

@@ -6,6 +6,7 @@ const GROUPS = {
     'Accounts',
     'Accounts with a plan, a budget and a key each, so that parallel tests do not meet.',
   ],
+  signInLinks: ['Sign-in', 'Links that sign a browser in.'],
   clock: ['Clock', 'The one clock that metering, expiry, retries, idle timeout and months go by.'],
   faults: ['Faults', 'Failures, delays and broken connections that are provoked.'],
   serverFaults: ['Server faults', 'What goes wrong inside one server.'],

@@ -8,12 +8,23 @@ import webhooks from './migrations/0005_webhooks.sql' with { type: 'text' }
 import projects from './migrations/0006_projects.sql' with { type: 'text' }
 import tasks from './migrations/0007_tasks.sql' with { type: 'text' }
 import controls from './migrations/0008_controls.sql' with { type: 'text' }
+import signIn from './migrations/0009_signin.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
  * part of the executable.
  */
-const MIGRATIONS: readonly string[] = [servers, events, keys, accounts, webhooks, projects, tasks, controls]
+const MIGRATIONS: readonly string[] = [
+  servers,
+  events,
+  keys,
+  accounts,
+  webhooks,
+  projects,
+  tasks,
+  controls,
+  signIn,
+]
 
 /** The number of the schema that this berth writes. */
 export const SCHEMA = MIGRATIONS.length

@@ -13,6 +13,8 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^lock(?:-.+)?$/,
   /^instance\.json/,
   /^credentials\.json/,
+  // Who is signed in in a browser stays so.
+  /^sessions\.json/,
   /^master\.key/,
   // The log of an instance in the background.
   /^berth\.log/,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { executable, type TestBerth, testBerth } from '../support/berth.ts'
 import { processesOf, until } from '../support/processes.ts'
-import { dumpTables, treeOf, type Used, useEverything } from '../support/state.ts'
+import { dumpTables, measuredTables, treeOf, type Used, useEverything } from '../support/state.ts'
 import { TaskCalls } from '../support/tasks.ts'
 
 /** Where ids, keys and times repeat, two states can be compared byte by byte. */
@@ -24,6 +24,7 @@ const BESIDE = [
   'master.key',
   'packages',
   'sandbox',
+  'sessions.json',
   'snapshots',
   'swap',
 ]
@@ -49,7 +50,7 @@ describe('a reset after everything was used', () => {
     writeFileSync(fixtures, JSON.stringify({ servers: { given: { files: { 'a.txt': 'as given' } } } }))
     const flags = { ...REPEATABLE, fixtures: [fixtures], 'allow-local-webhooks': true }
     berth = await testBerth({ flags })
-    started = dumpTables(berth.dataDir)
+    started = await measuredTables(berth)
     filesAtStart = filesOf(berth.dataDir)
     timersAtStart = (await berth.control('GET', '/clock')).body.timers
     processesAtStart = processesOf(berth.dataDir).length
@@ -75,8 +76,8 @@ describe('a reset after everything was used', () => {
     expect(usedEntries.filter((name) => !STATE.includes(name) && !BESIDE.includes(name))).toEqual([])
   })
 
-  test('every table holds what it held when berth had just started', () => {
-    expect(dumpTables(berth.dataDir)).toEqual(started)
+  test('every table holds what it held when berth had just started', async () => {
+    expect(await measuredTables(berth)).toEqual(started)
   })
 
   test('every file is what it was, and none is left over', () => {
@@ -193,7 +194,7 @@ describe('without a seed', () => {
     const begun = performance.now()
     await berth.stop()
     await resetting
-    expect(performance.now() - begun).toBeLessThan(10_000)
+    expect(performance.now() - begun).toBeLessThan(30_000)
   })
 
   test('resets that come together follow one another', async () => {

@@ -1,3 +1,4 @@
+import type { AxeResults } from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 /** Where distributions put the browser. */
@@ -51,4 +52,18 @@ export async function watchedPage(
   })
   page.on('pageerror', (error) => problems.push(error.message))
   return { page, requests, problems, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/**
+ * What hinders people on a page, by the rules of axe-core (WCAG 2.2, A and AA, and best practices): a line for each, with
+ * where it is.
+ */
+export async function hindrances(page: Page): Promise<string[]> {
+  const { source } = await import('axe-core')
+  // Through the browser's own tools: no policy of the page is loosened for it.
+  await page.evaluate(source)
+  const { violations } = (await page.evaluate('axe.run(document)')) as AxeResults
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html} ${failureSummary ?? ''}`),
+  )
 }

@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestBerth } from './berth.ts'
 import { built } from './builds.ts'
+import { accessToken } from './oauth.ts'
 import { until } from './processes.ts'
 import { archiveOf, ready } from './projects.ts'
 import { setScenarios, TaskCalls } from './tasks.ts'
@@ -25,6 +26,18 @@ export function dumpTables(dataDir: string): Record<string, Record<string, unkno
   } finally {
     database.close()
   }
+}
+
+/**
+ * The same once what the first account's servers store is measured, which is done in the background after a change.
+ *
+ * @param berth made with a seed: there a list waits for it
+ */
+export async function measuredTables(berth: TestBerth): Promise<ReturnType<typeof dumpTables>> {
+  await berth.call('GET', '/servers')
+  // That the key was used is written when the answer is on its way, and before another is.
+  await berth.control('GET', '/clock')
+  return dumpTables(berth.dataDir)
 }
 
 const withoutSealed = (row: Record<string, unknown>): Record<string, unknown> =>
@@ -61,7 +74,7 @@ export interface Used {
 
 /**
  * Uses all that berth has, so that every table has a row and every folder a file: servers with files and commands,
- * accounts, keys, secrets, tasks, builds, projects, deployments, webhooks, scenarios, faults, inboxes. Nothing of it
+ * accounts, keys, programs that were let in, secrets, tasks, builds, projects, deployments, webhooks, scenarios, faults, inboxes. Nothing of it
  * is about to change by itself when this resolves, but for one task that is held.
  *
  * @param berth made with `allow-local-webhooks`
@@ -90,6 +103,7 @@ export async function useEverything(berth: TestBerth): Promise<Used> {
   )
   await berth.exec(serverId, 'sleep 1000 & echo started')
   await ok('POST', '/keys', { label: 'limited', allowed_server_ids: [serverId] })
+  await accessToken(berth, { servers: [serverId] })
   await ok('PUT', '/secrets', { server_id: serverId, secrets: { TOKEN: 'not to be read' } })
 
   await setScenarios(berth, [

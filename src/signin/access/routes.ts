@@ -1,0 +1,125 @@
+import { Elysia } from 'elysia'
+import { accountCaller } from '../../accounts/caller.ts'
+import { labelOf } from '../../accounts/label.ts'
+import { notFound } from '../../errors.ts'
+import type { ApiKey } from '../../resources/keys/model.ts'
+import type { KeysService } from '../../resources/keys/service.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { Grants } from '../oauth/grants.ts'
+import { redirectAnswer } from '../pages/page.ts'
+import { type ReachableParts, reachableOf } from '../reachable.ts'
+import { cookieEnding } from '../session/cookie.ts'
+import { PAGE, pageRoute } from '../session/page-route.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { SignedIn, Visits } from '../session/visits.ts'
+import { deletePage, revealPage } from './key-pages.ts'
+import { overviewPage } from './overview-page.ts'
+import { isEverything, type Names, namesOf, type Reach, reachOf } from './reach.ts'
+
+/** What the pages of who has access need. */
+interface AccessPages extends ReachableParts {
+  visits: Visits
+  sessions: () => Promise<Sessions>
+  grants: Grants
+  keys: KeysService
+  queries: Queries
+}
+
+/** What was done, by the word that stands for it in the address behind it. */
+const DONE = {
+  'key-deleted': 'The key is deleted. It opens nothing any more.',
+  'client-revoked': 'The program is not let in any more.',
+  'browser-signed-out': 'The browser is signed out.',
+  'browsers-signed-out': 'All other browsers are signed out.',
+} as const
+
+/** The address stays in the browser when a key has been shown: whoever goes there again finds the list. */
+const backToList = (): Response => redirectAnswer('/access')
+
+/** `/access`: what has access to the account of who is signed in, and its end. Things of other accounts are not there. */
+export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts }: AccessPages) {
+  const done = (what: keyof typeof DONE): Response => redirectAnswer(`/access?done=${what}`)
+  const keyOf = ({ session }: SignedIn, id = ''): ApiKey => {
+    const key = keys.list(accountCaller(session.accountId)).find((one) => one.id === id)
+    if (!key) throw notFound(`The API key "${id}"`)
+    return key
+  }
+  /** What the servers and projects are called that something is limited to; read where it is. */
+  const namesFor = async (accountId: string, reaches: readonly Reach[]): Promise<Names> =>
+    reaches.every(isEverything) ? new Map() : namesOf(await reachableOf(accountId, parts))
+  return new Elysia({ name: 'berth/access', prefix: '/access' })
+    .get(
+      '',
+      pageRoute(async (request) => {
+        const visit = await visits.signedIn(request)
+        const { accountId } = visit.session
+        const owned = { keys: keys.list(accountCaller(accountId)), grants: grants.list(accountId) }
+        const word = new URL(request.url).searchParams.get('done') ?? ''
+        return overviewPage(visit, {
+          account: { id: accountId, label: labelOf(queries, accountId) },
+          ...owned,
+          names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(reachOf)),
+          browsers: (await sessions()).list(accountId),
+          done: Object.hasOwn(DONE, word) ? DONE[word as keyof typeof DONE] : undefined,
+        })
+      }),
+      PAGE,
+    )
+    .post(
+      '/keys/:id/reveal',
+      pageRoute(async (request, { id }) => {
+        const { visit } = await visits.form(request)
+        const key = keyOf(visit, id)
+        return revealPage(visit, key, keys.plaintext(key.id))
+      }),
+      PAGE,
+    )
+    .get('/keys/:id/reveal', backToList, PAGE)
+    .get(
+      '/keys/:id/delete',
+      pageRoute(async (request, { id }) => {
+        const visit = await visits.signedIn(request)
+        const key = keyOf(visit, id)
+        return deletePage(visit, key, await namesFor(visit.session.accountId, [reachOf(key)]))
+      }),
+      PAGE,
+    )
+    .post(
+      '/keys/:id/delete',
+      pageRoute(async (request, { id = '' }) => {
+        const { visit } = await visits.form(request)
+        keys.delete(accountCaller(visit.session.accountId), id)
+        return done('key-deleted')
+      }),
+      PAGE,
+    )
+    .post(
+      '/clients/:id/revoke',
+      pageRoute(async (request, { id = '' }) => {
+        const { visit } = await visits.form(request)
+        grants.revoke(visit.session.accountId, id)
+        return done('client-revoked')
+      }),
+      PAGE,
+    )
+    .post(
+      '/other-browsers/signout',
+      pageRoute(async (request) => {
+        const { session } = (await visits.form(request)).visit
+        ;(await sessions()).endOthers(session)
+        return done('browsers-signed-out')
+      }),
+      PAGE,
+    )
+    .post(
+      '/browsers/:id/signout',
+      pageRoute(async (request, { id = '' }) => {
+        const { visit } = await visits.form(request)
+        const { session, origin } = visit
+        if (!(await sessions()).end(session.accountId, id)) throw notFound(`The browser "${id}"`)
+        if (id !== session.id) return done('browser-signed-out')
+        return redirectAnswer('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+      }),
+      PAGE,
+    )
+}

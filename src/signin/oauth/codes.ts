@@ -1,0 +1,178 @@
+import { and, eq, lt, or } from 'drizzle-orm'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { isVerifierOf } from '../../runtime/pkce.ts'
+import { systemRandom } from '../../runtime/random.ts'
+import { hashOf, newSecret } from '../../runtime/secret.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { Session } from '../session/sessions.ts'
+import type { AuthorizationRequest } from './authorization-request.ts'
+import type { Client } from './clients.ts'
+import type { Grants } from './grants.ts'
+import { removeExpired } from './housekeeping.ts'
+import { OAuthProblem } from './problem.ts'
+import { checkResources, originOfResource } from './resource.ts'
+import { oauthClients, oauthCodes, oauthGrants } from './table.ts'
+import type { IssuedTokens, Tokens } from './tokens.ts'
+
+/** A code is exchanged within so long, or never (RFC 6749, 4.1.2). */
+const CODE_MS = 5 * 60_000
+
+/** What a person lets a client reach: empty lists mean all. */
+export interface Reach {
+  allowedServerIds: string[]
+  allowedProjectIds: string[]
+}
+
+/** What a client shows to get tokens for a code (RFC 6749, 4.1.3; RFC 7636, 4.5). */
+export interface CodeExchange {
+  client: Client
+  code: string
+  verifier: string | null
+  redirectUri: string | null
+  resources: readonly string[]
+  /** Where the request came in. */
+  origin: string
+  /** Whether a browser is signed in yet. */
+  isSignedIn: (sessionId: string) => boolean
+}
+
+/** What codes need. */
+interface CodesDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  grants: Grants
+  tokens: Tokens
+}
+
+/** Authorization codes: made when a person consents, exchanged for tokens once. Kept as their hashes. */
+export class Codes {
+  readonly #queries: Queries
+  readonly #clock: Clock
+  readonly #ids: Ids
+  readonly #grants: Grants
+  readonly #tokens: Tokens
+
+  constructor({ queries, clock, ids, grants, tokens }: CodesDependencies) {
+    this.#queries = queries
+    this.#clock = clock
+    this.#ids = ids
+    this.#grants = grants
+    this.#tokens = tokens
+  }
+
+  /** Writes down what a person grants. @returns the code, or null where the client is gone */
+  issue(session: Session, request: AuthorizationRequest, reach: Reach): string | null {
+    const { client, redirectUri, challenge, resource } = request
+    const code = newSecret(systemRandom, 'berth_ac_')
+    return this.#queries.transaction(() => {
+      const now = this.#clock.now()
+      removeExpired(this.#queries, now)
+      const stays = this.#queries
+        .update(oauthClients)
+        .set({ expiresAt: null })
+        .where(eq(oauthClients.id, client.id))
+        .returning({ id: oauthClients.id })
+        .all()
+      if (stays.length === 0) return null
+      const id = this.#ids.next('grant', (id) => this.#hasGrant(id))
+      const grant = {
+        id,
+        accountId: session.accountId,
+        clientId: client.id,
+        resource,
+        ...reach,
+        createdAt: now,
+      }
+      this.#queries.insert(oauthGrants).values(grant).run()
+      this.#queries
+        .insert(oauthCodes)
+        .values({
+          hash: hashOf(code),
+          grantId: id,
+          sessionId: session.id,
+          redirectUri,
+          challenge,
+          expiresAt: now + CODE_MS,
+        })
+        .run()
+      return code
+    })
+  }
+
+  /**
+   * Exchanges a code for tokens, once. A second use ends what the first one gave: one of the two was not the client's. So
+   * does a wrong verifier. What the client was granted before ends as well: what a person chose last is what holds.
+   *
+   * @throws OAuthProblem `invalid_grant`, `invalid_target`
+   */
+  exchange(exchange: CodeExchange): IssuedTokens {
+    const done = this.#queries.transaction(() => this.#exchange(exchange))
+    if (done instanceof OAuthProblem) throw done
+    return done
+  }
+
+  /** What must stay written though the client is refused is returned, not thrown. */
+  #exchange({ client, code, verifier, redirectUri, resources, origin, isSignedIn }: CodeExchange) {
+    const now = this.#clock.now()
+    const hash = hashOf(code)
+    const found = this.#queries
+      .select({ code: oauthCodes, grant: oauthGrants })
+      .from(oauthCodes)
+      .innerJoin(oauthGrants, eq(oauthGrants.id, oauthCodes.grantId))
+      .where(eq(oauthCodes.hash, hash))
+      .get()
+    if (found?.grant.clientId !== client.id)
+      return invalid('The code is not known for this client, or it has expired.')
+    const { grant } = found
+    if (found.code.usedAt !== null) {
+      this.#grants.end(grant.id)
+      return invalid('The code was used before. All that came of it has ended.')
+    }
+    if (found.code.expiresAt <= now) return invalid('The code has expired. Ask for access again.')
+    if (!isSignedIn(found.code.sessionId)) {
+      this.#grants.end(grant.id)
+      return invalid('The browser in which access was granted is signed out. Ask for access again.')
+    }
+    if (originOfResource(grant.resource) !== origin) {
+      return invalid(`The code was issued at ${originOfResource(grant.resource)}. Exchange it there.`)
+    }
+    checkResources(resources, origin)
+    if (redirectUri !== null && redirectUri !== found.code.redirectUri) {
+      this.#grants.end(grant.id)
+      return invalid('redirect_uri is not the one that the code was sent to.')
+    }
+    if (verifier === null || !isVerifierOf(verifier, found.code.challenge)) {
+      this.#grants.end(grant.id)
+      return invalid('code_verifier is missing or does not fit the code_challenge.')
+    }
+    this.#queries.update(oauthCodes).set({ usedAt: now }).where(eq(oauthCodes.hash, hash)).run()
+    for (const earlier of this.#before(grant)) this.#grants.end(earlier)
+    return this.#tokens.issue(grant.id)
+  }
+
+  /** What the same account granted to the same client earlier. */
+  #before({ id, accountId, clientId, createdAt }: typeof oauthGrants.$inferSelect): string[] {
+    const sameTime = and(eq(oauthGrants.createdAt, createdAt), lt(oauthGrants.id, id))
+    return this.#queries
+      .select({ id: oauthGrants.id })
+      .from(oauthGrants)
+      .where(
+        and(
+          eq(oauthGrants.clientId, clientId),
+          eq(oauthGrants.accountId, accountId),
+          or(lt(oauthGrants.createdAt, createdAt), sameTime),
+        ),
+      )
+      .all()
+      .map((grant) => grant.id)
+  }
+
+  #hasGrant(id: string): boolean {
+    const found = this.#queries.select({ id: oauthGrants.id }).from(oauthGrants).where(eq(oauthGrants.id, id))
+    return found.get() !== undefined
+  }
+}
+
+const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_grant', message)

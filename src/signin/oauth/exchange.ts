@@ -1,0 +1,81 @@
+import { readJsonBody } from '../../http/body.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { credentialsOf } from './client-credentials.ts'
+import { readClientMetadata } from './client-metadata.ts'
+import type { Clients } from './clients.ts'
+import type { Codes } from './codes.ts'
+import { SCOPE } from './metadata.ts'
+import { type Parameters, readClientForm } from './parameters.ts'
+import { clientAnswer, OAuthProblem } from './problem.ts'
+import type { IssuedTokens, Tokens } from './tokens.ts'
+
+/** Bytes that a registration may have. */
+const REGISTRATION_LIMIT = 64 * 1024
+
+/** What clients ask by themselves works on this. */
+export interface ExchangeParts {
+  clients: Clients
+  codes: Codes
+  tokens: Tokens
+  sessions: () => Promise<Sessions>
+}
+
+/** Registers a client (RFC 7591, 3). @throws OAuthProblem, BerthError */
+export async function registerClient(request: Request, { clients }: ExchangeParts): Promise<Response> {
+  const sent = await readJsonBody(request, REGISTRATION_LIMIT)
+  if (!sent) throw new OAuthProblem('invalid_client_metadata', 'Send what the client says of itself as JSON.')
+  const { id, metadata, secret, createdAt } = clients.register(readClientMetadata(sent))
+  const shown = secret === null ? {} : { client_secret: secret, client_secret_expires_at: 0 }
+  const answer = { client_id: id, client_id_issued_at: Math.floor(createdAt / 1_000), ...shown, ...metadata }
+  return clientAnswer(answer, 201)
+}
+
+/** Gives tokens for a code or a refresh token (RFC 6749, 3.2). @throws OAuthProblem, BerthError */
+export async function giveTokens(
+  request: Request,
+  origin: string,
+  { clients, codes, tokens, sessions }: ExchangeParts,
+): Promise<Response> {
+  const form = await readClientForm(request)
+  const client = clients.authenticate(credentialsOf(request, form))
+  const grantType = needed(form, 'grant_type')
+  const resources = form.getAll('resource')
+  if (grantType === 'authorization_code') {
+    const code = needed(form, 'code')
+    const verifier = form.get('code_verifier')
+    const redirectUri = form.get('redirect_uri')
+    const all = await sessions()
+    const isSignedIn = (id: string): boolean => all.isOpen(id)
+    const shown = { code, verifier, redirectUri, resources }
+    return tokenAnswer(codes.exchange({ ...shown, client, origin, isSignedIn }))
+  }
+  if (grantType === 'refresh_token') {
+    const refreshToken = needed(form, 'refresh_token')
+    return tokenAnswer(tokens.refresh({ client, refreshToken, resources, origin }))
+  }
+  throw new OAuthProblem('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.')
+}
+
+/** Ends what a token of the client's stands for; one that is none, or another's, needs no end (RFC 7009, 2.2). */
+export async function revokeToken(request: Request, { clients, tokens }: ExchangeParts): Promise<Response> {
+  const form = await readClientForm(request)
+  const client = clients.authenticate(credentialsOf(request, form))
+  tokens.revoke(client, needed(form, 'token'))
+  return new Response(null, { status: 200, headers: { 'cache-control': 'no-store' } })
+}
+
+const tokenAnswer = ({ accessToken, refreshToken, expiresIn }: IssuedTokens): Response =>
+  clientAnswer({
+    access_token: accessToken,
+    token_type: 'Bearer',
+    expires_in: expiresIn,
+    refresh_token: refreshToken,
+    // Said always, since it may be another than the client asked for (RFC 6749, 5.1).
+    scope: SCOPE,
+  })
+
+function needed(form: Parameters, name: string): string {
+  const value = form.get(name)
+  if (value !== null) return value
+  throw new OAuthProblem('invalid_request', `The parameter ${name} is missing.`)
+}

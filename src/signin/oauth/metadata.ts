@@ -1,0 +1,33 @@
+import { AUTH_METHODS, GRANT_TYPES } from './client-metadata.ts'
+import { resourceAt } from './resource.ts'
+
+/** The authorization server as it is asked at an origin, which is its issuer there (RFC 8414, 2). */
+export const serverMetadata = (origin: string) => ({
+  issuer: origin,
+  authorization_endpoint: `${origin}/oauth/authorize`,
+  token_endpoint: `${origin}/oauth/token`,
+  registration_endpoint: `${origin}/oauth/register`,
+  revocation_endpoint: `${origin}/oauth/revoke`,
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: GRANT_TYPES,
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: AUTH_METHODS,
+  revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+  // What a client reaches is chosen by the person who lets it in, and by no scope.
+  scopes_supported: [SCOPE],
+  authorization_response_iss_parameter_supported: true,
+  service_documentation: `${origin}/docs`,
+})
+
+/** The one scope: every client gets refresh tokens. */
+export const SCOPE = 'offline_access'
+
+/** What tokens are for, and who issues them (RFC 9728, 2). @param isMcp whether the MCP endpoint is meant */
+export const resourceMetadata = (origin: string, isMcp: boolean) => ({
+  resource: isMcp ? resourceAt(origin) : origin,
+  authorization_servers: [origin],
+  bearer_methods_supported: ['header'],
+  resource_name: 'berth',
+  resource_documentation: `${origin}/docs`,
+})

@@ -1,0 +1,62 @@
+import { badRequest } from '../../errors.ts'
+import { readBytes } from '../../http/body.ts'
+import { decodeText } from '../../http/json.ts'
+import { OAuthProblem } from './problem.ts'
+
+/** Bytes that a client's form may have. */
+const FORM_LIMIT = 16 * 1024
+
+/** Parameters that may be given more than once (RFC 8707, 2). */
+const REPEATABLE = new Set(['resource'])
+
+/** The parameters of a request; one without a value counts as left out (RFC 6749, 3.1). */
+export class Parameters {
+  readonly #all: URLSearchParams
+
+  constructor(all: URLSearchParams) {
+    this.#all = all
+  }
+
+  /** One parameter, or null where it is left out. */
+  get(name: string): string | null {
+    return this.#all.get(name) || null
+  }
+
+  /** All values of a parameter. */
+  getAll(name: string): string[] {
+    return this.#all.getAll(name).filter((value) => value !== '')
+  }
+
+  /** Whether a parameter is there more than once that must not be (RFC 6749, 3.1). */
+  isRepeated(name: string): boolean {
+    return this.#all.getAll(name).length > 1
+  }
+
+  /** The first parameter that is there more than once and must not be, or null. */
+  repeated(): string | null {
+    return [...this.#all.keys()].find((name) => !REPEATABLE.has(name) && this.isRepeated(name)) ?? null
+  }
+}
+
+/**
+ * Reads the form that a client sends (RFC 6749, 3.2). What stands in the query is not read: credentials have no place in
+ * a URL.
+ *
+ * @throws OAuthProblem 400 for a repeated parameter; BerthError 400 for another content type, 413 over the limit
+ */
+export async function readClientForm(request: Request): Promise<Parameters> {
+  const type = request.headers.get('content-type') ?? ''
+  if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
+    throw badRequest('The body must be sent with Content-Type: application/x-www-form-urlencoded.')
+  }
+  const text = decodeText(await readBytes(request, FORM_LIMIT), 'The body')
+  const form = new Parameters(new URLSearchParams(text))
+  const repeated = form.repeated()
+  if (repeated !== null) {
+    throw new OAuthProblem(
+      'invalid_request',
+      `The parameter ${repeated.slice(0, 50)} is there more than once.`,
+    )
+  }
+  return form
+}

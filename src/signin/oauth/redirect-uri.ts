@@ -1,0 +1,83 @@
+/** Characters that a redirect URI may have. */
+export const REDIRECT_URI_LIMIT = 1_000
+
+/** A redirect to a program on this machine, its port apart (RFC 8252, 7.3). */
+const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::\d{1,5})?((?:[/?].*)?)$/
+
+/** Schemes that browsers or systems give a meaning of their own: none of them is an app's (RFC 8252, 7.1). */
+const FOREIGN_SCHEMES = new Set(
+  (
+    'http https ws wss ftp ftps file filesystem javascript data vbscript livescript mocha blob about view-source ' +
+    'jar resource chrome chrome-extension chrome-search chrome-untrusted devtools edge moz-extension ' +
+    'safari-web-extension feed wyciwyg intent content android-app mailto tel sms callto facetime news nntp gopher ' +
+    'irc ircs cid mid urn tag info ldap ldaps ssh sftp smb nfs telnet rlogin afp shell search help mhtml mk res its'
+  ).split(' '),
+)
+
+/** What answers carry (RFC 6749, 4.1.2; RFC 9207): of two by one name nobody knows which a client reads. */
+const ANSWERED = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']
+
+/**
+ * Why codes cannot be sent to a URI, as the end of a sentence, or null where they can: https anywhere, http on the
+ * machine itself, and the schemes of apps (RFC 8252, 7; RFC 6749, 3.1.2).
+ */
+export function redirectFault(uri: string): string | null {
+  if (uri.length > REDIRECT_URI_LIMIT) return `is over ${REDIRECT_URI_LIMIT} characters long`
+  if (!/^[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri)) return 'has characters that a URI cannot have'
+  if (uri.includes('#')) return 'has a fragment'
+  const url = URL.parse(uri)
+  const scheme = /^([a-z][a-z0-9+.-]*):\/+[^/]/i.exec(uri)?.[1]?.toLowerCase()
+  if (!url || scheme === undefined)
+    return 'is no address: expected https://…, http://127.0.0.1/… or the own scheme of an app, as in com.example.app:/…'
+  const authority = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1] ?? ''
+  if (authority.includes('@')) return 'has credentials in it'
+  const own = ANSWERED.find((name) => url.searchParams.has(name))
+  if (own !== undefined) return `has the parameter ${own}, which the answer has`
+  if (scheme === 'http') {
+    return LOOPBACK.test(uri) ? null : 'is http, which only 127.0.0.1, [::1] and localhost may be'
+  }
+  if (scheme === 'https') {
+    // What a page's policy is made of holds nothing but the characters of a host.
+    return authority !== '' && /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)
+      ? null
+      : 'has no proper host'
+  }
+  if (FOREIGN_SCHEMES.has(scheme) || scheme.startsWith('ms-') || scheme.endsWith('-ms')) {
+    return `has the scheme ${scheme}:, which is no app's own`
+  }
+  return null
+}
+
+/**
+ * Whether codes may go to a URI when another was registered: the same, character by character. Only the port of a
+ * program on this machine is free, since it listens wherever there is room (RFC 8252, 7.3).
+ */
+export function matchesRedirect(given: string, registered: string): boolean {
+  if (given === registered) return true
+  const [, host, rest] = LOOPBACK.exec(given) ?? []
+  const [, registeredHost, registeredRest] = LOOPBACK.exec(registered) ?? []
+  return host !== undefined && host === registeredHost && rest === registeredRest && URL.canParse(given)
+}
+
+/** A redirect URI with parameters added, and otherwise as it was (RFC 6749, 4.1.2). */
+export function withParameters(uri: string, parameters: Readonly<Record<string, string | null>>): string {
+  const query = Object.entries(parameters)
+    .flatMap(([name, value]) => (value === null ? [] : [`${name}=${encodeURIComponent(value)}`]))
+    .join('&')
+  return `${uri}${uri.includes('?') ? '&' : '?'}${query}`
+}
+
+/** What a page's policy calls the target of a form that leads to a redirect URI. */
+export function policySource(uri: string): string {
+  const { protocol, origin, hostname } = new URL(uri)
+  const isWeb = protocol === 'https:' || protocol === 'http:'
+  // The policy's grammar has no IPv6 addresses (CSP 3, 2.3.1).
+  return isWeb && !hostname.startsWith('[') ? origin : protocol
+}
+
+/** Where the codes of a redirect URI go, for people. */
+export function destinationOf(uri: string): { kind: 'web' | 'machine' | 'app'; name: string } {
+  const { protocol, host } = new URL(uri)
+  if (protocol === 'https:') return { kind: 'web', name: host }
+  return protocol === 'http:' ? { kind: 'machine', name: host } : { kind: 'app', name: protocol }
+}

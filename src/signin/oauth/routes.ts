@@ -1,0 +1,80 @@
+import { Elysia } from 'elysia'
+import type { HostOptions } from '../../http/host.ts'
+import { originOf } from '../../http/origin.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ReachableParts } from '../reachable.ts'
+import { PAGE, pageRoute } from '../session/page-route.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { Visits } from '../session/visits.ts'
+import { answerConsent, askConsent } from './authorize.ts'
+import { Clients } from './clients.ts'
+import { Codes } from './codes.ts'
+import { Consents } from './consents.ts'
+import { giveTokens, registerClient, revokeToken } from './exchange.ts'
+import type { Grants } from './grants.ts'
+import { resourceMetadata, serverMetadata } from './metadata.ts'
+import { clientRoute } from './problem.ts'
+import { Tokens } from './tokens.ts'
+
+/** What the authorization server works on. */
+export interface OAuthParts extends ReachableParts {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  grants: Grants
+  visits: Visits
+  sessions: () => Promise<Sessions>
+}
+
+const WELL_KNOWN = '/.well-known/oauth'
+
+/** The OAuth 2.1 authorization server: metadata, registration, consent, tokens and their end. */
+export function oauthRoutes(parts: OAuthParts, host: HostOptions) {
+  const consents = new Consents(parts.clock)
+  const clients = new Clients({ ...parts, asked: () => consents.askedClients() })
+  const tokens = new Tokens(parts)
+  const codes = new Codes({ ...parts, tokens })
+  const all = { ...parts, consents, clients, tokens, codes }
+  const origin = (request: Request): string => originOf(request, host)
+  const server = ({ request }: { request: Request }) => Response.json(serverMetadata(origin(request)))
+  return new Elysia({ name: 'berth/oauth' })
+    .get(`${WELL_KNOWN}-authorization-server`, server, PAGE)
+    .get(`${WELL_KNOWN}-authorization-server/mcp`, server, PAGE)
+    .get(
+      `${WELL_KNOWN}-protected-resource`,
+      ({ request }) => Response.json(resourceMetadata(origin(request), false)),
+      PAGE,
+    )
+    .get(
+      `${WELL_KNOWN}-protected-resource/mcp`,
+      ({ request }) => Response.json(resourceMetadata(origin(request), true)),
+      PAGE,
+    )
+    .post(
+      '/oauth/register',
+      clientRoute((request) => registerClient(request, all)),
+      PAGE,
+    )
+    .get(
+      '/oauth/authorize',
+      pageRoute((request) => askConsent(request, all)),
+      PAGE,
+    )
+    .post(
+      '/oauth/authorize',
+      pageRoute((request) => answerConsent(request, all)),
+      PAGE,
+    )
+    .post(
+      '/oauth/token',
+      clientRoute((request) => giveTokens(request, origin(request), all)),
+      PAGE,
+    )
+    .post(
+      '/oauth/revoke',
+      clientRoute((request) => revokeToken(request, all)),
+      PAGE,
+    )
+}

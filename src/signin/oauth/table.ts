@@ -1,0 +1,51 @@
+import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { ClientMetadata } from './client-metadata.ts'
+
+/** Programs that may ask for access on somebody's behalf (RFC 7591). */
+export const oauthClients = sqliteTable('oauth_clients', {
+  id: text('id').primaryKey(),
+  metadata: text('metadata', { mode: 'json' }).$type<ClientMetadata>().notNull(),
+  /** SHA-256 of its secret; null for a public client. */
+  secretHash: blob('secret_hash', { mode: 'buffer' }),
+  /** Milliseconds since 1970. */
+  createdAt: integer('created_at').notNull(),
+  /** Null while somebody lets it in. */
+  expiresAt: integer('expires_at'),
+})
+
+/** What a person has granted a client. */
+export const oauthGrants = sqliteTable('oauth_grants', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  clientId: text('client_id').notNull(),
+  /** What its tokens are for (RFC 8707). */
+  resource: text('resource').notNull(),
+  /** Empty means all of the account's. */
+  allowedServerIds: text('allowed_server_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
+  allowedProjectIds: text('allowed_project_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
+  createdAt: integer('created_at').notNull(),
+  lastUsedAt: integer('last_used_at'),
+})
+
+/** Authorization codes, by their SHA-256. */
+export const oauthCodes = sqliteTable('oauth_codes', {
+  hash: blob('hash', { mode: 'buffer' }).primaryKey(),
+  grantId: text('grant_id').notNull(),
+  /** Of the browser in which it was granted. */
+  sessionId: text('session_id').notNull(),
+  redirectUri: text('redirect_uri').notNull(),
+  /** The PKCE challenge, S256 (RFC 7636). */
+  challenge: text('challenge').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+})
+
+/** Access and refresh tokens, by their SHA-256. */
+export const oauthTokens = sqliteTable('oauth_tokens', {
+  hash: blob('hash', { mode: 'buffer' }).primaryKey(),
+  grantId: text('grant_id').notNull(),
+  kind: text('kind', { enum: ['access', 'refresh'] }).notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  /** When a refresh token was exchanged for the next one. */
+  replacedAt: integer('replaced_at'),
+})

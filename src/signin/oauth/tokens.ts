@@ -1,0 +1,151 @@
+import { and, desc, eq, isNotNull, notInArray } from 'drizzle-orm'
+import type { Clock } from '../../runtime/clock.ts'
+import { systemRandom } from '../../runtime/random.ts'
+import { hashOf, newSecret } from '../../runtime/secret.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { Client } from './clients.ts'
+import { ACCESS_TOKEN_PREFIX, type Grants } from './grants.ts'
+import { removeExpired } from './housekeeping.ts'
+import { OAuthProblem } from './problem.ts'
+import { checkResources, originOfResource } from './resource.ts'
+import { oauthGrants, oauthTokens } from './table.ts'
+
+/** An access token is valid so long. */
+const ACCESS_MS = 3_600_000
+
+/** A refresh token is, from when it was issued; each use issues the next. */
+const REFRESH_MS = 30 * 24 * 3_600_000
+
+/** A program that refreshes twice at a time uses one token twice within so long, and is no thief. */
+const PARALLEL_MS = 10_000
+
+/** Refresh tokens that were used are remembered so many of a grant: a program that refreshes in a loop fills no disk. */
+const MOST_REPLACED = 100
+
+/** Tokens as they are given out. */
+export interface IssuedTokens {
+  accessToken: string
+  refreshToken: string
+  /** Seconds that the access token is valid. */
+  expiresIn: number
+}
+
+/** What a client shows to get new tokens (RFC 6749, 6). */
+export interface Refresh {
+  client: Client
+  refreshToken: string
+  resources: readonly string[]
+  /** Where the request came in. */
+  origin: string
+}
+
+/** What tokens need. */
+interface TokensDependencies {
+  queries: Queries
+  clock: Clock
+  grants: Grants
+}
+
+/** Access and refresh tokens: issued, rotated and ended. Kept as their hashes. */
+export class Tokens {
+  readonly #queries: Queries
+  readonly #clock: Clock
+  readonly #grants: Grants
+
+  constructor({ queries, clock, grants }: TokensDependencies) {
+    this.#queries = queries
+    this.#clock = clock
+    this.#grants = grants
+  }
+
+  /** Issues tokens of a grant. */
+  issue(grantId: string): IssuedTokens {
+    const now = this.#clock.now()
+    const accessToken = newSecret(systemRandom, ACCESS_TOKEN_PREFIX)
+    const refreshToken = newSecret(systemRandom, 'berth_rt_')
+    this.#queries
+      .insert(oauthTokens)
+      .values([
+        { hash: hashOf(accessToken), grantId, kind: 'access', expiresAt: now + ACCESS_MS },
+        { hash: hashOf(refreshToken), grantId, kind: 'refresh', expiresAt: now + REFRESH_MS },
+      ])
+      .run()
+    removeExpired(this.#queries, now)
+    return { accessToken, refreshToken, expiresIn: ACCESS_MS / 1_000 }
+  }
+
+  /**
+   * Exchanges a refresh token for new tokens, once. A second use ends the grant, since somebody else may have the token,
+   * unless it comes together with the first (RFC 9700, 4.14.2).
+   *
+   * @throws OAuthProblem `invalid_grant`, `invalid_target`
+   */
+  refresh(refresh: Refresh): IssuedTokens {
+    const done = this.#queries.transaction(() => this.#refresh(refresh))
+    if (done instanceof OAuthProblem) throw done
+    return done
+  }
+
+  /** What must stay written though the client is refused is returned, not thrown. */
+  #refresh({ client, refreshToken, resources, origin }: Refresh) {
+    const now = this.#clock.now()
+    const found = this.#find(refreshToken)
+    if (
+      found?.token.kind !== 'refresh' ||
+      found.grant.clientId !== client.id ||
+      found.token.expiresAt <= now
+    ) {
+      return invalid('The refresh token is not known for this client, has expired or was revoked.')
+    }
+    const { token, grant } = found
+    if (token.replacedAt !== null) {
+      if (Math.abs(now - token.replacedAt) < PARALLEL_MS) {
+        return invalid('The refresh token was used a moment ago. Use the tokens that it gave.')
+      }
+      this.#grants.end(grant.id)
+      return invalid('The refresh token was used before. The access has ended; ask for it again.')
+    }
+    const issuer = originOfResource(grant.resource)
+    if (issuer !== origin) return invalid(`The refresh token was issued at ${issuer}. Use it there.`)
+    checkResources(resources, origin)
+    this.#queries.update(oauthTokens).set({ replacedAt: now }).where(eq(oauthTokens.hash, token.hash)).run()
+    this.#forgetReplaced(grant.id)
+    return this.issue(grant.id)
+  }
+
+  /** Forgets all refresh tokens of a grant but those that were used last. */
+  #forgetReplaced(grantId: string): void {
+    const replaced = and(
+      eq(oauthTokens.grantId, grantId),
+      eq(oauthTokens.kind, 'refresh'),
+      isNotNull(oauthTokens.replacedAt),
+    )
+    const kept = this.#queries
+      .select({ hash: oauthTokens.hash })
+      .from(oauthTokens)
+      .where(replaced)
+      .orderBy(desc(oauthTokens.replacedAt))
+      .limit(MOST_REPLACED)
+    this.#queries
+      .delete(oauthTokens)
+      .where(and(replaced, notInArray(oauthTokens.hash, kept)))
+      .run()
+  }
+
+  /** Ends the grant behind a token of either kind, where it is the client's (RFC 7009, 2.1). */
+  revoke(client: Client, token: string): void {
+    const found = this.#find(token)
+    if (found?.grant.clientId === client.id) this.#grants.end(found.grant.id)
+  }
+
+  #find(token: string) {
+    return this.#queries
+      .select({ token: oauthTokens, grant: oauthGrants })
+      .from(oauthTokens)
+      .innerJoin(oauthGrants, eq(oauthGrants.id, oauthTokens.grantId))
+      .where(eq(oauthTokens.hash, hashOf(token)))
+      .get()
+  }
+}
+
+const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_grant', message)

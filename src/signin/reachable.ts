@@ -1,0 +1,37 @@
+import { accountCaller, type Caller } from '../accounts/caller.ts'
+
+/** Where the servers and projects of accounts are found. */
+export interface ReachableParts {
+  servers: { list(caller: Caller): ReachableServer[] }
+  hosting: { projects(): Promise<{ listAll(caller: Caller): ReachableProject[] }> }
+}
+
+/** A server, as a person knows it. */
+export interface ReachableServer {
+  id: string
+  /** Its short label. */
+  task: string
+}
+
+/** A project, as a person knows it. */
+export interface ReachableProject {
+  id: string
+  name: string
+  slug: string
+  server_id: string
+}
+
+/** What a credential of an account can be limited to. */
+export interface Reachable {
+  servers: ReachableServer[]
+  projects: ReachableProject[]
+}
+
+/** Reads what a credential of an account can be limited to. */
+export async function reachableOf(
+  accountId: string,
+  { servers, hosting }: ReachableParts,
+): Promise<Reachable> {
+  const caller = accountCaller(accountId)
+  return { servers: servers.list(caller), projects: (await hosting.projects()).listAll(caller) }
+}

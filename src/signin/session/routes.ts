@@ -1,0 +1,124 @@
+import { Elysia } from 'elysia'
+import { isScoped } from '../../accounts/caller.ts'
+import { LINK_PATH } from '../../http/secret-path.ts'
+import type { KeysService } from '../../resources/keys/service.ts'
+import { PageFailure } from '../pages/failure.ts'
+import { html } from '../pages/html.ts'
+import { redirectAnswer, STYLE_PATH, styleAnswer } from '../pages/page.ts'
+import { cookieEnding, cookieFor } from './cookie.ts'
+import type { SignInLinks } from './links.ts'
+import { PAGE, pageRoute } from './page-route.ts'
+import { returnPath } from './return-to.ts'
+import type { Beginning, Sessions } from './sessions.ts'
+import { signInPage } from './sign-in-page.ts'
+import type { Visits } from './visits.ts'
+
+/** What the pages of the session need. */
+interface SessionPages {
+  visits: Visits
+  sessions: () => Promise<Sessions>
+  links: SignInLinks
+  keys: KeysService
+}
+
+/** `/signin` and `/signout`: a browser's session begins and ends. */
+export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
+  const signIn = async (
+    request: Request,
+    whom: Omit<Beginning, 'userAgent'>,
+    returnTo: string,
+  ): Promise<Response> => {
+    const { origin, session } = await visits.of(request)
+    const all = await sessions()
+    if (session) all.end(session.accountId, session.id)
+    const secret = all.begin({ ...whom, userAgent: request.headers.get('user-agent') ?? '' })
+    return redirectAnswer(returnTo, { 'set-cookie': cookieFor(origin, secret) })
+  }
+  return new Elysia({ name: 'berth/session' })
+    .get(STYLE_PATH, ({ request }) => styleAnswer(request), PAGE)
+    .get(
+      '/',
+      pageRoute(async (request) => {
+        const { session } = await visits.of(request)
+        return redirectAnswer(session ? '/access' : '/signin')
+      }),
+      PAGE,
+    )
+    .get(
+      '/signin',
+      pageRoute(async (request) => {
+        const { searchParams } = new URL(request.url)
+        const returnTo = returnPath(searchParams.get('return_to'))
+        const { session } = await visits.of(request)
+        const isSignedOut = searchParams.get('done') === 'signed-out'
+        return session ? redirectAnswer(returnTo) : signInPage({ returnTo, isSignedOut })
+      }),
+      PAGE,
+    )
+    .post(
+      '/signin',
+      pageRoute(async (request) => {
+        const form = await visits.openForm(request)
+        const returnTo = returnPath(form.get('return_to'))
+        const caller = keys.authenticate((form.get('api_key') ?? '').trim())
+        if (!caller || isScoped(caller)) {
+          const failure = caller
+            ? 'This API key reaches only some servers or projects. Take one that reaches the whole account.'
+            : 'This API key is not valid here. Check that it belongs to this instance and was not deleted.'
+          return signInPage({ returnTo, failure })
+        }
+        const { accountId, credentialId: keyId } = caller
+        return signIn(request, { accountId, keyId }, returnTo)
+      }),
+      PAGE,
+    )
+    .get(
+      `${LINK_PATH}:secret`,
+      pageRoute(async (request, { secret = '' }) => {
+        if (!isVisit(request)) return new Response(null, { status: 503, headers: NO_STORE })
+        const target = links.redeem(secret)
+        const accountId = target && (target.accountId ?? keys.firstAccountId())
+        if (!target || !accountId || !keys.hasAccount(accountId)) {
+          throw usedLink((await visits.of(request)).session !== null)
+        }
+        return signIn(request, { accountId, keyId: null }, returnPath(target.returnTo))
+      }),
+      PAGE,
+    )
+    .post(
+      '/signout',
+      pageRoute(async (request) => {
+        const { visit } = await visits.form(request)
+        const { origin, session } = visit
+        ;(await sessions()).end(session.accountId, session.id)
+        return redirectAnswer('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+      }),
+      PAGE,
+    )
+}
+
+const NO_STORE = { 'cache-control': 'no-store' }
+
+/**
+ * Whether somebody goes to a page: what fetches ahead of a click, looks whether the page is there, or loads it as part of
+ * another would use a link up.
+ */
+function isVisit({ method, headers }: Request): boolean {
+  const isAhead = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => headers.has(name))
+  // Of browsers that tell it (Fetch Metadata, 2.1).
+  const destination = headers.get('sec-fetch-dest') ?? 'document'
+  return method === 'GET' && !isAhead && destination === 'document'
+}
+
+/** @param isSignedIn whether the browser is, perhaps by this very link */
+const usedLink = (isSignedIn: boolean): PageFailure =>
+  new PageFailure(
+    410,
+    'This link is not valid any more',
+    html`<p>A link signs one browser in, once, and not for long.
+${
+  isSignedIn
+    ? html`This browser is signed in already: <a href="/access">go on</a>.`
+    : html`Run <code>berth open</code> in a terminal for another, or <a href="/signin">sign in with an API key</a>.`
+}</p>`,
+  )

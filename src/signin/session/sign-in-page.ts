@@ -1,0 +1,41 @@
+import { html } from '../pages/html.ts'
+import { pageAnswer } from '../pages/page.ts'
+
+/** What the page is to say. */
+interface SignInPage {
+  /** Where the browser goes then. */
+  returnTo: string
+  /** What was wrong with the key that was sent. */
+  failure?: string
+  /** Whether the browser has just signed out. */
+  isSignedOut?: boolean
+}
+
+/** Why somebody has to sign in who did not come for that, by the path of the page that waits. */
+const ASKING: Readonly<Record<string, string>> = {
+  '/oauth/authorize': 'A program asks to be let in.',
+  '/cli/authorize': 'A terminal asks for an API key of its own.',
+}
+
+/** The page for a browser that is not signed in. */
+export function signInPage({ returnTo, failure, isSignedOut = false }: SignInPage): Response {
+  const isWrong = failure !== undefined
+  const asks = ASKING[returnTo.split('?', 1)[0] ?? '']
+  const body = html`${isSignedOut && html`<p class="notice" role="status">You are signed out.</p>`}
+${isWrong && html`<p class="notice failure" id="failure" role="alert">${failure}</p>`}
+${asks !== undefined && html`<p>${asks} Sign in first; then you are asked.</p>`}
+<h2>From the terminal</h2>
+<p>Run this in the folder where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
+<pre tabindex="0"><code>berth open</code></pre>
+<h2>With an API key</h2>
+<p class="quiet">The first key of the instance is printed at its start, and by <code>berth env</code> in that folder.</p>
+<form method="post" action="/signin">
+<input type="hidden" name="return_to" value="${returnTo}">
+<label for="api_key">API key that reaches the whole account</label>
+<input type="password" id="api_key" name="api_key" autocomplete="off" spellcheck="false" required
+ ${isWrong && html`aria-invalid="true" aria-describedby="failure"`}>
+<p><button>Sign in</button></p>
+</form>
+<p class="quiet">The <a href="/docs">API reference</a> is open to everybody who can reach this address.</p>`
+  return pageAnswer({ title: 'Sign in', body, status: isWrong ? 401 : 200, isNarrow: true })
+}

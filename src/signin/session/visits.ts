@@ -1,0 +1,136 @@
+import { badRequest } from '../../errors.ts'
+import { readBytes } from '../../http/body.ts'
+import type { HostOptions } from '../../http/host.ts'
+import { originOf } from '../../http/origin.ts'
+import { isSameText } from '../../runtime/secret.ts'
+import { CSRF_FIELD, csrfToken } from '../pages/csrf.ts'
+import { PageFailure } from '../pages/failure.ts'
+import { html } from '../pages/html.ts'
+import { cookiesOf } from './cookie.ts'
+import { SignInNeeded } from './page-route.ts'
+import type { Session, Sessions } from './sessions.ts'
+
+/** Fields of which a person may tick several. */
+const LISTS: ReadonlySet<string> = new Set(['server', 'project'])
+
+/** Bytes that a form may have. */
+const FORM_LIMIT = 2 ** 20
+
+/** Who asks for a page. */
+export interface Visit {
+  /** Under which origin, as in `http://127.0.0.1:4747`. */
+  readonly origin: string
+  /** Null where the browser is not signed in. */
+  readonly session: Session | null
+  /** What the forms of the session carry; empty without one. */
+  readonly csrf: string
+}
+
+/** A visit of somebody who is signed in. */
+export interface SignedIn extends Visit {
+  readonly session: Session
+}
+
+/** Tells who asks for a page, and takes only forms that stand on our own pages. */
+export class Visits {
+  readonly #host: HostOptions
+  readonly #sessions: () => Promise<Sessions>
+
+  constructor(host: HostOptions, sessions: () => Promise<Sessions>) {
+    this.#host = host
+    this.#sessions = sessions
+  }
+
+  /** Who asks. */
+  async of(request: Request): Promise<Visit> {
+    const origin = originOf(request, this.#host)
+    return visitOf(origin, (await this.#live(request, origin))[0])
+  }
+
+  /**
+   * Who asks; a browser that is not signed in is sent to do so, and comes back (`pageRoute`).
+   *
+   * @throws PageFailure 403 for one that brings sessions of two accounts: a page of another port of the host can lay one
+   *   before ours, and the person would act for whoever laid it
+   */
+  async signedIn(request: Request): Promise<SignedIn> {
+    const origin = originOf(request, this.#host)
+    const [first, ...others] = await this.#live(request, origin)
+    if (!first) throw new SignInNeeded()
+    const { session } = first
+    if (others.some((one) => one.session.accountId !== session.accountId)) throw ambiguous()
+    return { ...visitOf(origin, first), session }
+  }
+
+  /**
+   * Reads a form of the session.
+   *
+   * @throws PageFailure 403 for one that does not come from a page of the session
+   */
+  async form(request: Request): Promise<{ visit: SignedIn; form: URLSearchParams }> {
+    const form = await this.openForm(request)
+    const visit = await this.signedIn(request)
+    if (!isSameText(form.get(CSRF_FIELD) ?? '', visit.csrf)) throw foreign()
+    return { visit, form }
+  }
+
+  /**
+   * Reads a form that needs no session, such as the one that begins it.
+   *
+   * @throws PageFailure 403 for one that a page of elsewhere sends (Fetch, 3.2); BerthError 413, 400
+   */
+  async openForm(request: Request): Promise<URLSearchParams> {
+    const sentFrom = request.headers.get('origin')
+    const site = request.headers.get('sec-fetch-site')
+    const isOwn = sentFrom === null || sentFrom === originOf(request, this.#host)
+    if (!isOwn || (site !== null && site !== 'same-origin' && site !== 'none')) throw foreign()
+    const type = request.headers.get('content-type') ?? ''
+    if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
+      throw badRequest('The form must be sent with "Content-Type: application/x-www-form-urlencoded".')
+    }
+    const bytes = await readBytes(request, FORM_LIMIT)
+    const form = new URLSearchParams(new TextDecoder().decode(bytes))
+    const names = [...form.keys()].filter((name) => !LISTS.has(name))
+    if (new Set(names).size < names.length) throw badRequest('The form has a field more than once.')
+    return form
+  }
+
+  /** The sessions that a browser's cookies open, usually one. */
+  async #live(request: Request, origin: string): Promise<Opened[]> {
+    const secrets = cookiesOf(request, origin)
+    if (secrets.length === 0) return []
+    const sessions = await this.#sessions()
+    return secrets.flatMap((secret) => {
+      const session = sessions.of(secret)
+      return session ? [{ session, secret }] : []
+    })
+  }
+}
+
+/** A session, and the secret that opens it. */
+interface Opened {
+  session: Session
+  secret: string
+}
+
+const visitOf = (origin: string, opened: Opened | undefined): Visit => ({
+  origin,
+  session: opened?.session ?? null,
+  csrf: opened ? csrfToken(opened.secret) : '',
+})
+
+const foreign = (): PageFailure =>
+  new PageFailure(
+    403,
+    'This form is not ours',
+    html`<p>It was sent from another page, or by a session that is over. Nothing was changed.
+Go back, reload the page and try again.</p>`,
+  )
+
+const ambiguous = (): PageFailure =>
+  new PageFailure(
+    403,
+    'This browser is signed in twice',
+    html`<p class="notice failure">It brings sessions of two accounts, and one of them may be laid there by another page of this host. Nothing was changed.</p>
+<p>Remove the cookies of this address in the browser's settings, then sign in again by <code>berth open</code>.</p>`,
+  )

@@ -1,0 +1,389 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import {
+  accessToken,
+  allowForm,
+  authorizePath,
+  CALLBACK,
+  consent,
+  exchangeCode,
+  formOf,
+  grantedTokens,
+  hiddenFields,
+  type RegisteredClient,
+  registerClient,
+  signedInBrowser,
+  TestBrowser,
+} from '../support/oauth.ts'
+import { dumpTables } from '../support/state.ts'
+
+let berth: TestBerth
+let origin: string
+let client: RegisteredClient
+let browser: TestBrowser
+beforeAll(async () => {
+  berth = await testBerth()
+  origin = berth.info.base_url
+})
+beforeEach(async () => {
+  client = await registerClient(origin)
+  browser = await signedInBrowser(berth)
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const WEB = 'https://app.example/callback'
+
+const grants = () => dumpTables(berth.dataDir).oauth_grants?.length ?? 0
+
+/** Where an answer sends the browser, its parameters taken apart. */
+const sentTo = (response: Response) => {
+  const location = new URL(response.headers.get('location') ?? 'none:', origin)
+  const parameters = Object.fromEntries(location.searchParams)
+  return {
+    status: response.status,
+    to: `${location.protocol}//${location.host}${location.pathname}`,
+    parameters,
+  }
+}
+
+const parameters = (given: Record<string, string | null>) => authorizePath(client, { parameters: given })
+
+describe('a request for access that names no usable client or address', () => {
+  test.each<[string, () => string | Promise<string>]>([
+    ['no client', () => parameters({ client_id: null })],
+    ['an unknown client', () => parameters({ client_id: 'client_00000000000000000000000000' })],
+    ['an address that was not registered', () => parameters({ redirect_uri: 'https://evil.example/' })],
+    ['a prefix of the address', () => parameters({ redirect_uri: CALLBACK.slice(0, -1) })],
+    ['more behind the address', () => parameters({ redirect_uri: `${CALLBACK}/../evil` })],
+    ['a query behind the address', () => parameters({ redirect_uri: `${CALLBACK}?x` })],
+    [
+      'another host of the machine',
+      () => parameters({ redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') }),
+    ],
+    ['a port that is none', () => parameters({ redirect_uri: CALLBACK.replace('33418', '99999') })],
+    ['credentials before the host', () => parameters({ redirect_uri: CALLBACK.replace('//', '//evil@') })],
+    ['its id twice', () => `${authorizePath(client)}&client_id=${client.client_id}`],
+    ['its address twice', () => `${authorizePath(client)}&redirect_uri=https%3A%2F%2Fevil.example`],
+    [
+      'another port on a host of the web',
+      async () => {
+        const web = await registerClient(origin, { redirect_uris: [WEB] })
+        return authorizePath(web, { redirectUri: WEB.replace('.example', '.example:8443') })
+      },
+    ],
+    [
+      'none of several addresses',
+      async () =>
+        authorizePath(await registerClient(origin, { redirect_uris: [WEB, CALLBACK] }), {
+          parameters: { redirect_uri: null },
+        }),
+    ],
+  ])('%s: a page says so, and the browser is sent nowhere', async (_what, path) => {
+    const response = await browser.send(await path())
+    expect({ status: response.status, location: response.headers.get('location') }).toEqual({
+      status: 400,
+      location: null,
+    })
+    expect(response.headers.get('content-type')).toContain('text/html')
+    expect(await response.text()).toContain('Nothing was granted')
+  })
+
+  test('the one address of a client may be left out', async () => {
+    expect((await consent(browser, parameters({ redirect_uri: null }))).origin).toBe(new URL(CALLBACK).origin)
+  })
+
+  test('the port of a program on this machine is free', async () => {
+    const redirectUri = CALLBACK.replace('33418', '50123')
+    const back = await consent(browser, authorizePath(client, { redirectUri }))
+    expect(back.host).toBe('127.0.0.1:50123')
+  })
+})
+
+describe('a request for access that the client got wrong', () => {
+  test.each<[Record<string, string | null>, string]>([
+    [{ response_type: null }, 'invalid_request'],
+    [{ response_type: 'token' }, 'unsupported_response_type'],
+    [{ response_mode: 'fragment' }, 'invalid_request'],
+    [{ code_challenge: null }, 'invalid_request'],
+    [{ code_challenge: 'short' }, 'invalid_request'],
+    [{ code_challenge: `${'a'.repeat(42)}=` }, 'invalid_request'],
+    [{ code_challenge_method: 'plain' }, 'invalid_request'],
+    [{ code_challenge_method: null }, 'invalid_request'],
+    [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+    [{ resource: 'not a URL' }, 'invalid_target'],
+  ])('%j: the client learns %s, with its state and from whom', async (given, error) => {
+    const before = grants()
+    expect(sentTo(await browser.send(parameters(given)))).toEqual({
+      status: 303,
+      to: CALLBACK,
+      parameters: { error, error_description: expect.any(String), state: 'a state', iss: origin },
+    })
+    expect(grants()).toBe(before)
+  })
+
+  test('nobody is sent to an address that anybody can register before they are signed in', async () => {
+    const path = parameters({ response_type: 'token' })
+    expect(sentTo(await new TestBrowser(origin).send(path))).toEqual({
+      status: 303,
+      to: `${origin}/signin`,
+      parameters: { return_to: path },
+    })
+  })
+
+  test('a repeated parameter is refused; a repeated state comes back in none of its forms', async () => {
+    const twice = await browser.send(`${authorizePath(client)}&code_challenge=${'b'.repeat(43)}`)
+    expect(sentTo(twice).parameters).toMatchObject({ error: 'invalid_request', state: 'a state' })
+    const state = sentTo(await browser.send(`${authorizePath(client)}&state=other`)).parameters
+    expect(state).toMatchObject({ error: 'invalid_request' })
+    expect(state).not.toHaveProperty('state')
+  })
+})
+
+describe('consent', () => {
+  test('a browser that is not signed in is sent to sign in, and comes back to what was asked', async () => {
+    const stranger = new TestBrowser(origin)
+    const path = parameters({ state: 'a b&c=d+e%20ü' })
+    const toSignIn = sentTo(await stranger.send(path))
+    expect(toSignIn).toMatchObject({ status: 303, to: `${origin}/signin` })
+    const returnTo = toSignIn.parameters.return_to ?? ''
+    const signedIn = await stranger.send(
+      '/signin',
+      formOf({ api_key: berth.info.api_key, return_to: returnTo }),
+    )
+    const location = signedIn.headers.get('location') ?? ''
+    const back = await consent(stranger, location)
+    expect(back.searchParams.get('state')).toBe('a b&c=d+e%20ü')
+  })
+
+  test('so it does with a backslash, which browsers leave as it is', async () => {
+    const given = `${parameters({ state: null })}&state=a\\b`
+    const returnTo = sentTo(await new TestBrowser(origin).send(given)).parameters.return_to ?? ''
+    const signIn = formOf({ api_key: berth.info.api_key, return_to: returnTo })
+    const stranger = new TestBrowser(origin)
+    const location = (await stranger.send('/signin', signIn)).headers.get('location') ?? ''
+    expect((await consent(stranger, location)).searchParams.get('state')).toBe('a\\b')
+  })
+
+  test('waits however many pages another account opens', async () => {
+    const { body: other } = await berth.control('POST', '/accounts', { label: 'Other' })
+    const flooding = await signedInBrowser(berth, { apiKey: other.api_key })
+    const hidden = hiddenFields(await (await browser.send(authorizePath(client))).text())
+    for (let count = 0; count < 501; count += 1) await flooding.send(authorizePath(client))
+    expect((await browser.send('/oauth/authorize', allowForm(hidden))).status).toBe(303)
+  })
+
+  test('the page names the client, where its codes go, the account and the instance', async () => {
+    const web = await registerClient(origin, { client_name: 'My <host>', redirect_uris: [WEB] })
+    const page = await (await browser.send(authorizePath(web))).text()
+    expect(page).toContain('My &lt;host&gt;')
+    expect(page).toContain('<strong>app.example</strong>')
+    expect(page).toContain('First account')
+    expect(page).toContain(origin)
+  })
+
+  test('looking at the page grants nothing, and neither does asking for it again after a consent', async () => {
+    await grantedTokens(berth, { client, browser })
+    const before = grants()
+    for (const prompt of [null, 'none']) {
+      const response = await browser.send(parameters({ prompt }))
+      expect(response.status).toBe(200)
+      expect(await response.text()).toContain('value="allow"')
+    }
+    expect(grants()).toBe(before)
+  })
+
+  test('no page may frame it, store it or load anything, and its form leads to itself, the client and where that sends on', async () => {
+    const policyOf = async (uri: string) => {
+      const asking = await registerClient(origin, { redirect_uris: [uri] })
+      const { headers } = await browser.send(authorizePath(asking))
+      expect(headers.get('x-frame-options')).toBe('DENY')
+      expect(headers.get('cache-control')).toBe('no-store')
+      const policy = headers.get('content-security-policy') ?? ''
+      expect(policy).toContain("frame-ancestors 'none'")
+      expect(policy).toContain("default-src 'none'")
+      return /form-action ([^;]*)/.exec(policy)?.[1]
+    }
+    expect(await policyOf(CALLBACK)).toBe("'self' http://127.0.0.1:33418 https:")
+    expect(await policyOf('https://app.example/callback')).toBe("'self' https://app.example https:")
+    expect(await policyOf('cursor://anysphere.cursor-mcp/oauth')).toBe("'self' cursor: https:")
+    expect(await policyOf('http://[::1]:33418/callback')).toBe("'self' http: https:")
+  })
+
+  test('the code goes to the client with its state and from whom; without a state there is none', async () => {
+    expect(Object.fromEntries((await consent(browser, authorizePath(client))).searchParams)).toEqual({
+      code: expect.stringMatching(/^berth_ac_/),
+      state: 'a state',
+      iss: origin,
+    })
+    const without = await consent(browser, parameters({ state: null }))
+    expect([...without.searchParams.keys()]).toEqual(['code', 'iss'])
+  })
+
+  test('an address with a query, or of an app, is added to and otherwise left as it is', async () => {
+    for (const uri of [
+      'https://app.example?keep=%41',
+      'cursor://anysphere.cursor-mcp/oauth',
+      'com.example.app:/x',
+    ]) {
+      const asking = await registerClient(origin, { redirect_uris: [uri] })
+      const hidden = hiddenFields(await (await browser.send(authorizePath(asking))).text())
+      const answer = await browser.send('/oauth/authorize', allowForm(hidden))
+      expect(answer.headers.get('location')).toStartWith(
+        `${uri}${uri.includes('?') ? '&' : '?'}code=berth_ac_`,
+      )
+    }
+  })
+
+  test('a denial goes to the client, and grants nothing', async () => {
+    const before = grants()
+    const hidden = hiddenFields(await (await browser.send(authorizePath(client))).text())
+    const answer = await browser.send('/oauth/authorize', formOf({ ...hidden, decision: 'deny' }))
+    expect(sentTo(answer).parameters).toEqual({
+      error: 'access_denied',
+      error_description: expect.any(String),
+      state: 'a state',
+      iss: origin,
+    })
+    const after = await browser.send('/oauth/authorize', allowForm(hidden))
+    expect(after.status).toBe(400)
+    expect(grants()).toBe(before)
+  })
+
+  test('whoever chooses nothing, both, or what is not there is asked again, and may still answer', async () => {
+    const serverId = await berth.server()
+    const before = grants()
+    const hidden = hiddenFields(await (await browser.send(authorizePath(client))).text())
+    const wrong: [string, string][][] = [
+      [],
+      [['access', 'chosen']],
+      [
+        ['access', 'all'],
+        ['server', serverId],
+      ],
+      [
+        ['access', 'chosen'],
+        ['server', 'srv_00000000000000000000000000'],
+      ],
+    ]
+    for (const fields of wrong) {
+      const sent: [string, string][] = [...Object.entries(hidden), ...fields, ['decision', 'allow']]
+      const response = await browser.send('/oauth/authorize', formOf(sent))
+      expect(response.status).toBe(400)
+      expect(await response.text()).toContain('role="alert"')
+    }
+    expect(grants()).toBe(before)
+    const answer = await browser.send('/oauth/authorize', allowForm(hidden, { servers: [serverId] }))
+    expect(sentTo(answer).parameters.code).toBeTruthy()
+  })
+})
+
+describe('a form that the person did not send', () => {
+  let hidden: Record<string, string>
+  let before: number
+  beforeEach(async () => {
+    hidden = hiddenFields(await (await browser.send(authorizePath(client))).text())
+    before = grants()
+  })
+  const isRefused = async (response: Response, status: number) => {
+    expect({ status: response.status, location: response.headers.get('location') }).toEqual({
+      status,
+      location: null,
+    })
+    expect(grants()).toBe(before)
+  }
+
+  test.each<[string, (hidden: Record<string, string>) => Record<string, string>]>([
+    ['without a token', ({ csrf, ...rest }) => rest],
+    ['with a wrong token', (hidden) => ({ ...hidden, csrf: 'x'.repeat(43) })],
+  ])('%s is refused', async (_what, change) => {
+    await isRefused(await browser.send('/oauth/authorize', allowForm(change(hidden))), 403)
+  })
+
+  test('from a page of elsewhere is refused', async () => {
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]) {
+      await isRefused(await browser.send('/oauth/authorize', { ...allowForm(hidden), headers }), 403)
+    }
+  })
+
+  test('with the handle of another session is refused', async () => {
+    const other = await signedInBrowser(berth)
+    const { csrf = '' } = hiddenFields(await (await other.send(authorizePath(client))).text())
+    await isRefused(await other.send('/oauth/authorize', allowForm({ ...hidden, csrf })), 400)
+  })
+
+  test('without a handle, with an invented one, or for the second time is refused', async () => {
+    const { handle, ...rest } = hidden
+    await isRefused(await browser.send('/oauth/authorize', allowForm(rest)), 400)
+    await isRefused(
+      await browser.send('/oauth/authorize', allowForm({ ...rest, handle: 'x'.repeat(43) })),
+      400,
+    )
+    expect((await browser.send('/oauth/authorize', allowForm(hidden))).status).toBe(303)
+    before = grants()
+    await isRefused(await browser.send('/oauth/authorize', allowForm(hidden)), 400)
+  })
+
+  test('by a browser that is not signed in any more leads to the sign-in', async () => {
+    const answer = await new TestBrowser(origin).send('/oauth/authorize', allowForm(hidden))
+    expect(sentTo(answer)).toMatchObject({ status: 303, to: `${origin}/signin` })
+    expect(grants()).toBe(before)
+  })
+
+  test('in the query of a GET grants nothing', async () => {
+    const query = new URLSearchParams({ ...hidden, access: 'all', decision: 'allow' })
+    expect((await browser.send(`${authorizePath(client)}&${query}`)).status).toBe(200)
+    expect(grants()).toBe(before)
+  })
+
+  test('twelve times at once grants once', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => browser.send('/oauth/authorize', allowForm(hidden))),
+    )
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1)
+    expect(grants()).toBe(before + 1)
+  })
+
+  test('after ten minutes grants nothing', async () => {
+    await berth.control('POST', '/clock', { advance: '11m' })
+    await isRefused(await browser.send('/oauth/authorize', allowForm(hidden)), 400)
+  })
+})
+
+describe('what an account lets in', () => {
+  test('another account can neither see it nor use it', async () => {
+    const { body } = await berth.control('POST', '/accounts', {})
+    const serverId = await berth.server()
+    const token = await accessToken(berth, { apiKey: body.api_key })
+    const response = await fetch(`${origin}/servers/${serverId}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    expect(response.status).toBe(404)
+  })
+
+  test('its servers alone can be chosen', async () => {
+    const { body } = await berth.control('POST', '/accounts', {})
+    const foreign = await berth.server()
+    const other = await signedInBrowser(berth, { apiKey: body.api_key })
+    const page = await (await other.send(authorizePath(client))).text()
+    expect(page).not.toContain(foreign)
+    const answer = await other.send('/oauth/authorize', allowForm(hiddenFields(page), { servers: [foreign] }))
+    expect(answer.status).toBe(400)
+  })
+
+  test('all ends with the account, codes that wait too', async () => {
+    const { body } = await berth.control('POST', '/accounts', {})
+    const { tokens } = await grantedTokens(berth, { apiKey: body.api_key })
+    const other = await signedInBrowser(berth, { apiKey: body.api_key })
+    const back = await consent(other, authorizePath(client))
+    expect((await berth.control('DELETE', `/accounts/${body.id}`)).status).toBe(200)
+    const headers = { authorization: `Bearer ${tokens.access_token}` }
+    expect((await fetch(`${origin}/servers`, { headers })).status).toBe(401)
+    const code = back.searchParams.get('code') ?? ''
+    const answer = await exchangeCode({ client, code, redirectUri: CALLBACK, origin })
+    expect(answer.status).toBe(400)
+  })
+})

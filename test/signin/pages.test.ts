@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
+import { SEEN_PAGES, signInTo } from '../support/pages.ts'
+import { archiveOf, ready } from '../support/projects.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+const LOOKS = [
+  ['wide and light', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
+  ['narrow and dark', { viewport: { width: 320, height: 640 }, colorScheme: 'dark' }],
+] as const
+
+/** An answer that tells of a failure is told on the console too. */
+const ANSWERED = /^Failed to load resource: the server responded with a status of 4\d\d/
+
+/** What has the focus, as a person knows it. */
+const focused = (page: Page): Promise<string> =>
+  page.evaluate('(document.activeElement?.innerText || document.activeElement?.id || "").trim()')
+
+/** Goes on with Tab until something has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const passed: string[] = []
+  for (let presses = 0; presses < 40; presses += 1) {
+    await page.keyboard.press('Tab')
+    const at = await focused(page)
+    if (at.startsWith(name)) return
+    passed.push(at)
+  }
+  throw new Error(`Tab never comes to ${name}, only to ${passed.join(', ')}`)
+}
+
+describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
+  let berth: TestBerth
+  let browser: Browser
+  beforeAll(async () => {
+    berth = await testBerth()
+    browser = await launchBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await berth[Symbol.asyncDispose]()
+  })
+
+  describe.each(SEEN_PAGES.map((seen) => [seen.name, seen] as const))(
+    'the page: %s',
+    (_name, { open, heading }) => {
+      test.each(LOOKS)('%s hinders nobody, keeps its policy and fits the screen', async (_look, options) => {
+        await using watched = await watchedPage(browser, options)
+        const { page, requests, problems } = watched
+        await open(page, berth)
+        expect(await hindrances(page)).toEqual([])
+        expect(problems.filter((problem) => !ANSWERED.test(problem))).toEqual([])
+        expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+          options.viewport.width,
+        )
+        expect(await page.evaluate('document.scripts.length')).toBe(0)
+      })
+
+      test('is there without JavaScript', async () => {
+        await using watched = await watchedPage(browser, { javaScriptEnabled: false })
+        await open(watched.page, berth)
+        expect(await watched.page.locator('h1').textContent()).toBe(heading)
+        expect(await watched.page.locator('main').isVisible()).toBe(true)
+      })
+
+      test('shows by the keyboard alone where one is, and leaves nothing out', async () => {
+        await using watched = await watchedPage(browser)
+        const { page } = watched
+        await open(page, berth)
+        // Of radio buttons of a name Tab comes to one, which arrow keys leave.
+        const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])']
+        const all = await page.locator(controls.map((one) => `${one}:visible`).join()).count()
+        for (let presses = 0; presses < all + 5; presses += 1) {
+          await page.keyboard.press('Tab')
+          const outline = await page.evaluate(
+            `(() => { const at = document.activeElement; at.dataset.reached = ''; return getComputedStyle(at).outlineStyle })()`,
+          )
+          if ((await page.evaluate('document.activeElement === document.body')) === true) continue
+          expect(outline).toBe('solid')
+        }
+        const reached = controls.map((one) => `${one}[data-reached]`).join()
+        expect(await page.locator(reached).count()).toBe(all)
+      })
+    },
+  )
+
+  test.each([true, false])(
+    'the whole way: the printed link, a key that is revealed and deleted, the way out (JavaScript: %p)',
+    async (javaScriptEnabled) => {
+      await using own = await testBerth()
+      await using watched = await watchedPage(browser, { javaScriptEnabled })
+      const { page, requests, problems } = watched
+      const { body: key } = await own.call('POST', '/keys', { label: 'Laptop' })
+      await page.goto(own.info.sign_in_url)
+      expect(page.url()).toBe(`${own.info.base_url}/access`)
+      await page.getByText('First account').waitFor()
+
+      await page.getByRole('button', { name: 'Reveal the key Laptop' }).click()
+      await page.getByRole('heading', { name: 'API key Laptop' }).waitFor()
+      expect(await page.locator('.secret').textContent()).toBe(key.key)
+      await page.getByRole('link', { name: 'Back' }).click()
+
+      await page.getByRole('link', { name: 'Delete the key Laptop' }).click()
+      await page.getByRole('button', { name: 'Delete the key' }).click()
+      await page.getByRole('status').waitFor()
+      expect(page.url()).toBe(`${own.info.base_url}/access?done=key-deleted`)
+      expect(await page.getByText('Laptop').count()).toBe(0)
+
+      await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      await page.goto(`${own.info.base_url}/access`)
+      expect(new URL(page.url()).pathname).toBe('/signin')
+      await page.goto(own.info.sign_in_url)
+      await page.getByRole('heading', { name: 'not valid any more' }).waitFor()
+
+      expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([own.info.base_url]))
+      expect(requests.filter((url) => url.includes(key.key))).toEqual([])
+      expect(problems.filter((problem) => !ANSWERED.test(problem))).toEqual([])
+    },
+  )
+
+  test('by the keyboard alone: sign in with a key, reveal another, delete it, sign out', async () => {
+    await using own = await testBerth()
+    const { body: key } = await own.call('POST', '/keys', { label: 'Laptop' })
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await page.goto(own.info.base_url)
+    await tabTo(page, 'api_key')
+    await page.keyboard.type(own.info.api_key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Access' }).waitFor()
+    await tabTo(page, 'Reveal')
+    await page.keyboard.press('Enter')
+    await page.getByText(key.key).waitFor()
+    await tabTo(page, 'Back')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Access' }).waitFor()
+    await tabTo(page, 'Delete')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Delete the API key Laptop?' }).waitFor()
+    await tabTo(page, 'Delete the key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('status').waitFor()
+    await tabTo(page, 'Sign out')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  })
+
+  test("another port's page finds the session of no use: its form is refused, its frame stays empty", async () => {
+    await using watched = await watchedPage(browser)
+    const { page, problems } = watched
+    await signInTo(page, berth)
+    const csrf = await page.locator('input[name=csrf]').first().inputValue()
+    const origin = berth.info.base_url
+    const content = `<form method=post action="${origin}/signout"><input name=csrf value="${csrf}"><button>go</button></form>
+<iframe src="${origin}/access"></iframe>`
+    // As an app on a port of its own: the same site to a browser, which sends the cookie along.
+    const app = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: () => new Response(content, { headers: { 'content-type': 'text/html' } }),
+    })
+    try {
+      await page.goto(app.url.href)
+      await page.getByRole('button', { name: 'go' }).click()
+      await page.getByRole('heading', { name: 'This form is not ours' }).waitFor()
+      expect(problems.some((problem) => /frame-ancestors|X-Frame-Options/.test(problem))).toBe(true)
+      await page.goto(`${origin}/access`)
+      expect(await page.locator('h1').textContent()).toBe('Access')
+    } finally {
+      await app.stop(true)
+    }
+  })
+
+  test('an app that berth serves neither gets the session nor takes it away', async () => {
+    await using own = await testBerth({ flags: { 'project-ports': '6600-6609' } })
+    const { port } = new URL(own.info.base_url)
+    const source = await archiveOf({
+      'index.ts': `Bun.serve({ port: Number(process.env.PORT), fetch: (request) =>
+  new Response('got: ' + request.headers.get('cookie'), { headers: [
+    ['set-cookie', 'berth_session_${port}=evil; Path=/'],
+    ['set-cookie', 'own=1; Path=/'],
+  ] }) })`,
+    })
+    const { url } = await ready(own, await own.server(), { visibility: 'public', source })
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await signInTo(page, own)
+    expect((await page.context().cookies()).map(({ name }) => name)).toEqual([`berth_session_${port}`])
+    // The same host to a browser, which sends it all cookies of the pages.
+    expect(new URL(url ?? '').hostname).toBe(new URL(own.info.base_url).hostname)
+    for (const got of ['got: null', 'got: own=1']) {
+      await page.goto(url ?? '')
+      expect(await page.locator('body').textContent()).toBe(got)
+    }
+    await page.goto(`${own.info.base_url}/access`)
+    expect(await page.locator('h1').textContent()).toBe('Access')
+  })
+})

@@ -1,0 +1,180 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { freePort } from '../support/ports.ts'
+import { linkOf, Visitor } from '../support/visitor.ts'
+
+const DAY_S = 24 * 3_600
+
+const isSignedIn = async (one: Visitor): Promise<boolean> => (await one.get('/access')).status === 200
+const browsersOf = async (one: Visitor): Promise<string[]> =>
+  [...(await one.get('/access')).text.matchAll(/\/access\/browsers\/([^/]+)\/signout/g)].map(
+    ([, id]) => id ?? '',
+  )
+const advance = (berth: TestBerth, seconds: number) =>
+  berth.control('POST', '/clock', { advance: `${seconds}s` })
+
+describe('a session survives', () => {
+  test('a restart, and two instances on two ports do not disturb each other', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
+    try {
+      const port = freePort()
+      const first = await testBerth({ dataDir, flags: { port } })
+      const one = await Visitor.of(first)
+      const ended = await Visitor.of(first)
+      const { cookie } = ended
+      await ended.submit('/signout')
+      await first.stop()
+      await using again = await testBerth({ dataDir, flags: { port } })
+      expect(again.info.base_url).toBe(first.info.base_url)
+      expect(await isSignedIn(one)).toBe(true)
+      ended.cookie = cookie
+      expect(await isSignedIn(ended)).toBe(false)
+
+      await using other = await testBerth()
+      const there = await Visitor.of(other)
+      // As a browser sends them, which tells no ports apart.
+      const jar = `${there.cookie}; ${one.cookie}`
+      for (const visitor of [one, there]) {
+        visitor.cookie = jar
+        expect(await isSignedIn(visitor)).toBe(true)
+      }
+      await there.submit('/signout')
+      expect(await isSignedIn(one)).toBe(true)
+      there.cookie = one.cookie.replace(/\d+=/, `${new URL(there.origin).port}=`)
+      expect(await isSignedIn(there)).toBe(false)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+
+  test('a reset and a restored snapshot; neither brings back one that was ended', async () => {
+    await using berth = await testBerth()
+    const one = await Visitor.of(berth)
+    const ended = await Visitor.of(berth)
+    const { cookie } = ended
+    await berth.control('POST', '/snapshots', { name: 'kept' })
+    await ended.submit('/signout')
+    expect((await berth.control('POST', '/reset')).status).toBe(200)
+    expect(await isSignedIn(one)).toBe(true)
+    expect((await berth.control('POST', '/snapshots/kept/restore')).status).toBe(200)
+    expect(await isSignedIn(one)).toBe(true)
+    ended.cookie = cookie
+    expect(await isSignedIn(ended)).toBe(false)
+  })
+
+  test('a file that cannot be read: browsers sign in anew', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
+    try {
+      for (const text of ['', '{', '[]', '{"sessions":[null,{"id":1}]}']) {
+        writeFileSync(join(dataDir, 'sessions.json'), text)
+        await using berth = await testBerth({ dataDir })
+        expect(await isSignedIn(await Visitor.of(berth))).toBe(true)
+      }
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('where the file cannot be written', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
+  // As on a full disk: the fresh file cannot be made.
+  const block = join(dataDir, 'sessions.json.new')
+  afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
+
+  test('signing out fails as a whole, and pages are shown all the same', async () => {
+    const port = freePort()
+    const berth = await testBerth({ dataDir, flags: { port, freeze: '2030-01-01T00:00:00Z' } })
+    const one = await Visitor.of(berth)
+    mkdirSync(block)
+    const { cookie } = one
+    const csrf = await one.csrf()
+    expect((await one.post('/signout', { csrf })).status).toBe(500)
+    one.cookie = cookie
+    expect(await isSignedIn(one)).toBe(true)
+    // When it was used is due to be written.
+    await advance(berth, 120)
+    expect(await isSignedIn(one)).toBe(true)
+    const link = await new Visitor(berth.info.base_url).get(await linkOf(berth))
+    expect(link.status).toBe(500)
+    expect(await browsersOf(one)).toHaveLength(1)
+
+    rmdirSync(block)
+    expect((await one.post('/signout', { csrf })).status).toBe(303)
+    await berth.stop()
+    await using again = await testBerth({ dataDir, flags: { port, freeze: '2030-01-01T00:00:00Z' } })
+    one.cookie = cookie
+    expect(again.info.base_url).toBe(one.origin)
+    expect(await isSignedIn(one)).toBe(false)
+  })
+})
+
+describe('a session ends', () => {
+  test('7 days after its last use', async () => {
+    await using berth = await testBerth({ flags: { freeze: '2030-01-01T00:00:00Z' } })
+    const one = await Visitor.of(berth)
+    await advance(berth, 7 * DAY_S - 1)
+    expect(await isSignedIn(one)).toBe(true)
+    await advance(berth, 7 * DAY_S - 1)
+    expect(await isSignedIn(one)).toBe(true)
+    await advance(berth, 7 * DAY_S)
+    expect(await isSignedIn(one)).toBe(false)
+  })
+
+  test('30 days after its beginning, however it is used', async () => {
+    await using berth = await testBerth({ flags: { freeze: '2030-01-01T00:00:00Z' } })
+    const one = await Visitor.of(berth)
+    for (let day = 0; day < 29; day += 1) {
+      await advance(berth, DAY_S)
+      expect(await isSignedIn(one)).toBe(true)
+    }
+    await advance(berth, DAY_S - 1)
+    expect(await isSignedIn(one)).toBe(true)
+    await advance(berth, 1)
+    expect(await isSignedIn(one)).toBe(false)
+  })
+
+  test('30 days after the clock was set back, at the latest', async () => {
+    await using berth = await testBerth({ flags: { freeze: '2060-01-01T00:00:00Z' } })
+    const one = await Visitor.of(berth)
+    await berth.control('POST', '/clock', { set: '2030-01-01T00:00:00Z' })
+    for (let day = 0; day < 30; day += 1) {
+      expect(await isSignedIn(one)).toBe(true)
+      await advance(berth, DAY_S)
+    }
+    expect(await isSignedIn(one)).toBe(false)
+  })
+
+  test('with its account', async () => {
+    await using berth = await testBerth()
+    const { body: account } = await berth.control('POST', '/accounts', { label: 'Ann' })
+    const ann = await Visitor.of(berth, account.id)
+    const first = await Visitor.of(berth)
+    expect(await isSignedIn(ann)).toBe(true)
+    await berth.control('DELETE', `/accounts/${account.id}`)
+    expect(await isSignedIn(ann)).toBe(false)
+    expect(await isSignedIn(first)).toBe(true)
+  })
+
+  test('used longest ago where an account has 50, and those of other accounts stay', async () => {
+    await using berth = await testBerth({ flags: { freeze: '2030-01-01T00:00:00Z' } })
+    const { body: account } = await berth.control('POST', '/accounts', { label: 'Ann' })
+    const ann = await Visitor.of(berth, account.id)
+    const used = await Visitor.of(berth)
+    const unused = await Visitor.of(berth)
+    await advance(berth, 120)
+    await isSignedIn(used)
+    for (let count = 0; count < 49; count += 1)
+      await new Visitor(berth.info.base_url).get(await linkOf(berth))
+    expect(await isSignedIn(unused)).toBe(false)
+    expect(await isSignedIn(used)).toBe(true)
+    expect(await isSignedIn(ann)).toBe(true)
+    expect(await browsersOf(used)).toHaveLength(50)
+    // The clock may be set back: the newest is not the one that makes room.
+    await berth.control('POST', '/clock', { set: '2029-12-31T00:00:00Z' })
+    expect(await isSignedIn(await Visitor.of(berth))).toBe(true)
+  })
+})
