@@ -6,15 +6,21 @@ import { errorAnswers, methodsByRoutes } from './http/errors.ts'
 import type { HostOptions } from './http/host.ts'
 import { idempotencyKeys } from './http/idempotency.ts'
 import { Capture } from './http/journal/capture.ts'
+import { originOf } from './http/origin.ts'
 import { once } from './runtime/once.ts'
 import type { Services } from './services.ts'
+import { isAccessToken } from './signin/oauth/grants.ts'
 
 /** What the routes of a group are made of. */
 interface Parts {
   access: AccessControl
   services: Services
+  host: HostOptions
+  callers: Callers
   /** The whole API, for what describes it. */
   whole: () => Promise<AnyElysia>
+  /** The API itself, for what asks it in a caller's name. */
+  handle: Api['handle']
 }
 
 /** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */
@@ -55,16 +61,37 @@ const GROUPS = {
     (await import('./resources/templates/routes.ts')).templatesRoutes(access, services.templates),
   webhooks: async ({ access, services }: Parts) =>
     (await import('./resources/webhooks/routes.ts')).webhooksRoutes(access, services.webhooks),
+  signIn: async ({ services, host }: Parts) =>
+    (await import('./signin/routes.ts')).signInRoutes(services, host),
+  mcp: async ({ services, host, callers, whole, handle }: Parts) =>
+    (await import('./mcp/routes.ts')).mcpRoutes({ ...services, host, callers, whole, handle }),
 }
 
 type Group = keyof typeof GROUPS
 
 /** Groups by the first segment of their paths, where that is not their name. */
 const BY_FIRST: Readonly<Record<string, Group>> = {
-  '': 'documents',
   docs: 'documents',
   'openapi.json': 'documents',
+  '': 'signIn',
+  '.well-known': 'signIn',
+  cli: 'signIn',
+  oauth: 'signIn',
+  signin: 'signIn',
+  signout: 'signIn',
+  access: 'signIn',
 }
+
+/** Groups that are no part of the API that documents describe. */
+const UNDESCRIBED: ReadonlySet<Group> = new Set(['signIn', 'mcp'])
+
+/** Groups that people's browsers and what signs in ask for, and no client of the API: the journal keeps nothing of them. */
+const UNKEPT: ReadonlySet<Group> = new Set(['documents', ...UNDESCRIBED])
+
+/** Paths whose requests only carry requests to the API, which faults strike by themselves. */
+const CARRIERS: ReadonlySet<string> = new Set(['/mcp'])
+
+const isDescribed = (group: Group): boolean => !UNDESCRIBED.has(group)
 
 const isGroup = (name: string): name is Group => Object.hasOwn(GROUPS, name)
 
@@ -76,8 +103,8 @@ function groupOf(url: string): Group {
   const from = url.indexOf('/', url.indexOf('//') + 2)
   const end = url.indexOf('?', from)
   const [, first = '', , third = ''] = url.slice(from, end === -1 ? undefined : end).split('/')
-  if (isGroup(third)) return third
   if (Object.hasOwn(BY_FIRST, first)) return BY_FIRST[first] ?? 'servers'
+  if (isGroup(third)) return third
   return isGroup(first) ? first : 'servers'
 }
 
@@ -85,7 +112,7 @@ function groupOf(url: string): Group {
 export interface Api {
   /** Answers a request. Never throws. */
   handle(request: Request): Response | Promise<Response>
-  /** All routes as one Elysia, for what describes them. */
+  /** All routes that documents describe as one Elysia. */
   whole(): Promise<AnyElysia>
 }
 
@@ -94,29 +121,44 @@ export interface Api {
  * nobody asks for, however many there are, and the first answer for one alone.
  */
 export function createApi(services: Services, host: HostOptions): Api {
-  const callers = new Callers((key) => services.keys.authenticate(key))
+  const callers = new Callers(
+    (credential, request) =>
+      isAccessToken(credential)
+        ? services.signIn.grants.authenticate(credential, originOf(request, host))
+        : services.keys.authenticate(credential),
+    services.credentialChanges,
+  )
   const uploads = new Uploads()
   const { queries, cipher, clock, logger, ids, journal } = services
   const capture = journal.isOn ? new Capture({ journal, callers, clock }) : null
-  const access = accessControl(callers, uploads, BODY_LIMIT, capture?.body)
+  const access = accessControl({
+    callers,
+    uploads,
+    bodyLimit: BODY_LIMIT,
+    changes: services.credentialChanges,
+    sees: capture?.body,
+  })
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads)
   /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
     // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
     const root: AnyElysia = new Elysia({ name: 'berth', normalize: false })
     const methodsOf = methodsByRoutes(() => root.routes)
-    // Documents are for browsers: what these ask for would stand between what a client did.
-    const kept = groups.some((group) => group !== 'documents') ? capture : null
+    const kept = groups.some((group) => !UNKEPT.has(group)) ? capture : null
     if (kept) root.use(kept.plugin())
+    const page = groups.includes('signIn')
+      ? (await import('./signin/failure-answer.ts')).failureAnswer
+      : undefined
     root
-      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.'))
+      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', page))
       .use(requestEntry(ids, host, kept?.begin))
       .use(idempotency)
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
   }
-  const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup))
-  const parts = { access, services, whole }
+  const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup).filter(isDescribed))
+  const handle: Api['handle'] = (request) => (faults.any ? faulty(request) : answer(request))
+  const parts = { access, services, host, callers, whole, handle }
   const mounted = new Map<Group, AnyElysia>()
   const mounting = new Map<Group, Promise<AnyElysia>>()
   const load = (group: Group): Promise<AnyElysia> => {
@@ -143,14 +185,12 @@ export function createApi(services: Services, host: HostOptions): Api {
       host,
       ids,
       operations,
+      carriers: CARRIERS,
       backend: () => services.compute.failure(),
     })
   })
   const withFaults = (request: Request, app: typeof answer): Promise<Response> =>
     faultGate().then((gate) => gate.handle(request, app))
   const faulty = capture?.around(withFaults, answer) ?? ((request: Request) => withFaults(request, answer))
-  return {
-    handle: (request) => (faults.any ? faulty(request) : answer(request)),
-    whole,
-  }
+  return { handle, whole }
 }

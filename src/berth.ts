@@ -14,11 +14,15 @@ import type { WebhookSurroundings } from './resources/webhooks/compose.ts'
 import { type ClockOptions, machineNow, SteerableClock } from './runtime/clock.ts'
 import type { Logger } from './runtime/logger.ts'
 import { seededRandom, systemRandom } from './runtime/random.ts'
+import { SignInLinks } from './signin/session/links.ts'
 import { makeEphemeral } from './storage/ephemeral.ts'
 import { takeDataFolder } from './storage/folder.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
+
+/** The link that is told at the start is valid for an hour. */
+const START_LINK_MS = 3_600_000
 
 /** What the process around berth provides. */
 export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'> {
@@ -53,6 +57,8 @@ export interface ReadyInfo {
   data_dir: string
   isolation: Isolation
   started_in_ms: number
+  /** Signs a browser in, once and within the hour: as the keys, a credential. */
+  sign_in_url: string
 }
 
 /** A berth that runs. */
@@ -145,6 +151,7 @@ async function compose(
       stopping,
     })
   }
+  const links = new SignInLinks({ clock, random: systemRandom })
   const instance = new Instance({
     config,
     version,
@@ -161,6 +168,7 @@ async function compose(
     baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
     route: (routes) => listener?.route(routes),
     expire: (request) => listener?.expire(request),
+    links,
     control,
   })
   releases.push(() => instance.close())
@@ -207,6 +215,7 @@ async function compose(
       data_dir: folder.path,
       isolation: selected.driver.name,
       started_in_ms: Math.round(sinceStartMs()),
+      sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
     },
     recovered,
     stop: () => {

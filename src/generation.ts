@@ -13,6 +13,7 @@ import type { Logger } from './runtime/logger.ts'
 import { once } from './runtime/once.ts'
 import { base62, type Random } from './runtime/random.ts'
 import { createServices, type Services } from './services.ts'
+import type { SignInLinks } from './signin/session/links.ts'
 import { type Database, openDatabase } from './storage/database.ts'
 import type { CredentialsFile, DataFolder } from './storage/folder.ts'
 import { openCipher } from './storage/master-key.ts'
@@ -38,6 +39,8 @@ export interface GenerationParts {
   route: (routes: HostRoutes | null) => void
   /** Has the connection of a request closed without an answer, seconds later. */
   expire: (request: Request) => void
+  /** Links that sign a browser in, in whatever state. */
+  links: SignInLinks
   /** The control API over services; asked for at its first request. */
   control: ControlMaker
 }
@@ -114,6 +117,7 @@ export class Generation {
         },
         journalSize: config.journalSize,
         scenarios: parts.fixtures?.scenarios ?? [],
+        links: parts.links,
         expire: parts.expire,
       })
       this.credentials = firstCredentials(parts, this.services, first)
@@ -188,10 +192,11 @@ export class Generation {
 
   /** Lets go of the state, when it is stopped and the open requests are answered. */
   async close(): Promise<void> {
-    const { deliveries, keys } = this.services
+    const { deliveries, keys, signIn } = this.services
     await this.#opening?.catch(() => {})
     await deliveries.stop()
     keys.stop()
+    signIn.stop()
     this.#database.close()
   }
 

@@ -1,3 +1,4 @@
+import { CredentialChanges } from './accounts/credential-changes.ts'
 import { Metering } from './accounts/metering.ts'
 import type { Plan } from './accounts/plan.ts'
 import { Plans } from './accounts/plans.ts'
@@ -25,6 +26,8 @@ import { createIds } from './runtime/ids.ts'
 import type { Logger } from './runtime/logger.ts'
 import { Notifier } from './runtime/notifier.ts'
 import type { Random } from './runtime/random.ts'
+import { SignIn } from './signin/compose.ts'
+import type { SignInLinks } from './signin/session/links.ts'
 import type { Cipher } from './storage/cipher.ts'
 import type { Database } from './storage/database.ts'
 
@@ -49,6 +52,8 @@ export interface Foundations {
   webhooks: WebhookSurroundings | undefined
   hosting: HostingSurroundings
   agents: AgentConfig
+  /** Links that sign a browser in. */
+  links: SignInLinks
   /** Requests that the journal keeps; 0 for none. */
   journalSize: number
   /** Scenarios of the scripted agent that files give. */
@@ -73,13 +78,26 @@ export function createServices(foundations: Foundations) {
   const changes = new Notifier()
   const plans = new Plans(database, foundations.plan)
   const metering = new Metering({ queries, clock, outbox, plans, logger })
-  const common = { database, queries, clock, ids, logger, cipher, outbox, changes, plans, metering }
+  const credentialChanges = new CredentialChanges()
+  const common = {
+    database,
+    queries,
+    clock,
+    ids,
+    logger,
+    cipher,
+    outbox,
+    changes,
+    plans,
+    metering,
+    credentialChanges,
+  }
   const compute = new FaultyCompute(foundations.compute, (serverId) => servers.measure(serverId))
   const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: foundations.expire })
   const servers = new ServersService({
     ...common,
     compute,
-    isNamed: (id) => keys.names(id),
+    isNamed: (id) => keys.names(id) || signIn.grants.names(id),
     repeatable: foundations.repeatable,
     idleTimeoutMs: foundations.idleTimeoutMs,
   })
@@ -90,6 +108,13 @@ export function createServices(foundations: Foundations) {
       server: (accountId, id) => servers.owns(accountId, id),
       project: (accountId, id) => hosting.ownsProject(accountId, id),
     },
+  })
+  const { dataDir } = foundations.hosting
+  const signIn = new SignIn({
+    ...common,
+    dataDir,
+    links: foundations.links,
+    counts: (id, key) => keys.opens(id, key),
   })
   const { webhooks, deliveries } = composeWebhooks({
     ...common,
@@ -112,13 +137,13 @@ export function createServices(foundations: Foundations) {
   const scenarios = new ScenarioStore(queries, foundations.scenarios)
   const agent = configuredAgent({ ...common, config: foundations.agents, scenarios })
   const tasks = new TasksEntry({ ...common, servers, secrets, agent })
-  const { dataDir } = foundations.hosting
   const builds = new BuildsEntry({ ...common, dataDir, servers, secrets, templates, hosting, agent })
   servers.follow(tasks)
   servers.follow(builds)
   servers.follow(hosting)
   return {
     ...common,
+    version: foundations.version,
     compute,
     faults,
     /** For requests of the control API. */
@@ -135,6 +160,7 @@ export function createServices(foundations: Foundations) {
     tasks,
     builds,
     keys,
+    signIn,
     webhooks,
     deliveries,
     journal: new Journal({ entries: foundations.journalSize, bytes: JOURNAL_BYTES }),

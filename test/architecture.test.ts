@@ -11,6 +11,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['berth.ts', 'instance.ts', 'generation.ts', 'describe.ts'],
   ['app.ts', 'control', 'fixtures'],
   ['services.ts'],
+  ['mcp', 'signin'],
   ['resources'],
   ['agents'],
   ['http', 'accounts', 'apps', 'gateway', 'packages'],

@@ -54,6 +54,21 @@ export class Recorder {
     return events
   }
 
+  /**
+   * The log of a project whose app is up, once the app has printed a line that begins so. Between which of its lines
+   * those of berth stand is up to the machine: they are kept by where they come from.
+   */
+  async appLog(path: string, printed: string): Promise<void> {
+    const following = await this.#send('GET', path, undefined, { accept: 'text/event-stream' })
+    for await (const { data } of readEvents(following)) if (data.text?.startsWith(printed)) break
+    const response = await this.#send('GET', path, undefined, {})
+    const { logs } = (await response.json()) as { logs: { seq: number; source: string; stream?: string }[] }
+    const sorted = logs
+      .map(({ seq: _, ...line }) => line)
+      .sort((a, b) => `${a.source} ${a.stream}`.localeCompare(`${b.source} ${b.stream}`))
+    this.#keep('GET', path, response, sorted.map((line) => JSON.stringify(line)).join('\n'))
+  }
+
   #send(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<Response> {
     const json = body === undefined ? {} : { 'content-type': 'application/json' }
     return this.#berth.fetch(path, {

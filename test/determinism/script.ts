@@ -1,3 +1,4 @@
+import { headersOf, messageFor } from '../mcp/raw.ts'
 import type { TestBerth } from '../support/berth.ts'
 import type { Receiver } from '../support/receiver.ts'
 import { type Recorded, Recorder } from './recording.ts'
@@ -80,7 +81,7 @@ export async function everyOperation(
     name: 'API',
   })
   await isUp(berth, api.id)
-  await call('GET', `/projects/${api.id}/logs`)
+  await recorder.appLog(`/projects/${api.id}/logs`, 'Listening on ')
   await call('PATCH', `/projects/${api.id}`, { visibility: 'public', description: 'An API' })
   await call('POST', `/projects/${site.id}/init`, { proceed: true })
   await isUp(berth, site.id)
@@ -125,6 +126,19 @@ export async function everyOperation(
   await recorder.follow(`${at}/tasks/${failing}/events`)
   await call('POST', `${at}/tasks`, {})
   await call('GET', `${at}/tasks`)
+
+  const mcp = (method: string, params: Record<string, unknown> = {}) =>
+    call('POST', '/mcp', messageFor(method, params), headersOf(method, params))
+  const tool = (name: string, given: object) => mcp('tools/call', { name, arguments: given })
+  await mcp('tools/list')
+  await tool('servers_update', { serverId: server, task: 'renamed again' })
+  await tool('exec_run', { serverId: server, command: 'echo "$WORD"' })
+  await tool('keys_create', { label: 'by a tool' })
+  await tool('servers_get', { serverId: 'srv_none' })
+  const { result } = await tool('tasks_create', { serverId: server, goal: 'run: true' })
+  const { task_id: taskId } = result.structuredContent
+  await tool('tasks_events', { serverId: server, taskId, follow: true })
+  await mcp('resources/list')
 
   const { build_id: build } = await call('POST', `${at}/builds`, { goal: 'A notes page' })
   await (await berth.fetch(`${at}/builds/${build}/logs`, { headers: { accept: 'text/event-stream' } })).text()

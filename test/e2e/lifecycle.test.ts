@@ -45,6 +45,7 @@ describe('the first start', () => {
       'data_dir',
       'isolation',
       'started_in_ms',
+      'sign_in_url',
     ])
     expect(info).toMatchObject({ event: 'ready', pid: child.pid, data_dir: data() })
     expect(info.api_key).toMatch(/^sk_live_[0-9A-Za-z]{43}$/)
