@@ -1,15 +1,18 @@
 import type { Terminal } from './terminal.ts'
 
+/** Whether there is a program that opens URLs for a person. */
+export const canOpenBrowser = (terminal: Terminal): boolean => openerFor(terminal) !== null
+
 /**
  * Opens a URL in the person's browser.
  *
  * @returns whether there is one that could be told to; on a machine without a screen there is none
  */
-export async function openInBrowser(url: string, { env, cwd }: Terminal): Promise<boolean> {
-  const command = openerOf(env)
-  const program = command?.[0] && Bun.which(command[0], { PATH: env.PATH ?? '' })
-  if (!command || !program) return false
-  const child = Bun.spawn([program, ...command.slice(1), url], {
+export async function openInBrowser(url: string, terminal: Terminal): Promise<boolean> {
+  const opener = openerFor(terminal)
+  if (opener === null) return false
+  const { env, cwd } = terminal
+  const child = Bun.spawn([...opener, url], {
     cwd,
     env,
     stdin: 'ignore',
@@ -17,6 +20,12 @@ export async function openInBrowser(url: string, { env, cwd }: Terminal): Promis
     stderr: 'ignore',
   })
   return (await child.exited) === 0
+}
+
+function openerFor({ env }: Terminal): string[] | null {
+  const [name, ...rest] = openerOf(env) ?? []
+  const program = name && Bun.which(name, { PATH: env.PATH ?? '' })
+  return program ? [program, ...rest] : null
 }
 
 /** The program that hands a URL to the default browser, with its first arguments. */

@@ -16,9 +16,12 @@ export interface RequestParts {
   signal?: AbortSignal
 }
 
+/** The instance to talk to; without a credential for what needs none. */
+export type Addressed = Omit<Instance, 'credential'> & { readonly credential: string | null }
+
 /** Talks to one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
 export class Client {
-  constructor(private readonly instance: Instance) {}
+  constructor(private readonly instance: Addressed) {}
 
   /** The instance's address, without a trailing slash. */
   get baseUrl(): string {
@@ -36,7 +39,7 @@ export class Client {
     }
   }
 
-  /** One request whose answer is a stream of server-sent events, told as they come. */
+  /** One request whose answer is a stream of server-sent events, told as they come. @throws CommandError for a failure among them */
   async *events(
     method: string,
     path: string,
@@ -46,15 +49,25 @@ export class Client {
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
       throw this.notBerth(response.status)
     try {
-      yield* response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+      const events = response.body
+        .pipeThrough(new TextDecoderStream())
+        .pipeThrough(new EventSourceParserStream())
+      for await (const event of events) {
+        if (event.event === 'error')
+          throw this.refused(JSON.parse(event.data)) ?? this.notBerth(response.status)
+        yield event
+      }
     } catch (error) {
+      if (error instanceof CommandError) throw error
       this.broken(error, parts)
     }
   }
 
   private async send(method: string, path: string, accept: string, parts: RequestParts): Promise<Response> {
     const query = parts.query ? `?${new URLSearchParams(parts.query)}` : ''
-    const headers: Record<string, string> = { accept, authorization: `Bearer ${this.instance.credential}` }
+    const { credential } = this.instance
+    const headers: Record<string, string> = { accept }
+    if (credential !== null) headers.authorization = `Bearer ${credential}`
     // The type of a form names its boundary: fetch writes it.
     if (parts.body !== undefined) headers['content-type'] = 'application/json'
     const body = parts.form ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body))
@@ -83,10 +96,18 @@ export class Client {
   }
 
   private async failure(response: Response): Promise<CommandError> {
-    const body = (await response.json().catch(() => null)) as { error?: unknown; message?: unknown } | null
-    if (typeof body?.error !== 'string' || typeof body.message !== 'string')
-      return this.notBerth(response.status)
-    return new CommandError(`${body.message} (${body.error})`, 1, body.error)
+    const body = (await response.json().catch(() => null)) as Refusal | null
+    return this.refused(body) ?? this.notBerth(response.status)
+  }
+
+  /** What the body of a failure tells; null where it is none. */
+  private refused(body: Refusal | null): CommandError | null {
+    if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
+    const message =
+      body.error === 'missing_or_invalid_api_key' && this.instance.source === 'login'
+        ? `The key that berth login has left for ${this.instance.baseUrl} is not valid any more. Run "berth login ${this.instance.baseUrl}".`
+        : body.message
+    return new CommandError(`${message} (${body.error})`, 1, body.error)
   }
 
   /** The connection ended amid an answer: on purpose, or because berth is gone. */
@@ -104,6 +125,12 @@ export class Client {
       `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address.`,
     )
   }
+}
+
+/** The body of a failure, unchecked. */
+interface Refusal {
+  error?: unknown
+  message?: unknown
 }
 
 function causeOf(error: unknown): string {

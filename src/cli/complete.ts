@@ -25,6 +25,7 @@ export type Known =
   | 'keys'
   | 'webhooks'
   | 'events'
+  | 'logins'
   | KnownToControl
 
 /** What the control API knows. */
@@ -57,6 +58,7 @@ const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
   EVENTS: { of: 'events', several: true },
   ACCOUNT: { of: 'accounts' },
   DELIVERY: { of: 'deliveries' },
+  INSTANCE: { of: 'logins' },
 }
 
 /**
@@ -130,7 +132,7 @@ function operands({ command, given }: State, current: string): Completion {
 
 /** The values of an option or argument: its choices, else by the name that stands for it in the help. */
 function valuesOf(of: Option | Argument, prefix: string, current: string): Completion {
-  const name = 'flags' in of ? /<([^>]+)>/.exec(of.flags)?.[1] : of.name()
+  const name = 'flags' in of ? valueName(of) : of.name()
   const choices = name === 'OPERATION' ? OPERATION_IDS : of.argChoices
   if (choices) {
     const candidates = choices.map((choice) => ({ value: choice, description: '' }))
@@ -149,6 +151,10 @@ function valuesOf(of: Option | Argument, prefix: string, current: string): Compl
   }
   return { kind: 'words', candidates: [] }
 }
+
+/** What stands for an option's value in its help; of an instance's URL what it is, since other URLs are none of those. */
+const valueName = ({ flags, long }: Option): string | undefined =>
+  long === '--base-url' ? 'INSTANCE' : /<([^>]+)>/.exec(flags)?.[1]
 
 const fitting = (current: string, candidates: Candidate[]): { kind: 'words'; candidates: Candidate[] } => ({
   kind: 'words',

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { CommandError } from './errors.ts'
+import { type Login, readLogins } from './login/credentials.ts'
 import type { Terminal } from './terminal.ts'
 
 /** How a command was told which instance to talk to. */
@@ -18,7 +19,14 @@ export interface Instance {
   baseUrl: string
   /** The API key, or for the control API the admin token. */
   credential: string
+  /** Where the credential was found. */
+  source: CredentialSource
+  /** What is kept of the sign-in, where it is from there. */
+  login?: Login
 }
+
+/** Where a credential can come from, the first one that has one counts. */
+export type CredentialSource = 'flag' | 'environment' | 'data folder' | 'login'
 
 /** What a command talks to: the API by a key, or the control API by the admin token. */
 export type Entrance = 'api' | 'control'
@@ -37,8 +45,9 @@ const CREDENTIALS = {
 
 /**
  * Finds the instance to talk to: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
- * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data folder says of the instance that runs on it. The folder's
- * credentials go to the folder's own instance only, never to an address given from elsewhere.
+ * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data folder says of the instance that runs on it, else, for the API,
+ * what `berth login` has left. The folder's credentials go to the folder's own instance only, and the key of a login to
+ * its own URL, never to an address given from elsewhere.
  *
  * @throws UsageError for an address that is none, CommandError where no instance or key is found
  */
@@ -49,16 +58,50 @@ export function findInstance(
 ): Instance {
   const { option, variable, field, what, flag } = CREDENTIALS[entrance]
   const { folder, localUrl, baseUrl, fromEnv } = findBaseUrl(options, { env, cwd })
+  const flagged = options[option]
+  const credential = flagged ?? (fromEnv[variable] || undefined)
   if (baseUrl === undefined) {
+    // A folder that is named has to have one; a key that is given is for another.
+    const isOpen = options.data === undefined && !env.BERTH_DATA && credential === undefined
+    const login = isOpen ? currentLogin(env) : null
+    if (login && entrance === 'api') return login
+    if (login) {
+      throw new CommandError(
+        `No berth runs on ${folder}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the folder where it was started, or name that with --data, or give --base-url and --admin-token.`,
+      )
+    }
     throw new CommandError(
-      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data.`,
+      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' ? `, or sign in to one with "berth login URL"${isOpen ? remembered(env) : ''}` : ''}.`,
     )
   }
-  const credential = options[option] ?? (fromEnv[variable] || undefined)
-  if (credential !== undefined) return { baseUrl, credential }
+  if (credential !== undefined) {
+    return { baseUrl, credential, source: flagged === undefined ? 'environment' : 'flag' }
+  }
   const kept = readJson(join(folder, 'credentials.json'))?.[field]
-  if (baseUrl === localUrl && typeof kept === 'string') return { baseUrl, credential: kept }
-  throw new CommandError(`No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}.`)
+  if (baseUrl === localUrl && typeof kept === 'string') {
+    return { baseUrl, credential: kept, source: 'data folder' }
+  }
+  const login = entrance === 'api' ? readLogins(env).instances.get(baseUrl) : undefined
+  if (login) return { baseUrl, credential: login.api_key, source: 'login', login }
+  throw new CommandError(
+    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${entrance === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data folder with --data: "berth list" tells it'}.`,
+  )
+}
+
+/** The instance that was signed in to last, or chosen. */
+function currentLogin(env: Terminal['env']): Instance | null {
+  const { current, instances } = readLogins(env)
+  const login = current === null ? undefined : instances.get(current)
+  if (current === null || !login) return null
+  return { baseUrl: current, credential: login.api_key, source: 'login', login }
+}
+
+/** For a message: which ones could be chosen. */
+function remembered(env: Terminal['env']): string {
+  const urls = [...readLogins(env).instances.keys()]
+  return urls.length === 0
+    ? ''
+    : `. You are signed in to ${urls.join(', ')}: choose with "berth login --switch URL"`
 }
 
 /** Where an instance is, as far as is known. */
@@ -105,8 +148,13 @@ export function findDataFolder(
   }
 }
 
-function checkUrl(given: string): string {
-  const url = URL.canParse(given) ? new URL(given) : undefined
+/** A place on this machine without its scheme, as people type it. */
+const LOOPBACK_PLACE = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i
+
+/** An address as it is compared and kept, without a slash at the end. @throws UsageError for one that is none */
+export function checkUrl(given: string): string {
+  const text = LOOPBACK_PLACE.test(given) ? `http://${given}` : given
+  const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
     throw new UsageError(`The base URL must look like http://127.0.0.1:4747, got ${JSON.stringify(given)}.`)
   }

@@ -16,7 +16,9 @@ import { registerInbox } from './commands/inbox.ts'
 import { registerInstances } from './commands/instances.ts'
 import { registerKeys } from './commands/keys.ts'
 import { registerListen } from './commands/listen.ts'
+import { registerLogin } from './commands/login.ts'
 import { registerLogs } from './commands/logs.ts'
+import { registerOpen } from './commands/open.ts'
 import { registerOpenApi } from './commands/openapi.ts'
 import { registerProjects } from './commands/projects.ts'
 import { registerRun } from './commands/run.ts'
@@ -86,7 +88,10 @@ export function createProgram(session: Session): Command {
   registerServe(program, session)
   registerRun(program, session)
   registerInstances(program, session)
+  registerOpen(program, session)
   registerDoctor(program, session)
+  program.commandsGroup('Sign in:')
+  registerLogin(program, session)
   program.commandsGroup('Use the API:')
   registerServers(program, session)
   registerExec(program, session)

@@ -198,7 +198,7 @@ for (const [shell, { command, prepare }] of Object.entries(SHELLS)) {
       }
       expect(await Bun.file(join(folder.path, 'ran')).exists()).toBe(false)
     },
-    20_000,
+    60_000,
   )
 }
 

@@ -27,6 +27,7 @@ test('a command takes the instance from BERTH_DATA, BERTH_BASE_URL and BERTH_API
     { env: { BERTH_DATA: data_dir } },
     { env: { BERTH_BASE_URL: `${base_url}/`, BERTH_API_KEY: api_key } },
     { args: ['--base-url', base_url, '--api-key', api_key] },
+    { args: ['--base-url', base_url.replace('http://', ''), '--api-key', api_key] },
     { args: ['--data', data_dir] },
   ]
   for (const { args = [], env = {} } of ways) {
@@ -51,7 +52,7 @@ test('with nothing running the sentence names folder and remedy', async () => {
   const { exitCode, stdout, stderr } = await run(['servers'], { cwd: folder.path })
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toBe(
-    `berth: No berth runs on ${folder.path}/.berth. Start one with "berth serve", or name one with --base-url or --data.\n`,
+    `berth: No berth runs on ${folder.path}/.berth. Start one with "berth serve", or name one with --base-url or --data, or sign in to one with "berth login URL".\n`,
   )
 })
 

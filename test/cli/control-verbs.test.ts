@@ -13,6 +13,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.accounts.create': 'accounts create',
   'control.accounts.update': 'accounts update',
   'control.accounts.delete': 'accounts delete',
+  'control.signInLinks.create': 'open',
   'control.clock.read': 'clock show',
   'control.clock.move': 'clock advance',
   'control.scenarios.list': 'scenarios list',

@@ -52,7 +52,7 @@ test.each([
         `for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f 2>/dev/null; echo; done | grep -c '^sleep 61.25'`,
       )
     ).stdout.trim()
-  expect(await runs()).toBe('1')
+  await until(async () => (await runs()) === '1', 'the command runs')
   child.kill(signal)
   expect(await child.exited).toBe(code)
   await until(async () => (await runs()) === '0', 'the command ended')

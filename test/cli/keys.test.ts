@@ -41,7 +41,7 @@ test('a key is created, limited, widened, used and deleted from the terminal', a
 test('people get sentences and an aligned table, plain "berth keys" included', async () => {
   const created = await keys('create', 'a \u001b[31mlabel', '--servers', `${server}, ${server}`)
   const shape =
-    /^Created (key_\w+) \(a �\[31mlabel, limited to 1 server\):\n\n {2}(sk_live_\w{43})\n\nKeep it now: .*\n$/
+    /^Created (key_\w+) \(a �\[31mlabel, limited to 1 server\):\n\n {2}(sk_live_\w{43})\n\nCommands take it .*\n$/
   const [, id = '', key = ''] = shape.exec(created.stdout) ?? []
   expect(id).not.toBe('')
   const { stdout } = await keys()

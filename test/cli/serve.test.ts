@@ -19,6 +19,7 @@ const READY_KEYS = [
   'data_dir',
   'isolation',
   'started_in_ms',
+  'sign_in_url',
 ]
 
 test('with --json stdout carries one line, the ready line with its keys in order; the rest goes to stderr', async () => {
@@ -130,7 +131,15 @@ test('on a terminal a person reads where it is, how to begin and how to stop; Ct
   const { api_key } = JSON.parse(readFileSync(join(folder.path, '.berth/credentials.json'), 'utf8'))
   const { base_url } = JSON.parse(readFileSync(join(folder.path, '.berth/instance.json'), 'utf8'))
   const curl = `curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key}'`
-  for (const text of [base_url, `${base_url}/docs`, api_key, join(folder.path, '.berth'), 'Isolation', curl])
+  for (const text of [
+    base_url,
+    `${base_url}/mcp`,
+    `${base_url}/docs`,
+    api_key,
+    join(folder.path, '.berth'),
+    'Isolation',
+    curl,
+  ])
     expect(terminal.output()).toContain(text)
   const provision = Bun.spawn(['sh', '-c', `${curl} -s`], { stdout: 'pipe', stderr: 'ignore' })
   if (Bun.which('curl')) expect(await provision.stdout.json()).toMatchObject({ status: 'running' })

@@ -63,7 +63,9 @@ export function registerAccounts(program: Command, session: Session): void {
         ['API key', created.api_key],
       ]),
     )
-    await stdout.write('\nKeep the key: it is not shown again. Commands take it from BERTH_API_KEY.\n')
+    await stdout.write(
+      '\nCommands take the key from BERTH_API_KEY. Keep it: only /access in the browser shows it again\n(berth open --account ACCOUNT).\n',
+    )
   })
 
   withPlan(add('update <ACCOUNT>', 'change its plan, its budget or what it has used'))

@@ -22,12 +22,14 @@ export interface BannerParts {
 
 /** What a person is told when an instance is ready. */
 export function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
-  const { version, base_url, docs_url, api_key, data_dir, isolation } = ready
+  const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
   const lines = facts(stdout, [
     ['API', base_url],
     ['Docs', docs_url],
+    ['MCP', `${mcp_url}  (the address for coding assistants)`],
     ['Control', `${base_url}/_berth/docs, for tests; "berth env" prints its token`],
     ['API key', api_key ?? NO_KEY],
+    ['Sign in', `${sign_in_url}  (once, within an hour)`],
     ['Data', data_dir],
     ['Isolation', `${isolation}: ${ISOLATION_MEANS[isolation]}`],
     ...(log === undefined ? [] : [['Log', log] as const]),

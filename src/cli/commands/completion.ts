@@ -18,8 +18,8 @@ import { path } from '../path.ts'
 import { statusOf } from '../projects/show.ts'
 import { connect, connectControl, type Session } from '../session.ts'
 
-/** Long enough for an instance on this machine; a person at the TAB key waits no longer. */
-const IDS_WITHIN_MS = 500
+/** Long enough for an instance on this machine, be that busy; a person at the TAB key waits no longer. */
+const IDS_WITHIN_MS = 1_000
 
 const MORE = `
 Load it for good:
@@ -56,8 +56,8 @@ export function registerCompletion(program: Command, session: Session): void {
               .filter(({ value }) => !completion.prefix.includes(value))
               .map(({ value, description }) => ({ value: completion.prefix + value, description }))
               .filter(({ value }) => value.startsWith(words.at(-1) ?? ''))
-      // Bash replaces only what stands behind the "=".
-      const shown = shell === 'bash' ? candidates.map(withoutOption) : candidates
+      const before = shell === 'bash' ? brokenOff(given, words) : 0
+      const shown = candidates.map(({ value, description }) => ({ value: value.slice(before), description }))
       const lines = shown.map(({ value, description }) => `${value}\t${description}\n`)
       await stdout.write(`words\n${lines.join('')}`)
     })
@@ -76,16 +76,17 @@ function joinBroken(words: readonly string[]): string[] {
   return joined
 }
 
-const withoutOption = ({ value, description }: Candidate): Candidate => ({
-  value: value.startsWith('--') ? value.slice(value.indexOf('=') + 1) : value,
-  description,
-})
+/** Of the word at the cursor, the characters up to its last "=" or ":": bash replaces only what stands behind. */
+function brokenOff(given: readonly string[], words: readonly string[]): number {
+  const last = given.at(-1) ?? ''
+  return (words.at(-1) ?? '').length - (last === '=' || last === ':' ? 0 : last.length)
+}
 
 /** Asks for what there is, with what describes it beside its id. */
 type List = (client: Client, signal: AbortSignal, typed: string) => Promise<Candidate[]>
 
 /** The lists of the API. */
-const LISTS: Record<Exclude<Known, KnownToControl>, List> = {
+const LISTS: Record<Exclude<Known, KnownToControl | 'logins'>, List> = {
   servers: async (client, signal) => {
     const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', { signal })
     return servers.map(({ id, task, status }) => ({
@@ -186,9 +187,16 @@ const described = (project: Project): Candidate => ({
   description: `${statusOf(project)}, ${project.name}`,
 })
 
+/** The instances that this user is signed in to, which need not run. */
+const knownLogins = async (session: Session): Promise<Candidate[]> =>
+  (await import('../login/whoami.ts'))
+    .rememberedLogins(session)
+    .map(({ base_url, label }) => ({ value: base_url, description: label }))
+
 /** The ids that the running instance knows. Nothing where none answers: a TAB must not print errors. */
 async function knownIds(session: Session, of: Known, typed: string): Promise<Candidate[]> {
   try {
+    if (of === 'logins') return await knownLogins(session)
     const control = isKnownToControl(of)
     const client = await (control ? connectControl : connect)(session, {})
     const list = control ? CONTROL_LISTS[of] : LISTS[of]

@@ -143,10 +143,6 @@ async function runStreaming(
   for await (const { event, data } of events) {
     if (event === 'stdout') await stdout.write(outputOf(data))
     if (event === 'stderr') await stderr.write(outputOf(data))
-    if (event === 'error') {
-      const { error, message } = JSON.parse(data) as { error: string; message: string }
-      throw new CommandError(`${message} (${error})`)
-    }
     if (event !== 'exit') continue
     const exit = JSON.parse(data) as Exit
     if (exit.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')

@@ -60,7 +60,9 @@ export function registerKeys(program: Command, session: Session): void {
       if (options.json) return printJson(session, created)
       await stdout.write(`Created ${created.id} (${printable(created.label)}, ${describe(created)}):\n\n`)
       await stdout.write(`  ${paint(stdout, 'bold', created.key)}\n\n`)
-      await stdout.write('Keep it now: it is not shown again. Commands take it from BERTH_API_KEY.\n')
+      await stdout.write(
+        'Commands take it from BERTH_API_KEY. Keep it: only /access in the browser shows it again (berth open).\n',
+      )
     })
 
   withScope(add('update <KEY_ID>', 'replace what a key reaches'))

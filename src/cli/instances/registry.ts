@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import type { ReadyInfo } from '../../berth.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { readInstance } from '../../storage/folder.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
+import { userFolder } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
 import { heldBy, holds, isHeld } from './holder.ts'
 
@@ -29,18 +29,8 @@ export interface ListedInstance {
  * user without a home, as in a container that runs under a number that nobody has.
  */
 function registryFolder(env: Terminal['env']): string | null {
-  const given = env.XDG_STATE_HOME ?? ''
-  if (isAbsolute(given)) return join(given, 'berth/instances')
-  const home = env.HOME || homeOfUser()
-  return home === null ? null : join(home, '.local/state/berth/instances')
-}
-
-function homeOfUser(): string | null {
-  try {
-    return homedir()
-  } catch {
-    return null
-  }
+  const folder = userFolder(env, 'XDG_STATE_HOME', '.local/state')
+  return folder && join(folder, 'berth/instances')
 }
 
 /** The files of all entries. @throws CommandError where the folder may not be read */

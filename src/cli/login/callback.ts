@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { isSameText } from '../../runtime/secret.ts'
+import { Html, html } from '../../signin/pages/html.ts'
+import { htmlDocument } from '../../signin/pages/page.ts'
+import css from '../../signin/pages/style.css' with { type: 'text' }
+
+/** How a sign-in ended, as the browser's page tells it. */
+export interface Ending {
+  title: string
+  text: string
+}
+
+/** What the browser came back with. */
+export interface Callback {
+  /** Null where the person denied it. */
+  code: string | null
+  /** Tells the person in the browser how it ended; the page waits for that. */
+  answer: (ending: Ending) => void
+}
+
+/** A listener for one answer. */
+export interface CallbackListener {
+  port: number
+  /** Resolves when the browser has come with the right state. */
+  arrived: Promise<Callback>
+  /** Ends it, once the page is out. */
+  stop: () => Promise<void>
+}
+
+/** Milliseconds in which the page reaches a browser on the same machine. */
+const FLUSH_MS = 1_000
+
+/**
+ * Listens on a free port of 127.0.0.1 for the browser to come back. Whoever comes without the right state changes
+ * nothing, and the listener goes on waiting.
+ */
+export function listenForCallback(state: string): CallbackListener {
+  const { promise: arrived, resolve } = Promise.withResolvers<Callback>()
+  let isTaken = false
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 255,
+    fetch(request): Response | Promise<Response> {
+      const { pathname, searchParams: query } = new URL(request.url)
+      if (request.headers.get('host') !== `127.0.0.1:${server.port}`) return page(403, NOT_OURS)
+      if (pathname !== '/callback') return page(404, NOTHING)
+      if (request.method !== 'GET') return page(405, NOTHING)
+      if (!isSameText(query.get('state') ?? '', state)) return page(400, NOT_OURS)
+      const code = query.get('code')
+      if (code === null && query.get('error') === null) return page(400, NOT_OURS)
+      if (isTaken) return page(410, OVER)
+      isTaken = true
+      const ending = Promise.withResolvers<Ending>()
+      resolve({ code: query.has('error') ? null : code, answer: ending.resolve })
+      return ending.promise.then((how) => page(200, how))
+    },
+  })
+  return {
+    port: server.port ?? 0,
+    arrived,
+    async stop() {
+      const stopped = server.stop()
+      await Promise.race([stopped, Bun.sleep(FLUSH_MS)])
+      await server.stop(true)
+    },
+  }
+}
+
+const NOTHING: Ending = {
+  title: 'Nothing is here',
+  text: 'A terminal that signs in with "berth login" listens here for a moment.',
+}
+const NOT_OURS: Ending = {
+  title: 'Not the answer that is waited for',
+  text: 'The terminal goes on waiting. Use the page that "berth login" has opened.',
+}
+const OVER: Ending = {
+  title: 'This sign-in is over',
+  text: 'The terminal has had its answer. Close this page.',
+}
+
+/** The policy's name of the stylesheet, which stands in the page: the listener is gone before it could be asked for. */
+const STYLE_HASH = createHash('sha256').update(css).digest('base64')
+
+/** A page that loads nothing, runs nothing, stands in no frame and passes its address, which had the code, to nobody. */
+function page(status: number, { title, text }: Ending): Response {
+  const document = htmlDocument({
+    title,
+    body: html`<p>${text}</p>`,
+    style: html`<style>${new Html(css)}</style>`,
+    header: html`<span class="name">berth</span>`,
+    isNarrow: true,
+  })
+  return new Response(document.text, {
+    status,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      connection: 'close',
+    },
+  })
+}

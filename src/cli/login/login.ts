@@ -1,0 +1,184 @@
+import { reachLoopbackDirectly } from '../../config.ts'
+import { UsageError } from '../../errors.ts'
+import type { LoginKey } from '../../signin/command-line/routes.ts'
+import { type ConnectionOptions, findInstance } from '../instance.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { facts } from '../output.ts'
+import { printJson, type Session } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+import { awaitApproval } from './approval.ts'
+import type { Ending } from './callback.ts'
+import { changeLogins, credentialsPath, type Login, readLogins } from './credentials.ts'
+import { checkInstance, exchange } from './exchange.ts'
+import { revoke } from './revoke.ts'
+import { knownLogin, targetOf } from './target.ts'
+
+/** How a person signs in. */
+export interface LoginOptions extends ConnectionOptions {
+  /** Whether a browser is to be opened here. */
+  browser: boolean
+  label?: string
+  /** Makes an instance that is known already the current one, and does nothing else. */
+  switch?: boolean
+  json?: boolean
+}
+
+/** Characters of a key's label. */
+const LABEL_LENGTH = 40
+
+const DONE: Ending = {
+  title: 'You are signed in',
+  text: 'Go back to the terminal. You can close this page.',
+}
+
+const NOT_DONE: Ending = {
+  title: 'You are not signed in',
+  text: 'It did not work; the terminal says why.',
+}
+
+/**
+ * Signs in to an instance: a person approves in a browser, and the key that the instance gives is kept.
+ *
+ * @param given the instance's address
+ * @returns the exit code
+ * @throws CommandError, UsageError
+ */
+export async function login(
+  session: Session,
+  given: string | undefined,
+  options: LoginOptions,
+): Promise<number> {
+  const { terminal } = session
+  if (options.switch) return switchTo(session, given, options)
+  const { label, browser } = options
+  checkLabel(label)
+  const baseUrl = targetOf(given, options, terminal)
+  // What is wrong with the file is said before anybody approves anything.
+  credentialsPath(terminal.env)
+  readLogins(terminal.env)
+  reachLoopbackDirectly()
+  await checkInstance(baseUrl)
+  if (isOverheard(baseUrl)) {
+    await terminal.stderr.write(
+      `Caution: the connection to ${baseUrl} is not encrypted. Whoever is between reads the key.\n`,
+    )
+  }
+  return untilInterrupted(async (signal) => {
+    const approved = await awaitApproval({ baseUrl, label, browser }, terminal, signal)
+    try {
+      const made = await exchange(baseUrl, approved, terminal)
+      const { kept, before } = await keep(baseUrl, made, terminal.env)
+      if (before) await replace(baseUrl, before, terminal)
+      await approved.end(DONE)
+      await report(session, baseUrl, kept, options)
+      return 0
+    } catch (error) {
+      await approved.end(NOT_DONE)
+      throw error
+    }
+  })
+}
+
+/**
+ * Keeps a new key, or has its instance delete it again: one that nobody knows is of no use to anybody good.
+ *
+ * @returns what is kept now, and what it has replaced, which another berth may have written since this one began
+ */
+async function keep(
+  baseUrl: string,
+  made: LoginKey,
+  env: Terminal['env'],
+): Promise<{ kept: Login; before: Login | undefined }> {
+  const { key, id, account_id, label, created_at } = made
+  const login: Login = { api_key: key, key_id: id, account_id, label, created_at }
+  let before: Login | undefined
+  try {
+    await changeLogins(env, (logins) => {
+      before = logins.instances.get(baseUrl)
+      logins.instances.set(baseUrl, login)
+      logins.current = baseUrl
+    })
+    return { kept: login, before }
+  } catch (error) {
+    await revoke(baseUrl, login).catch(() => 'unreachable')
+    throw error
+  }
+}
+
+/** Keys do not pile up: the one that was kept for this instance before has no use any more. */
+async function replace(baseUrl: string, before: Login, { stderr }: Terminal): Promise<void> {
+  const revoked = await revoke(baseUrl, before).catch(() => 'unreachable')
+  if (revoked === 'deleted' || revoked === 'unknown') return
+  await stderr.write(
+    `The key of before, ${before.key_id}, is still valid there. Delete it with "berth keys delete".\n`,
+  )
+}
+
+async function report(
+  session: Session,
+  baseUrl: string,
+  { key_id, account_id, label, created_at }: Login,
+  { json }: LoginOptions,
+): Promise<void> {
+  const { terminal } = session
+  const { stdout, stderr, env } = terminal
+  const kept = credentialsPath(env)
+  if (json) {
+    await printJson(session, { base_url: baseUrl, account_id, key_id, label, created_at, kept_in: kept })
+  } else {
+    await stdout.write(`Signed in to ${baseUrl}.\n`)
+    await stdout.write(
+      facts(stdout, [
+        ['Account', account_id],
+        ['Key', `${label} (${key_id})`],
+        ['Kept in', kept],
+      ]),
+    )
+  }
+  const other = otherInstance(baseUrl, terminal)
+  if (other !== null) await stderr.write(other)
+}
+
+/** Says so where plain commands go elsewhere. */
+function otherInstance(baseUrl: string, terminal: Terminal): string | null {
+  try {
+    const used = findInstance({}, terminal)
+    if (used.baseUrl === baseUrl) return null
+    const why =
+      used.source === 'environment' ? 'the environment says so' : 'it is that of the nearest data folder'
+    return `Commands here still talk to ${used.baseUrl}: ${why}. Name this one with --base-url ${baseUrl}\n`
+  } catch {
+    return null
+  }
+}
+
+async function switchTo(
+  session: Session,
+  given: string | undefined,
+  { baseUrl: named, json }: LoginOptions,
+): Promise<number> {
+  const { env, stdout } = session.terminal
+  const wanted = given ?? named
+  if (wanted === undefined)
+    throw new UsageError('Say which instance is to be the current one: berth login --switch URL')
+  const { baseUrl } = knownLogin(readLogins(env), wanted)
+  await changeLogins(env, (logins) => {
+    logins.current = knownLogin(logins, wanted).baseUrl
+  })
+  if (json) await printJson(session, { current: baseUrl })
+  else await stdout.write(`${baseUrl} is the current instance.\n`)
+  return 0
+}
+
+function checkLabel(label: string | undefined): void {
+  if (label === undefined) return
+  const length = Array.from(label.trim()).length
+  if (length >= 1 && length <= LABEL_LENGTH) return
+  throw new UsageError(`--label: expected 1 to ${LABEL_LENGTH} characters, got ${length}.`)
+}
+
+/** Whether others can read what is sent there: it leaves this machine without TLS. */
+function isOverheard(baseUrl: string): boolean {
+  const { protocol, hostname } = new URL(baseUrl)
+  return protocol === 'http:' && !/^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+}

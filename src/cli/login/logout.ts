@@ -1,0 +1,73 @@
+import { reachLoopbackDirectly } from '../../config.ts'
+import { UsageError } from '../../errors.ts'
+import { CommandError } from '../errors.ts'
+import type { Session } from '../session.ts'
+import { changeLogins, readLogins } from './credentials.ts'
+import { type Revoked, revoke } from './revoke.ts'
+import { type Known, knownLogin } from './target.ts'
+
+/** Which instances to sign out of. */
+export interface LogoutOptions {
+  all?: boolean
+}
+
+/**
+ * Signs out: the key is deleted on its instance, and forgotten here.
+ *
+ * @param given the instance's address; without it the current one
+ * @throws CommandError where an instance keeps the key: it is then not forgotten
+ */
+export async function logout(
+  session: Session,
+  given: string | undefined,
+  { all }: LogoutOptions,
+): Promise<void> {
+  const { env, stdout, stderr } = session.terminal
+  if (all && given !== undefined) throw new UsageError('--all means every instance: leave out the URL.')
+  const logins = readLogins(env)
+  const leaving = all
+    ? [...logins.instances].map(([baseUrl, login]) => ({ baseUrl, login }))
+    : [knownLogin(logins, given)]
+  if (leaving.length === 0) return stdout.write('You are signed in to no instance.\n')
+  reachLoopbackDirectly()
+  const failures: CommandError[] = []
+  for (const known of leaving) {
+    try {
+      await stdout.write(await leave(session, known))
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      failures.push(error)
+    }
+  }
+  // The last one is told as the failure of the command.
+  for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)
+  const last = failures.at(-1)
+  if (last) throw last
+}
+
+/** @returns what to tell */
+async function leave({ terminal }: Session, known: Known): Promise<string> {
+  const { baseUrl, login } = known
+  const revoked = await revoke(baseUrl, login)
+  if (revoked === 'last') {
+    throw new CommandError(
+      `${baseUrl} keeps the key ${login.key_id}: it is the last one that reaches the whole account. Make another with "berth keys create LABEL --base-url ${baseUrl}", keep that one, and run "berth logout ${baseUrl}" again.`,
+    )
+  }
+  await changeLogins(terminal.env, (logins) => {
+    // Another berth may have signed in anew meanwhile.
+    if (logins.instances.get(baseUrl)?.key_id !== login.key_id) return
+    logins.instances.delete(baseUrl)
+    if (logins.current === baseUrl) logins.current = null
+  })
+  return `Signed out of ${baseUrl}. ${TOLD[revoked](known)}\n`
+}
+
+const TOLD: Record<Exclude<Revoked, 'last'>, (known: Known) => string> = {
+  deleted: () => 'The key is deleted there.',
+  unknown: () => 'It did not know the key any more.',
+  unreachable: ({ login }) =>
+    `It cannot be reached: the key is forgotten here, and may be valid there still. Delete it there with "berth keys delete ${login.key_id}".`,
+  limited: ({ login }) =>
+    `The key was limited and cannot delete itself: it is forgotten here, and valid there still. Delete it there with "berth keys delete ${login.key_id}" and a key that reaches the whole account.`,
+}

@@ -1,0 +1,36 @@
+import { CommandError } from '../errors.ts'
+import { askLine, canAsk } from '../tasks/prompt.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** Bytes within which a line with a code ends. */
+const LINE_BYTES = 1_000
+
+/**
+ * Reads the code that a person types, or the first line of standard input where that is no terminal.
+ *
+ * @throws CommandError where none comes; the signal's reason when it fires
+ */
+export async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string> {
+  const line = canAsk(terminal) ? await askLine('Code: ', signal) : await firstLine(signal)
+  signal.throwIfAborted()
+  const code = line?.trim() ?? ''
+  if (code !== '') return code
+  throw new CommandError('No code was given; nothing was changed. Run "berth login" again.')
+}
+
+/** Whoever writes it may keep standard input open. */
+async function firstLine(signal: AbortSignal): Promise<string> {
+  const reader = Bun.stdin.stream().getReader()
+  const end = (): void => void reader.cancel()
+  signal.addEventListener('abort', end, { once: true })
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!signal.aborted && text.length < LINE_BYTES && !text.includes('\n')) {
+    const { value, done } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  signal.removeEventListener('abort', end)
+  await reader.cancel()
+  return text.split('\n')[0] ?? ''
+}

@@ -1,0 +1,42 @@
+import { Client, NO_CONNECTION } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { path } from '../path.ts'
+import type { Login } from './credentials.ts'
+
+/** What became of a key on its instance. */
+export type Revoked =
+  | 'deleted'
+  /** The instance did not know it any more. */
+  | 'unknown'
+  /** Nothing answers there, or something that is no berth. */
+  | 'unreachable'
+  /** It was limited to some servers or projects, and so may delete no key. */
+  | 'limited'
+  /** It is the last one that reaches the whole account, which the instance keeps. */
+  | 'last'
+
+const BY_CODE: Readonly<Record<string, Revoked>> = {
+  missing_or_invalid_api_key: 'unknown',
+  not_found: 'unknown',
+  [NO_CONNECTION]: 'unreachable',
+  forbidden: 'limited',
+  bad_request: 'last',
+}
+
+/** Deletes the key of a login on its instance. @throws CommandError where that fails for another reason */
+export async function revoke(
+  baseUrl: string,
+  { api_key, key_id }: Pick<Login, 'api_key' | 'key_id'>,
+): Promise<Revoked> {
+  const client = new Client({ baseUrl, credential: api_key, source: 'login' })
+  try {
+    await client.request('DELETE', path`/keys/${key_id}`)
+    return 'deleted'
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    // What answers without a code of the API is no berth.
+    const revoked = error.code === undefined ? 'unreachable' : BY_CODE[error.code]
+    if (revoked === undefined) throw error
+    return revoked
+  }
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Visitor } from '../support/visitor.ts'
+import { run, type Served, serve, temporaryFolder } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve(['--isolation', 'none'])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const visit = (url: string) => new Visitor(berth.info.base_url).get(url)
+const isLink = (text: string): boolean => text.startsWith(`${berth.info.base_url}/signin/link/`)
+
+test.skipIf(process.platform !== 'linux')(
+  'berth open shows a browser the page, signed in, and says nothing of the link',
+  async () => {
+    using folder = temporaryFolder()
+    const program = join(folder.path, 'xdg-open')
+    writeFileSync(program, `#!/bin/sh\nprintf %s "$*" > "${folder.path}/shown"\n`)
+    chmodSync(program, 0o755)
+    const env = { DISPLAY: ':99', PATH: `${folder.path}:${process.env.PATH}` }
+    const { exitCode, stdout, stderr } = await berth.run(['open'], { env })
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 0,
+      stdout: `Opened ${berth.info.base_url} in the browser.\n`,
+      stderr: '',
+    })
+    const shown = readFileSync(join(folder.path, 'shown'), 'utf8')
+    expect(isLink(shown)).toBe(true)
+    expect(await visit(shown)).toMatchObject({ status: 303, location: '/access' })
+  },
+)
+
+test('berth open prints the link where there is no browser, and with --print in any case', async () => {
+  const { exitCode, stdout, stderr } = await berth.run(['open'])
+  expect([exitCode, stderr]).toEqual([
+    0,
+    'berth: no browser was found here. Open this within five minutes:\n',
+  ])
+  expect((await visit(stdout.trim())).status).toBe(303)
+  const printed = await berth.run(['open', '--print', '--page', '/docs?x=y'])
+  expect([printed.exitCode, printed.stderr]).toEqual([0, ''])
+  expect(isLink(printed.stdout)).toBe(true)
+  expect((await visit(printed.stdout.trim())).location).toBe('/docs?x=y')
+})
+
+test('berth open --json prints the answer, for the account that is named', async () => {
+  const created = await berth.run(['accounts', 'create', '--label', 'Ann', '--json'])
+  const { id } = JSON.parse(created.stdout)
+  const { stdout } = await berth.run(['open', '--account', id, '--json'])
+  const { url, expires_at } = JSON.parse(stdout)
+  expect(Date.parse(expires_at) - Date.now()).toBeWithin(290_000, 300_001)
+  const ann = new Visitor(berth.info.base_url)
+  await ann.get(url)
+  expect((await ann.get('/access')).text).toContain(id)
+})
+
+test.each([
+  [
+    ['--page', '//evil.example'],
+    '"return_to" in the body: expected a path of this instance, such as /access.',
+  ],
+  [['--account', 'acct_none'], 'The account "acct_none" does not exist.'],
+])('berth open %j is refused', async (args, message) => {
+  const { exitCode, stdout, stderr } = await berth.run(['open', ...args])
+  expect([exitCode, stdout]).toEqual([1, ''])
+  expect(stderr).toContain(message)
+})
+
+test('a page that is no path is told of as what was typed', async () => {
+  const { exitCode, stderr } = await berth.run(['open', '--page', 'docs'])
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('in --page, got "docs"')
+})
+
+test('serve and serve --detach print a link that signs in, for people', async () => {
+  using folder = temporaryFolder()
+  const { stdout } = await run(['serve', '--detach', '--port', '0', '--isolation', 'none'], {
+    cwd: folder.path,
+  })
+  try {
+    const [, url = ''] = /^ {2}Sign in +(http:\S+) {2}\(once, within an hour\)$/m.exec(stdout) ?? []
+    const [, mcp = ''] = /^ {2}MCP +(http:\S+) {2}\(the address for coding assistants\)$/m.exec(stdout) ?? []
+    expect(mcp).toBe(`${new URL(url).origin}/mcp`)
+    expect(await visit(url)).toMatchObject({ status: 303, location: '/access' })
+    expect((await visit(url)).status).toBe(410)
+    const log = readFileSync(join(folder.path, '.berth/berth.log'), 'utf8')
+    expect(log).not.toContain('/signin/link/')
+  } finally {
+    await run(['stop'], { cwd: folder.path })
+  }
+})

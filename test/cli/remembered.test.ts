@@ -1,0 +1,398 @@
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { freePort } from '../support/ports.ts'
+import { run, start } from './command.ts'
+import { newPerson, type Person, signIn } from './sign-in.ts'
+
+/** Two instances, of which each knows its own keys alone. */
+let one: TestBerth
+let two: TestBerth
+let marks: { one: string; two: string }
+beforeAll(async () => {
+  ;[one, two] = await Promise.all([testBerth(), testBerth()])
+  marks = { one: await one.server(), two: await two.server() }
+})
+afterAll(async () => {
+  await one[Symbol.asyncDispose]()
+  await two[Symbol.asyncDispose]()
+})
+
+/** Which instance a command of a person talks to, by the server that it lists. */
+async function asked(person: Person, args: string[] = [], env: Record<string, string> = {}): Promise<string> {
+  const { stdout, stderr } = await person.run(['servers', '--json', ...args], env)
+  if (stdout === '') return stderr
+  const [server] = JSON.parse(stdout).servers
+  return server?.id === marks.one ? 'one' : server?.id === marks.two ? 'two' : 'neither'
+}
+
+/** A data folder as an instance leaves it while it runs. */
+function dataFolder(cwd: string, { info }: TestBerth): string {
+  const folder = join(cwd, '.berth')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'instance.json'), JSON.stringify({ pid: 1, base_url: info.base_url }))
+  writeFileSync(join(folder, 'credentials.json'), JSON.stringify({ api_key: info.api_key }))
+  return folder
+}
+
+describe('which instance a command talks to', () => {
+  let person: Person
+  beforeAll(async () => {
+    person = newPerson()
+    await signIn(person, two.info)
+    await signIn(person, one.info)
+  })
+  afterAll(() => person[Symbol.dispose]())
+
+  test('without anything else it is the one that was signed in to last', async () => {
+    expect(await asked(person)).toBe('one')
+  })
+
+  test('--switch chooses another that is remembered, without a browser', async () => {
+    const to = (berth: TestBerth) => person.run(['login', berth.info.base_url, '--switch'])
+    expect((await to(two)).stdout).toBe(`${two.info.base_url} is the current instance.\n`)
+    expect(await asked(person)).toBe('two')
+    await to(one)
+    expect(await asked(person)).toBe('one')
+  })
+
+  test('a URL that is given has its own remembered key, however it is written', async () => {
+    const { base_url } = two.info
+    expect(await asked(person, ['--base-url', base_url])).toBe('two')
+    expect(await asked(person, ['--base-url', `${base_url.toUpperCase()}/`])).toBe('two')
+    expect(await asked(person, [], { BERTH_BASE_URL: base_url })).toBe('two')
+  })
+
+  test('flags beat the environment, that beats the data folder, that beats a login', async () => {
+    const { base_url, api_key } = two.info
+    expect(await asked(person, ['--base-url', base_url, '--api-key', 'sk_live_wrong_key'])).toContain(
+      'missing_or_invalid_api_key',
+    )
+    expect(await asked(person, ['--base-url', base_url], { BERTH_API_KEY: 'sk_live_wrong_key' })).toContain(
+      'missing_or_invalid_api_key',
+    )
+    const cwd = join(person.cwd, 'project')
+    dataFolder(cwd, two)
+    const { stdout } = await run(['servers', '--json'], { cwd, env: person.env })
+    expect(JSON.parse(stdout).servers[0].id).toBe(marks.two)
+    expect(await asked(person, ['--base-url', base_url, '--api-key', api_key])).toBe('two')
+  })
+
+  test('a remembered key goes to no URL but its own, another name of the same machine included', async () => {
+    const seen: (string | null)[] = []
+    await using other = Bun.serve({
+      port: 0,
+      fetch(request) {
+        seen.push(request.headers.get('authorization'))
+        return Response.json({ servers: [] })
+      },
+    })
+    for (const url of [
+      other.url.origin,
+      one.info.base_url.replace('127.0.0.1', 'localhost'),
+      `${one.info.base_url}/below`,
+    ]) {
+      const said = await asked(person, ['--base-url', url])
+      expect(said).toContain(`No API key for ${url}. `)
+      expect(said).toContain(`or run "berth login ${url}"`)
+    }
+    expect(seen).toEqual([])
+  })
+
+  test('a key that is given without a URL is sent to no instance that was signed in to', async () => {
+    for (const [args, env] of [
+      [['--api-key', 'sk_live_of_another'], {}],
+      [[], { BERTH_API_KEY: 'sk_live_of_another' }],
+    ] as const)
+      expect(await asked(person, [...args], env)).toContain('No berth runs on')
+  })
+
+  test('a data folder that is named has to have an instance', async () => {
+    expect(await asked(person, ['--data', join(person.cwd, 'none')])).toContain('No berth runs on')
+    expect(await asked(person, [], { BERTH_DATA: join(person.cwd, 'none') })).toContain('No berth runs on')
+  })
+
+  test('the control API is not opened by a sign-in', async () => {
+    const { exitCode, stderr } = await person.run(['accounts'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('No berth runs on')
+    expect(stderr).toContain(`the login at ${one.info.base_url} does not open this: it takes the admin token`)
+    const named = await person.run(['accounts', '--base-url', one.info.base_url])
+    expect(named.stderr).toContain('No admin token for')
+    expect(named.stderr).toContain('or name its data folder with --data: "berth list" tells it')
+  })
+
+  test('TAB offers the instances that are remembered', async () => {
+    const offered = async (...words: string[]) =>
+      (await person.run(['__complete', 'fish', '--', ...words])).stdout.split('\n').slice(1, -1)
+    const label = person.kept().instances[one.info.base_url].label
+    const both = [two, one].map(({ info }) => `${info.base_url}\t${label}`)
+    expect(await offered('logout', '')).toEqual(both)
+    expect(await offered('login', one.info.base_url.slice(0, -1))).toContain(`${one.info.base_url}\t${label}`)
+    expect(await offered('servers', 'list', '--base-url', 'http://')).toEqual(both)
+    expect(await offered('servers', 'list', '--base-url=http://')).toEqual(
+      both.map((line) => `--base-url=${line}`),
+    )
+    expect(await offered('webhooks', 'create', '')).toEqual([])
+    // Bash takes the word apart at its colon.
+    const { stdout } = await person.run(['__complete', 'bash', '--', 'logout', 'http', ':', '//127'])
+    expect(stdout).toContain(`\n//127.0.0.1:${new URL(one.info.base_url).port}\t`)
+  })
+})
+
+/** Whether a process has a file open. */
+function hasOpen(pid: number, path: string): boolean {
+  const folder = `/proc/${pid}/fd`
+  try {
+    return readdirSync(folder).some((name) => readlinkSync(join(folder, name)) === path)
+  } catch {
+    // A descriptor was closed amid the look, or the process ended.
+    return false
+  }
+}
+
+describe('the file of keys', () => {
+  test.each([0o644, 0o640, 0o606])(
+    'with rights of others (%o) is not used, with the remedy',
+    async (mode) => {
+      using person = newPerson()
+      await signIn(person, one.info)
+      chmodSync(person.path, mode)
+      for (const args of [['servers'], ['whoami'], ['logout'], ['login', one.info.base_url]]) {
+        const { exitCode, stdout, stderr } = await person.run(args)
+        expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+        expect(stderr).toContain(`${person.path} is open to other users (mode 0${mode.toString(8)})`)
+        expect(stderr).toContain(`Run: chmod 600 ${person.path}`)
+      }
+      chmodSync(person.path, 0o600)
+      expect(await asked(person)).toBe('one')
+    },
+  )
+
+  test.each(['', '{', '{"instances":{"http://127.0.0.1:1":{}}}', '[]'])(
+    'damaged as %p is said to be so',
+    async (text) => {
+      using person = newPerson()
+      await signIn(person, one.info)
+      writeFileSync(person.path, text)
+      const { exitCode, stderr } = await person.run(['servers'])
+      expect(exitCode).toBe(1)
+      expect(stderr).toContain(`berth: ${person.path} is damaged. Restore or remove it`)
+    },
+  )
+
+  test('is changed by one command at a time: what another has just written is not lost', async () => {
+    using person = newPerson()
+    const login = { api_key: 'k', key_id: 'key_x', account_id: 'acct_x', label: 'x', created_at: 'then' }
+    const [leaving, added] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
+    const write = (urls: string[]): void => {
+      const instances = Object.fromEntries(urls.map((url) => [url, login]))
+      writeFileSync(person.path, JSON.stringify({ current: null, instances }), { mode: 0o600 })
+    }
+    mkdirSync(dirname(person.path), { recursive: true, mode: 0o700 })
+    write([leaving])
+    const lockPath = join(dirname(person.path), 'credentials.lock')
+    const lock = new Database(lockPath)
+    lock.run('BEGIN EXCLUSIVE')
+    const child = start(['logout', leaving], person)
+    // It has come as far as it can: it waits at the lock, or is through.
+    while (child.exitCode === null && !hasOpen(child.pid, lockPath)) await Bun.sleep(5)
+    expect(Object.keys(person.kept().instances)).toEqual([leaving])
+    write([leaving, added])
+    lock.close()
+    expect(await child.exited).toBe(0)
+    expect(Object.keys(person.kept().instances)).toEqual([added])
+  })
+
+  test('is in ~/.config without XDG_CONFIG_HOME, and with one that is relative', async () => {
+    using person = newPerson()
+    await signIn({ ...person, env: { HOME: person.cwd, XDG_CONFIG_HOME: 'relative' } }, one.info)
+    const { stdout } = await run(['servers', '--json'], { cwd: person.cwd, env: { HOME: person.cwd } })
+    expect(JSON.parse(stdout).servers[0].id).toBe(marks.one)
+  })
+})
+
+describe('berth whoami', () => {
+  test('tells instance, key, account and reach, and what else is remembered', async () => {
+    using person = newPerson()
+    await signIn(person, two.info)
+    await signIn(person, one.info)
+    const { exitCode, stdout } = await person.run(['whoami'])
+    expect(exitCode).toBe(0)
+    const { api_key, account_id, key_id, label } = person.kept().instances[one.info.base_url]
+    expect(stdout).not.toContain(api_key)
+    for (const text of [
+      `Instance  ${one.info.base_url}`,
+      `Key       sk_live_…${api_key.slice(-4)}, ${label} (${key_id})`,
+      'Found in  berth login',
+      `Account   ${account_id}`,
+      'Reaches   the whole account',
+    ])
+      expect(stdout).toContain(`${text}\n`)
+    expect(stdout).toMatch(new RegExp(`${two.info.base_url} .*Z\n`))
+    expect(stdout).toMatch(new RegExp(`${one.info.base_url} .*Z  yes\n`))
+  })
+
+  test('tells where the credential is from, and of a key of the data folder its label', async () => {
+    using person = newPerson()
+    const { base_url, api_key } = one.info
+    const folder = dataFolder(person.cwd, one)
+    const ways: [args: string[], env: Record<string, string>, from: string][] = [
+      [[], {}, 'data folder'],
+      [['--data', folder], {}, 'data folder'],
+      [['--base-url', base_url, '--api-key', api_key], {}, 'flag'],
+      [[], { BERTH_BASE_URL: base_url, BERTH_API_KEY: api_key }, 'environment'],
+    ]
+    for (const [args, env, from] of ways) {
+      const { stdout } = await person.run(['whoami', '--json', ...args], env)
+      expect(JSON.parse(stdout)).toMatchObject({
+        base_url,
+        credential_from: from,
+        account_id: null,
+        label: 'First key',
+        masked: `sk_live_…${api_key.slice(-4)}`,
+        scope: 'account',
+        valid: true,
+        logins: [],
+      })
+      expect(stdout).not.toContain(api_key)
+    }
+  })
+
+  test('tells of a key that was limited what can be told', async () => {
+    using person = newPerson()
+    await signIn(person, one.info)
+    const { key_id } = person.kept().instances[one.info.base_url]
+    await one.call('PATCH', `/keys/${key_id}`, { allowed_server_ids: [marks.one] })
+    const { exitCode, stdout } = await person.run(['whoami', '--json'])
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ key_id, scope: 'limited', valid: true })
+    expect((await person.run(['whoami'])).stdout).toContain('Reaches   some servers or projects')
+  })
+
+  test('says of a key that is not valid any more that it is not, and what helps', async () => {
+    using person = newPerson()
+    await signIn(person, one.info)
+    const { base_url } = one.info
+    const { key_id } = person.kept().instances[base_url]
+    await one.call('DELETE', `/keys/${key_id}`)
+    const { exitCode, stdout, stderr } = await person.run(['whoami'])
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain(`(${key_id}): not accepted\n`)
+    const said = `The key that berth login has left for ${base_url} is not valid any more. Run "berth login ${base_url}".`
+    expect(stderr).toContain(said)
+    expect((await person.run(['servers'])).stderr).toContain(said)
+  })
+
+  test('calls no key refused where nothing answers', async () => {
+    using person = newPerson()
+    await using gone = await testBerth({ flags: { port: freePort() } })
+    await signIn(person, gone.info)
+    await gone[Symbol.asyncDispose]()
+    const { exitCode, stdout, stderr } = await person.run(['whoami'])
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain(': could not be checked\n')
+    expect(stderr).toContain('Nothing answers at')
+    expect(JSON.parse((await person.run(['whoami', '--json'])).stdout).valid).toBeNull()
+  })
+
+  test('of nobody says how to sign in', async () => {
+    using person = newPerson()
+    const { exitCode, stderr } = await person.run(['whoami'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('or sign in to one with "berth login URL"')
+  })
+})
+
+describe('berth logout', () => {
+  const keyIds = async ({ call }: TestBerth): Promise<string[]> =>
+    (await call('GET', '/keys')).body.keys.map(({ id }: { id: string }) => id)
+
+  test('deletes the key on the instance and forgets it, and makes no other the current one', async () => {
+    using person = newPerson()
+    await signIn(person, two.info)
+    await signIn(person, one.info)
+    const { key_id } = person.kept().instances[one.info.base_url]
+    const { exitCode, stdout } = await person.run(['logout'])
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 0,
+      stdout: `Signed out of ${one.info.base_url}. The key is deleted there.\n`,
+    })
+    expect(await keyIds(one)).not.toContain(key_id)
+    expect(person.kept()).toMatchObject({ current: null, instances: { [two.info.base_url]: {} } })
+    expect(await asked(person)).toContain(
+      `You are signed in to ${two.info.base_url}: choose with "berth login --switch URL".`,
+    )
+    expect((await person.run(['logout'])).stderr).toContain(
+      `You are to ${two.info.base_url}: name one of them.`,
+    )
+    expect((await person.run(['logout', two.info.base_url])).exitCode).toBe(0)
+    expect((await person.run(['logout'])).stderr).toContain('You are signed in to no instance.')
+  })
+
+  test('--all signs out everywhere, also where nothing answers or the key is not known', async () => {
+    using person = newPerson()
+    await signIn(person, one.info)
+    await signIn(person, two.info)
+    const kept = person.kept()
+    const gone = 'http://127.0.0.1:1'
+    await two.call('DELETE', `/keys/${kept.instances[two.info.base_url].key_id}`)
+    kept.instances[gone] = kept.instances[two.info.base_url]
+    writeFileSync(person.path, JSON.stringify(kept))
+    const { exitCode, stdout } = await person.run(['logout', '--all'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain(`Signed out of ${one.info.base_url}. The key is deleted there.\n`)
+    expect(stdout).toContain(`Signed out of ${two.info.base_url}. It did not know the key any more.\n`)
+    expect(stdout).toContain(`Signed out of ${gone}. It cannot be reached: the key is forgotten here`)
+    expect(person.kept()).toEqual({ current: null, instances: {} })
+    expect((await person.run(['logout', '--all'])).stdout).toBe('You are signed in to no instance.\n')
+  })
+
+  test('keeps the last key that reaches the whole account, and says what to do', async () => {
+    await using berth = await testBerth()
+    using person = newPerson()
+    await signIn(person, berth.info)
+    const { base_url, api_key } = berth.info
+    const { key_id } = person.kept().instances[base_url]
+    const all = await keyIds(berth)
+    for (const id of all.filter((id) => id !== key_id)) await berth.call('DELETE', `/keys/${id}`)
+    expect(
+      (await fetch(`${base_url}/keys`, { headers: { authorization: `Bearer ${api_key}` } })).status,
+    ).toBe(401)
+    const { exitCode, stderr } = await person.run(['logout'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(
+      `${base_url} keeps the key ${key_id}: it is the last one that reaches the whole account.`,
+    )
+    expect(stderr).toContain(`Make another with "berth keys create LABEL --base-url ${base_url}"`)
+    expect(person.kept().current).toBe(base_url)
+    expect((await person.run(['keys', 'create', 'another', '--base-url', base_url])).exitCode).toBe(0)
+    expect((await person.run(['logout'])).exitCode).toBe(0)
+  })
+
+  test('of a key that was limited says that it stays valid', async () => {
+    using person = newPerson()
+    await signIn(person, one.info)
+    const { key_id } = person.kept().instances[one.info.base_url]
+    await one.call('PATCH', `/keys/${key_id}`, { allowed_server_ids: [marks.one] })
+    const { exitCode, stdout } = await person.run(['logout'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('The key was limited and cannot delete itself')
+    expect(await keyIds(one)).toContain(key_id)
+    expect(person.kept().instances).toEqual({})
+  })
+
+  test('of an instance that is not known, and of one with --all, is refused', async () => {
+    using person = newPerson()
+    expect((await person.run(['logout', 'http://127.0.0.1:1'])).stderr).toBe(
+      'berth: You are not signed in to http://127.0.0.1:1. Nor are you to another.\n',
+    )
+    const both = await person.run(['logout', 'http://127.0.0.1:1', '--all'])
+    expect({ exitCode: both.exitCode, stderr: both.stderr }).toEqual({
+      exitCode: 2,
+      stderr: 'berth: --all means every instance: leave out the URL.\n',
+    })
+  })
+})
