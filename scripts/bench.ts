@@ -12,6 +12,7 @@ const parts: Record<string, () => Promise<void>> = {
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
   journal: async () => (await import('./benchmarks/journal.ts')).benchJournal(),
   access: async () => (await import('./benchmarks/access.ts')).benchAccess(),
+  mcp: async () => (await import('./benchmarks/mcp.ts')).benchMcp(),
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),

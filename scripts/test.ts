@@ -137,6 +137,8 @@ if (!sourceOnly) {
       'test/events',
       'test/compute',
       'test/cli',
+      'test/signin',
+      'test/mcp',
       ...lives.map((name) => `test/${name}`),
     ],
     {

@@ -22,7 +22,13 @@ console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + server.port, api_ke
 process.on('SIGTERM', () => process.exit(0))
 `
 
-/** Process start → first authenticated answer. */
+/** An earlier executable of berth to compare with, where one is named. */
+const earlier = process.env.BERTH_BASELINE || null
+
+/**
+ * Process start → first authenticated answer. With BERTH_BASELINE=EXECUTABLE an earlier berth is measured in turn with
+ * this one.
+ */
 export async function benchStartup(): Promise<void> {
   using folder = temporaryFolder()
   const smallest = await compile(folder.path, 'smallest', SMALLEST)
@@ -34,16 +40,18 @@ export async function benchStartup(): Promise<void> {
     framework: [framework],
     fresh: [...serve, '--ephemeral'],
     again: [...serve, '--data', join(folder.path, 'data')],
+    ...(earlier ? { earlier: [earlier, ...serve.slice(1), '--ephemeral'] } : {}),
   }
   const taken = {
     smallest: [] as number[],
     framework: [] as number[],
     fresh: [] as number[],
     again: [] as number[],
+    earlier: [] as number[],
   }
   for (let round = -2; round < ROUNDS; round++) {
-    for (const name of ['smallest', 'framework', 'fresh', 'again'] as const) {
-      const took = await firstAnswer(commands[name])
+    for (const [name, command] of Object.entries(commands) as [keyof typeof taken, string[]][]) {
+      const took = await firstAnswer(command)
       if (round >= 0) taken[name].push(took)
     }
   }
@@ -60,6 +68,7 @@ export async function benchStartup(): Promise<void> {
   print('Process start → first authenticated answer', [
     row('berth, new data folder', median(taken.fresh)),
     row('berth, data folder of before', median(taken.again)),
+    ...(earlier ? [againstEarlier(median(taken.fresh), median(taken.earlier))] : []),
     {
       what: 'smallest compiled Elysia program with one checked answer',
       measured: ms(median(taken.framework)),
@@ -68,6 +77,15 @@ export async function benchStartup(): Promise<void> {
     { what: 'size of the executable', measured: size(executable), baseline: size(smallest) },
   ])
 }
+
+const againstEarlier = (now: number, before: number) => ({
+  what: 'berth against an earlier one, new data folder',
+  measured: ms(now),
+  baseline: `earlier berth ${ms(before)}`,
+  ratio: times(now / before),
+  goal: '≤ 1.05 ×',
+  met: now / before <= 1.05,
+})
 
 /** Compiles a program as berth is compiled; resolves to its path. It lies in the project while it is built, whose modules it uses. */
 export async function compile(folder: string, name: string, source: string): Promise<string> {
