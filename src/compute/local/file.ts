@@ -1,10 +1,8 @@
-import { closeSync, read, type Stats } from 'node:fs'
-import { promisify } from 'node:util'
+import { closeSync, type Stats } from 'node:fs'
 import type { WorkspaceFile } from '../workspace.ts'
+import { readInto } from './descriptor-io.ts'
 import { refusal } from './jail.ts'
 import { openForReading, type PinnedEntry } from './pinned.ts'
-
-const readInto = promisify(read)
 
 /** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
 export class LocalFile implements WorkspaceFile {
@@ -42,7 +40,7 @@ export class LocalFile implements WorkspaceFile {
     this.#reading += 1
     try {
       while (filled < length) {
-        const { bytesRead } = await readInto(descriptor, bytes, filled, length - filled, offset + filled)
+        const bytesRead = await readInto(descriptor, bytes, filled, length - filled, offset + filled)
         if (bytesRead === 0) break
         filled += bytesRead
       }

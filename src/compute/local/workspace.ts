@@ -1,16 +1,5 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  openSync,
-  read,
-  renameSync,
-  statSync,
-  unlinkSync,
-  write,
-} from 'node:fs'
+import { closeSync, constants, fchmodSync, openSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import {
   type FolderEntry,
   type Staging,
@@ -21,6 +10,7 @@ import {
   type WorkspaceFile,
   type WorkspaceWatch,
 } from '../workspace.ts'
+import { readInto, writeFrom } from './descriptor-io.ts'
 import { identityOf, LocalFile } from './file.ts'
 import { readFolder } from './folders.ts'
 import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
@@ -37,9 +27,6 @@ import { measureUsage } from './usage.ts'
 const CHUNK = 16 * 1024 * 1024
 /** How often a write begins again when a folder on the way is removed under it. */
 const MAX_ATTEMPTS = 8
-
-const readInto = promisify(read)
-const writeFrom = promisify(write)
 
 /**
  * A workspace that is a folder of this machine. Every access walks from that folder by descriptors
@@ -74,7 +61,7 @@ export class LocalWorkspace implements Workspace {
       let filled = 0
       while (filled < size) {
         const length = Math.min(CHUNK, size - filled)
-        const { bytesRead } = await readInto(descriptor, bytes, filled, length, filled)
+        const bytesRead = await readInto(descriptor, bytes, filled, length, filled)
         if (bytesRead === 0) break
         filled += bytesRead
       }
@@ -255,7 +242,7 @@ async function writeAll(descriptor: number, content: Uint8Array): Promise<void> 
   let written = 0
   while (written < content.length) {
     const length = Math.min(CHUNK, content.length - written)
-    written += (await writeFrom(descriptor, content, written, length, written)).bytesWritten
+    written += await writeFrom(descriptor, content, written, length, written)
   }
 }
 

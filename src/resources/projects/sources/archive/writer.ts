@@ -1,7 +1,7 @@
-import { closeSync, mkdirSync, openSync, symlinkSync, write, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, symlinkSync, writeSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { writeFrom } from '../../../../compute/local/descriptor-io.ts'
 import { Pace } from '../../../../compute/local/pace.ts'
 import { quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
@@ -164,13 +164,11 @@ export class TreeWriter {
 /** Small files through the thread pool would take many times as long as the system call. */
 const DIRECT_BYTES = 256 * 1024
 
-const writeFrom = promisify(write)
-
 async function writeAll(file: number, chunk: Uint8Array, size: number): Promise<void> {
   for (let at = 0; at < chunk.length; ) {
     at +=
       size <= DIRECT_BYTES
         ? writeSync(file, chunk, at)
-        : (await writeFrom(file, chunk, at, chunk.length - at, null)).bytesWritten
+        : await writeFrom(file, chunk, at, chunk.length - at, null)
   }
 }
