@@ -168,6 +168,7 @@ async function compose(
     baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
     route: (routes) => listener?.route(routes),
     expire: (request) => listener?.expire(request),
+    connectionOf: (request) => listener?.connectionOf(request) ?? null,
     links,
     control,
   })

@@ -1,6 +1,6 @@
 import type { Plan } from './accounts/plan.ts'
 import { createApi } from './app.ts'
-import type { Compute } from './compute/driver.ts'
+import type { Compute, Connection } from './compute/driver.ts'
 import type { Config } from './config.ts'
 import type { ControlApp } from './control/app.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
@@ -39,6 +39,8 @@ export interface GenerationParts {
   route: (routes: HostRoutes | null) => void
   /** Has the connection of a request closed without an answer, seconds later. */
   expire: (request: Request) => void
+  /** The connection that a request came on, or null where it is gone. */
+  connectionOf: (request: Request) => Connection | null
   /** Links that sign a browser in, in whatever state. */
   links: SignInLinks
   /** The control API over services; asked for at its first request. */
@@ -119,6 +121,7 @@ export class Generation {
         scenarios: parts.fixtures?.scenarios ?? [],
         links: parts.links,
         expire: parts.expire,
+        connectionOf: parts.connectionOf,
       })
       this.credentials = firstCredentials(parts, this.services, first)
     } catch (error) {

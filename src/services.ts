@@ -4,7 +4,7 @@ import type { Plan } from './accounts/plan.ts'
 import { Plans } from './accounts/plans.ts'
 import { configuredAgent } from './agents/registry.ts'
 import { type FileScenario, ScenarioStore } from './agents/scripted/store.ts'
-import type { Compute } from './compute/driver.ts'
+import type { Compute, Connection } from './compute/driver.ts'
 import { FaultyCompute } from './compute/faults/compute.ts'
 import type { AgentConfig } from './config-agents.ts'
 import { Outbox } from './events/outbox.ts'
@@ -60,6 +60,8 @@ export interface Foundations {
   scenarios: readonly FileScenario[]
   /** Has the connection of a request closed without an answer, seconds later. */
   expire: (request: Request) => void
+  /** The connection that a request came on, or null where it is gone. */
+  connectionOf: (request: Request) => Connection | null
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -151,6 +153,11 @@ export function createServices(foundations: Foundations) {
     /** For requests to inboxes. */
     inboxIds,
     servers,
+    /** Whether a process on a server has sent a request, or hides that it has; one whose connection is gone counts as such. */
+    isSentFromServer: async (request: Request): Promise<boolean> => {
+      const connection = foundations.connectionOf(request)
+      return connection === null || compute.isSentFromServer(connection)
+    },
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),
     templates,

@@ -68,6 +68,12 @@ export interface Compute {
 
   /** Removes what no server of the list owns: folders whose deletion a crash cut short. */
   sweep(known: Handle[]): Promise<void>
+
+  /**
+   * Whether a process on a server has the other end of a connection to this process, or hides whose it is. False where
+   * the machine cannot tell. The driver looks itself, it does not ask the sandbox. Never throws.
+   */
+  isSentFromServer(connection: Connection): Promise<boolean>
 }
 
 /** One way to provide compute. Implementations pass the suite in test/compute/conformance.ts. */
@@ -181,6 +187,15 @@ export interface TerminalCommand
   stdin?: Uint8Array
   /** Receives what the terminal shows, as `ExecCommand.onOutput` does; lines end with CR LF. */
   onOutput(data: Uint8Array): void | Promise<void>
+}
+
+/** A TCP connection that somebody has opened to this process. */
+export interface Connection {
+  /** The address that it comes from, as IPv4 or IPv6. */
+  readonly remoteAddress: string
+  readonly remotePort: number
+  /** The port that it came to. */
+  readonly localPort: number
 }
 
 /** A TCP port of this machine's loopback. */

@@ -1,4 +1,4 @@
-import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
+import type { Compute, Connection, Handle, Limits, Sandbox } from './driver.ts'
 import type { SelectedDriver } from './select.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -41,6 +41,10 @@ export class ElectedDriver implements Compute {
 
   sweep(known: Handle[]): Promise<void> {
     return this.#elected.sweep(known)
+  }
+
+  isSentFromServer(connection: Connection): Promise<boolean> {
+    return this.#elected.isSentFromServer(connection)
   }
 
   get #elected(): Compute {

@@ -69,6 +69,10 @@ export function readProcess(pid: number): ProcessInfo | null {
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
 }
 
+/** Whether a process is an agent, or what starts one in its sandbox: of whichever berth, by the command that it was started with. */
+export const isAgent = (pid: number): boolean =>
+  readProc(pid, 'cmdline')?.split('\0').includes(AGENT_COMMAND) ?? false
+
 /**
  * The marker that the process was started with, or, with the number 0, the one of the agent that it is; null where
  * there is none.

@@ -1,3 +1,4 @@
+import type { Connection } from '../compute/driver.ts'
 import { StartupError } from '../errors.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Answer } from './request-log.ts'
@@ -25,6 +26,8 @@ export interface Listener {
   readonly port: number
   /** The address that a request comes from, or null where its connection is gone. */
   addressOf(request: Request): string | null
+  /** The connection that a request came on, or null where it is gone. */
+  connectionOf(request: Request): Connection | null
   /** Closes the connection of a request that is not answered, some 4 seconds later: Bun has no other call for it. */
   expire(request: Request): void
   /** Asks these first from the next request on; null for nobody any more. */
@@ -77,6 +80,13 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
       for (const { server } of all) {
         const address = server.requestIP(request)?.address
         if (address !== undefined) return address
+      }
+      return null
+    },
+    connectionOf(request) {
+      for (const { server, port } of all) {
+        const peer = server.requestIP(request)
+        if (peer) return { remoteAddress: peer.address, remotePort: peer.port, localPort: port }
       }
       return null
     },

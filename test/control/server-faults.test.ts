@@ -1,33 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Isolation } from '../../src/config.ts'
-import { driverOn } from '../compute/bench.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { readEvents } from '../support/events.ts'
 import { processesOf, until } from '../support/processes.ts'
+import { probedTiers } from '../support/tiers.ts'
 
 /** Little enough to run out of quickly: 128 MiB. */
 const PLAN = { memory_gib: { small: 0.125 } }
 
-const TIERS: readonly Isolation[] = ['bubblewrap', 'landlock', 'none']
-
-/** Why a tier cannot be had on this machine; null where it can. */
-const missing = async (isolation: Isolation): Promise<string | null> => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'berth-probe-'))
-  try {
-    const probe = await driverOn(isolation, dataDir).probe()
-    return probe.available ? null : probe.reason
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true })
-  }
-}
-const tiers = await Promise.all(
-  TIERS.map(async (isolation) => [isolation, await missing(isolation)] as const),
-)
-
-for (const [isolation, reason] of tiers)
+for (const [isolation, reason] of await probedTiers())
   describe.skipIf(reason !== null)(
     `inside a server, isolated by ${isolation}${reason ? ` (SKIP: ${reason})` : ''},`,
     () => {

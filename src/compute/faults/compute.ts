@@ -1,4 +1,4 @@
-import type { Compute, Handle, Limits, Sandbox } from '../driver.ts'
+import type { Compute, Connection, Handle, Limits, Sandbox } from '../driver.ts'
 import type { Workspace } from '../workspace.ts'
 import type { BackendFailure } from './backend.ts'
 import { FaultySandbox } from './sandbox.ts'
@@ -75,6 +75,10 @@ export class FaultyCompute implements Compute {
 
   sweep(known: Handle[]): Promise<void> {
     return this.#inner.sweep(known)
+  }
+
+  isSentFromServer(connection: Connection): Promise<boolean> {
+    return this.#inner.isSentFromServer(connection)
   }
 
   /** Has the storage of a server count as full with what it holds now; null for no more. */

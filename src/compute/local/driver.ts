@@ -4,6 +4,7 @@ import type { Isolation } from '../../config.ts'
 import {
   type ComputeDriver,
   ComputeError,
+  type Connection,
   type Handle,
   type Limits,
   type Probe,
@@ -92,6 +93,11 @@ export class LocalDriver implements ComputeDriver {
 
   sweep(known: Handle[]): Promise<void> {
     return this.#folders.sweep(known)
+  }
+
+  async isSentFromServer(connection: Connection): Promise<boolean> {
+    const { isSentFromServer } = await import('./sender.ts')
+    return isSentFromServer(connection)
   }
 
   /** What all that the server can write to takes: its workspace, and its temporary folder where that lies on disk. */

@@ -1,9 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { LoopbackAddress } from '../driver.ts'
 import { findDescendants, readMarker } from '../processes.ts'
-
-/** The state of a listening socket in /proc/net/tcp. */
-const LISTENING = '0A'
+import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**
  * The local addresses, as /proc/net/tcp writes them with words in the machine's byte order, by which a caller of each
@@ -21,13 +18,6 @@ const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = 
   '::1': [`${'0'.repeat(24)}01000000`, '0'.repeat(32)],
 }
 
-/** A listening socket. */
-interface Listening {
-  readonly address: string
-  readonly port: number
-  readonly inode: string
-}
-
 /**
  * Where on this machine's loopback a command's processes listen: those below `root` that carry the command's marker,
  * and all that descend from them. The sockets are looked up in berth's own network, so that a sandbox with another one
@@ -40,9 +30,8 @@ interface Listening {
 export function listeningAddresses(root: number, marker: string): LoopbackAddress[] | null {
   const family = commandFamily(root, marker)
   if (family.size === 0) return []
-  const tables = [readListening('tcp'), readListening('tcp6')]
-  if (tables.every((table) => table === null)) return null
-  const all = tables.flatMap((table) => table ?? [])
+  const all = readTcpSockets()?.filter(({ listens }) => listens)
+  if (all === undefined) return null
   const owned = new Set<string>()
   let unseen = false
   for (const pid of family) {
@@ -67,7 +56,7 @@ const HOSTS = ['127.0.0.1', '::1'] as const
 function answers(
   host: LoopbackAddress['host'],
   port: number,
-  all: readonly Listening[],
+  all: readonly TcpSocket[],
   owned: ReadonlySet<string>,
 ): boolean {
   const there = all.filter((one) => one.port === port)
@@ -81,8 +70,8 @@ function answers(
 /** The TCP ports that a process listens on, ascending; none where they cannot be seen. */
 export function portsOf(pid: number): number[] {
   const owned = new Set(socketsOf(pid) ?? [])
-  const all = [...(readListening('tcp') ?? []), ...(readListening('tcp6') ?? [])]
-  const ports = all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port)
+  const all = readTcpSockets() ?? []
+  const ports = all.filter(({ listens, inode }) => listens && owned.has(inode)).map(({ port }) => port)
   return [...new Set(ports)].sort((a, b) => a - b)
 }
 
@@ -94,50 +83,4 @@ function commandFamily(root: number, marker: string): Set<number> {
     for (const descendant of findDescendants(pid)) family.add(descendant)
   }
   return family
-}
-
-/** The sockets of a table that listen; null where there is no such table, as in a kernel without IPv6. */
-function readListening(table: 'tcp' | 'tcp6'): Listening[] | null {
-  return (
-    read(`/proc/net/${table}`)
-      ?.split('\n')
-      .flatMap((line) => {
-        const fields = line.trim().split(/\s+/)
-        const [, local = '', , state] = fields
-        const [address = '', port = ''] = local.split(':')
-        const inode = fields[9]
-        if (state !== LISTENING || inode === undefined) return []
-        return [{ address, port: Number.parseInt(port, 16), inode }]
-      }) ?? null
-  )
-}
-
-/** Null where its descriptors may not be looked into. */
-function socketsOf(pid: number): string[] | null {
-  return (
-    descriptorsOf(pid)?.flatMap((fd) => {
-      try {
-        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
-      } catch {
-        // Closed meanwhile.
-        return []
-      }
-    }) ?? null
-  )
-}
-
-function descriptorsOf(pid: number): string[] | null {
-  try {
-    return readdirSync(`/proc/${pid}/fd`)
-  } catch (error) {
-    return (error as { code?: string }).code === 'EACCES' ? null : []
-  }
-}
-
-function read(path: string): string | null {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return null
-  }
 }

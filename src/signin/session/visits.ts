@@ -2,6 +2,7 @@ import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
+import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
 import { CSRF_FIELD, csrfToken } from '../pages/csrf.ts'
 import { PageFailure } from '../pages/failure.ts'
@@ -31,17 +32,30 @@ export interface SignedIn extends Visit {
   readonly session: Session
 }
 
+/** What telling who asks needs. */
+interface VisitsParts {
+  host: HostOptions
+  sessions: () => Promise<Sessions>
+  /** Tells the requests of processes on servers, which are nobody's browser. */
+  isSentFromServer: (request: Request) => Promise<boolean>
+  logger: Logger
+}
+
 /** Tells who asks for a page, and takes only forms that stand on our own pages. */
 export class Visits {
   readonly #host: HostOptions
   readonly #sessions: () => Promise<Sessions>
+  readonly #isSentFromServer: (request: Request) => Promise<boolean>
+  readonly #logger: Logger
 
-  constructor(host: HostOptions, sessions: () => Promise<Sessions>) {
+  constructor({ host, sessions, isSentFromServer, logger }: VisitsParts) {
     this.#host = host
     this.#sessions = sessions
+    this.#isSentFromServer = isSentFromServer
+    this.#logger = logger
   }
 
-  /** Who asks. */
+  /** Who asks. @throws PageFailure 403 for a session that a process on a server sends */
   async of(request: Request): Promise<Visit> {
     const origin = originOf(request, this.#host)
     return visitOf(origin, (await this.#live(request, origin))[0])
@@ -51,7 +65,7 @@ export class Visits {
    * Who asks; a browser that is not signed in is sent to do so, and comes back (`pageRoute`).
    *
    * @throws PageFailure 403 for one that brings sessions of two accounts: a page of another port of the host can lay one
-   *   before ours, and the person would act for whoever laid it
+   *   before ours, and the person would act for whoever laid it; and for a session that a process on a server sends
    */
   async signedIn(request: Request): Promise<SignedIn> {
     const origin = originOf(request, this.#host)
@@ -95,15 +109,23 @@ export class Visits {
     return form
   }
 
-  /** The sessions that a browser's cookies open, usually one. */
+  /**
+   * The sessions that a browser's cookies open, usually one. A browser sends its cookies to every port of a host, what
+   * listens on one from within a server included: whoever has a cookie is not yet the browser.
+   */
   async #live(request: Request, origin: string): Promise<Opened[]> {
     const secrets = cookiesOf(request, origin)
     if (secrets.length === 0) return []
     const sessions = await this.#sessions()
-    return secrets.flatMap((secret) => {
+    const live = secrets.flatMap((secret) => {
       const session = sessions.of(secret)
       return session ? [{ session, secret }] : []
     })
+    if (live.length > 0 && (await this.#isSentFromServer(request))) {
+      this.#logger.warn('a process on a server sent the session of a browser, and was refused')
+      throw fromServer()
+    }
+    return live
   }
 }
 
@@ -125,6 +147,15 @@ const foreign = (): PageFailure =>
     'This form is not ours',
     html`<p>It was sent from another page, or by a session that is over. Nothing was changed.
 Go back, reload the page and try again.</p>`,
+  )
+
+const fromServer = (): PageFailure =>
+  new PageFailure(
+    403,
+    'This does not come from a browser of yours',
+    html`<p class="notice failure">A process on one of berth's servers has sent it, with the session of a browser, or it hides what it is. Nothing was changed.</p>
+<p>An app that you open at an address of this machine is sent the session of your browser, and may not use it. If you
+are in a browser yourself, run it as the user who runs berth, and not on a server.</p>`,
   )
 
 const ambiguous = (): PageFailure =>

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../support/berth.ts'
+import { until } from '../support/processes.ts'
+import { probedTiers } from '../support/tiers.ts'
+import { Visitor } from '../support/visitor.ts'
+
+/**
+ * Sends a request with a session in one of several ways, and prints the status of the answer. Arguments: how, host, port,
+ * cookie, the request line, a body.
+ */
+const THIEF = `
+import array, os, socket, sys, time
+how, host, port, cookie, line, body = sys.argv[1:7]
+there = socket.create_connection((host, int(port)))
+head = f'{line} HTTP/1.1\\r\\nHost: localhost:{port}\\r\\nCookie: {cookie}\\r\\nConnection: close\\r\\n'
+if body:
+    head += f'Content-Type: application/x-www-form-urlencoded\\r\\nContent-Length: {len(body)}\\r\\n'
+there.sendall((head + '\\r\\n' + body).encode())
+if how == 'gone':
+    there.close()
+    sys.exit()
+if how == 'in flight':
+    # While it is on its way from one end of a pair to the other, no process has it.
+    one, other = socket.socketpair()
+    one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [there.fileno()]))])
+    there.close()
+    time.sleep(0.5)
+    _, sent, _, _ = other.recvmsg(1, socket.CMSG_SPACE(4))
+    there = socket.socket(fileno=array.array('i', sent[0][2])[0])
+answer = b''
+while chunk := there.recv(65536):
+    answer += chunk
+print(answer.split()[1].decode())
+`
+
+const python = Bun.which('python3')
+if (python === null) console.error('SKIP: what servers do with a session, since no Python is installed')
+
+for (const [isolation, reason] of await probedTiers())
+  describe.skipIf(reason !== null || python === null)(
+    `the session of a browser, in the hands of a server isolated by ${isolation}${reason ? ` (SKIP: ${reason})` : ''},`,
+    () => {
+      let berth: TestBerth
+      let server: string
+      let browser: Visitor
+      let port: string
+      beforeAll(async () => {
+        berth = await testBerth({ flags: { isolation } })
+        server = await berth.server()
+        await berth.call('PUT', `/servers/${server}/files`, { path: 'thief.py', content: THIEF })
+        browser = await Visitor.of(berth)
+        port = new URL(berth.info.base_url).port
+      })
+      afterAll(() => berth?.[Symbol.asyncDispose]())
+
+      const steal = (how: string, host = '127.0.0.1', request = 'GET /access', body = '') => {
+        const given = [how, host, port, browser.cookie, request, body].map((one) => `'${one}'`)
+        return `python3 thief.py ${given.join(' ')}`
+      }
+
+      test.each([
+        ['as it is', '127.0.0.1', ''],
+        ['as it is', '::1', ''],
+        ['in flight', '127.0.0.1', ''],
+        ['as it is', '127.0.0.1', 'env -i PATH="$PATH" setsid'],
+      ])('opens nothing: sent %s to %s %s', async (how, host, prefix) => {
+        const { stdout, stderr } = await berth.exec(server, `${prefix} ${steal(how, host)}`)
+        expect({ stdout, stderr }).toEqual({ stdout: '403\n', stderr: '' })
+        expect((await browser.get('/access')).status).toBe(200)
+      })
+
+      test('opens nothing to a process that nobody is the parent of', async () => {
+        const command = `(setsid env -i PATH="$PATH" sh -c 'sleep 0.2; ${steal('as it is').replaceAll("'", '"')} > out' &) ; sleep 0`
+        await berth.exec(server, `rm -f out; ${command}`)
+        await until(async () => {
+          const { stdout } = await berth.exec(server, 'cat out 2>/dev/null')
+          return stdout === '403\n'
+        }, 'it is refused')
+      })
+
+      test('changes nothing, also where nobody waits for the answer', async () => {
+        const { id } = (await berth.call('POST', '/keys', { label: 'kept' })).body
+        const csrf = await browser.csrf()
+        const refused = () => berth.log().split('sent the session of a browser').length
+        for (const how of ['as it is', 'gone']) {
+          const before = refused()
+          await berth.exec(server, steal(how, '127.0.0.1', `POST /access/keys/${id}/delete`, `csrf=${csrf}`))
+          await until(() => refused() > before, 'it is refused')
+        }
+        const { body } = await berth.call('GET', '/keys')
+        expect(body.keys.map((key: { id: string }) => key.id)).toContain(id)
+        // The same form by the browser itself.
+        await browser.submit(`/access/keys/${id}/delete`)
+        const { body: after } = await berth.call('GET', '/keys')
+        expect(after.keys.map((key: { id: string }) => key.id)).not.toContain(id)
+      })
+
+      test('opens everything to a browser, which is a process of its own', async () => {
+        const look =
+          'const { status } = await fetch(process.argv[1], { headers: { cookie: process.argv[2] } }); console.log(status)'
+        const given = [`${berth.info.base_url}/access`, browser.cookie]
+        const other = Bun.spawn([process.execPath, '-e', look, ...given], { stdout: 'pipe' })
+        expect(await new Response(other.stdout).text()).toBe('200\n')
+        await other.exited
+      })
+    },
+  )
