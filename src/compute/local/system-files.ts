@@ -70,8 +70,8 @@ export function toolFolders(path: string, hidden: readonly string[]): ToolFolder
   const kept: string[] = []
   const folders: SystemPath[] = []
   for (const folder of new Set(path.split(':'))) {
-    if (!folder.startsWith('/') || !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) continue
-    const real = realpathSync(folder)
+    const real = folder.startsWith('/') ? realFolder(folder) : null
+    if (real === null) continue
     if (isSystem(real)) {
       kept.push(folder)
     } else if (!STAND_INS.test(folder) && mayShow(real, hidden)) {
@@ -85,6 +85,15 @@ export function toolFolders(path: string, hidden: readonly string[]): ToolFolder
   }
   for (const folder of STANDARD_PATH) if (!kept.includes(folder)) kept.push(folder)
   return { path: kept.join(':'), folders }
+}
+
+/** Where a folder really lies; null for what is none, or is out of reach, as another user's on a PATH that was handed on. */
+function realFolder(path: string): string | null {
+  try {
+    return statSync(path).isDirectory() ? realpathSync(path) : null
+  } catch {
+    return null
+  }
 }
 
 function found(path: string): SystemPath[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../../src/config.ts'
 import { Bench, driverOn, LIMITS, type Result, run, TEST_PATH } from '../bench.ts'
@@ -78,6 +78,20 @@ export function toolTests(name: Isolation): void {
       const sandbox = await driver.start('srv_m', await driver.create('srv_m'), LIMITS)
       try {
         expect((await run(sandbox, 'node && bun --version')).stdout).toBe(`machine\n${Bun.version}\n`)
+      } finally {
+        await sandbox.stop()
+      }
+    })
+
+    test('also where the PATH names folders that are out of reach', async () => {
+      await using bench = new Bench(name)
+      const loop = join(bench.dataDir, 'loop')
+      symlinkSync(loop, loop)
+      const driver = driverOn(name, bench.dataDir, `${loop}/bin:${loop}:${TEST_PATH}`)
+      expect(await driver.probe()).toMatchObject({ available: true })
+      const sandbox = await driver.start('srv_m', await driver.create('srv_m'), LIMITS)
+      try {
+        expect((await run(sandbox, 'bun -e "console.log(1)"')).stdout).toBe('1\n')
       } finally {
         await sandbox.stop()
       }
