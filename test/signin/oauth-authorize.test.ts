@@ -111,6 +111,10 @@ describe('a request for access that the client got wrong', () => {
     [{ code_challenge_method: null }, 'invalid_request'],
     [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
     [{ resource: 'not a URL' }, 'invalid_target'],
+    [{ request: 'e30.e30.' }, 'request_not_supported'],
+    [{ request: 'e30.e30.', response_type: null, code_challenge: null }, 'request_not_supported'],
+    [{ request_uri: 'https://app.example/request' }, 'request_uri_not_supported'],
+    [{ prompt: 'none' }, 'interaction_required'],
   ])('%j: the client learns %s, with its state and from whom', async (given, error) => {
     const before = grants()
     expect(sentTo(await browser.send(parameters(given)))).toEqual({
@@ -119,6 +123,52 @@ describe('a request for access that the client got wrong', () => {
       parameters: { error, error_description: expect.any(String), state: 'a state', iss: origin },
     })
     expect(grants()).toBe(before)
+  })
+
+  test.each([
+    [WEB, 'app.example'],
+    ['https://localhost/callback', 'localhost'],
+    ['cursor://evil/x?y=%41', 'cursor:'],
+    ['com.example.app:/x', 'com.example.app:'],
+  ])('at %s: the person learns it, and goes there by a click alone', async (uri, place) => {
+    const elsewhere = await registerClient(origin, { client_name: 'A <b>', redirect_uris: [uri] })
+    for (const given of [{ response_type: 'token' }, { prompt: 'none' }]) {
+      const before = grants()
+      const answer = await browser.send(authorizePath(elsewhere, { parameters: given }))
+      expect([answer.status, answer.headers.get('location')]).toEqual([400, null])
+      expect(answer.headers.get('refresh')).toBeNull()
+      const page = await answer.text()
+      expect(page).toContain('A &lt;b&gt;')
+      expect(page).toContain(given.prompt ? 'A person is asked each time.' : 'response_type must be code.')
+      expect(page).toContain(`<strong>${place}</strong>`)
+      const link = (/<a [^>]*href="([^"]*)"[^>]*>Go back/.exec(page)?.[1] ?? '').replaceAll('&amp;', '&')
+      expect(link).toStartWith(`${uri}${uri.includes('?') ? '&' : '?'}`)
+      const { searchParams } = new URL(link)
+      searchParams.delete('y')
+      expect(Object.fromEntries(searchParams)).toEqual({
+        error: given.prompt ? 'interaction_required' : 'unsupported_response_type',
+        error_description: expect.any(String),
+        state: 'a state',
+        iss: origin,
+      })
+      expect(grants()).toBe(before)
+    }
+  })
+
+  test('a denial is the own act of a person, and goes to the web at once', async () => {
+    const web = await registerClient(origin, { redirect_uris: [WEB] })
+    const hidden = hiddenFields(await (await browser.send(authorizePath(web))).text())
+    const answer = await browser.send('/oauth/authorize', formOf({ ...hidden, decision: 'deny' }))
+    expect(sentTo(answer)).toMatchObject({ status: 303, to: WEB, parameters: { error: 'access_denied' } })
+  })
+
+  test('a client that wants no page gets none on this machine, signed in or not', async () => {
+    const answer = await new TestBrowser(origin).send(parameters({ prompt: 'none' }))
+    expect(sentTo(answer)).toMatchObject({
+      status: 303,
+      to: CALLBACK,
+      parameters: { error: 'interaction_required', state: 'a state' },
+    })
   })
 
   test('nobody is sent to an address that anybody can register before they are signed in', async () => {
@@ -184,7 +234,7 @@ describe('consent', () => {
   test('looking at the page grants nothing, and neither does asking for it again after a consent', async () => {
     await grantedTokens(berth, { client, browser })
     const before = grants()
-    for (const prompt of [null, 'none']) {
+    for (const prompt of [null, 'consent', 'select_account']) {
       const response = await browser.send(parameters({ prompt }))
       expect(response.status).toBe(200)
       expect(await response.text()).toContain('value="allow"')

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { makeAuthority } from '../support/authority.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
 import { authorizePath, exchangeCode, registerClient } from '../support/oauth.ts'
+import { signInTo } from '../support/pages.ts'
 
 describe.skipIf(browserPath === null)('the consent page in a browser', () => {
   let berth: TestBerth
@@ -103,6 +104,24 @@ describe.skipIf(browserPath === null)('the consent page in a browser', () => {
     expect(await box.isVisible()).toBe(true)
     expect(await page.locator('input:checked').count()).toBe(0)
     await watched[Symbol.asyncDispose]()
+  })
+
+  test('a client of elsewhere that asked in a wrong way is told by a click', async () => {
+    const client = await registerClient(berth.info.base_url, { redirect_uris: ['https://app.example/back'] })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await using watched = await watchedPage(browser, { viewport: { width: 320, height: 800 }, colorScheme })
+      const { page } = watched
+      await page.route('https://app.example/**', (route) => route.fulfill({ body: 'back' }))
+      const path = authorizePath(client, { parameters: { response_type: 'token' } })
+      await signInTo(page, berth, path)
+      expect(await page.locator('h1').textContent()).toBe('This program asked in a wrong way')
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
+      expect(await hindrances(page)).toEqual([])
+      const sent = page.waitForRequest('https://app.example/**')
+      await page.getByRole('link', { name: 'Go back to app.example' }).click()
+      expect((await sent).headers().referer).toBeUndefined()
+      await page.waitForURL('https://app.example/back?error=unsupported_response_type&**')
+    }
   })
 
   test('it is readable on 320 pixels, and to assistive technology', async () => {

@@ -38,6 +38,8 @@ describe('OAuth metadata', () => {
           code_challenge_methods_supported: ['S256'],
           token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
           authorization_response_iss_parameter_supported: true,
+          request_parameter_supported: false,
+          request_uri_parameter_supported: false,
         })
       }
     }

@@ -64,6 +64,14 @@ export function readAuthorization(
 ): AuthorizationRequest {
   const repeated = query.repeated()
   if (repeated !== null) throw invalid(`The parameter ${repeated.slice(0, 50)} is there more than once.`)
+  // Passed over they would be what a client relies on and berth never read (RFC 9101, 7).
+  for (const name of ['request', 'request_uri'] as const) {
+    if (query.get(name) === null) continue
+    throw new OAuthProblem(
+      `${name}_not_supported`,
+      `${name} is not supported. Send each parameter by itself.`,
+    )
+  }
   const type = query.get('response_type')
   if (type === null) throw invalid('response_type is missing; it must be code.')
   if (type !== 'code') throw new OAuthProblem('unsupported_response_type', 'response_type must be code.')
@@ -76,8 +84,18 @@ export function readAuthorization(
     throw invalid('code_challenge must be the SHA-256 of the verifier in base64url, 43 characters.')
   }
   checkResources(query.getAll('resource'), origin)
+  if (isSilent(query)) {
+    throw new OAuthProblem(
+      'interaction_required',
+      'A person is asked each time. Leave prompt=none out and open a browser.',
+    )
+  }
   return { ...address, challenge, resource: resourceAt(origin) }
 }
+
+/** Whether the client wants an answer without any page (OpenID Connect Core, 3.1.2.1). */
+export const isSilent = (query: Parameters): boolean =>
+  (query.get('prompt') ?? '').split(' ').includes('none')
 
 const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_request', message)
 

@@ -5,7 +5,13 @@ import { html } from '../pages/html.ts'
 import { redirectAnswer } from '../pages/page.ts'
 import type { ReachableParts } from '../reachable.ts'
 import type { Visits } from '../session/visits.ts'
-import { type AuthorizationRequest, readAuthorization, readReturnAddress } from './authorization-request.ts'
+import {
+  type AuthorizationRequest,
+  isSilent,
+  type ReturnAddress,
+  readAuthorization,
+  readReturnAddress,
+} from './authorization-request.ts'
 import { choicesOf, readChosen } from './choices.ts'
 import type { Clients } from './clients.ts'
 import type { Codes } from './codes.ts'
@@ -13,8 +19,9 @@ import { consentPage } from './consent-page.ts'
 import type { Consents } from './consents.ts'
 import { Parameters } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
-import { withParameters } from './redirect-uri.ts'
+import { destinationOf, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
+import { returnPage } from './return-page.ts'
 
 /** Characters that a query may have, so that it comes back whole from the sign-in (`returnPath`). */
 const QUERY_LIMIT = 7_500
@@ -46,10 +53,8 @@ export async function askConsent(request: Request, parts: AuthorizeParts): Promi
     asked = readAuthorization(query, address, origin)
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error
-    // Anybody registers addresses: a link of berth's leads nobody there who is not signed in (RFC 9700, 4.11.2).
-    await visits.signedIn(request)
-    const { code, description } = error
-    return sendBack(address, origin, { error: code, error_description: description })
+    if (!isSilent(query)) await visits.signedIn(request)
+    return tellClient(address, origin, error)
   }
   const visit = await visits.signedIn(request)
   const choices = await choicesOf(visit.session.accountId, parts)
@@ -89,16 +94,35 @@ export async function answerConsent(request: Request, parts: AuthorizeParts): Pr
   return sendBack(asked, visit.origin, { code })
 }
 
-/** Sends the browser back to the client, which learns from whom (RFC 9207). */
-function sendBack(
-  { redirectUri, state }: Pick<AuthorizationRequest, 'redirectUri' | 'state'>,
+/** What an answer says. */
+type Answer = Readonly<Record<string, string>>
+
+/** Where the browser is sent with an answer for the client, which learns from whom it is (RFC 9207). */
+const wayBack = (
+  { redirectUri, state }: Omit<ReturnAddress, 'client'>,
   origin: string,
-  answer: Readonly<Record<string, string>>,
-): Response {
-  return redirectAnswer(withParameters(redirectUri, { ...answer, state, iss: origin }), {
+  answer: Answer,
+): string => withParameters(redirectUri, { ...answer, state, iss: origin })
+
+/** Sends the browser back to the client. */
+const sendBack = (address: Omit<ReturnAddress, 'client'>, origin: string, answer: Answer): Response =>
+  redirectAnswer(wayBack(address, origin, answer), {
     // The client's page is none of ours: it learns nothing of where the browser was.
     'referrer-policy': 'no-referrer',
   })
+
+/**
+ * Tells a client what is wrong with what it asks for. Anybody registers addresses, and nobody has agreed to anything yet:
+ * away from this machine the browser goes by the person's own click alone (RFC 9700, 4.11.2).
+ */
+function tellClient(
+  address: ReturnAddress,
+  origin: string,
+  { code, message, description }: OAuthProblem,
+): Response {
+  const answer = { error: code, error_description: description }
+  if (destinationOf(address.redirectUri).kind === 'machine') return sendBack(address, origin, answer)
+  return returnPage(address, message, wayBack(address, origin, answer))
 }
 
 const tooLong = (): PageFailure =>

@@ -6,7 +6,8 @@ import type { SignedIn } from '../session/visits.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 import type { Choices } from './choices.ts'
 import { nameOf } from './client-name.ts'
-import { destinationOf, policySource } from './redirect-uri.ts'
+import { destinationWords } from './destination-words.ts'
+import { policySource } from './redirect-uri.ts'
 
 /** What the page is made of. */
 interface ConsentPage {
@@ -30,7 +31,7 @@ export function consentPage({ visit, request, choices, handle, refused }: Consen
 Any program can call itself so: go on only if you have just started this yourself.</p>
 ${refused && html`<p class="notice failure" id="fault" role="alert">${refused.fault}</p>`}
 <dl class="facts">
-<dt>Answer goes to</dt><dd>${destination(redirectUri)}</dd>
+<dt>Answer goes to</dt><dd>${destinationWords(redirectUri)}</dd>
 <dt>Account</dt><dd>${account}</dd>
 <dt>At</dt><dd>${visit.origin}</dd>
 </dl>
@@ -49,13 +50,6 @@ ${reachFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
     // Many a program sends the browser on to a page of its maker's, which browsers count as the form's target too.
     formTargets: [...new Set([policySource(redirectUri), 'https:'])],
   })
-}
-
-function destination(uri: string): Html {
-  const { kind, name } = destinationOf(uri)
-  if (kind === 'machine') return html`<strong>${name}</strong>, a program on your machine`
-  if (kind === 'app') return html`the app on your machine that opens <strong>${name}</strong> addresses`
-  return html`<strong>${name}</strong>, on the web`
 }
 
 function reachFields({ servers, projects }: Choices, form: URLSearchParams, isFaulty: boolean): Html {

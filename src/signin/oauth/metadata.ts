@@ -17,6 +17,9 @@ export const serverMetadata = (origin: string) => ({
   // What a client reaches is chosen by the person who lets it in, and by no scope.
   scopes_supported: [SCOPE],
   authorization_response_iss_parameter_supported: true,
+  request_parameter_supported: false,
+  // Left out it would mean true (OpenID Connect Discovery, 3).
+  request_uri_parameter_supported: false,
   service_documentation: `${origin}/docs`,
 })
 

@@ -1,6 +1,9 @@
 import { BerthError } from '../../errors.ts'
 
-/** Codes of the registry that berth answers with (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2). */
+/**
+ * Codes of the registry that berth answers with (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
+ * OpenID Connect Core, 3.1.2.6).
+ */
 export type ProblemCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -10,6 +13,9 @@ export type ProblemCode =
   | 'unsupported_response_type'
   | 'invalid_target'
   | 'access_denied'
+  | 'interaction_required'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
   | 'temporarily_unavailable'
   | 'server_error'
   | 'invalid_redirect_uri'
