@@ -42,6 +42,9 @@ describe('registration of clients', () => {
     'cursor://anysphere.cursor-mcp/oauth/callback',
     'vscode://vscode.github-authentication/did-authenticate',
     'com.example.app:/oauth',
+    'HTTP://127.0.0.1/cb',
+    'http://LOCALHOST:8080/Cb',
+    'HTTPS://App.Example/cb',
   ])('takes %s', async (uri) => {
     const response = await register({ redirect_uris: [uri], token_endpoint_auth_method: 'none' })
     expect(response.status).toBe(201)
@@ -50,6 +53,8 @@ describe('registration of clients', () => {
 
   test.each([
     'javascript:alert(1)',
+    'HTTP://app.example/callback',
+    'HTTP://127.0.0.1.app.example/callback',
     'javascript://%0aalert(1)',
     'JavaScript://x/%0aalert(1)',
     'data:text/html,<script>alert(1)</script>',
@@ -100,6 +105,23 @@ describe('registration of clients', () => {
   })
 
   test.each([
+    ['', 'The redirect URI is empty.'],
+    [
+      'javascript:alert(1)',
+      'The redirect URI javascript:alert(1) is no address: expected https://..., http://127.0.0.1/... or the own scheme of an app, as in com.example.app:/...',
+    ],
+    [
+      'HTTP://app.example/cb',
+      'The redirect URI HTTP://app.example/cb is http, which only 127.0.0.1, [::1] and localhost may be.',
+    ],
+  ])('says of %j what is wrong', async (uri, description) => {
+    const response = await register({ redirect_uris: [uri] })
+    expect(((await response.json()) as { error_description: string }).error_description).toStartWith(
+      description,
+    )
+  })
+
+  test.each([
     [{}, 'invalid_redirect_uri'],
     [{ redirect_uris: [] }, 'invalid_redirect_uri'],
     [{ redirect_uris: 'https://app.example/' }, 'invalid_redirect_uri'],
@@ -143,7 +165,10 @@ describe('registration of clients', () => {
   test('bodies that are too large, no JSON or of another type are refused', async () => {
     const large = await register({ redirect_uris: ['https://app.example/'], software_id: 'x'.repeat(70_000) })
     expect(large.status).toBe(413)
-    expect(await large.json()).toMatchObject({ error: 'invalid_request' })
+    expect(await large.json()).toEqual({
+      error: 'invalid_request',
+      error_description: 'The registration is over the limit of 65536 bytes.',
+    })
     expect((await register('{')).status).toBe(400)
     expect((await register('[]')).status).toBe(400)
     expect((await register('')).status).toBe(400)

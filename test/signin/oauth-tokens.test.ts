@@ -32,6 +32,10 @@ const refusal = async (response: Response) => {
   return `${response.status} ${error}`
 }
 
+/** What a refusal says to the maker of the client. */
+const said = async (response: Response) =>
+  ((await response.json()) as { error_description: string }).error_description
+
 const read = async (response: Response) => (await response.json()) as TokenAnswer
 
 const pass = (advance: string) => berth.control('POST', '/clock', { advance })
@@ -96,6 +100,23 @@ describe('an exchange of a code', () => {
     const waiting = await authorizationCode(berth)
     expect(await refusal(await exchangeCode(waiting, fields))).toBe('400 invalid_grant')
     expect(await refusal(await exchangeCode(waiting))).toBe('400 invalid_grant')
+  })
+
+  test.each([
+    ['', 'code_verifier is missing.'],
+    [`${VERIFIER}+`, 'code_verifier must be 43 to 128 of the characters A-Z a-z 0-9 - . _ ~'],
+    ['a'.repeat(43), 'code_verifier does not fit the code_challenge.'],
+  ])('of the verifier %j it is said what is wrong, and not the verifier', async (code_verifier, words) => {
+    expect(await said(await exchangeCode(await authorizationCode(berth), { code_verifier }))).toBe(words)
+  })
+
+  test('a form that is too large is told the limit', async () => {
+    const answer = await askTokens(origin, { code: 'x'.repeat(20_000) })
+    expect(answer.status).toBe(413)
+    expect(await answer.json()).toEqual({
+      error: 'invalid_request',
+      error_description: 'The form is over the limit of 16384 bytes.',
+    })
   })
 
   test('an unknown code is refused', async () => {
@@ -170,6 +191,32 @@ describe('a client that has a secret', () => {
     })
     expect(await refusal(both)).toBe('400 invalid_request')
     expect((await exchangeCode(waiting)).status).toBe(200)
+  })
+
+  test.each(['client_secret_basic', 'client_secret_post'])(
+    'as %s is told what is wrong with it, and in which ways it may come',
+    async (method) => {
+      const own = await registerClient(origin, { token_endpoint_auth_method: method })
+      const asking = { grant_type: 'refresh_token', refresh_token: 'x' }
+      const ways = 'The client has a secret. Send it by HTTP Basic, or in the form as client_secret.'
+      const wrong = 'The secret is not that of the client.'
+      expect(await said(await askTokens(origin, { ...asking, client_id: own.client_id }))).toBe(ways)
+      const form = { ...asking, client_id: own.client_id, client_secret: 'wrong' }
+      expect(await said(await askTokens(origin, form))).toBe(wrong)
+      expect(await said(await withBasic(own.client_id, 'wrong', asking))).toBe(wrong)
+      const right = { ...form, client_secret: own.client_secret ?? '' }
+      expect(await refusal(await askTokens(origin, right))).toBe('400 invalid_grant')
+      const basic = await withBasic(own.client_id, own.client_secret ?? '', asking)
+      expect(await refusal(basic)).toBe('400 invalid_grant')
+    },
+  )
+
+  test('that it does not have is told to leave it out', async () => {
+    const { client_id } = await registerClient(origin)
+    const form = { grant_type: 'refresh_token', refresh_token: 'x', client_id, client_secret: 'x' }
+    expect(await said(await askTokens(origin, form))).toBe(
+      'The client registered without a secret. Send its client_id alone.',
+    )
   })
 
   test('that is not known is 401', async () => {
@@ -322,10 +369,23 @@ describe('a revocation', () => {
     expect((await revoke(client, tokens.access_token)).status).toBe(200)
   })
 
-  test("does not end another client's, and needs a client that is known", async () => {
+  test.each(['access_token', 'refresh_token'] as const)(
+    "of another client's %s is refused, and changes nothing",
+    async (kind) => {
+      const { client, tokens } = await grantedTokens(berth)
+      const answer = await revoke(await registerClient(origin), tokens[kind])
+      expect(answer.status).toBe(400)
+      expect(await answer.json()).toEqual({
+        error: 'invalid_grant',
+        error_description: 'The token was issued to another client.',
+      })
+      expect(await reach(tokens.access_token)).toBe(200)
+      expect((await refreshTokens(origin, client, tokens.refresh_token)).status).toBe(200)
+    },
+  )
+
+  test('needs a client that is known', async () => {
     const { tokens } = await grantedTokens(berth)
-    expect((await revoke(await registerClient(origin), tokens.refresh_token)).status).toBe(200)
-    expect(await reach(tokens.access_token)).toBe(200)
     const unknown = { client_id: 'client_x', redirect_uris: [] }
     expect(await refusal(await revoke(unknown, tokens.refresh_token))).toBe('401 invalid_client')
     const nothing = fetch(

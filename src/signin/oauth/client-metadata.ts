@@ -63,7 +63,8 @@ function readRedirectUris(given: unknown): string[] {
   if (given.length > MOST_URIS) throw refused(`redirect_uris must have at most ${MOST_URIS} URIs`)
   for (const uri of given) {
     const fault = redirectFault(uri)
-    if (fault !== null) throw refused(`The redirect URI ${uri.slice(0, 100)} ${fault}`)
+    if (fault !== null)
+      throw refused(['The redirect URI', uri.slice(0, 100), fault].filter(Boolean).join(' '))
   }
   return [...new Set(given)]
 }

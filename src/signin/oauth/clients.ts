@@ -76,20 +76,19 @@ export class Clients {
     return this.#live(id) ?? null
   }
 
-  /** The client that shows these credentials. @throws OAuthProblem 401 `invalid_client` (RFC 6749, 5.2) */
+  /**
+   * The client that shows these credentials. A secret counts in the header and in the form alike, whichever of the two was
+   * registered: many a host registers one and does the other (RFC 6749, 2.3.1 lets a server take both).
+   *
+   * @throws OAuthProblem 401 `invalid_client` (RFC 6749, 5.2)
+   */
   authenticate({ clientId, secret, isBasic }: ClientCredentials): Client {
     const client = this.#live(clientId)
-    const fits =
-      client &&
-      (client.secretHash === null
-        ? secret === null
-        : secret !== null && timingSafeEqual(client.secretHash, hashOf(secret)))
-    if (fits) return client
+    const fault = secretFault(client, secret)
+    if (client && fault === null) return client
     throw new OAuthProblem(
       'invalid_client',
-      client
-        ? 'The client did not show who it is in the way in which it registered.'
-        : 'No such client is registered here, or not any more. Register it again.',
+      fault ?? 'No such client is registered here, or not any more. Register it again.',
       401,
       isBasic ? { 'www-authenticate': 'Basic realm="berth"' } : {},
     )
@@ -132,4 +131,17 @@ export class Clients {
     }
     this.#queries.delete(oauthClients).where(eq(oauthClients.id, oldest.id)).run()
   }
+}
+
+/** What is wrong with the secret that a client shows, as a sentence; null where nothing is, or there is no client. */
+function secretFault(
+  client: Pick<typeof oauthClients.$inferSelect, 'secretHash'> | undefined,
+  secret: string | null,
+): string | null {
+  if (!client) return null
+  if (client.secretHash === null)
+    return secret === null ? null : 'The client registered without a secret. Send its client_id alone.'
+  if (secret === null)
+    return 'The client has a secret. Send it by HTTP Basic, or in the form as client_secret.'
+  return timingSafeEqual(client.secretHash, hashOf(secret)) ? null : 'The secret is not that of the client.'
 }

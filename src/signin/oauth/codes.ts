@@ -1,7 +1,7 @@
 import { and, eq, lt, or } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import { isVerifierOf } from '../../runtime/pkce.ts'
+import { isVerifierOf, VERIFIER_PATTERN } from '../../runtime/pkce.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -145,7 +145,7 @@ export class Codes {
     }
     if (verifier === null || !isVerifierOf(verifier, found.code.challenge)) {
       this.#grants.end(grant.id)
-      return invalid('code_verifier is missing or does not fit the code_challenge.')
+      return invalid(verifierFault(verifier))
     }
     this.#queries.update(oauthCodes).set({ usedAt: now }).where(eq(oauthCodes.hash, hash)).run()
     for (const earlier of this.#before(grant)) this.#grants.end(earlier)
@@ -173,6 +173,14 @@ export class Codes {
     const found = this.#queries.select({ id: oauthGrants.id }).from(oauthGrants).where(eq(oauthGrants.id, id))
     return found.get() !== undefined
   }
+}
+
+/** What is wrong with a verifier that does not count; it is a secret, and not said again. */
+function verifierFault(verifier: string | null): string {
+  if (verifier === null) return 'code_verifier is missing.'
+  return new RegExp(VERIFIER_PATTERN).test(verifier)
+    ? 'code_verifier does not fit the code_challenge.'
+    : 'code_verifier must be 43 to 128 of the characters A-Z a-z 0-9 - . _ ~'
 }
 
 const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_grant', message)

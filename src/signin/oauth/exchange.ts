@@ -6,7 +6,7 @@ import type { Clients } from './clients.ts'
 import type { Codes } from './codes.ts'
 import { SCOPE } from './metadata.ts'
 import { type Parameters, readClientForm } from './parameters.ts'
-import { clientAnswer, OAuthProblem } from './problem.ts'
+import { clientAnswer, OAuthProblem, withinLimit } from './problem.ts'
 import type { IssuedTokens, Tokens } from './tokens.ts'
 
 /** Bytes that a registration may have. */
@@ -22,7 +22,11 @@ export interface ExchangeParts {
 
 /** Registers a client (RFC 7591, 3). @throws OAuthProblem, BerthError */
 export async function registerClient(request: Request, { clients }: ExchangeParts): Promise<Response> {
-  const sent = await readJsonBody(request, REGISTRATION_LIMIT)
+  const sent = await withinLimit(
+    'The registration',
+    REGISTRATION_LIMIT,
+    readJsonBody(request, REGISTRATION_LIMIT),
+  )
   if (!sent) throw new OAuthProblem('invalid_client_metadata', 'Send what the client says of itself as JSON.')
   const { id, metadata, secret, createdAt } = clients.register(readClientMetadata(sent))
   const shown = secret === null ? {} : { client_secret: secret, client_secret_expires_at: 0 }
@@ -56,7 +60,7 @@ export async function giveTokens(
   throw new OAuthProblem('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.')
 }
 
-/** Ends what a token of the client's stands for; one that is none, or another's, needs no end (RFC 7009, 2.2). */
+/** Ends what a token of the client's stands for; one that is none needs no end (RFC 7009, 2.2). @throws OAuthProblem */
 export async function revokeToken(request: Request, { clients, tokens }: ExchangeParts): Promise<Response> {
   const form = await readClientForm(request)
   const client = clients.authenticate(credentialsOf(request, form))

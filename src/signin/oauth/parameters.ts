@@ -1,7 +1,7 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
 import { decodeText } from '../../http/json.ts'
-import { OAuthProblem } from './problem.ts'
+import { OAuthProblem, withinLimit } from './problem.ts'
 
 /** Bytes that a client's form may have. */
 const FORM_LIMIT = 16 * 1024
@@ -42,14 +42,17 @@ export class Parameters {
  * Reads the form that a client sends (RFC 6749, 3.2). What stands in the query is not read: credentials have no place in
  * a URL.
  *
- * @throws OAuthProblem 400 for a repeated parameter; BerthError 400 for another content type, 413 over the limit
+ * @throws OAuthProblem 400 for a repeated parameter, 413 over the limit; BerthError 400 for another content type
  */
 export async function readClientForm(request: Request): Promise<Parameters> {
   const type = request.headers.get('content-type') ?? ''
   if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
     throw badRequest('The body must be sent with Content-Type: application/x-www-form-urlencoded.')
   }
-  const text = decodeText(await readBytes(request, FORM_LIMIT), 'The body')
+  const text = decodeText(
+    await withinLimit('The form', FORM_LIMIT, readBytes(request, FORM_LIMIT)),
+    'The body',
+  )
   const form = new Parameters(new URLSearchParams(text))
   const repeated = form.repeated()
   if (repeated !== null) {

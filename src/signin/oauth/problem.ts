@@ -65,6 +65,21 @@ export const clientRoute =
     }
   }
 
+/**
+ * Waits for a body that is read in at most `limit` bytes.
+ *
+ * @param what the body is, as a sentence begins
+ * @throws OAuthProblem 413 over the limit: nothing that a client sends here can come in parts
+ */
+export async function withinLimit<T>(what: string, limit: number, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (!(error instanceof BerthError) || error.code !== 'payload_too_large') throw error
+    throw new OAuthProblem('invalid_request', `${what} is over the limit of ${limit} bytes.`, error.status)
+  }
+}
+
 /** The answer that tells a client of a problem. */
 export const problemAnswer = ({ code, description, status, headers }: OAuthProblem): Response =>
   clientAnswer({ error: code, error_description: description }, status, headers)

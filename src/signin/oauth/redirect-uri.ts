@@ -1,8 +1,8 @@
 /** Characters that a redirect URI may have. */
 export const REDIRECT_URI_LIMIT = 1_000
 
-/** A redirect to a program on this machine, its port apart (RFC 8252, 7.3). */
-const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::\d{1,5})?((?:[/?].*)?)$/
+/** A redirect to a program on this machine, its port apart (RFC 8252, 7.3); in any case (RFC 3986, 6.2.2.1). */
+const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::\d{1,5})?((?:[/?].*)?)$/i
 
 /** Schemes that browsers or systems give a meaning of their own: none of them is an app's (RFC 8252, 7.1). */
 const FOREIGN_SCHEMES = new Set(
@@ -22,13 +22,14 @@ const ANSWERED = ['code', 'state', 'iss', 'error', 'error_description', 'error_u
  * machine itself, and the schemes of apps (RFC 8252, 7; RFC 6749, 3.1.2).
  */
 export function redirectFault(uri: string): string | null {
+  if (uri === '') return 'is empty'
   if (uri.length > REDIRECT_URI_LIMIT) return `is over ${REDIRECT_URI_LIMIT} characters long`
   if (!/^[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri)) return 'has characters that a URI cannot have'
   if (uri.includes('#')) return 'has a fragment'
   const url = URL.parse(uri)
   const scheme = /^([a-z][a-z0-9+.-]*):\/+[^/]/i.exec(uri)?.[1]?.toLowerCase()
   if (!url || scheme === undefined)
-    return 'is no address: expected https://…, http://127.0.0.1/… or the own scheme of an app, as in com.example.app:/…'
+    return 'is no address: expected https://..., http://127.0.0.1/... or the own scheme of an app, as in com.example.app:/...'
   const authority = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1] ?? ''
   if (authority.includes('@')) return 'has credentials in it'
   const own = ANSWERED.find((name) => url.searchParams.has(name))
@@ -49,14 +50,19 @@ export function redirectFault(uri: string): string | null {
 }
 
 /**
- * Whether codes may go to a URI when another was registered: the same, character by character. Only the port of a
- * program on this machine is free, since it listens wherever there is room (RFC 8252, 7.3).
+ * Whether codes may go to a URI when another was registered: the same, character by character. Only of a program on this
+ * machine the port is free, since it listens wherever there is room (RFC 8252, 7.3), and the case of scheme and host.
  */
 export function matchesRedirect(given: string, registered: string): boolean {
   if (given === registered) return true
   const [, host, rest] = LOOPBACK.exec(given) ?? []
   const [, registeredHost, registeredRest] = LOOPBACK.exec(registered) ?? []
-  return host !== undefined && host === registeredHost && rest === registeredRest && URL.canParse(given)
+  return (
+    host !== undefined &&
+    host.toLowerCase() === registeredHost?.toLowerCase() &&
+    rest === registeredRest &&
+    URL.canParse(given)
+  )
 }
 
 /** A redirect URI with parameters added, and otherwise as it was (RFC 6749, 4.1.2). */

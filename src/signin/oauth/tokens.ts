@@ -132,10 +132,16 @@ export class Tokens {
       .run()
   }
 
-  /** Ends the grant behind a token of either kind, where it is the client's (RFC 7009, 2.1). */
+  /**
+   * Ends the grant behind a token of either kind; one that is not known has none.
+   *
+   * @throws OAuthProblem `invalid_grant` for a token of another client, which stays as it is (RFC 7009, 2.1)
+   */
   revoke(client: Client, token: string): void {
     const found = this.#find(token)
-    if (found?.grant.clientId === client.id) this.#grants.end(found.grant.id)
+    if (!found) return
+    if (found.grant.clientId !== client.id) throw invalid('The token was issued to another client.')
+    this.#grants.end(found.grant.id)
   }
 
   #find(token: string) {

@@ -22,6 +22,14 @@ export function failurePage(error: unknown): Response | null {
     const { status, title, help } = error
     return pageAnswer({ status, title, body: help, isNarrow: true })
   }
+  if (error instanceof BerthError && error.code === 'payload_too_large') {
+    // What a person sends from a page comes in one piece.
+    return pageOf(
+      error.status,
+      'That was too much',
+      'What was sent is larger than a form of these pages can be. Nothing was changed.',
+    )
+  }
   if (error instanceof BerthError && error.code !== 'internal_error') {
     return pageOf(error.status, 'That did not work', error.message)
   }
