@@ -87,7 +87,42 @@ describe('consent', () => {
     expect(page).toContain('My &lt;host&gt;')
     expect(page).toContain('<strong>app.example</strong>')
     expect(page).toContain('First account')
-    expect(page).toContain(origin)
+    expect(page).toContain(`<dt>Instance</dt><dd>${origin}</dd>`)
+  })
+
+  test.each([
+    ['\u0421laude Code', 'Latin and Cyrillic'],
+    ['Curs\u03bfr', 'Latin and Greek'],
+    ['C1\u0430ude', 'Latin and Cyrillic'],
+    ['Claude Code', null],
+    ['Visual Studio \u041a\u043e\u0434', null],
+    ['\u00c9diteur 2', null],
+    ['\u30b3\u30fc\u30c9Code', null],
+  ])('the name %j mixes %j', async (client_name, scripts) => {
+    const asking = await registerClient(origin, { client_name })
+    const page = await (await browser.send(authorizePath(asking))).text()
+    expect(/This name mixes (.*) letters in one word/.exec(page)?.[1] ?? null).toBe(scripts)
+  })
+
+  test('another account may be used instead: it signs out, and comes back to the same request', async () => {
+    const { body: other } = await berth.control('POST', '/accounts', { label: 'Other' })
+    const path = parameters({ state: 'a b&c=d+e%20\u00fc', resource: `${origin}/mcp` })
+    const before = grants()
+    const page = await (await browser.send(path)).text()
+    const hidden = hiddenFields(page)
+    expect(page).toContain('>Use another account</button>')
+    const forged = { ...hidden, csrf: 'x'.repeat(43), decision: 'switch' }
+    expect((await browser.send('/oauth/authorize', formOf(forged))).status).toBe(403)
+    const answer = await browser.send('/oauth/authorize', formOf({ ...hidden, decision: 'switch' }))
+    expect(answer.headers.get('location')).toBe(path)
+    expect(answer.headers.get('set-cookie')).toContain('Max-Age=0')
+    const toSignIn = sentTo(await browser.send(path))
+    expect(toSignIn.to).toBe(`${origin}/signin`)
+    const signIn = formOf({ api_key: other.api_key, return_to: toSignIn.parameters.return_to ?? '' })
+    const location = (await browser.send('/signin', signIn)).headers.get('location') ?? ''
+    expect(await (await browser.send(location)).text()).toContain(other.id)
+    expect(grants()).toBe(before)
+    expect((await consent(browser, location)).searchParams.get('state')).toBe('a b&c=d+e%20\u00fc')
   })
 
   test('looking at the page grants nothing, and neither does asking for it again after a consent', async () => {

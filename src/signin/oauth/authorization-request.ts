@@ -16,6 +16,8 @@ export interface AuthorizationRequest {
   /** PKCE, S256. */
   readonly challenge: string
   readonly resource: string
+  /** The query in which all of this came, to ask again. */
+  readonly search: string
 }
 
 /** Where the answer to a client goes. */
@@ -61,7 +63,7 @@ export function readAuthorization(
   query: Parameters,
   address: ReturnAddress,
   origin: string,
-): AuthorizationRequest {
+): Omit<AuthorizationRequest, 'search'> {
   const repeated = query.repeated()
   if (repeated !== null) throw invalid(`The parameter ${repeated.slice(0, 50)} is there more than once.`)
   // Passed over they would be what a client relies on and berth never read (RFC 9101, 7).

@@ -4,6 +4,8 @@ import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
 import { redirectAnswer } from '../pages/page.ts'
 import type { ReachableParts } from '../reachable.ts'
+import { cookieEnding } from '../session/cookie.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { Visits } from '../session/visits.ts'
 import {
   type AuthorizationRequest,
@@ -30,6 +32,7 @@ const QUERY_LIMIT = 7_500
 export interface AuthorizeParts extends ReachableParts {
   queries: Queries
   visits: Visits
+  sessions: () => Promise<Sessions>
   clients: Clients
   codes: Codes
   consents: Consents
@@ -50,7 +53,7 @@ export async function askConsent(request: Request, parts: AuthorizeParts): Promi
   const { origin } = await visits.of(request)
   let asked: AuthorizationRequest
   try {
-    asked = readAuthorization(query, address, origin)
+    asked = { ...readAuthorization(query, address, origin), search }
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error
     if (!isSilent(query)) await visits.signedIn(request)
@@ -66,16 +69,25 @@ export async function askConsent(request: Request, parts: AuthorizeParts): Promi
  * A person has answered the page.
  *
  * @throws PageFailure for an answer to a page that the session was not shown, or that was answered before; BerthError
- *   400 for one that is neither yes nor no
+ *   400 for one that is none of its buttons
  */
 export async function answerConsent(request: Request, parts: AuthorizeParts): Promise<Response> {
-  const { visits, codes, consents } = parts
+  const { visits, sessions, codes, consents } = parts
   const { visit, form } = await visits.form(request)
   const handle = form.get('handle') ?? ''
   const asked = consents.find(handle, visit.session.id)
   if (!asked || originOfResource(asked.resource) !== visit.origin) throw answered()
   const decision = form.get('decision')
-  if (decision !== 'allow' && decision !== 'deny') throw badRequest('"decision": expected allow or deny.')
+  if (decision === 'switch') {
+    consents.close(handle)
+    const { accountId, id } = visit.session
+    ;(await sessions()).end(accountId, id)
+    // Nobody is signed in there: it asks for that first, and comes back.
+    return redirectAnswer(`/oauth/authorize${asked.search}`, { 'set-cookie': cookieEnding(visit.origin) })
+  }
+  if (decision !== 'allow' && decision !== 'deny') {
+    throw badRequest('"decision": expected allow, deny or switch.')
+  }
   if (decision === 'deny') {
     consents.close(handle)
     const denied = { error: 'access_denied', error_description: 'The person did not let the client in.' }

@@ -1,5 +1,6 @@
-import { CSRF_FIELD } from '../pages/csrf.ts'
+import { csrfInput } from '../pages/header.ts'
 import { type Html, html } from '../pages/html.ts'
+import { mixedScripts } from '../pages/mixed-name.ts'
 import { pageAnswer } from '../pages/page.ts'
 import { shownName } from '../pages/plain-name.ts'
 import type { SignedIn } from '../session/visits.ts'
@@ -24,22 +25,29 @@ interface ConsentPage {
 export function consentPage({ visit, request, choices, handle, refused }: ConsentPage): Response {
   const { client, redirectUri } = request
   const name = nameOf(client.metadata)
+  const mixed = mixedScripts(name)
   const account = choices.accountLabel
     ? html`${shownName(choices.accountLabel)} <span class="quiet">${choices.accountId}</span>`
     : choices.accountId
+  const hidden = html`${csrfInput(visit.csrf)}<input type="hidden" name="handle" value="${handle}">`
   const body = html`<p class="lead">A program that calls itself <strong>${shownName(name)}</strong> asks to act for you.
 Any program can call itself so: go on only if you have just started this yourself.</p>
+${
+  mixed &&
+  html`<p class="notice failure">This name mixes ${mixed.join(' and ')} letters in one word. They look alike: the program may pose as another one.
+Deny it unless you know why it does so.</p>`
+}
 ${refused && html`<p class="notice failure" id="fault" role="alert">${refused.fault}</p>`}
 <dl class="facts">
 <dt>Answer goes to</dt><dd>${destinationWords(redirectUri)}</dd>
-<dt>Account</dt><dd>${account}</dd>
-<dt>At</dt><dd>${visit.origin}</dd>
+<dt>Account</dt><dd>${account}
+<form class="out" method="post" action="/oauth/authorize">${hidden}<button class="plain" name="decision" value="switch">Use another account</button></form></dd>
+<dt>Instance</dt><dd>${visit.origin}</dd>
 </dl>
 <form method="post" action="/oauth/authorize">
-<input type="hidden" name="${CSRF_FIELD}" value="${visit.csrf}">
-<input type="hidden" name="handle" value="${handle}">
+${hidden}
 ${reachFields(choices, refused?.form ?? new URLSearchParams(), refused !== undefined)}
-<p class="quiet">It stays let in until you end that on the page <a href="/access">Access</a>, or until it was not used for 30 days.</p>
+<p class="quiet">Its access lasts until you end it on the page <a href="/access">Access</a>, or until 30 days without use.</p>
 <p class="actions"><button name="decision" value="allow">Allow</button>
 <button class="plain" name="decision" value="deny" formnovalidate>Deny</button></p>
 </form>`
