@@ -55,11 +55,11 @@ describe('/access', () => {
     await berth.call('DELETE', `/servers/${gone}`)
     const one = await Visitor.of(berth)
     const names =
-      `servers <bdi>Shop &lt;1&gt;</bdi> <code>${shop}</code>, <code>${gone}</code> (gone), ` +
-      `of projects there only project <bdi>Till &amp; co</bdi> <code>${made.id}</code>`
+      `servers “<bdi>Shop &lt;1&gt;</bdi>” <code>${shop}</code>, <code>${gone}</code> (gone), ` +
+      `of projects there only project “<bdi>Till &amp; co</bdi>” <code>${made.id}</code>`
     const { text } = await one.get('/access')
     expect(text).toContain(names)
-    expect(text).toContain(`server <bdi>Shop &lt;1&gt;</bdi> <code>${shop}</code> with all projects there`)
+    expect(text).toContain(`server “<bdi>Shop &lt;1&gt;</bdi>” <code>${shop}</code> with all projects there`)
     expect((await one.get(`/access/keys/${key.id}/delete`)).text).toContain(names)
     await one.submit(`/access/keys/${key.id}/delete`)
     await one.submit(`/access/clients/${id}/revoke`)
@@ -129,15 +129,43 @@ describe('/access', () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await berth.call('GET', '/servers', undefined, headers)).status).toBe(200)
     const { text } = await one.get('/access')
-    expect(text).toContain(
-      '<strong><bdi>Editor &amp; x</bdi></strong> <span class="quiet">this machine, vscode.dev</span>',
-    )
+    expect(text).toContain('<strong><bdi>Editor &amp; x</bdi></strong>')
+    expect(text).toMatch(/Answers go to this machine, vscode\.dev\. Client id <code>client_\w+<\/code>\./)
     expect(text).toContain(`server <code>${server}</code> with all projects there`)
     expect(text).toContain('last used')
     const answer = await one.submit(`/access/clients/${id}/revoke`)
-    expect(answer.location).toBe('/access?done=client-revoked')
     expect((await berth.call('GET', '/servers', undefined, headers)).status).toBe(401)
     expect((await one.get('/access')).text).not.toContain('Editor')
+    const notice = /<p class="notice" role="status">(.*)<\/p>/
+    const location = answer.location ?? ''
+    expect(notice.exec((await one.get(location)).text)?.[1]).toBe(
+      'The program “<bdi>Editor &amp; x</bdi>” is not let in any more.',
+    )
+    // Nobody else can have the page name what they like.
+    const forged = [location.replace('Editor', 'Evil'), location.replace(/&proof=.*/, '')]
+    for (const path of forged) {
+      expect(notice.exec((await one.get(path)).text)?.[1]).toBe('The program is not let in any more.')
+    }
+    const other = await Visitor.of(berth)
+    expect((await other.get(location)).text).not.toContain('Editor')
+  })
+
+  test('tells programs apart that look the same, by their address, their id and their letters', async () => {
+    const origin = berth.info.base_url
+    const names = ['Claude Code', '\u0421laude Code']
+    const clients = await Promise.all(
+      names.map((client_name, n) =>
+        registerClient(origin, { client_name, redirect_uris: [`https://app${n}.example/callback`] }),
+      ),
+    )
+    for (const client of clients) await accessToken(berth, { client })
+    const { text } = await (await Visitor.of(berth)).get('/access')
+    const rows = text.split('<li>').filter((row) => row.includes('laude Code'))
+    expect(rows).toHaveLength(2)
+    for (const [n, row] of rows.reverse().entries()) {
+      expect(row).toContain(`Answers go to app${n}.example. Client id <code>${clients[n]?.client_id}</code>.`)
+      expect(row.includes('mixes Latin and Cyrillic')).toBe(n === 1)
+    }
   })
 
   test('lists the browsers that are signed in, marks this one, and signs the others out', async () => {

@@ -149,6 +149,18 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   })
 
+  test.each([320, 360])('at %d pixels neither a mark nor a masked key breaks in two', async (width) => {
+    await using own = await testBerth()
+    for (let n = 0; n < 12; n += 1) await own.call('POST', '/keys', { label: `Laptop${' x'.repeat(n)}` })
+    const agent = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) HeadlessChrome/140.0.0.0 Safari/537.36'
+    await using watched = await watchedPage(browser, { viewport: { width, height: 640 }, userAgent: agent })
+    await signInTo(watched.page, own)
+    const lines = await watched.page.evaluate(
+      `[...document.querySelectorAll('.mark, .what > p:first-child code')].map((one) => one.getClientRects().length)`,
+    )
+    expect(lines).toEqual(Array.from({ length: 14 }, () => 1))
+  })
+
   test("another port's page finds the session of no use: its form is refused, its frame stays empty", async () => {
     await using watched = await watchedPage(browser)
     const { page, problems } = watched

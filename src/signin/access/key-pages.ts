@@ -15,7 +15,7 @@ export function revealPage({ csrf }: SignedIn, { label, masked }: ApiKey, key: s
   const header = signedInHeader(csrf)
   const body =
     key === null
-      ? html`<p class="notice">berth has no copy of <code>${masked}</code>: it was made before copies were kept.
+      ? html`<p class="notice">berth has no copy of <code class="whole">${masked}</code>: it was made before copies were kept.
 It works on; who has it knows it. Where nobody does, delete it and create another.</p>
 <p class="actions">${BACK}</p>`
       : html`<p>Whoever has this key can do all that it reaches. Keep it out of code and chats.</p>
@@ -29,7 +29,7 @@ export function deletePage({ csrf }: SignedIn, key: ApiKey, names: Names): Respo
   const body = html`<p>It opens nothing from then on: programs that use it are refused, and browsers that were signed in with it are
 signed out. It cannot be brought back.</p>
 <dl class="facts">
-<dt>Key</dt><dd><code>${key.masked}</code></dd>
+<dt>Key</dt><dd><code class="whole">${key.masked}</code></dd>
 <dt>Reaches</dt><dd>${reachWords(reachOf(key), names)}</dd>
 <dt>Use</dt><dd>${lastUsed(key.last_used_at)}</dd>
 </dl>

@@ -2,6 +2,7 @@ import type { ApiKey } from '../../resources/keys/model.ts'
 import type { GrantView } from '../oauth/grants.ts'
 import { csrfInput, signedInHeader } from '../pages/header.ts'
 import { type Html, html } from '../pages/html.ts'
+import { mixedScripts } from '../pages/mixed-name.ts'
 import { pageAnswer } from '../pages/page.ts'
 import { shownName } from '../pages/plain-name.ts'
 import type { Session } from '../session/sessions.ts'
@@ -18,7 +19,7 @@ export interface Overview {
   /** What the servers and projects are called that any of these is limited to. */
   names: Names
   /** What was done just now, a sentence. */
-  done?: string | undefined
+  done?: Html | undefined
 }
 
 /** `/access`: what has access to the account, each with what ends it. */
@@ -76,7 +77,7 @@ function keyEntry(key: ApiKey, csrf: string, names: Names, isLast: boolean): Htm
   const { id, label, masked, created_at, last_used_at } = key
   const about = html`<span class="hidden"> the key ${shownName(label)}</span>`
   return entry(
-    html`<strong>${shownName(label)}</strong> <code>${masked}</code>`,
+    html`<strong>${shownName(label)}</strong> <code class="whole">${masked}</code>`,
     html`Reaches ${reachWords(reachOf(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${moment(created_at)}, ${lastUsed(last_used_at)}.`,
     html`<form method="post" action="/access/keys/${id}/reveal">${csrfInput(csrf)}<button class="plain">Reveal${about}</button></form>
 ${!isLast && html`<a class="button danger" href="/access/keys/${id}/delete">Delete${about}</a>`}`,
@@ -84,10 +85,11 @@ ${!isLast && html`<a class="button danger" href="/access/keys/${id}/delete">Dele
 }
 
 function grantEntry(grant: GrantView, csrf: string, names: Names): Html {
-  const { id, clientName, redirectUris, createdAt, lastUsedAt } = grant
+  const { id, clientId, clientName, redirectUris, createdAt, lastUsedAt } = grant
+  const mixed = mixedScripts(clientName)
   return entry(
-    html`<strong>${shownName(clientName)}</strong> <span class="quiet">${placeOf(redirectUris)}</span>`,
-    html`Reaches ${reachWords(reachOf(grant), names)}.<br>Let in ${moment(createdAt)}, ${lastUsed(lastUsedAt)}.`,
+    html`<strong>${shownName(clientName)}</strong>${mixed && html` <span class="mark">mixes ${mixed.join(' and ')}</span>`}`,
+    html`Answers go to ${placeOf(redirectUris)}. Client id <code>${clientId}</code>.<br>Reaches ${reachWords(reachOf(grant), names)}.<br>Let in ${moment(createdAt)}, ${lastUsed(lastUsedAt)}.`,
     html`<form method="post" action="/access/clients/${id}/revoke">${csrfInput(csrf)}<button class="danger">Revoke<span class="hidden"> the access of ${shownName(clientName)}</span></button></form>`,
   )
 }

@@ -1,7 +1,7 @@
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { GrantView } from '../oauth/grants.ts'
 import { type Html, html } from '../pages/html.ts'
-import { shownName } from '../pages/plain-name.ts'
+import { quotedName } from '../pages/plain-name.ts'
 import type { Reachable } from '../reachable.ts'
 
 /** Of a long list so many are named. */
@@ -32,7 +32,7 @@ export const namesOf = ({ servers, projects }: Reachable): Names =>
     ...projects.map(({ id, name }) => [id, name] as const),
   ])
 
-/** A reach in words, such as "the whole account" or "server Shop srv_1 with all projects there". */
+/** A reach in words, such as: the whole account; server “Shop” srv_1 with all projects there. */
 export function reachWords(reach: Reach, names: Names): Html {
   const { servers, projects } = reach
   if (isEverything(reach)) return html`the whole account`
@@ -51,4 +51,4 @@ function list(noun: string, ids: readonly string[], names: Names): Html {
 const named = (id: string, name: string | undefined): Html =>
   name === undefined
     ? html`<code>${id}</code> (gone)`
-    : html`${name !== '' && [shownName(name), ' ']}<code>${id}</code>`
+    : html`${name !== '' && [quotedName(name), ' ']}<code>${id}</code>`

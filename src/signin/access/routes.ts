@@ -13,6 +13,7 @@ import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SignedIn, Visits } from '../session/visits.ts'
 import { deletePage, revealPage } from './key-pages.ts'
+import { type Done, noticeOf, noticeQuery } from './notice.ts'
 import { overviewPage } from './overview-page.ts'
 import { isEverything, type Names, namesOf, type Reach, reachOf } from './reach.ts'
 
@@ -25,20 +26,13 @@ interface AccessPages extends ReachableParts {
   queries: Queries
 }
 
-/** What was done, by the word that stands for it in the address behind it. */
-const DONE = {
-  'key-deleted': 'The key is deleted. It opens nothing any more.',
-  'client-revoked': 'The program is not let in any more.',
-  'browser-signed-out': 'The browser is signed out.',
-  'browsers-signed-out': 'All other browsers are signed out.',
-} as const
-
 /** The address stays in the browser when a key has been shown: whoever goes there again finds the list. */
 const backToList = (): Response => redirectAnswer('/access')
 
 /** `/access`: what has access to the account of who is signed in, and its end. Things of other accounts are not there. */
 export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts }: AccessPages) {
-  const done = (what: keyof typeof DONE): Response => redirectAnswer(`/access?done=${what}`)
+  const done = (what: Done, visit: SignedIn, program?: string): Response =>
+    redirectAnswer(`/access${noticeQuery(what, visit, program)}`)
   const keyOf = ({ session }: SignedIn, id = ''): ApiKey => {
     const key = keys.list(accountCaller(session.accountId)).find((one) => one.id === id)
     if (!key) throw notFound(`The API key "${id}"`)
@@ -54,13 +48,12 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
         const visit = await visits.signedIn(request)
         const { accountId } = visit.session
         const owned = { keys: keys.list(accountCaller(accountId)), grants: grants.list(accountId) }
-        const word = new URL(request.url).searchParams.get('done') ?? ''
         return overviewPage(visit, {
           account: { id: accountId, label: labelOf(queries, accountId) },
           ...owned,
           names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(reachOf)),
           browsers: (await sessions()).list(accountId),
-          done: Object.hasOwn(DONE, word) ? DONE[word as keyof typeof DONE] : undefined,
+          done: noticeOf(new URL(request.url).searchParams, visit),
         })
       }),
       PAGE,
@@ -89,7 +82,7 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
       pageRoute(async (request, { id = '' }) => {
         const { visit } = await visits.form(request)
         keys.delete(accountCaller(visit.session.accountId), id)
-        return done('key-deleted')
+        return done('key-deleted', visit)
       }),
       PAGE,
     )
@@ -97,17 +90,16 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
       '/clients/:id/revoke',
       pageRoute(async (request, { id = '' }) => {
         const { visit } = await visits.form(request)
-        grants.revoke(visit.session.accountId, id)
-        return done('client-revoked')
+        return done('client-revoked', visit, grants.revoke(visit.session.accountId, id))
       }),
       PAGE,
     )
     .post(
       '/other-browsers/signout',
       pageRoute(async (request) => {
-        const { session } = (await visits.form(request)).visit
-        ;(await sessions()).endOthers(session)
-        return done('browsers-signed-out')
+        const { visit } = await visits.form(request)
+        ;(await sessions()).endOthers(visit.session)
+        return done('browsers-signed-out', visit)
       }),
       PAGE,
     )
@@ -117,7 +109,7 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
         const { visit } = await visits.form(request)
         const { session, origin } = visit
         if (!(await sessions()).end(session.accountId, id)) throw notFound(`The browser "${id}"`)
-        if (id !== session.id) return done('browser-signed-out')
+        if (id !== session.id) return done('browser-signed-out', visit)
         return redirectAnswer('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
       }),
       PAGE,

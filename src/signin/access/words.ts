@@ -14,7 +14,7 @@ export const lastUsed = (at: number | string | null): Html =>
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Where a client lives, by where its codes go: anybody may give themselves any name, but not any address. */
+/** Where the answers to a client go: anybody may give themselves any name, but not any address. */
 export function placeOf(redirectUris: readonly string[]): string {
   const places = redirectUris.map((uri) => {
     const url = URL.parse(uri)

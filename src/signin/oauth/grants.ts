@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, exists, gt, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Caller } from '../../accounts/caller.ts'
 import type { CredentialChanges } from '../../accounts/credential-changes.ts'
 import { LastUse } from '../../accounts/last-use.ts'
@@ -23,6 +23,7 @@ export const isAccessToken = (credential: string): boolean => credential.startsW
 /** A client that a person has let in. */
 export interface GrantView {
   id: string
+  clientId: string
   /** What the client calls itself; anybody may call themselves anything. */
   clientName: string
   /** Where its codes go. */
@@ -111,6 +112,7 @@ export class Grants {
       .all()
     return rows.map(({ grant, metadata }) => ({
       id: grant.id,
+      clientId: grant.clientId,
       clientName: nameOf(metadata),
       redirectUris: metadata.redirect_uris,
       allowedServerIds: grant.allowedServerIds,
@@ -120,14 +122,22 @@ export class Grants {
     }))
   }
 
-  /** Ends what an account has granted to the client of a grant, codes that wait as well. @throws BerthError 404 */
-  revoke(accountId: string, id: string): void {
-    const clientId = this.#queries
-      .select({ of: oauthGrants.clientId })
+  /**
+   * Ends what an account has granted to the client of a grant, codes that wait as well.
+   *
+   * @returns what the client calls itself
+   * @throws BerthError 404
+   */
+  revoke(accountId: string, id: string): string {
+    const found = this.#queries
+      .select({ clientId: oauthGrants.clientId, metadata: oauthClients.metadata })
       .from(oauthGrants)
+      .innerJoin(oauthClients, eq(oauthClients.id, oauthGrants.clientId))
       .where(and(eq(oauthGrants.id, id), eq(oauthGrants.accountId, accountId)))
-    const own = and(eq(oauthGrants.accountId, accountId), inArray(oauthGrants.clientId, clientId))
-    if (this.#delete(own).length === 0) throw notFound(`The sign-in "${id}"`)
+      .get()
+    if (!found) throw notFound(`The sign-in "${id}"`)
+    this.#delete(and(eq(oauthGrants.accountId, accountId), eq(oauthGrants.clientId, found.clientId)))
+    return nameOf(found.metadata)
   }
 
   /** Ends a grant, whosever it is, with all its tokens at once. */

@@ -15,3 +15,6 @@ export const plainName = (text: string): string =>
 
 /** A name that somebody gave, as pages show it: it turns no text around it. */
 export const shownName = (text: string): Html => html`<bdi>${plainName(text)}</bdi>`
+
+/** The same within a sentence, told apart from its words. */
+export const quotedName = (text: string): Html => html`“${shownName(text)}”`
