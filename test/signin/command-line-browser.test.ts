@@ -100,6 +100,6 @@ describe.skipIf(browserPath === null)('signing in from a terminal in a browser (
     await page.goto(foreign.url.href)
     expect(problems.join('\n')).toContain('frame')
     await page.getByRole('button', { name: 'Win' }).click()
-    await page.getByRole('heading', { name: 'This form is not ours' }).waitFor()
+    await page.getByRole('heading', { name: 'This form is out of date' }).waitFor()
   })
 })

@@ -178,7 +178,7 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     try {
       await page.goto(app.url.href)
       await page.getByRole('button', { name: 'go' }).click()
-      await page.getByRole('heading', { name: 'This form is not ours' }).waitFor()
+      await page.getByRole('heading', { name: 'This form is out of date' }).waitFor()
       expect(problems.some((problem) => /frame-ancestors|X-Frame-Options/.test(problem))).toBe(true)
       await page.goto(`${origin}/access`)
       expect(await page.locator('h1').textContent()).toBe('Access')

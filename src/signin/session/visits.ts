@@ -144,8 +144,8 @@ const visitOf = (origin: string, opened: Opened | undefined): Visit => ({
 const foreign = (): PageFailure =>
   new PageFailure(
     403,
-    'This form is not ours',
-    html`<p>It was sent from another page, or by a session that is over. Nothing was changed.
+    'This form is out of date',
+    html`<p>It belongs to a session that is over, or was sent from a page that is not berth's. Nothing was changed.
 Go back, reload the page and try again.</p>`,
   )
 
