@@ -57,23 +57,24 @@ test('berth open --json prints the answer, for the account that is named', async
   expect((await ann.get('/access')).text).toContain(id)
 })
 
-test.each([
-  [
-    ['--page', '//evil.example'],
-    '"return_to" in the body: expected a path of this instance, such as /access.',
-  ],
-  [['--account', 'acct_none'], 'The account "acct_none" does not exist.'],
-])('berth open %j is refused', async (args, message) => {
-  const { exitCode, stdout, stderr } = await berth.run(['open', ...args])
-  expect([exitCode, stdout]).toEqual([1, ''])
-  expect(stderr).toContain(message)
-})
+test.each([[['--account', 'acct_none'], 'The account "acct_none" does not exist.']])(
+  'berth open %j is refused',
+  async (args, message) => {
+    const { exitCode, stdout, stderr } = await berth.run(['open', ...args])
+    expect([exitCode, stdout]).toEqual([1, ''])
+    expect(stderr).toContain(message)
+  },
+)
 
-test('a page that is no path is told of as what was typed', async () => {
-  const { exitCode, stderr } = await berth.run(['open', '--page', 'docs'])
-  expect(exitCode).toBe(2)
-  expect(stderr).toContain('in --page, got "docs"')
-})
+test.each(['docs', '//evil.example', '/\\evil.example', '', 'http://evil.example/'])(
+  'the page %p is no path, and is told of as what was typed before anything is asked',
+  async (page) => {
+    using folder = temporaryFolder()
+    const { exitCode, stdout, stderr } = await run(['open', '--page', page], { cwd: folder.path })
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`in --page, got ${JSON.stringify(page)}.`)
+  },
+)
 
 test('serve and serve --detach print a link that signs in, for people', async () => {
   using folder = temporaryFolder()

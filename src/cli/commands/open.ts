@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { SignInLink } from '../../control/sign-in-links.ts'
 import { UsageError } from '../../errors.ts'
+import { isReturnPath } from '../../signin/session/return-to.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'
 
@@ -33,8 +34,10 @@ export function registerOpen(program: Command, session: Session): void {
     .addHelpText('after', MORE)
   withControl(withJson(command)).action(async (options: Options) => {
     const { account, page, print, json } = options
-    if (page !== undefined && !page.startsWith('/'))
-      throw new UsageError(`Expected a path such as /docs in --page, got ${JSON.stringify(page)}.`)
+    if (page !== undefined && !isReturnPath(page))
+      throw new UsageError(
+        `Expected a path of the instance, such as /docs, in --page, got ${JSON.stringify(page)}.`,
+      )
     const client = await connectControl(session, options)
     const body = { account_id: account, return_to: page }
     const link = await client.request<SignInLink>('POST', '/_berth/sign-in-links', { body })
