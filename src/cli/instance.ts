@@ -61,17 +61,23 @@ export function findInstance(
   const flagged = options[option]
   const credential = flagged ?? (fromEnv[variable] || undefined)
   if (baseUrl === undefined) {
-    // A folder that is named has to have one; a key that is given is for another.
-    const isOpen = options.data === undefined && !env.BERTH_DATA && credential === undefined
-    const login = isOpen ? currentLogin(env) : null
+    // A folder that is named has to have one.
+    const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)
+    const isOpened = entrance === 'control' && credential !== undefined
+    const login = isNamed || isOpened ? null : currentLogin(env)
+    if (credential !== undefined && !isNamed && entrance === 'api') {
+      throw new CommandError(unaddressed(folder, login, flagged !== undefined))
+    }
     if (login && entrance === 'api') return login
     if (login) {
       throw new CommandError(
         `No berth runs on ${folder}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the folder where it was started, or name that with --data, or give --base-url and --admin-token.`,
       )
     }
+    // A folder is named by the variable in every shell that it was set in.
+    const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
     throw new CommandError(
-      `No berth runs on ${folder}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' ? `, or sign in to one with "berth login URL"${isOpen ? remembered(env) : ''}` : ''}.`,
+      `No berth runs on ${folder}${named}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${remembered(env)}` : ''}.`,
     )
   }
   if (credential !== undefined) {
@@ -86,6 +92,15 @@ export function findInstance(
   throw new CommandError(
     `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${entrance === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data folder with --data: "berth list" tells it'}.`,
   )
+}
+
+/** What is said of a key that came alone: it may be for any instance, and so is sent to none that was signed in to. */
+function unaddressed(folder: string, login: Instance | null, isFlag: boolean): string {
+  const [given, address, remedy] = isFlag
+    ? ['--api-key', '--base-url', 'leave it out']
+    : ['BERTH_API_KEY', 'BERTH_BASE_URL or --base-url', 'unset it']
+  const unused = login ? ` With it the login at ${login.baseUrl} is not used: to use that, ${remedy}.` : ''
+  return `No berth runs on ${folder}, and ${given} does not say which instance it is for. Name that with ${address}.${unused}`
 }
 
 /** The instance that was signed in to last, or chosen. */

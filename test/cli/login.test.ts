@@ -152,6 +152,29 @@ describe('berth login --no-browser', () => {
     await berth.control('POST', '/clock', { advance: '2m' })
   })
 
+  test.each([
+    ['with its end', (code: string) => [`${code}\r`]],
+    ['after an impatient Enter', (code: string) => ['\r', `${code}\r`]],
+    ['in parts, of which the last comes at the prompt', (code: string) => [code.slice(0, 5), code.slice(5)]],
+  ])('what was typed before the prompt counts, %s', async (_how, parts) => {
+    using person = newPerson()
+    await using terminal = onTerminal([...command, 'login', url, '--no-browser'], person)
+    await terminal.shows(/cli\/authorize\S+\s/)
+    const address = /(http:\S+\/cli\/authorize\S+)/.exec(terminal.output())?.[1] ?? ''
+    // As if its prompt took its time.
+    process.kill(terminal.pid, 'SIGSTOP')
+    const code = await codeAt(new URL(address), browser)
+    const [before = '', after] = parts(code)
+    terminal.type(before)
+    process.kill(terminal.pid, 'SIGCONT')
+    if (after !== undefined) {
+      await terminal.shows('Code: ')
+      terminal.type(after.endsWith('\r') ? after : `${after}\r`)
+    }
+    expect(await terminal.exited).toBe(0)
+    expect(terminal.output()).toContain(`Signed in to ${url}.`)
+  })
+
   test('Ctrl-C at the prompt ends it', async () => {
     using person = newPerson()
     await using terminal = onTerminal([...command, 'login', url, '--no-browser'], person)
@@ -176,6 +199,7 @@ describe('berth login --no-browser', () => {
     const { exitCode, stderr } = await login.ended
     expect(exitCode).toBe(1)
     expect(stderr).toContain('is over two minutes old')
+    expect(stderr).toEndWith('signed out.\n')
     await berth.control('POST', '/clock', { advance: '2m' })
   })
 
@@ -247,6 +271,19 @@ test('of two sign-ins at a time one key stays', async () => {
   expect(ids).toHaveLength(before + 1)
 })
 
+test('says so where commands use a key of the environment, or another instance, in place of the login', async () => {
+  using person = newPerson()
+  const told = async (env: Record<string, string>) =>
+    (await signIn({ ...person, env: { ...person.env, ...env } }, berth.info)).stderr
+  const key = 'BERTH_API_KEY is set here: commands use that key, and not this login, until you unset it.\n'
+  expect(await told({})).not.toContain('BERTH_')
+  expect(await told({ BERTH_API_KEY: 'sk_live_x' })).toEndWith(key)
+  expect(await told({ BERTH_API_KEY: 'sk_live_x', BERTH_BASE_URL: url })).toEndWith(key)
+  expect(await told({ BERTH_API_KEY: 'sk_live_x', BERTH_BASE_URL: 'http://127.0.0.1:1' })).toEndWith(
+    `Commands here still talk to http://127.0.0.1:1: BERTH_BASE_URL says so. Name this one with --base-url ${url}\n`,
+  )
+})
+
 test('a key that cannot be kept is deleted again', async () => {
   using person = newPerson()
   await using login = startLogin([url, '--no-browser'], person)
@@ -266,6 +303,12 @@ const REFUSED: [name: string, args: string[], exitCode: number, message: string]
   ['nothing that runs or is named', [], 1, 'Say which instance is meant: berth login http://'],
   ['an address that is none', ['berth.example:4747'], 2, 'The base URL must look like http://127.0.0.1:4747'],
   ['a password in the address', ['http://a:b@127.0.0.1:4747'], 2, 'must have no user, password'],
+  [
+    'the address of a page',
+    ['http://127.0.0.1:1/mcp'],
+    2,
+    'The address of an instance has no path: /mcp leads to one of its pages. Run "berth login http://127.0.0.1:1".\n',
+  ],
   ['an address at which nothing answers', ['http://127.0.0.1:1'], 1, 'Nothing answers at http://127.0.0.1:1'],
   ['a label that is too long', ['--label', 'x'.repeat(41)], 2, 'expected 1 to 40 characters, got 41'],
   ['an empty label', ['--label', ' '], 2, 'expected 1 to 40 characters, got 0'],
@@ -284,15 +327,6 @@ test.each(REFUSED)('%s is refused before any browser opens', async (_name, args,
   expect({ exitCode: outcome.exitCode, stdout: outcome.stdout }).toEqual({ exitCode, stdout: '' })
   expect(outcome.stderr).toContain(message)
   expect(existsSync(opened)).toBe(false)
-})
-
-test('the address of a page is no address of an instance, and the message has the right one', async () => {
-  using person = newPerson()
-  const { exitCode, stderr } = await person.run(['login', `${url}/mcp`])
-  expect([exitCode, stderr]).toEqual([
-    1,
-    `berth: The address of an instance has no path: /mcp leads to one of its pages. Run "berth login ${url}".\n`,
-  ])
 })
 
 test('what is no berth is said to be none, and nobody is sent there', async () => {

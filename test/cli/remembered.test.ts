@@ -1,11 +1,9 @@
-import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { freePort } from '../support/ports.ts'
-import { run, start } from './command.ts'
-import { newPerson, type Person, signIn } from './sign-in.ts'
+import { run } from './command.ts'
+import { dataFolder, newPerson, type Person, signIn } from './sign-in.ts'
 
 /** Two instances, of which each knows its own keys alone. */
 let one: TestBerth
@@ -26,15 +24,6 @@ async function asked(person: Person, args: string[] = [], env: Record<string, st
   if (stdout === '') return stderr
   const [server] = JSON.parse(stdout).servers
   return server?.id === marks.one ? 'one' : server?.id === marks.two ? 'two' : 'neither'
-}
-
-/** A data folder as an instance leaves it while it runs. */
-function dataFolder(cwd: string, { info }: TestBerth): string {
-  const folder = join(cwd, '.berth')
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'instance.json'), JSON.stringify({ pid: 1, base_url: info.base_url }))
-  writeFileSync(join(folder, 'credentials.json'), JSON.stringify({ api_key: info.api_key }))
-  return folder
 }
 
 describe('which instance a command talks to', () => {
@@ -109,9 +98,26 @@ describe('which instance a command talks to', () => {
       expect(await asked(person, [...args], env)).toContain('No berth runs on')
   })
 
+  test('a key without a URL is named as why the login is not used, with what helps', async () => {
+    const { base_url } = one.info
+    const whoami = await person.run(['whoami'], { BERTH_API_KEY: 'sk_live_wrong' })
+    expect([whoami.exitCode, whoami.stdout]).toEqual([1, ''])
+    expect(whoami.stderr).toEndWith(
+      `, and BERTH_API_KEY does not say which instance it is for. Name that with BERTH_BASE_URL or --base-url. With it the login at ${base_url} is not used: to use that, unset it.\n`,
+    )
+    const { stderr } = await person.run(['servers', '--api-key', 'sk_live_wrong'])
+    expect(stderr).toContain('--api-key does not say which instance it is for. Name that with --base-url.')
+    expect(stderr).toContain(`the login at ${base_url} is not used: to use that, leave it out.`)
+    using nobody = newPerson()
+    const without = await nobody.run(['servers'], { BERTH_API_KEY: 'sk_live_wrong' })
+    expect(without.stderr).toEndWith('Name that with BERTH_BASE_URL or --base-url.\n')
+  })
+
   test('a data folder that is named has to have an instance', async () => {
     expect(await asked(person, ['--data', join(person.cwd, 'none')])).toContain('No berth runs on')
-    expect(await asked(person, [], { BERTH_DATA: join(person.cwd, 'none') })).toContain('No berth runs on')
+    expect(await asked(person, [], { BERTH_DATA: join(person.cwd, 'none') })).toContain(
+      `No berth runs on ${join(person.cwd, 'none')}, which BERTH_DATA names. Start one`,
+    )
   })
 
   test('the control API is not opened by a sign-in', async () => {
@@ -142,170 +148,6 @@ describe('which instance a command talks to', () => {
   })
 })
 
-/** Whether a process has a file open. */
-function hasOpen(pid: number, path: string): boolean {
-  const folder = `/proc/${pid}/fd`
-  try {
-    return readdirSync(folder).some((name) => readlinkSync(join(folder, name)) === path)
-  } catch {
-    // A descriptor was closed amid the look, or the process ended.
-    return false
-  }
-}
-
-describe('the file of keys', () => {
-  test.each([0o644, 0o640, 0o606])(
-    'with rights of others (%o) is not used, with the remedy',
-    async (mode) => {
-      using person = newPerson()
-      await signIn(person, one.info)
-      chmodSync(person.path, mode)
-      for (const args of [['servers'], ['whoami'], ['logout'], ['login', one.info.base_url]]) {
-        const { exitCode, stdout, stderr } = await person.run(args)
-        expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-        expect(stderr).toContain(`${person.path} is open to other users (mode 0${mode.toString(8)})`)
-        expect(stderr).toContain(`Run: chmod 600 ${person.path}`)
-      }
-      chmodSync(person.path, 0o600)
-      expect(await asked(person)).toBe('one')
-    },
-  )
-
-  test.each(['', '{', '{"instances":{"http://127.0.0.1:1":{}}}', '[]'])(
-    'damaged as %p is said to be so',
-    async (text) => {
-      using person = newPerson()
-      await signIn(person, one.info)
-      writeFileSync(person.path, text)
-      const { exitCode, stderr } = await person.run(['servers'])
-      expect(exitCode).toBe(1)
-      expect(stderr).toContain(`berth: ${person.path} is damaged. Restore or remove it`)
-    },
-  )
-
-  test('is changed by one command at a time: what another has just written is not lost', async () => {
-    using person = newPerson()
-    const login = { api_key: 'k', key_id: 'key_x', account_id: 'acct_x', label: 'x', created_at: 'then' }
-    const [leaving, added] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
-    const write = (urls: string[]): void => {
-      const instances = Object.fromEntries(urls.map((url) => [url, login]))
-      writeFileSync(person.path, JSON.stringify({ current: null, instances }), { mode: 0o600 })
-    }
-    mkdirSync(dirname(person.path), { recursive: true, mode: 0o700 })
-    write([leaving])
-    const lockPath = join(dirname(person.path), 'credentials.lock')
-    const lock = new Database(lockPath)
-    lock.run('BEGIN EXCLUSIVE')
-    const child = start(['logout', leaving], person)
-    // It has come as far as it can: it waits at the lock, or is through.
-    while (child.exitCode === null && !hasOpen(child.pid, lockPath)) await Bun.sleep(5)
-    expect(Object.keys(person.kept().instances)).toEqual([leaving])
-    write([leaving, added])
-    lock.close()
-    expect(await child.exited).toBe(0)
-    expect(Object.keys(person.kept().instances)).toEqual([added])
-  })
-
-  test('is in ~/.config without XDG_CONFIG_HOME, and with one that is relative', async () => {
-    using person = newPerson()
-    await signIn({ ...person, env: { HOME: person.cwd, XDG_CONFIG_HOME: 'relative' } }, one.info)
-    const { stdout } = await run(['servers', '--json'], { cwd: person.cwd, env: { HOME: person.cwd } })
-    expect(JSON.parse(stdout).servers[0].id).toBe(marks.one)
-  })
-})
-
-describe('berth whoami', () => {
-  test('tells instance, key, account and reach, and what else is remembered', async () => {
-    using person = newPerson()
-    await signIn(person, two.info)
-    await signIn(person, one.info)
-    const { exitCode, stdout } = await person.run(['whoami'])
-    expect(exitCode).toBe(0)
-    const { api_key, account_id, key_id, label } = person.kept().instances[one.info.base_url]
-    expect(stdout).not.toContain(api_key)
-    for (const text of [
-      `Instance  ${one.info.base_url}`,
-      `Key       sk_live_…${api_key.slice(-4)}, ${label} (${key_id})`,
-      'Found in  berth login',
-      `Account   ${account_id}`,
-      'Reaches   the whole account',
-    ])
-      expect(stdout).toContain(`${text}\n`)
-    expect(stdout).toMatch(new RegExp(`${two.info.base_url} .*Z\n`))
-    expect(stdout).toMatch(new RegExp(`${one.info.base_url} .*Z  yes\n`))
-  })
-
-  test('tells where the credential is from, and of a key of the data folder its label', async () => {
-    using person = newPerson()
-    const { base_url, api_key } = one.info
-    const folder = dataFolder(person.cwd, one)
-    const ways: [args: string[], env: Record<string, string>, from: string][] = [
-      [[], {}, 'data folder'],
-      [['--data', folder], {}, 'data folder'],
-      [['--base-url', base_url, '--api-key', api_key], {}, 'flag'],
-      [[], { BERTH_BASE_URL: base_url, BERTH_API_KEY: api_key }, 'environment'],
-    ]
-    for (const [args, env, from] of ways) {
-      const { stdout } = await person.run(['whoami', '--json', ...args], env)
-      expect(JSON.parse(stdout)).toMatchObject({
-        base_url,
-        credential_from: from,
-        account_id: null,
-        label: 'First key',
-        masked: `sk_live_…${api_key.slice(-4)}`,
-        scope: 'account',
-        valid: true,
-        logins: [],
-      })
-      expect(stdout).not.toContain(api_key)
-    }
-  })
-
-  test('tells of a key that was limited what can be told', async () => {
-    using person = newPerson()
-    await signIn(person, one.info)
-    const { key_id } = person.kept().instances[one.info.base_url]
-    await one.call('PATCH', `/keys/${key_id}`, { allowed_server_ids: [marks.one] })
-    const { exitCode, stdout } = await person.run(['whoami', '--json'])
-    expect(exitCode).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ key_id, scope: 'limited', valid: true })
-    expect((await person.run(['whoami'])).stdout).toContain('Reaches   some servers or projects')
-  })
-
-  test('says of a key that is not valid any more that it is not, and what helps', async () => {
-    using person = newPerson()
-    await signIn(person, one.info)
-    const { base_url } = one.info
-    const { key_id } = person.kept().instances[base_url]
-    await one.call('DELETE', `/keys/${key_id}`)
-    const { exitCode, stdout, stderr } = await person.run(['whoami'])
-    expect(exitCode).toBe(1)
-    expect(stdout).toContain(`(${key_id}): not accepted\n`)
-    const said = `The key that berth login has left for ${base_url} is not valid any more. Run "berth login ${base_url}".`
-    expect(stderr).toContain(said)
-    expect((await person.run(['servers'])).stderr).toContain(said)
-  })
-
-  test('calls no key refused where nothing answers', async () => {
-    using person = newPerson()
-    await using gone = await testBerth({ flags: { port: freePort() } })
-    await signIn(person, gone.info)
-    await gone[Symbol.asyncDispose]()
-    const { exitCode, stdout, stderr } = await person.run(['whoami'])
-    expect(exitCode).toBe(1)
-    expect(stdout).toContain(': could not be checked\n')
-    expect(stderr).toContain('Nothing answers at')
-    expect(JSON.parse((await person.run(['whoami', '--json'])).stdout).valid).toBeNull()
-  })
-
-  test('of nobody says how to sign in', async () => {
-    using person = newPerson()
-    const { exitCode, stderr } = await person.run(['whoami'])
-    expect(exitCode).toBe(1)
-    expect(stderr).toContain('or sign in to one with "berth login URL"')
-  })
-})
-
 describe('berth logout', () => {
   const keyIds = async ({ call }: TestBerth): Promise<string[]> =>
     (await call('GET', '/keys')).body.keys.map(({ id }: { id: string }) => id)
@@ -326,7 +168,7 @@ describe('berth logout', () => {
       `You are signed in to ${two.info.base_url}: choose with "berth login --switch URL".`,
     )
     expect((await person.run(['logout'])).stderr).toContain(
-      `You are to ${two.info.base_url}: name one of them.`,
+      `None of the instances that you are signed in to is the current one. Name the one that is meant: ${two.info.base_url}.`,
     )
     expect((await person.run(['logout', two.info.base_url])).exitCode).toBe(0)
     expect((await person.run(['logout'])).stderr).toContain('You are signed in to no instance.')
@@ -348,6 +190,27 @@ describe('berth logout', () => {
     expect(stdout).toContain(`Signed out of ${gone}. It cannot be reached: the key is forgotten here`)
     expect(person.kept()).toEqual({ current: null, instances: {} })
     expect((await person.run(['logout', '--all'])).stdout).toBe('You are signed in to no instance.\n')
+  })
+
+  test('--json tells which ones, and what became of each key', async () => {
+    using person = newPerson()
+    expect((await person.run(['logout', '--all', '--json'])).stdout).toBe('{"signed_out":[]}\n')
+    await signIn(person, one.info)
+    await signIn(person, two.info)
+    const { instances } = person.kept()
+    const [first, second] = [one, two].map(({ info }) => ({
+      base_url: info.base_url,
+      key_id: instances[info.base_url].key_id,
+    }))
+    await two.call('DELETE', `/keys/${second?.key_id}`)
+    const { exitCode, stdout } = await person.run(['logout', '--all', '--json'])
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      signed_out: [
+        { ...first, key: 'deleted' },
+        { ...second, key: 'unknown' },
+      ],
+    })
   })
 
   test('keeps the last key that reaches the whole account, and says what to do', async () => {
@@ -387,7 +250,11 @@ describe('berth logout', () => {
   test('of an instance that is not known, and of one with --all, is refused', async () => {
     using person = newPerson()
     expect((await person.run(['logout', 'http://127.0.0.1:1'])).stderr).toBe(
-      'berth: You are not signed in to http://127.0.0.1:1. Nor are you to another.\n',
+      'berth: You are not signed in to http://127.0.0.1:1, nor to another instance.\n',
+    )
+    await signIn(person, one.info)
+    expect((await person.run(['logout', 'http://127.0.0.1:1'])).stderr).toBe(
+      `berth: You are not signed in to http://127.0.0.1:1, but to ${one.info.base_url}.\n`,
     )
     const both = await person.run(['logout', 'http://127.0.0.1:1', '--all'])
     expect({ exitCode: both.exitCode, stderr: both.stderr }).toEqual({

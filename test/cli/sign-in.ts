@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decide, type SignedInBrowser, signInBrowser } from '../signin/browser-session.ts'
 import { command } from '../support/serve.ts'
@@ -151,4 +151,13 @@ export async function signIn(
   const outcome = await login.ended
   if (outcome.exitCode !== 0) throw new Error(outcome.stderr)
   return outcome
+}
+
+/** Makes the data folder in a working directory as an instance leaves it while it runs. */
+export function dataFolder(cwd: string, { info }: { info: Signable }): string {
+  const folder = join(cwd, '.berth')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'instance.json'), JSON.stringify({ pid: 1, base_url: info.base_url }))
+  writeFileSync(join(folder, 'credentials.json'), JSON.stringify({ api_key: info.api_key }))
+  return folder
 }

@@ -2,6 +2,7 @@ import { bareEnvironment } from './command.ts'
 
 /** A program on a pseudo-terminal, driven like a person would. */
 export interface Typed extends AsyncDisposable {
+  readonly pid: number
   /** Sends keys. */
   type(keys: string): void
   /** Resolves when the output so far holds the text; rejects after half a minute, or `withinMs`, with what came instead. */
@@ -34,6 +35,7 @@ export function onTerminal(
   const holds = (text: string | RegExp) =>
     typeof text === 'string' ? output.includes(text) : text.test(output)
   return {
+    pid: child.pid,
     type: (keys) => void child.terminal?.write(keys),
     output: () => output,
     exited: child.exited,

@@ -51,6 +51,7 @@ export function registerLogin(program: Command, session: Session): void {
     .summary('delete the key of a sign-in')
     .description('Deletes the key of a sign-in on its instance, and forgets it here.')
     .option('--all', 'of every instance that you are signed in to')
+    .option('--json', 'print which ones as JSON, for programs')
     .action(async (instance: string | undefined, options: LogoutOptions) => {
       const { logout } = await import('../login/logout.ts')
       await logout(session, instance, options)

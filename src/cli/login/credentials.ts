@@ -1,9 +1,10 @@
-import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
 import { userFolder } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
+import { checkFolder, checkNoLink, makeOwn, readOwn } from './own-file.ts'
 
 /** What is kept of a sign-in: the key, and what is known of it. */
 export interface Login {
@@ -32,17 +33,25 @@ export function credentialsPath(env: Terminal['env']): string {
   )
 }
 
-/** Reads them. @throws CommandError where others may read the file too, or it is damaged */
+/** Reads them. @throws CommandError where others can read or change the file too, or it is damaged */
 export function readLogins(env: Terminal['env']): Logins {
   if (userFolder(env, 'XDG_CONFIG_HOME', '.config') === null) return { current: null, instances: new Map() }
   const path = credentialsPath(env)
-  const text = readPrivate(path)
-  if (text === null) return { current: null, instances: new Map() }
+  const text = readOwn(path)
+  if (text === null || text.trim() === '') return { current: null, instances: new Map() }
   const parsed = parse(text)
   if (parsed) return parsed
   throw new CommandError(
     `${path} is damaged. Restore or remove it, and sign in again with "berth login"; keys that it kept stay valid until they are deleted.`,
   )
+}
+
+/** Looks whether a key could be kept, and what is kept read. @throws CommandError where not */
+export function checkKeepable(env: Terminal['env']): void {
+  const folder = dirname(credentialsPath(env))
+  if (existsSync(folder)) checkFolder(folder)
+  checkNoLink(join(folder, LOCK))
+  readLogins(env)
 }
 
 /**
@@ -57,9 +66,13 @@ export async function changeLogins(env: Terminal['env'], change: (logins: Logins
   let lock: InstanceType<typeof Database> | undefined
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+    checkFolder(folder)
     chmodSync(folder, 0o700)
+    const lockPath = join(folder, LOCK)
+    // SQLite would follow a link, and let others read it.
+    makeOwn(lockPath)
     // The kernel drops the lock of whoever dies.
-    lock = new Database(join(folder, 'credentials.lock'))
+    lock = new Database(lockPath)
     lock.run(`PRAGMA busy_timeout = ${LOCK_MS}`)
     lock.run('BEGIN EXCLUSIVE')
     const logins = readLogins(env)
@@ -77,35 +90,17 @@ export async function changeLogins(env: Terminal['env'], change: (logins: Logins
   }
 }
 
+/** The file that is locked for a change, beside that of the keys. */
+const LOCK = 'credentials.lock'
+
 /** Milliseconds to wait for another berth, which writes in one. */
 const LOCK_MS = 5_000
 
-/** The text of a file that is its owner's alone; null where there is none. */
-function readPrivate(path: string): string | null {
-  let file: number
-  try {
-    file = openSync(path, 'r')
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null
-    throw new CommandError(`${path} cannot be read: ${message}. Mend its permissions.`)
-  }
-  try {
-    const rights = fstatSync(file).mode & 0o777
-    if ((rights & 0o077) !== 0) {
-      throw new CommandError(
-        `${path} is open to other users (mode ${rights.toString(8).padStart(4, '0')}), and so its keys are not used. Run: chmod 600 ${path}. Where somebody may have read it, sign out and in again.`,
-      )
-    }
-    return readFileSync(file, 'utf8')
-  } finally {
-    closeSync(file)
-  }
-}
-
 function parse(text: string): Logins | null {
   try {
-    const { current, instances } = JSON.parse(text) as { current?: unknown; instances?: unknown }
+    const value = JSON.parse(text) as { current?: unknown; instances?: unknown }
+    if (isEmpty(value)) return { current: null, instances: new Map() }
+    const { current, instances } = value
     if (typeof instances !== 'object' || instances === null) return null
     const entries = Object.entries(instances)
     if (!entries.every((entry): entry is [string, Login] => isLogin(entry[1]))) return null
@@ -115,6 +110,10 @@ function parse(text: string): Logins | null {
     return null
   }
 }
+
+/** `{}` keeps nothing, as a file without a text does. */
+const isEmpty = (value: object | null): boolean =>
+  value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 
 const FIELDS = ['api_key', 'key_id', 'account_id', 'label', 'created_at'] as const
 

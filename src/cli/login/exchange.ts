@@ -20,12 +20,7 @@ export async function checkInstance(baseUrl: string): Promise<void> {
     await strange(baseUrl).request('POST', '/cli/token', { body: {} })
   } catch (error) {
     // An exchange of nothing is refused by what knows of exchanges.
-    if (isRefused(error)) return
-    const { origin, pathname } = new URL(baseUrl)
-    if (pathname === '/' || !(error instanceof CommandError) || error.code !== 'not_found') throw error
-    throw new CommandError(
-      `The address of an instance has no path: ${pathname} leads to one of its pages. Run "berth login ${origin}".`,
-    )
+    if (!isRefused(error)) throw error
   }
 }
 
@@ -49,7 +44,8 @@ export async function exchange(
       if (isWhole(made)) return made
       throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)
     } catch (error) {
-      if (!isRefused(error) || again === null || tries >= TRIES) throw error
+      if (!isRefused(error)) throw error
+      if (again === null || tries >= TRIES) throw plainly(error)
       await stderr.write('This code is not valid. Type it again, or end with Ctrl-C.\n')
       code = await again()
     }
@@ -60,6 +56,10 @@ const FIELDS = ['key', 'id', 'account_id', 'label', 'created_at'] as const
 
 const isWhole = (made: LoginKey | null): boolean =>
   FIELDS.every((field) => typeof made?.[field] === 'string' && made[field] !== '')
+
+/** The same without the API's word for it: whoever has mistyped a code has asked no API. */
+const plainly = ({ message, code }: CommandError): CommandError =>
+  new CommandError(message.replace(` (${code})`, ''), 1, code)
 
 const isRefused = (error: unknown): error is CommandError =>
   error instanceof CommandError && error.code === 'bad_request'

@@ -8,7 +8,7 @@ import { printJson, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { awaitApproval } from './approval.ts'
 import type { Ending } from './callback.ts'
-import { changeLogins, credentialsPath, type Login, readLogins } from './credentials.ts'
+import { changeLogins, checkKeepable, credentialsPath, type Login, readLogins } from './credentials.ts'
 import { checkInstance, exchange } from './exchange.ts'
 import { revoke } from './revoke.ts'
 import { knownLogin, targetOf } from './target.ts'
@@ -54,8 +54,7 @@ export async function login(
   checkLabel(label)
   const baseUrl = targetOf(given, options, terminal)
   // What is wrong with the file is said before anybody approves anything.
-  credentialsPath(terminal.env)
-  readLogins(terminal.env)
+  checkKeepable(terminal.env)
   reachLoopbackDirectly()
   await checkInstance(baseUrl)
   if (isOverheard(baseUrl)) {
@@ -139,16 +138,19 @@ async function report(
   if (other !== null) await stderr.write(other)
 }
 
-/** Says so where plain commands go elsewhere. */
+/** Says so where plain commands go elsewhere, or use another key. */
 function otherInstance(baseUrl: string, terminal: Terminal): string | null {
+  const { BERTH_API_KEY, BERTH_BASE_URL } = terminal.env
+  const byVariable = BERTH_API_KEY
+    ? 'BERTH_API_KEY is set here: commands use that key, and not this login, until you unset it.\n'
+    : null
   try {
     const used = findInstance({}, terminal)
-    if (used.baseUrl === baseUrl) return null
-    const why =
-      used.source === 'environment' ? 'the environment says so' : 'it is that of the nearest data folder'
+    if (used.baseUrl === baseUrl) return byVariable
+    const why = BERTH_BASE_URL ? 'BERTH_BASE_URL says so' : 'it is that of the nearest data folder'
     return `Commands here still talk to ${used.baseUrl}: ${why}. Name this one with --base-url ${baseUrl}\n`
   } catch {
-    return null
+    return byVariable
   }
 }
 

@@ -1,7 +1,7 @@
 import { reachLoopbackDirectly } from '../../config.ts'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import type { Session } from '../session.ts'
+import { printJson, type Session } from '../session.ts'
 import { changeLogins, readLogins } from './credentials.ts'
 import { type Revoked, revoke } from './revoke.ts'
 import { type Known, knownLogin } from './target.ts'
@@ -9,6 +9,15 @@ import { type Known, knownLogin } from './target.ts'
 /** Which instances to sign out of. */
 export interface LogoutOptions {
   all?: boolean
+  json?: boolean
+}
+
+/** An instance that was signed out of, as `berth logout --json` prints it. */
+interface SignedOut {
+  base_url: string
+  key_id: string
+  /** What became of the key there. */
+  key: Exclude<Revoked, 'last'>
 }
 
 /**
@@ -20,7 +29,7 @@ export interface LogoutOptions {
 export async function logout(
   session: Session,
   given: string | undefined,
-  { all }: LogoutOptions,
+  { all, json }: LogoutOptions,
 ): Promise<void> {
   const { env, stdout, stderr } = session.terminal
   if (all && given !== undefined) throw new UsageError('--all means every instance: leave out the URL.')
@@ -28,26 +37,30 @@ export async function logout(
   const leaving = all
     ? [...logins.instances].map(([baseUrl, login]) => ({ baseUrl, login }))
     : [knownLogin(logins, given)]
-  if (leaving.length === 0) return stdout.write('You are signed in to no instance.\n')
+  if (leaving.length === 0 && !json) return stdout.write('You are signed in to no instance.\n')
   reachLoopbackDirectly()
+  const left: SignedOut[] = []
   const failures: CommandError[] = []
   for (const known of leaving) {
     try {
-      await stdout.write(await leave(session, known))
+      const { baseUrl, login } = known
+      const key = await leave(session, known)
+      left.push({ base_url: baseUrl, key_id: login.key_id, key })
+      if (!json) await stdout.write(`Signed out of ${baseUrl}. ${TOLD[key](known)}\n`)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       failures.push(error)
     }
   }
+  if (json) await printJson(session, { signed_out: left })
   // The last one is told as the failure of the command.
   for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)
   const last = failures.at(-1)
   if (last) throw last
 }
 
-/** @returns what to tell */
-async function leave({ terminal }: Session, known: Known): Promise<string> {
-  const { baseUrl, login } = known
+/** @returns what became of the key */
+async function leave({ terminal }: Session, { baseUrl, login }: Known): Promise<SignedOut['key']> {
   const revoked = await revoke(baseUrl, login)
   if (revoked === 'last') {
     throw new CommandError(
@@ -60,10 +73,10 @@ async function leave({ terminal }: Session, known: Known): Promise<string> {
     logins.instances.delete(baseUrl)
     if (logins.current === baseUrl) logins.current = null
   })
-  return `Signed out of ${baseUrl}. ${TOLD[revoked](known)}\n`
+  return revoked
 }
 
-const TOLD: Record<Exclude<Revoked, 'last'>, (known: Known) => string> = {
+const TOLD: Record<SignedOut['key'], (known: Known) => string> = {
   deleted: () => 'The key is deleted there.',
   unknown: () => 'It did not know the key any more.',
   unreachable: ({ login }) =>

@@ -11,11 +11,21 @@ const LINE_BYTES = 1_000
  * @throws CommandError where none comes; the signal's reason when it fires
  */
 export async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string> {
-  const line = canAsk(terminal) ? await askLine('Code: ', signal) : await firstLine(signal)
+  const line = canAsk(terminal) ? await typedLine(signal) : await firstLine(signal)
   signal.throwIfAborted()
   const code = line?.trim() ?? ''
   if (code !== '') return code
   throw new CommandError('No code was given; nothing was changed. Run "berth login" again.')
+}
+
+/** The first line with something on it: whoever waits for the prompt may press Enter. */
+async function typedLine(signal: AbortSignal): Promise<string | null> {
+  for (;;) {
+    // The address stands there before the prompt, and a code that is pasted at once was meant for nothing else.
+    const lines = await askLine('Code: ', signal, 'counts')
+    const line = lines === null ? null : lines.split('\n').find((text) => text.trim() !== '')
+    if (line !== undefined) return line
+  }
 }
 
 /** Whoever writes it may keep standard input open. */

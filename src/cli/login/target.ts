@@ -38,18 +38,25 @@ export function knownLogin(logins: Logins, given: string | undefined): Known {
   const login = baseUrl === null ? undefined : instances.get(baseUrl)
   if (baseUrl !== null && login) return { baseUrl, login }
   const known = [...instances.keys()]
-  const others =
-    known.length === 0 ? 'Nor are you to another.' : `You are to ${known.join(', ')}: name one of them.`
-  throw new CommandError(
-    baseUrl === null && known.length === 0
-      ? 'You are signed in to no instance. Sign in with "berth login URL".'
-      : `You are not signed in ${baseUrl === null ? 'to a current instance' : `to ${baseUrl}`}. ${others}`,
-  )
+  throw new CommandError(baseUrl === null ? noneMeant(known) : notKnown(baseUrl, known))
 }
 
-/** An address is shown, kept and compared: it holds no password, and nothing that goes with one request alone. */
+const noneMeant = (known: readonly string[]): string =>
+  known.length === 0
+    ? 'You are signed in to no instance. Sign in with "berth login URL".'
+    : `None of the instances that you are signed in to is the current one. Name the one that is meant: ${known.join(', ')}.`
+
+const notKnown = (baseUrl: string, known: readonly string[]): string =>
+  `You are not signed in to ${baseUrl}, ${known.length === 0 ? 'nor to another instance' : `but to ${known.join(', ')}`}.`
+
+/** An address is shown, kept and compared: it holds no password, and nothing that leads to one page alone. */
 function checkPlain(baseUrl: string): string {
-  const { username, password, search, hash } = new URL(baseUrl)
-  if (`${username}${password}${search}${hash}` === '') return baseUrl
-  throw new UsageError('The base URL must have no user, password, query or fragment in it.')
+  const { origin, username, password, pathname, search, hash } = new URL(baseUrl)
+  if (`${username}${password}${search}${hash}` !== '') {
+    throw new UsageError('The base URL must have no user, password, query or fragment in it.')
+  }
+  if (pathname === '/') return baseUrl
+  throw new UsageError(
+    `The address of an instance has no path: ${pathname} leads to one of its pages. Run "berth login ${origin}".`,
+  )
 }

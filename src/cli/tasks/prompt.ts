@@ -13,15 +13,22 @@ const CTRL_C = 3
 /** Whether there is a person who can be asked. */
 export const canAsk = ({ stdin, stderr }: Terminal): boolean => stdin.isTTY && stderr.isTTY
 
+/** What becomes of what was typed before the question: it answers it, or was meant for something else. */
+export type TypedBefore = 'counts' | 'is thrown away'
+
 /**
- * Asks for a line at the terminal, or for the lines that are pasted at once. What was typed before is thrown away: it
- * was meant for something else. Ctrl-C becomes SIGINT, which is to fire `signal`.
+ * Asks for a line at the terminal, or for the lines that are pasted at once. Ctrl-C becomes SIGINT, which is to fire
+ * `signal`.
  *
  * @param signal ends the asking, when an answer is wanted no more
  * @returns null where none is given: Ctrl-D, or `signal`
  */
-export async function askLine(prompt: string, signal: AbortSignal): Promise<string | null> {
-  await discardTyped()
+export async function askLine(
+  prompt: string,
+  signal: AbortSignal,
+  typedBefore: TypedBefore = 'is thrown away',
+): Promise<string | null> {
+  if (typedBefore === 'is thrown away') await discardTyped()
   if (signal.aborted) return null
   return readLines(prompt, signal)
 }
