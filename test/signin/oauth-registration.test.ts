@@ -6,9 +6,11 @@ import {
   accessToken,
   allowForm,
   authorizePath,
+  CALLBACK,
   exchangeCode,
   grantedTokens,
   hiddenFields,
+  type RegisteredClient,
   refreshTokens,
   registerClient,
   signedInBrowser,
@@ -216,6 +218,32 @@ describe('registration of clients', () => {
     })
     expect((await refreshTokens(origin, client, tokens.refresh_token)).status).toBe(200)
     expect(dumpTables(other.dataDir).oauth_clients).toHaveLength(1)
+  })
+
+  describe('a host that kept its registration looks whether it still counts, before it opens a browser', () => {
+    const look = (client: RegisteredClient, accept = 'application/json') =>
+      fetch(`${berth.info.base_url}${authorizePath(client)}`, { headers: { accept }, redirect: 'manual' })
+    const unknown = { client_id: 'client_00000000000000000000000000', redirect_uris: [CALLBACK] }
+
+    test('one that does not count is a problem it can read, so that it registers again', async () => {
+      const response = await look(unknown)
+      expect({ status: response.status, body: await response.json() }).toEqual({
+        status: 400,
+        body: { error: 'invalid_client', error_description: expect.stringContaining('Register it again') },
+      })
+    })
+
+    test('one that counts leads to the sign-in, as for a browser', async () => {
+      const response = await look(await registerClient(berth.info.base_url))
+      expect(response.status).toBe(303)
+      expect(response.headers.get('location')).toStartWith('/signin?')
+    })
+
+    test.each(['text/html,application/json;q=0.9', '*/*'])('what takes %s gets the page', async (accept) => {
+      const response = await look(unknown, accept)
+      expect(response.status).toBe(400)
+      expect(response.headers.get('content-type')).toContain('text/html')
+    })
   })
 })
 

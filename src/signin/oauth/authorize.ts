@@ -15,12 +15,12 @@ import {
   readReturnAddress,
 } from './authorization-request.ts'
 import { choicesOf, readChosen } from './choices.ts'
-import type { Clients } from './clients.ts'
+import { type Clients, UNREGISTERED } from './clients.ts'
 import type { Codes } from './codes.ts'
 import { consentPage } from './consent-page.ts'
 import type { Consents } from './consents.ts'
 import { Parameters } from './parameters.ts'
-import { OAuthProblem } from './problem.ts'
+import { OAuthProblem, problemAnswer } from './problem.ts'
 import { destinationOf, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
 import { returnPage } from './return-page.ts'
@@ -49,6 +49,9 @@ export async function askConsent(request: Request, parts: AuthorizeParts): Promi
   const { search, searchParams } = new URL(request.url)
   if (search.length > QUERY_LIMIT) throw tooLong()
   const query = new Parameters(searchParams)
+  if (isProgram(request) && !clients.find(query.get('client_id') ?? '')) {
+    return problemAnswer(new OAuthProblem('invalid_client', UNREGISTERED))
+  }
   const address = readReturnAddress(query, clients)
   const { origin } = await visits.of(request)
   let asked: AuthorizationRequest
@@ -63,6 +66,15 @@ export async function askConsent(request: Request, parts: AuthorizeParts): Promi
   const choices = await choicesOf(visit.session.accountId, parts)
   const handle = consents.ask(visit.session, asked)
   return consentPage({ visit, request: asked, choices, handle })
+}
+
+/**
+ * Whether a program asks by itself, before it opens a browser: hosts that keep their registration look in that way
+ * whether it still counts, and register again where the answer is a problem they can read.
+ */
+function isProgram(request: Request): boolean {
+  const accepted = request.headers.get('accept') ?? ''
+  return /\bapplication\/json\b/.test(accepted) && !/\btext\/html\b/.test(accepted)
 }
 
 /**

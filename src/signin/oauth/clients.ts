@@ -14,6 +14,9 @@ import { oauthClients } from './table.ts'
 /** Clients that are kept at most. */
 const MOST_CLIENTS = 1_000
 
+/** What a client is told that is none here, so that it registers. */
+export const UNREGISTERED = 'No such client is registered here, or not any more. Register it again.'
+
 /** A registered client. */
 export interface Client {
   readonly id: string
@@ -88,7 +91,7 @@ export class Clients {
     if (client && fault === null) return client
     throw new OAuthProblem(
       'invalid_client',
-      fault ?? 'No such client is registered here, or not any more. Register it again.',
+      fault ?? UNREGISTERED,
       401,
       isBasic ? { 'www-authenticate': 'Basic realm="berth"' } : {},
     )
