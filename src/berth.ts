@@ -7,6 +7,7 @@ import type { Config, Isolation } from './config.ts'
 import { StartupError } from './errors.ts'
 import type { Fixtures } from './fixtures/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
+import { ownName } from './http/host.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { type Answer, logged } from './http/request-log.ts'
 import { Instance } from './instance.ts'
@@ -272,6 +273,5 @@ function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Lo
 }
 
 function urlOf(host: string, listener: Listener): string {
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${listener.port}`
+  return `http://${ownName(host)}:${listener.port}`
 }

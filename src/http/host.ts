@@ -10,6 +10,10 @@ export interface HostOptions {
 
 const WILDCARDS = new Set(['0.0.0.0', '::'])
 
+/** How the address that the service listens on stands in its own URL. */
+export const ownName = (bound: string): string =>
+  WILDCARDS.has(bound) ? '127.0.0.1' : bound.includes(':') ? `[${bound}]` : bound
+
 /**
  * Refuses requests whose Host header names somebody else. A page on a foreign name that resolves to
  * this machine (DNS rebinding) is thereby kept from the API, though the browser would let it ask.

@@ -153,3 +153,25 @@ describe('a link', () => {
     }
   })
 })
+
+describe('where the sign-in stands at another address than the one to which "berth open" leads', () => {
+  const elsewhere = (): Visitor => new Visitor(berth.info.base_url.replace('127.0.0.1', 'localhost'))
+  const asked = '/signin?return_to=%2Foauth%2Fauthorize%3Fx'
+
+  test('it does not send people round in circles, but names that and the way by a key', async () => {
+    const { text } = await elsewhere().get(asked)
+    expect(text).toContain(`You are at <strong>${elsewhere().origin}</strong>`)
+    expect(text).not.toContain('go on here')
+    const refused = await elsewhere().post('/signin', { api_key: 'sk_live_wrong' })
+    expect(refused.text).toContain(`You are at <strong>${elsewhere().origin}</strong>`)
+    const one = elsewhere()
+    const letIn = await one.post('/signin', { api_key: berth.info.api_key, return_to: '/access' })
+    expect(letIn.location).toBe('/access')
+  })
+
+  test('at its own address it offers the command', async () => {
+    const { text } = await new Visitor(berth.info.base_url).get(asked)
+    expect(text).toContain('go on here')
+    expect(text).not.toContain('You are at')
+  })
+})

@@ -23,6 +23,7 @@ interface SessionPages {
 
 /** `/signin` and `/signout`: a browser's session begins and ends. */
 export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
+  const otherOrigin = (origin: string) => (visits.isOwn(origin) ? {} : { otherOrigin: origin })
   const signIn = async (
     request: Request,
     whom: Omit<Beginning, 'userAgent'>,
@@ -49,9 +50,10 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
       pageRoute(async (request) => {
         const { searchParams } = new URL(request.url)
         const returnTo = returnPath(searchParams.get('return_to'))
-        const { session } = await visits.of(request)
+        const { session, origin } = await visits.of(request)
         const isSignedOut = searchParams.get('done') === 'signed-out'
-        return session ? redirectAnswer(returnTo) : signInPage({ returnTo, isSignedOut })
+        if (session) return redirectAnswer(returnTo)
+        return signInPage({ returnTo, isSignedOut, ...otherOrigin(origin) })
       }),
       PAGE,
     )
@@ -65,7 +67,8 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
           const failure = caller
             ? 'This API key reaches only some servers or projects. Take one that reaches the whole account.'
             : 'This API key is not valid here. Check that it belongs to this instance and was not deleted.'
-          return signInPage({ returnTo, failure })
+          const { origin } = await visits.of(request)
+          return signInPage({ returnTo, failure, ...otherOrigin(origin) })
         }
         const { accountId, credentialId: keyId } = caller
         return signIn(request, { accountId, keyId }, returnTo)

@@ -1,4 +1,4 @@
-import { html } from '../pages/html.ts'
+import { type Html, html } from '../pages/html.ts'
 import { pageAnswer } from '../pages/page.ts'
 
 /** What the page is to say. */
@@ -9,6 +9,8 @@ interface SignInPage {
   failure?: string
   /** Whether the browser has just signed out. */
   isSignedOut?: boolean
+  /** Where the page stands, where that is not the address to which `berth open` leads. */
+  otherOrigin?: string
 }
 
 /** Why somebody has to sign in who did not come for that, by the path of the page that waits. */
@@ -18,15 +20,13 @@ const ASKING: Readonly<Record<string, string>> = {
 }
 
 /** The page for a browser that is not signed in. */
-export function signInPage({ returnTo, failure, isSignedOut = false }: SignInPage): Response {
+export function signInPage({ returnTo, failure, isSignedOut = false, otherOrigin }: SignInPage): Response {
   const isWrong = failure !== undefined
   const asks = ASKING[returnTo.split('?', 1)[0] ?? '']
   const body = html`${isSignedOut && html`<p class="notice" role="status">You are signed out.</p>`}
 ${isWrong && html`<p class="notice failure" id="failure" role="alert">${failure}</p>`}
 ${asks !== undefined && html`<p>${asks} Sign in first; then you are asked.</p>`}
-<h2>From the terminal</h2>
-<p>Run this in the folder where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
-<pre tabindex="0"><code>berth open</code></pre>
+${otherOrigin === undefined ? fromTerminal(returnTo) : elsewhere(otherOrigin)}
 <h2>With an API key</h2>
 <p class="quiet">The first key of the instance is printed at its start, and by <code>berth env</code> in that folder.</p>
 <form method="post" action="/signin">
@@ -39,3 +39,14 @@ ${asks !== undefined && html`<p>${asks} Sign in first; then you are asked.</p>`}
 <p class="quiet">The <a href="/docs">API reference</a> is open to everybody who can reach this address.</p>`
   return pageAnswer({ title: 'Sign in', body, status: isWrong ? 401 : 200, isNarrow: true })
 }
+
+const fromTerminal = (returnTo: string): Html => html`<h2>From the terminal</h2>
+<p>Run this in the folder where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
+<pre tabindex="0"><code>berth open</code></pre>`
+
+/** What would sign in elsewhere, and lead back here not signed in, is not offered. */
+const elsewhere = (
+  origin: string,
+): Html => html`<p class="notice">You are at <strong>${origin}</strong>. <code>berth open</code> does not
+sign in here, but at the address that berth prints when it starts: to a browser these are two places. Take an API key, or
+that address, also in the program that sent you here.</p>`

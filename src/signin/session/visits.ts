@@ -1,6 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
-import type { HostOptions } from '../../http/host.ts'
+import { type HostOptions, ownName } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
@@ -53,6 +53,12 @@ export class Visits {
     this.#sessions = sessions
     this.#isSentFromServer = isSentFromServer
     this.#logger = logger
+  }
+
+  /** Whether an origin is the one to which `berth open` leads; a session of another is none there. */
+  isOwn(origin: string): boolean {
+    const { protocol, hostname } = new URL(origin)
+    return protocol === 'http:' && hostname === ownName(this.#host.bound)
   }
 
   /** Who asks. @throws PageFailure 403 for a session that a process on a server sends */
