@@ -1,15 +1,15 @@
-import { existsSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 
 /** Replaces a file that only its owner may read (mode 0600), whole or not at all. */
 export function writePrivate(path: string, content: string | Uint8Array): void {
   const fresh = `${path}.new`
-  // One that a killed berth has left may have other rights.
+  // One that a killed berth has left may have other rights, and a link that lies there may lead anywhere.
   remove(fresh)
-  writeFileSync(fresh, content, { mode: 0o600 })
+  writeFileSync(fresh, content, { mode: 0o600, flag: 'wx' })
   renameSync(fresh, path)
 }
 
-/** Removes a file. Looks first: an exception costs a start more than the file operations around it. */
+/** Removes a file or a link. Looks first: an exception costs a start more than the file operations around it. */
 export function remove(path: string): void {
-  if (existsSync(path)) unlinkSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false })) unlinkSync(path)
 }
