@@ -7,7 +7,7 @@ import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ClientCredentials } from './client-credentials.ts'
 import type { ClientMetadata } from './client-metadata.ts'
-import { CLIENT_MS, lastExpiry, removeExpired } from './housekeeping.ts'
+import { KNOWN_MS, lastExpiry, removeExpired, STRANGER_MS } from './housekeeping.ts'
 import { OAuthProblem } from './problem.ts'
 import { oauthClients } from './table.ts'
 
@@ -55,7 +55,7 @@ export class Clients {
   }
 
   /**
-   * Registers a client. Anybody may, so that the oldest that nobody has let in makes room where there are too many.
+   * Registers a client. Anybody may, so that where there are too many the one makes room that would be forgotten first.
    *
    * @throws OAuthProblem 503 where all of them are in use
    */
@@ -68,7 +68,7 @@ export class Clients {
       const secret =
         metadata.token_endpoint_auth_method === 'none' ? null : newSecret(systemRandom, 'berth_cs_')
       const secretHash = secret === null ? null : hashOf(secret)
-      const row = { id, metadata, secretHash, createdAt: now, expiresAt: now + CLIENT_MS }
+      const row = { id, metadata, secretHash, createdAt: now, expiresAt: now + STRANGER_MS }
       this.#queries.insert(oauthClients).values(row).run()
       return { id, metadata, secret, createdAt: now }
     })
@@ -110,7 +110,7 @@ export class Clients {
   /** When a client is forgotten that was let in, as it stands now. */
   #endOf(id: string): number {
     const [found] = this.#queries.all<{ at: number | null }>(sql`SELECT ${lastExpiry(id)} AS at`)
-    return (found?.at ?? 0) + CLIENT_MS
+    return (found?.at ?? 0) + KNOWN_MS
   }
 
   #makeRoom(): void {

@@ -163,7 +163,7 @@ export class Grants {
   }
 
   /** Deletes grants with all their tokens; from now on the time runs of clients that nobody lets in any more. */
-  #delete(which: SQL | undefined): { id: string }[] {
+  #delete(which: SQL | undefined): void {
     const ended = this.#queries.transaction(() => {
       const ended = this.#queries.delete(oauthGrants).where(which).returning({ id: oauthGrants.id }).all()
       removeExpired(this.#queries, this.#clock.now())
@@ -173,7 +173,6 @@ export class Grants {
       this.#lastUse.forget(id)
       this.#changes.changed(id)
     }
-    return ended
   }
 
   /** It has a token that opens something yet. */

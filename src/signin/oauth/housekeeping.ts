@@ -2,8 +2,14 @@ import { and, type Column, eq, isNotNull, isNull, lte, notExists, type SQL, sql 
 import type { Queries } from '../../storage/database.ts'
 import { oauthClients, oauthCodes, oauthGrants, oauthTokens } from './table.ts'
 
-/** A client that nobody has let in, or nobody lets in any more, is kept so long. */
-export const CLIENT_MS = 24 * 3_600_000
+/** A client that nobody has let in is kept so long. */
+export const STRANGER_MS = 24 * 3_600_000
+
+/**
+ * One that nobody lets in any more is kept so long: hosts go on using what they once registered, and not all of them
+ * register again where it is gone.
+ */
+export const KNOWN_MS = 30 * 24 * 3_600_000
 
 /** When the last code or token of a client expires, in milliseconds since 1970; null where it has none. */
 export function lastExpiry(clientId: string | Column): SQL<number | null> {
@@ -21,7 +27,7 @@ export function removeExpired(queries: Queries, now: number): void {
   // Before what tells when they ended is gone.
   queries
     .update(oauthClients)
-    .set({ expiresAt: sql`coalesce(${lastExpiry(oauthClients.id)}, ${now}) + ${CLIENT_MS}` })
+    .set({ expiresAt: sql`coalesce(${lastExpiry(oauthClients.id)}, ${now}) + ${KNOWN_MS}` })
     .where(and(isNull(oauthClients.expiresAt), sql`coalesce(${lastExpiry(oauthClients.id)}, 0) <= ${now}`))
     .run()
   queries.delete(oauthCodes).where(lte(oauthCodes.expiresAt, now)).run()
