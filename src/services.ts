@@ -156,7 +156,9 @@ export function createServices(foundations: Foundations) {
     /** Whether a process on a server has sent a request, or hides that it has; one whose connection is gone counts as such. */
     isSentFromServer: async (request: Request): Promise<boolean> => {
       const connection = foundations.connectionOf(request)
-      return connection === null || compute.isSentFromServer(connection)
+      if (connection === null || (await compute.isSentFromServer(connection))) return true
+      // What closes while one looks is not seen, but another connection that looks alike may be.
+      return foundations.connectionOf(request) === null
     },
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),

@@ -71,7 +71,7 @@ export interface Compute {
 
   /**
    * Whether a process on a server has the other end of a connection to this process, or hides whose it is. False where
-   * the machine cannot tell. The driver looks itself, it does not ask the sandbox. Never throws.
+   * the machine cannot tell. The driver looks itself, it does not ask the sandbox.
    */
   isSentFromServer(connection: Connection): Promise<boolean>
 }

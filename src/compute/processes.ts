@@ -69,9 +69,25 @@ export function readProcess(pid: number): ProcessInfo | null {
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
 }
 
-/** Whether a process is an agent, or what starts one in its sandbox: of whichever berth, by the command that it was started with. */
-export const isAgent = (pid: number): boolean =>
-  readProc(pid, 'cmdline')?.split('\0').includes(AGENT_COMMAND) ?? false
+/** All agents and what starts them in their sandboxes, of whichever berth, by the command that they were started with. */
+export const findAgents = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d/.test(name))
+    .map(Number)
+    .filter((pid) => readProc(pid, 'cmdline')?.split('\0').includes(AGENT_COMMAND))
+
+/** The name of a process's program, cut to 15 characters; null where it has ended. */
+export const readName = (pid: number): string | null => readProc(pid, 'comm')?.trimEnd() ?? null
+
+/** Whether there is a process that the system does not show to this user. */
+export function isHidden(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM'
+  }
+}
 
 /**
  * The marker that the process was started with, or, with the number 0, the one of the agent that it is; null where
@@ -172,6 +188,13 @@ function scanDescendants(pid: number): number[] {
   return [...members]
 }
 
+/** These processes of a list and all that descend from them. */
+export function descendantsAmong(processes: readonly ProcessInfo[], roots: readonly number[]): Set<number> {
+  const members = new Set(roots)
+  addDescendants(processes, members)
+  return members
+}
+
 function addDescendants(processes: readonly ProcessInfo[], members: Set<number>): void {
   for (let before = -1; before !== members.size; ) {
     before = members.size
@@ -179,7 +202,7 @@ function addDescendants(processes: readonly ProcessInfo[], members: Set<number>)
   }
 }
 
-function readProc(pid: number, file: 'stat' | 'environ' | 'cmdline'): string | null {
+function readProc(pid: number, file: 'stat' | 'environ' | 'cmdline' | 'comm'): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')
   } catch {

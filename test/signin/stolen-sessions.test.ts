@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../support/berth.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 import { probedTiers } from '../support/tiers.ts'
 import { Visitor } from '../support/visitor.ts'
@@ -31,6 +32,48 @@ answer = b''
 while chunk := there.recv(65536):
     answer += chunk
 print(answer.split()[1].decode())
+`
+
+/** Holds a connection from a local port to what a server listens on at 127.0.0.2, as a browser does that loads an image there. */
+const DECOY = `
+import socket, sys
+there = socket.socket()
+there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+there.bind(('127.0.0.1', int(sys.argv[2])))
+there.connect(('127.0.0.2', int(sys.argv[1])))
+print('held', flush=True)
+sys.stdin.read()
+`
+
+/** Listens for the decoy, then sends a form from the same local port, again and again, and resets each connection at once. */
+const TWIN = `
+import random, socket, struct, sys, time
+port, local, cookie, line, body = sys.argv[1:6]
+trap = socket.socket()
+trap.bind(('127.0.0.2', int(port)))
+trap.listen()
+print('listens', flush=True)
+caught, _ = trap.accept()
+head = f'{line} HTTP/1.1\\r\\nHost: localhost:{port}\\r\\nCookie: {cookie}\\r\\n'
+head += f'Content-Type: application/x-www-form-urlencoded\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n'
+sent = 0
+for _ in range(1000):
+    there = socket.socket()
+    there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    try:
+        there.bind(('127.0.0.1', int(local)))
+        there.connect(('127.0.0.1', int(port)))
+        there.sendall((head + body).encode())
+        sent += 1
+        until = time.perf_counter() + random.random() * 0.004
+        while time.perf_counter() < until:
+            pass
+    except OSError:
+        pass
+    there.close()
+    time.sleep(0.001)
+print(sent, flush=True)
 `
 
 const python = Bun.which('python3')
@@ -93,6 +136,25 @@ for (const [isolation, reason] of await probedTiers())
         await browser.submit(`/access/keys/${id}/delete`)
         const { body: after } = await berth.call('GET', '/keys')
         expect(after.keys.map((key: { id: string }) => key.id)).not.toContain(id)
+      })
+
+      test('changes nothing, also where what sends it is gone at once and a connection of a browser looks alike', async () => {
+        const { id } = (await berth.call('POST', '/keys', { label: 'kept' })).body
+        const csrf = await browser.csrf()
+        const local = String(freePort())
+        await berth.call('PUT', `/servers/${server}/files`, { path: 'twin.py', content: TWIN })
+        const form = [port, local, browser.cookie, `POST /access/keys/${id}/delete`, `csrf=${csrf}`]
+        const given = form.map((one) => `'${one}'`).join(' ')
+        const running = berth.exec(server, `python3 twin.py ${given} > twin.log`)
+        const logOf = async () => (await berth.exec(server, 'cat twin.log 2>/dev/null')).stdout
+        await until(async () => (await logOf()) === 'listens\n', 'it listens')
+        const decoy = Bun.spawn([python ?? '', '-c', DECOY, port, local], { stdin: 'pipe', stdout: 'pipe' })
+        await running
+        decoy.kill()
+        await decoy.exited
+        expect(await logOf()).toMatch(/^listens\n[1-9]\d*\n$/)
+        const { body } = await berth.call('GET', '/keys')
+        expect(body.keys.map((key: { id: string }) => key.id)).toContain(id)
       })
 
       test('opens everything to a browser, which is a process of its own', async () => {

@@ -1,31 +1,36 @@
-import { readdirSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Connection } from '../driver.ts'
-import { isAgent, readProcess } from '../processes.ts'
+import { descendantsAmong, findAgents, isHidden, listProcesses, readName, readProcess } from '../processes.ts'
 import { Pace } from './pace.ts'
-import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
+import { findTcpSockets, hasSocket, type TcpSocket } from './sockets.ts'
 
-/** Processes that had the other end of a connection lately: a browser asks again and again. */
+/** Programs that had the other end of a connection lately: a browser asks again and again. */
 const KEPT_SENDERS = 8
 
-/** Parents that are looked up for one process at most. */
+/** Parents that a process may have above it, and times that one may end while it is looked at. */
 const MAX_ANCESTORS = 10_000
+const MAX_TRIES = 10
 
-/** Processes in which the last senders were found, latest first. */
+/** Processes outside of servers in which the last senders were found, latest first. */
 let senders: number[] = []
 
 /**
  * Whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of another one
- * of this machine. Looked up in what the kernel says of sockets and processes, which no process can change about itself.
+ * of this user, by what the kernel says of sockets, descriptors and descent.
  *
- * What is nobody's, as a socket that is on its way from one process to another, counts as a server's: a process that
- * hides must not pass. What the system does not show at all (no /proc/net/tcp, or not berth's own network), and what
- * comes from another machine or from another user's program, does not. Never throws.
+ * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one process to
+ * another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own network), and what
+ * comes from another machine or from another user's program, does not; nor does anything where no server runs.
  */
-export async function isSentFromServer(connection: Connection): Promise<boolean> {
-  const sockets = readTcpSockets()
-  const { remoteAddress, remotePort, localPort } = connection
+export async function isSentFromServer({
+  remoteAddress,
+  remotePort,
+  localPort,
+}: Connection): Promise<boolean> {
+  const agents = findAgents()
+  if (agents.length === 0) return false
+  const sockets = await findTcpSockets([remotePort, localPort])
   const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
   if (!sockets || !shown) return false
   const addresses = inTable(remoteAddress)
@@ -33,69 +38,74 @@ export async function isSentFromServer(connection: Connection): Promise<boolean>
     (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
   )
   if (ends.length === 0) return isOwnAddress(remoteAddress)
-  for (const end of ends) if (await isServers(end)) return true
+  for (const end of ends) if (await isServers(end, agents)) return true
   return false
 }
 
-async function isServers({ inode, uid }: TcpSocket): Promise<boolean> {
+async function isServers({ inode, uid }: TcpSocket, agents: readonly number[]): Promise<boolean> {
   // Closed already: whoever sent it waits for no answer.
   if (inode === '0') return true
-  const pid = await holderOf(inode)
-  // The descriptors of another user's process may not be looked into. On servers all run as berth's own.
-  if (pid === null) return uid === process.geteuid?.()
-  return isOnServer(pid)
+  const processes = listProcesses()
+  const inside = descendantsAmong(processes, agents)
+  const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
+  const holder = await findHolder(inode, outside)
+  // One that was outside in the list may have lost its parent while that was made.
+  if (holder !== null) return isOnServer(holder, agents)
+  // The descriptors of another user's process may not be looked into, on servers all run as berth's own user. Nor may
+  // those of what serves a login by ssh, where a browser comes from far away.
+  return uid === process.geteuid?.() && !outside.some(servesLogin)
 }
 
-/** A process that has a socket; null where none is seen. */
-async function holderOf(inode: string): Promise<number | null> {
-  const latest = senders.find((pid) => socketsOf(pid)?.includes(inode))
-  const found = latest ?? (await searchHolder(inode))
-  if (found !== null) senders = [found, ...senders.filter((pid) => pid !== found)].slice(0, KEPT_SENDERS)
-  return found
-}
-
-async function searchHolder(inode: string): Promise<number | null> {
+/** A process that has a socket; null where none is seen. Of processes on servers nothing is looked at, however much they have. */
+async function findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
   const pace = new Pace()
-  // The latest processes first: a browser is younger than the machine.
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  for (const pid of pids.map(Number).sort((a, b) => b - a)) {
-    if (pace.due) await pace.rest()
-    if (socketsOf(pid)?.includes(inode)) return pid
+  const known = new Set(senders)
+  // The latest first: a browser is younger than the machine.
+  const order = [
+    ...senders.filter((pid) => outside.includes(pid)),
+    ...outside.filter((pid) => !known.has(pid)).sort((a, b) => b - a),
+  ]
+  for (const pid of order) {
+    if (!(await hasSocket(pid, inode, pace))) continue
+    senders = [pid, ...senders.filter((other) => other !== pid)].slice(0, KEPT_SENDERS)
+    return pid
   }
   return null
 }
 
+const servesLogin = (pid: number): boolean => /^sshd(?:-session)?$/.test(readName(pid) ?? '')
+
 /**
- * Whether a process descends from an agent. Up to the agent there is no other way: it adopts what loses its parent, or
- * a PID namespace does.
+ * Whether a process descends from an agent: it adopts what loses its parent, or a PID namespace does. One that ends
+ * while it is looked at, time and again, counts as such.
  */
-function isOnServer(pid: number): boolean {
+function isOnServer(pid: number, agents: readonly number[]): boolean {
+  // What berth itself runs in is not beneath berth, though it may be a server of another one.
   const own = new Set(ancestorsOf(process.pid) ?? [])
   const above = ancestorsOf(pid)
-  // It ended while it was looked at.
   if (above === null) return true
-  for (const one of above) {
-    // What berth itself runs in is not beneath berth, though it may be a server of another one.
-    if (own.has(one)) return false
-    if (isAgent(one)) return true
-  }
-  return false
+  const first = above.find((one) => own.has(one) || agents.includes(one))
+  return first !== undefined && !own.has(first)
 }
 
-/** A process, its parent and so on; null where one of them ends meanwhile, time and again. */
+/** A process, its parent and so on, as far as they are shown; null where one of them ends meanwhile, time and again. */
 function ancestorsOf(pid: number): number[] | null {
   const chain: number[] = []
   let tries = 0
-  for (let next = pid; next > 0 && chain.length < MAX_ANCESTORS; ) {
+  for (let next = pid; next > 0; ) {
+    if (chain.length > MAX_ANCESTORS) return null
     const info = readProcess(next)
     if (info !== null) {
       chain.push(next)
       next = info.parent
       continue
     }
+    // Another user's, where each sees only their own (hidepid).
+    if (isHidden(next)) return chain
     // Its children have another parent now.
     const child = chain.pop()
-    if (child === undefined || ++tries > 10) return null
+    tries += 1
+    if (child === undefined || tries > MAX_TRIES) return null
     next = child
   }
   return chain
@@ -103,7 +113,7 @@ function ancestorsOf(pid: number): number[] | null {
 
 /** How /proc/net/tcp and tcp6 write an address: as words of four bytes, each in the machine's byte order. */
 function inTable(address: string): string[] {
-  const parsed = ipaddr.process(address)
+  const parsed = plain(address)
   const written = words(parsed.toByteArray())
   return parsed.kind() === 'ipv4' ? [written, `0000000000000000FFFF0000${written}`] : [written]
 }
@@ -117,8 +127,11 @@ const words = (bytes: number[]): string =>
 
 /** Whether an address is one of this machine. */
 function isOwnAddress(address: string): boolean {
-  const parsed = ipaddr.process(address)
+  const parsed = plain(address)
   if (parsed.range() === 'loopback') return true
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
-  return own.some((one) => ipaddr.process(one.address).toString() === parsed.toString())
+  return own.some((one) => plain(one.address).toString() === parsed.toString())
 }
+
+/** An address without its zone, IPv4 as such also where it stands in IPv6. */
+const plain = (address: string) => ipaddr.process(address.replace(/%.*$/, ''))

@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { Pace } from './pace.ts'
 
 /** A TCP socket of this machine. Addresses are as /proc/net/tcp writes them, with words in the machine's byte order. */
 export interface TcpSocket {
@@ -15,38 +17,61 @@ export interface TcpSocket {
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A'
 
+/** Their tables; one is missing in a kernel without IPv6. */
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
+
 /** All TCP sockets of berth's own network; null where the system does not show them. */
 export function readTcpSockets(): TcpSocket[] | null {
-  const tables = [readTable('tcp'), readTable('tcp6')]
-  return tables.every((table) => table === null) ? null : tables.flatMap((table) => table ?? [])
+  const texts = TABLES.map((path) => {
+    try {
+      return readFileSync(path, 'latin1')
+    } catch {
+      return null
+    }
+  })
+  return socketsIn(texts, () => true)
 }
 
-/** The sockets of a table; null where there is no such table, as in a kernel without IPv6. */
-function readTable(table: 'tcp' | 'tcp6'): TcpSocket[] | null {
-  let text: string
-  try {
-    text = readFileSync(`/proc/net/${table}`, 'latin1')
-  } catch {
-    return null
-  }
-  return text.split('\n').flatMap((line) => {
-    const fields = line.trim().split(/\s+/)
-    const [, local = '', remote = '', state] = fields
-    const [address = '', port = ''] = local.split(':')
-    const inode = fields[9]
-    // The first line names the columns.
-    if (inode === undefined || port === '') return []
-    return [
-      {
-        address,
-        port: Number.parseInt(port, 16),
-        remotePort: Number.parseInt(remote.split(':')[1] ?? '', 16),
-        listens: state === LISTENING,
-        uid: Number(fields[7]),
-        inode,
-      },
-    ]
-  })
+/**
+ * The TCP sockets of berth's own network whose local port is one of these; null where the system does not show them. There
+ * may be many others, which hold nothing up.
+ */
+export async function findTcpSockets(ports: readonly number[]): Promise<TcpSocket[] | null> {
+  const texts = await Promise.all(TABLES.map((path) => readFile(path, 'latin1').catch(() => null)))
+  // Behind the number of the line and the address.
+  const local = new RegExp(`^ *\\d+: [0-9A-F]+:(?:${ports.map(hexPort).join('|')}) `)
+  return socketsIn(texts, (line) => local.test(line))
+}
+
+const hexPort = (port: number): string => port.toString(16).toUpperCase().padStart(4, '0')
+
+function socketsIn(
+  texts: readonly (string | null)[],
+  isMeant: (line: string) => boolean,
+): TcpSocket[] | null {
+  const there = texts.filter((text) => text !== null)
+  return there.length === 0
+    ? null
+    : there.flatMap((text) => text.split('\n').filter(isMeant).flatMap(socketOf))
+}
+
+/** None of the first line, which names the columns. */
+function socketOf(line: string): TcpSocket[] {
+  const fields = line.trim().split(/\s+/)
+  const [, local = '', remote = '', state] = fields
+  const [address = '', port = ''] = local.split(':')
+  const inode = fields[9]
+  if (inode === undefined || port === '') return []
+  return [
+    {
+      address,
+      port: Number.parseInt(port, 16),
+      remotePort: Number.parseInt(remote.split(':')[1] ?? '', 16),
+      listens: state === LISTENING,
+      uid: Number(fields[7]),
+      inode,
+    },
+  ]
 }
 
 /** The kernel's numbers of the sockets that a process has; null where its descriptors may not be looked into. */
@@ -61,6 +86,20 @@ export function socketsOf(pid: number): string[] | null {
       }
     }) ?? null
   )
+}
+
+/** Whether a process has a socket, as far as its descriptors may be looked into. */
+export async function hasSocket(pid: number, inode: string, pace: Pace): Promise<boolean> {
+  const link = `socket:[${inode}]`
+  for (const fd of descriptorsOf(pid) ?? []) {
+    if (pace.due) await pace.rest()
+    try {
+      if (readlinkSync(`/proc/${pid}/fd/${fd}`) === link) return true
+    } catch {
+      // Closed meanwhile.
+    }
+  }
+  return false
 }
 
 function descriptorsOf(pid: number): string[] | null {
