@@ -318,7 +318,7 @@ describe('faults', () => {
       expect(await statuses(2, '/servers', before)).toEqual([503, 503])
       await before.stop()
       await using after = await testBerth({ dataDir, flags: { isolation: 'none' } })
-      expect(after.log()).toMatch(/WARN .*berth faults clear.*count=1/)
+      expect(await after.wholeLog()).toMatch(/WARN .*berth faults clear.*count=1/)
       expect(await counts(after)).toEqual([[2, 2]])
       expect(await statuses(2, '/servers', after)).toEqual([503, 200])
       await after.control('POST', '/snapshots', { name: 'struck' })

@@ -6,7 +6,7 @@ import { selfCommand } from '../../src/compute/self.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { checkControlAnswer } from './control-document.ts'
-import { processesOf } from './processes.ts'
+import { processesOf, until } from './processes.ts'
 import './state-home.ts'
 
 /** The executable under test, or undefined when the tests run from source. */
@@ -26,8 +26,10 @@ export type KeyedInfo = ReadyInfo & { api_key: string }
 export interface TestBerth extends AsyncDisposable {
   readonly info: KeyedInfo
   readonly dataDir: string
-  /** What it logged so far. */
+  /** What it logged so far, as far as it has come here: the executable's lines are read as they come. */
   log(): string
+  /** What it has logged of every request that was answered before. */
+  wholeLog(): Promise<string>
   /** A request with the first key, `init` on top. */
   fetch(path: string, init?: RequestInit): Promise<Response>
   /** A JSON request and its JSON answer. */
@@ -83,6 +85,13 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
     info,
     dataDir,
     log: running.log,
+    async wholeLog() {
+      // Lines keep their order: with that of the last request all are there.
+      const last = crypto.randomUUID()
+      await berth.fetch(`/${last}`)
+      await until(() => running.log().includes(last), 'the log tells of the last request')
+      return running.log()
+    },
     fetch: (path, init = {}) =>
       fetch(`${info.base_url}${path}`, { ...init, headers: { authorization, ...(init.headers as object) } }),
     async call(method, path, body, headers = {}) {
