@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { type SignedInBrowser, signInBrowser } from '../signin/browser-session.ts'
@@ -36,7 +36,7 @@ describe('berth login with a browser', () => {
     expect(back.headers.get('cache-control')).toBe('no-store')
     const { exitCode, stdout } = await login.ended
     expect(exitCode).toBe(0)
-    expect(readFileSync(opened, 'utf8')).toBe(page.href)
+    expect(await opened()).toBe(page.href)
 
     const { current, instances } = person.kept()
     expect(current).toBe(url)
@@ -70,7 +70,7 @@ describe('berth login with a browser', () => {
     const page = await login.page()
     const port = page.searchParams.get('redirect_port')
     const state = page.searchParams.get('state') ?? ''
-    const before = berth.log().split('/cli/token').length
+    const before = (await berth.wholeLog()).split('/cli/token').length
     const call = `http://127.0.0.1:${port}`
     const attempts: [path: string, init: RequestInit, status: number][] = [
       ['/callback?code=AAAA-BBBB-CCCC', {}, 400],
@@ -86,7 +86,7 @@ describe('berth login with a browser', () => {
       expect({ path, status: answer.status }).toEqual({ path, status })
       expect(await answer.text()).not.toContain('signed in</h1>')
     }
-    expect(berth.log().split('/cli/token')).toHaveLength(before)
+    expect((await berth.wholeLog()).split('/cli/token')).toHaveLength(before)
     const sent = await decideAt(page, browser, 'approve')
     expect((await fetch(sent.headers.get('location') ?? '')).status).toBe(200)
     expect((await login.ended).exitCode).toBe(0)
@@ -230,8 +230,8 @@ test('the key shows nowhere but in the file: no output, no address, no argument,
     page.href,
     location,
     back,
-    readFileSync(opened, 'utf8'),
-    berth.log(),
+    await opened(),
+    await berth.wholeLog(),
   ])
     expect(seen).not.toContain(api_key)
 })
@@ -322,21 +322,21 @@ const REFUSED: [name: string, args: string[], exitCode: number, message: string]
 
 test.each(REFUSED)('%s is refused before any browser opens', async (_name, args, exitCode, message) => {
   using person = newPerson()
-  const { env, opened } = desktopOf(person)
+  const { env, path } = desktopOf(person)
   const outcome = await person.run(['login', ...args], env)
   expect({ exitCode: outcome.exitCode, stdout: outcome.stdout }).toEqual({ exitCode, stdout: '' })
   expect(outcome.stderr).toContain(message)
-  expect(existsSync(opened)).toBe(false)
+  expect(existsSync(path)).toBe(false)
 })
 
 test('what is no berth is said to be none, and nobody is sent there', async () => {
   using person = newPerson()
-  const { env, opened } = desktopOf(person)
+  const { env, path } = desktopOf(person)
   await using other = Bun.serve({ port: 0, fetch: () => new Response('<html>', { status: 404 }) })
   const { exitCode, stderr } = await person.run(['login', other.url.href], env)
   expect(exitCode).toBe(1)
   expect(stderr).toContain("does not speak berth's API (HTTP 404)")
-  expect(existsSync(opened)).toBe(false)
+  expect(existsSync(path)).toBe(false)
 })
 
 test.each([{}, { key: 'sk_live_x' }, null, 'text'])(

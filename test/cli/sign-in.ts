@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decide, type SignedInBrowser, signInBrowser } from '../signin/browser-session.ts'
+import { until } from '../support/processes.ts'
 import { command } from '../support/serve.ts'
 import { bareEnvironment, type Outcome, run, temporaryFolder } from './command.ts'
 
@@ -32,16 +33,33 @@ export function newPerson(): Person {
   }
 }
 
-/** The environment of a desktop whose opener writes down what it is given, in place of a browser. */
-export function desktopOf({ cwd }: Person, exitCode = 0): { env: Record<string, string>; opened: string } {
-  const opened = join(cwd, 'opened')
+/** A desktop whose opener writes down what it is given, in place of a browser. */
+export interface Desktop {
+  /** The environment of programs on it. */
+  readonly env: Record<string, string>
+  /** Where the opener writes. */
+  readonly path: string
+  /** What was opened. Nobody waits for the opener, which may be slower than the command that has begun it. */
+  opened(): Promise<string>
+}
+
+/** A person's desktop; its opener ends with `exitCode`. */
+export function desktopOf({ cwd }: Person, exitCode = 0): Desktop {
+  const path = join(cwd, 'opened')
   const opener = join(cwd, 'xdg-open')
   writeFileSync(
     opener,
-    `#!/bin/sh\nprintf '%s' "$*" > '${opened}.new' && mv '${opened}.new' '${opened}'\nexit ${exitCode}\n`,
+    `#!/bin/sh\nprintf '%s' "$*" > '${path}.new' && mv '${path}.new' '${path}'\nexit ${exitCode}\n`,
   )
   chmodSync(opener, 0o755)
-  return { env: { DISPLAY: ':0', PATH: `${cwd}:${process.env.PATH ?? '/usr/bin:/bin'}` }, opened }
+  return {
+    env: { DISPLAY: ':0', PATH: `${cwd}:${process.env.PATH ?? '/usr/bin:/bin'}` },
+    path,
+    async opened() {
+      await until(() => existsSync(path), 'the opener has written')
+      return readFileSync(path, 'utf8')
+    },
+  }
 }
 
 /** A `berth login` under way. */
@@ -89,7 +107,7 @@ export function startLogin(
     stderr: err,
     exitCode,
   }))
-  const until = (holds: () => boolean, what: string): Promise<void> =>
+  const hears = (holds: () => boolean, what: string): Promise<void> =>
     new Promise((resolve, reject) => {
       changed = () => {
         if (holds()) resolve()
@@ -101,10 +119,10 @@ export function startLogin(
   return {
     pid: child.pid,
     async page() {
-      await until(() => pages().length > 0, 'the address')
+      await hears(() => pages().length > 0, 'the address')
       return new URL(pages().at(-1)?.[1] ?? '')
     },
-    says: (text) => until(() => said.includes(text), text),
+    says: (text) => hears(() => said.includes(text), text),
     type(line) {
       child.stdin.write(`${line}\n`)
       child.stdin.flush()

@@ -9,6 +9,7 @@ export interface Typed extends AsyncDisposable {
   shows(text: string | RegExp, withinMs?: number): Promise<void>
   /** All output so far. */
   output(): string
+  /** Resolves when it has ended and all its output has come. */
   readonly exited: Promise<number>
 }
 
@@ -20,6 +21,7 @@ export function onTerminal(
   let output = ''
   let changed = () => {}
   const decoder = new TextDecoder()
+  const closed = Promise.withResolvers<void>()
   const child = Bun.spawn([...command], {
     cwd,
     env: bareEnvironment({ TERM: 'xterm-256color', ...env }),
@@ -30,6 +32,7 @@ export function onTerminal(
         output += decoder.decode(data, { stream: true })
         changed()
       },
+      exit: () => closed.resolve(),
     },
   })
   const holds = (text: string | RegExp) =>
@@ -38,7 +41,7 @@ export function onTerminal(
     pid: child.pid,
     type: (keys) => void child.terminal?.write(keys),
     output: () => output,
-    exited: child.exited,
+    exited: closed.promise.then(() => child.exited),
     shows: (text, withinMs = 30_000) =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(
