@@ -135,7 +135,7 @@ for (const [isolation, reason] of await probedTiers())
         }
         await fault({ kind: 'slow_exec', delay_ms: 3_000, times: 1 })
         expect(await took()).toBeGreaterThan(2_990)
-        expect(await took()).toBeLessThan(2_900)
+        expect(await active()).toEqual([])
         await fault({ kind: 'slow_exec', delay_ms: 60_000 })
         const waiting = took()
         await until(async () => (await active()).length === 1, 'it holds')

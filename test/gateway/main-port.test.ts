@@ -188,14 +188,14 @@ describe('a request for SLUG.localhost', () => {
   })
 
   test('waits for an app that starts, and is told when that takes too long', async () => {
-    await using main = await mainPort(undefined, { waitMs: 200 })
+    await using main = await mainPort()
     const waiting = main.fetch('/')
     await until(() => main.site.uses.open === 1, 'it waits')
     await using backend = app(() => new Response('here'))
     main.site.site.point(backend.upstream)
     expect(await (await waiting).text()).toBe('here')
-    main.site.site.point({ kind: 'starting' })
-    expect((await main.fetch('/')).status).toBe(503)
+    await using impatient = await mainPort({ kind: 'starting' }, { waitMs: 100 })
+    expect((await impatient.fetch('/')).status).toBe(503)
   })
 
   test('is a failure where the app fails amid its answer', async () => {

@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { desktopOf, newPerson, startLogin } from '../cli/sign-in.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
+import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -98,7 +99,7 @@ describe.skipIf(browserPath === null)('signing in from a terminal in a browser (
     await signInOn(page, berth.info)
     await page.waitForURL(/\/access/)
     await page.goto(foreign.url.href)
-    expect(problems.join('\n')).toContain('frame')
+    await until(() => problems.some((problem) => problem.includes('frame')), 'the frame is refused')
     await page.getByRole('button', { name: 'Win' }).click()
     await page.getByRole('heading', { name: 'This form is out of date' }).waitFor()
   })
