@@ -132,10 +132,14 @@ describe('the end', () => {
   })
 
   test('leaves what it started in the background, without the terminal, to the server', async () => {
-    const { outcome } = await worked('setsid -f sleep 300; echo started #')
+    // Before it has its own session it ends with the terminal, as does all that is in front there.
+    const left = `setsid -f sh -c 'echo $$ > left; exec sleep 300'; until [ -s left ]; do sleep 0.01; done`
+    const { outcome } = await worked(`${left}; echo started #`)
     expect(outcome).toEqual({ status: 'completed', result: 'started' })
     expect((await server.bench.commands()).length).toBe(1)
-    await run(server.sandbox, 'pkill -f "sleep 300" || kill $(pgrep sleep)')
+    // By its number: others on this machine may sleep as long.
+    await run(server.sandbox, 'kill $(cat left); rm left')
+    await until('it to be gone', async () => (await server.bench.commands()).length === 0)
   })
 })
 
