@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { examineIsolation } from '../../src/cli/doctor/isolation.ts'
-import { examineFolder, examineGit, examinePort } from '../../src/cli/doctor/machine.ts'
+import { examineFolder, examineGit, examineInstance, examinePort } from '../../src/cli/doctor/machine.ts'
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 
@@ -81,6 +81,17 @@ test('a taken port is found by listening, and the running berth may have it', as
   expect(examinePort('127.0.0.1', port, `http://127.0.0.1:${port}`)).toMatchObject({ status: 'ok' })
   await other.stop(true)
   expect(examinePort('127.0.0.1', port, null)).toMatchObject({ status: 'ok', detail: 'free' })
+})
+
+test('an instance that a busy machine keeps waiting is there all the same', async () => {
+  await using busy = Bun.serve({
+    port: 0,
+    async fetch() {
+      await Bun.sleep(1_500)
+      return Response.json({ version: '1.2.3' })
+    },
+  })
+  expect(await examineInstance(busy.url.origin)).toMatchObject({ status: 'ok' })
 })
 
 test('a folder that does not exist yet is tried where it would be made', () => {

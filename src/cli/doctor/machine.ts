@@ -50,12 +50,18 @@ export function examineFolder(folder: string): Finding {
   }
 }
 
+/**
+ * Milliseconds after which an instance hangs that has not answered: where nothing listens that is said at once, and on a
+ * busy machine an answer may take seconds.
+ */
+const HANG_MS = 10_000
+
 /** What the instance that the data folder names says of itself. */
 export async function examineInstance(url: string | null): Promise<Finding> {
   const name = 'instance'
   if (url === null) return { name, status: 'absent', detail: 'none runs on the data folder' }
   try {
-    const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(1_000) })
+    const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
     const { version } = (await response.json()) as { version?: unknown }
     if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
   } catch {}
