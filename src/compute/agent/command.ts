@@ -14,6 +14,9 @@ import { TERMINAL_TYPE, type Terminal } from './terminal.ts'
 /** Milliseconds after the process's end in which its pipes may still deliver. */
 const DRAIN_MS = 100
 
+/** And its terminal: what is written there comes by a task of the kernel's, which a very busy machine keeps waiting. */
+const TERMINAL_DRAIN_MS = 1_000
+
 /**
  * Milliseconds in which most commands are over. Until then nothing is read: what they print waits in
  * the pipe, and is taken in one go where setting up streams would cost as much as the command.
@@ -108,7 +111,7 @@ export class Command {
     if (this.#request.endBackground) this.#end(GRACE_MS)
     await this.#ending
     terminal?.release()
-    if (open.length > 0) await drain(drained, open)
+    if (open.length > 0) await drain(drained, open, terminal === null ? DRAIN_MS : TERMINAL_DRAIN_MS)
     this.#gatherer?.flush()
     return { exitCode, timedOut: this.#timedOut, truncated: pumps.some((pump) => pump.truncated) }
   }
@@ -203,11 +206,11 @@ async function endsWithin(ms: number, end: Promise<unknown>): Promise<boolean> {
   return ended
 }
 
-/** Waits for the end of both streams, but not for a background child that keeps them open. */
-async function drain(drained: Promise<unknown>, pumps: readonly OutputPump[]): Promise<void> {
+/** Waits for the end of the streams, but not for a background child that keeps them open. @param forMs so long without an end */
+async function drain(drained: Promise<unknown>, pumps: readonly OutputPump[], forMs: number): Promise<void> {
   for (const pump of pumps) pump.expectEnd()
   for (;;) {
-    const over = await Promise.race([drained.then(() => true), Bun.sleep(DRAIN_MS).then(() => false)])
+    const over = await Promise.race([drained.then(() => true), Bun.sleep(forMs).then(() => false)])
     if (over) return
     if (pumps.some((pump) => pump.stalled)) continue
     for (const pump of pumps) pump.discard()
