@@ -28,7 +28,7 @@ export interface TestBerth extends AsyncDisposable {
   readonly dataDir: string
   /** What it logged so far, as far as it has come here: the executable's lines are read as they come. */
   log(): string
-  /** What it has logged of every request that was answered before. */
+  /** What it has logged of every request that was answered before; it has to log at `debug`. */
   wholeLog(): Promise<string>
   /** A request with the first key, `init` on top. */
   fetch(path: string, init?: RequestInit): Promise<Response>

@@ -1,10 +1,13 @@
-import { chmodSync, rmdirSync, unlinkSync } from 'node:fs'
+import { chmodSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { FolderChain, type Listed, readFolder } from './folders.ts'
 import { Pace } from './pace.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild, systemCode } from './pinned.ts'
+import { isTemporary, temporaryName } from './temporary.ts'
 
 /** How often one entry that changes meanwhile is tried again before the removal gives up. */
 const MAX_PASSES = 100
+/** After so many a folder is renamed: who writes there by its path finds it no more. */
+const PASSES_IN_PLACE = 5
 const ALL_RIGHTS = 0o700
 
 /** A folder under way: what is still to be removed from it, and how often an entry had to be tried again. */
@@ -58,7 +61,13 @@ function removeEmptied(chain: FolderChain, name: EntryName, frames: Frame[]): vo
     const above = frames.at(-1)
     const changed = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '')
     if (above === undefined || !changed) throw error
-    tryAgain(above, name, 'folder', error)
+    if ((above.passes.get(name) ?? 0) < PASSES_IN_PLACE || isTemporary(String(name))) {
+      tryAgain(above, name, 'folder', error)
+      return
+    }
+    const aside = temporaryName()
+    renameSync(childPath(chain.current, name), childPath(chain.current, aside))
+    above.entries.push({ name: aside, kind: 'folder' })
   }
 }
 
