@@ -12,6 +12,7 @@ import {
   hiddenFields,
   type RegisteredClient,
   registerClient,
+  sentTo,
   signedInBrowser,
   TestBrowser,
 } from '../support/oauth.ts'
@@ -34,17 +35,6 @@ afterAll(() => berth[Symbol.asyncDispose]())
 const WEB = 'https://app.example/callback'
 
 const grants = () => dumpTables(berth.dataDir).oauth_grants?.length ?? 0
-
-/** Where an answer sends the browser, its parameters taken apart. */
-const sentTo = (response: Response) => {
-  const location = new URL(response.headers.get('location') ?? 'none:', origin)
-  const parameters = Object.fromEntries(location.searchParams)
-  return {
-    status: response.status,
-    to: `${location.protocol}//${location.host}${location.pathname}`,
-    parameters,
-  }
-}
 
 const parameters = (given: Record<string, string | null>) => authorizePath(client, { parameters: given })
 

@@ -203,3 +203,20 @@ export async function grantedTokens(
 export async function accessToken(berth: SignInPlace, options: FlowOptions = {}): Promise<string> {
   return (await grantedTokens(berth, options)).tokens.access_token
 }
+
+/** Where an answer sends the browser, its parameters taken apart. */
+export function sentTo(response: Response): {
+  status: number
+  to: string
+  parameters: Record<string, string>
+} {
+  const { protocol, host, pathname, searchParams } = new URL(
+    response.headers.get('location') ?? 'none:',
+    response.url,
+  )
+  return {
+    status: response.status,
+    to: `${protocol}//${host}${pathname}`,
+    parameters: Object.fromEntries(searchParams),
+  }
+}
