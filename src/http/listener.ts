@@ -68,6 +68,13 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
   const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
     await Promise.all(all.map(({ server }) => call(server)))
   }
+  const connectionOf = (request: Request): Connection | null => {
+    for (const { server, port } of all) {
+      const peer = server.requestIP(request)
+      if (peer) return { remoteAddress: peer.address, remotePort: peer.port, localPort: port }
+    }
+    return null
+  }
   return {
     port: all[0].port,
     route(routes) {
@@ -76,20 +83,8 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
       const handlers = routes === null ? { fetch } : { fetch, websocket: routes.websocket }
       for (const { server, options } of all) server.reload({ ...options, ...handlers } as never)
     },
-    addressOf(request) {
-      for (const { server } of all) {
-        const address = server.requestIP(request)?.address
-        if (address !== undefined) return address
-      }
-      return null
-    },
-    connectionOf(request) {
-      for (const { server, port } of all) {
-        const peer = server.requestIP(request)
-        if (peer) return { remoteAddress: peer.address, remotePort: peer.port, localPort: port }
-      }
-      return null
-    },
+    addressOf: (request) => connectionOf(request)?.remoteAddress ?? null,
+    connectionOf,
     expire(request) {
       const { server } = all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]
       server.timeout(request, 1)
