@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { instancePlan } from '../src/accounts/plan.ts'
-import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../src/config.ts'
+import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../src/config/config.ts'
 import { StartupError, UsageError } from '../src/errors.ts'
+import { instancePlan } from '../src/resources/accounts/plan.ts'
 
 /** Where the settings of one test come from. */
 interface Given {

@@ -1,4 +1,4 @@
-import type { AgentConfig } from '../config-agents.ts'
+import type { AgentConfig } from '../config/agents.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Queries } from '../storage/database.ts'

@@ -1,4 +1,4 @@
-import type { AgentName } from '../config-agents.ts'
+import type { AgentName } from '../config/agents.ts'
 import { once } from '../runtime/once.ts'
 import type { Agent } from './agent.ts'
 import type { AgentParts } from './parts.ts'

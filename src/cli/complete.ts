@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander'
-import { OPERATION_IDS } from '../http/operation-ids.ts'
+import { OPERATION_IDS } from '../contract/operation-ids.ts'
 import { withDefaults } from './arguments.ts'
 
 /** The shells that completion is made for. */

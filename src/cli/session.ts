@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { reachLoopbackDirectly } from '../config.ts'
+import { reachLoopbackDirectly } from '../config/config.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions, Entrance } from './instance.ts'
 import type { Terminal } from './terminal.ts'

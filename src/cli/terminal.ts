@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { processEnvironment } from '../config.ts'
+import { processEnvironment } from '../config/config.ts'
 
 /** One of the two output streams. */
 export interface Sink {

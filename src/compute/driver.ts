@@ -1,4 +1,4 @@
-import type { Isolation } from '../config.ts'
+import type { Isolation } from '../config/config.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What one server may use. Values come from its tier. */

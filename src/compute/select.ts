@@ -1,4 +1,4 @@
-import type { Isolation } from '../config.ts'
+import type { Isolation } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
 import type { ComputeDriver, Enforced, Probe } from './driver.ts'
 

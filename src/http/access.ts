@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
-import { type Caller, isScoped } from '../accounts/caller.ts'
-import type { CredentialChanges } from '../accounts/credential-changes.ts'
 import { BerthError } from '../errors.ts'
 import { type BodyWitness, readFormBody, readJsonBody } from './body.ts'
+import { type Caller, isScoped } from './caller.ts'
+import type { CredentialChanges } from './credential-changes.ts'
 import type { FormShape } from './multipart.ts'
 import { eventStream, type StreamRun } from './sse.ts'
 

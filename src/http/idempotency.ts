@@ -1,12 +1,11 @@
 import { and, eq, lt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
-import type { Caller } from '../accounts/caller.ts'
-import { accounts } from '../accounts/table.ts'
 import { badRequest } from '../errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Cipher } from '../storage/cipher.ts'
 import type { Queries } from '../storage/database.ts'
 import type { Callers, Uploads } from './access.ts'
+import type { Caller } from './caller.ts'
 import { idempotency } from './idempotency-table.ts'
 import { wantsEventStream } from './sse.ts'
 
@@ -29,6 +28,8 @@ interface Turn {
  *
  * Answers are kept for each API key apart, so that a scoped key gets none that another key may see, and
  * sealed, since some carry secrets. So do requests: what is kept of one tells nothing without the master key.
+ *
+ * @param accountExists reports whether an account has not been deleted
  */
 export function idempotencyKeys(
   queries: Queries,
@@ -36,6 +37,7 @@ export function idempotencyKeys(
   clock: Clock,
   callers: Callers,
   uploads: Uploads,
+  accountExists: (accountId: string) => boolean,
 ) {
   const byName = new Map<string, Turn>()
   const byRequest = new WeakMap<Request, Turn>()
@@ -91,7 +93,7 @@ export function idempotencyKeys(
       if (!turn || !caller || request.signal.aborted) return
       const { accountId, credentialId: apiKeyId } = caller
       // The account may have been removed while the request was under way.
-      if (!queries.select().from(accounts).where(eq(accounts.id, accountId)).get()) return
+      if (!accountExists(accountId)) return
       const { status, body } = answerOf(responseValue, set.status)
       queries
         .insert(idempotency)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { CredentialChanges } from '../accounts/credential-changes.ts'
+import type { CredentialChanges } from '../http/credential-changes.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
 import type { Logger } from '../runtime/logger.ts'

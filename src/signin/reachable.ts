@@ -1,4 +1,4 @@
-import { accountCaller, type Caller } from '../accounts/caller.ts'
+import { accountCaller, type Caller } from '../http/caller.ts'
 
 /** Where the servers and projects of accounts are found. */
 export interface ReachableParts {

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
-import { processEnvironment } from '../config.ts'
+import { processEnvironment } from '../config/config.ts'
 import { BerthError } from '../errors.ts'
 import { removeTree } from './remove-tree.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { monthOf } from '../../src/accounts/month.ts'
-import type { TierName } from '../../src/accounts/tiers.ts'
+import { monthOf } from '../../src/resources/accounts/month.ts'
+import type { TierName } from '../../src/resources/accounts/tiers.ts'
 import { World } from './world.ts'
 
 const SEQUENCES = 60

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { toUnits } from '../../src/accounts/credits.ts'
+import { toUnits } from '../../src/resources/accounts/credits.ts'
 import { SteerableClock } from '../../src/runtime/clock.ts'
 import { PretendedMachine } from '../support/clock.ts'
 import { World } from './world.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { TerminalReport } from '../../src/agents/command/report.ts'
-import { Masks } from '../../src/apps/masks.ts'
+import { Masks } from '../../src/runtime/masks.ts'
 
 const report = () => new TerminalReport(new Masks(), () => {})
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { AgentError } from '../../src/agents/agent.ts'
 import { CommandAgent } from '../../src/agents/command/agent.ts'
 import type { AgentEvent } from '../../src/agents/events.ts'
-import { AGENT_DEFAULTS, type AgentConfig } from '../../src/config-agents.ts'
+import { AGENT_DEFAULTS, type AgentConfig } from '../../src/config/agents.ts'
 import { run, until } from '../compute/bench.ts'
 import { AgentServer, type WorkOptions } from '../support/agents.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
-import { Given, Mistake } from '../../src/runtime/given.ts'
+import { Given, Mistake } from '../../src/contract/given.ts'
 
 const read = (...scenarios: unknown[]) => readScenarios(new Given(scenarios, ['scenarios']))
 const steps = [{ say: 'hi' }]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ScriptedAgent } from '../../src/agents/scripted/agent.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
 import { ScenarioStore } from '../../src/agents/scripted/store.ts'
-import { Given } from '../../src/runtime/given.ts'
+import { Given } from '../../src/contract/given.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
 import { MovedClock } from '../support/clock.ts'
 

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { planApp } from '../../src/apps/detect.ts'
-import { AppError, type AppPlan, missingVariables, NoAppFound } from '../../src/apps/plan.ts'
-import type { Tools } from '../../src/apps/tools.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
+import { planApp } from '../../src/hosting/app-runtime/detect.ts'
+import { AppError, type AppPlan, missingVariables, NoAppFound } from '../../src/hosting/app-runtime/plan.ts'
+import type { Tools } from '../../src/hosting/app-runtime/tools.ts'
 
 const FIXTURES = join(import.meta.dir, '../../fixtures/apps')
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Masks } from '../../src/apps/masks.ts'
+import { Masks } from '../../src/runtime/masks.ts'
 
 const SECRET = 'sk-4f+x/9 "tail"\\z'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Patterns } from '../../src/apps/patterns.ts'
+import { Patterns } from '../../src/runtime/patterns.ts'
 
 /** Numbers that repeat from run to run. */
 function numbers(seed: number): (below: number) => number {

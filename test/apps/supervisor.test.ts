@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { AppError, AppFailure } from '../../src/apps/plan.ts'
-import { AppPorts } from '../../src/apps/ports.ts'
+import { AppError, AppFailure } from '../../src/hosting/app-runtime/plan.ts'
+import { AppPorts } from '../../src/hosting/app-runtime/ports.ts'
 import { run, until } from '../compute/bench.ts'
 import { planOf, World } from './world.ts'
 

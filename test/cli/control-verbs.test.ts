@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { processTerminal } from '../../src/cli/terminal.ts'
-import { describeControl } from '../../src/describe.ts'
+import { describeControl } from '../../src/instance/describe.ts'
 import { operationsOf } from '../support/openapi-rules.ts'
 
 /** The command for each call of the control API, or why it has none. */

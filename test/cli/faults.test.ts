@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { OPERATION_IDS } from '../../src/http/operation-ids.ts'
+import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
 import { type Served, serve } from './command.ts'
 
 let berth: Served

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EVENT_NAMES } from '../../src/events/names.ts'
+import { EVENT_NAMES } from '../../src/resources/events/names.ts'
 import { receiver, replyWith } from '../support/receiver.ts'
 import { type Served, serve } from './command.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createProgram, runProgram } from '../../src/cli/program.ts'
 import type { Session } from '../../src/cli/session.ts'
-import { CONFIG_OPTIONS, environmentName } from '../../src/config.ts'
+import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
 import { run, temporaryFolder } from './command.ts'
 
 test('help goes to stdout, names every command and succeeds', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { AgentConnection } from '../../src/compute/agent/connection.ts'
+import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
+import { AgentConnection } from '../../src/compute/sandboxd/connection.ts'
 import {
   encodeFrame,
   encodeJson,
@@ -8,9 +9,8 @@ import {
   MAX_FROM_AGENT,
   ProtocolError,
   WINDOW,
-} from '../../src/compute/agent/protocol.ts'
-import { FrameWriter } from '../../src/compute/agent/writer.ts'
-import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
+} from '../../src/compute/sandboxd/protocol.ts'
+import { FrameWriter } from '../../src/compute/sandboxd/writer.ts'
 
 const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
 

@@ -13,7 +13,7 @@ import { localDrivers } from '../../src/compute/drivers.ts'
 import { ServerFolders } from '../../src/compute/local/server-folders.ts'
 import { listProcesses, readMarker } from '../../src/compute/processes.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
-import type { Isolation } from '../../src/config.ts'
+import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 
 /** Limits that the suite's harmless commands do not notice. */

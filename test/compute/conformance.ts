@@ -1,5 +1,5 @@
 import { describe } from 'bun:test'
-import type { Isolation } from '../../src/config.ts'
+import type { Isolation } from '../../src/config/config.ts'
 import { Bench } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
 import { endTests } from './conformance/end.ts'

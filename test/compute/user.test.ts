@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ISOLATIONS } from '../../src/config.ts'
+import { ISOLATIONS } from '../../src/config/config.ts'
 
 // Most people run berth as an ordinary user, for whom namespaces, cgroups and limits work differently.
 const NOBODY = 65_534

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { EVENT_NAMES } from '../../src/events/names.ts'
+import { EVENT_NAMES } from '../../src/resources/events/names.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { readEvents } from '../support/events.ts'
 

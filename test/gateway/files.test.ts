@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
-import { type ServeFilesOptions, serveFiles } from '../../src/gateway/files/serve.ts'
+import { type ServeFilesOptions, serveFiles } from '../../src/hosting/static/serve.ts'
 import { openBelow } from '../compute/workspace-fixture.ts'
 import { until } from '../support/processes.ts'
 import { app, get, Raw, type TestSite, testSite } from './support.ts'

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { GatewayError } from '../../src/gateway/upstream.ts'
+import { GatewayError } from '../../src/hosting/sites/upstream.ts'
 import { until } from '../support/processes.ts'
 import { app, openSockets, Raw, testSite } from './support.ts'
 
 test('the lowest free port is reserved: neither one that is taken nor one that another program has', async () => {
   const before = openSockets()
-  const { Gateway } = await import('../../src/gateway/gateway.ts')
+  const { Gateway } = await import('../../src/hosting/sites/gateway.ts')
   const busy = [0, 1].map(() => Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }))
   const first = Math.min(...busy.map(({ port }) => port))
   const gateway = new Gateway({
@@ -58,7 +58,7 @@ test('a site has both addresses of "localhost", or waits for the one that anothe
   expect(await (await fetch(`http://[::1]:${first.port}/`)).text()).toBe('here')
 
   const other = Bun.listen({ hostname: '::1', port: 0, socket: { data() {} } })
-  const { Gateway } = await import('../../src/gateway/gateway.ts')
+  const { Gateway } = await import('../../src/hosting/sites/gateway.ts')
   const ports = { first: other.port, last: other.port }
   const gateway = new Gateway({ host: '127.0.0.1', ports, publicHost: null, logger: console })
   await expect(gateway.reserve(() => false)).rejects.toThrow(GatewayError)

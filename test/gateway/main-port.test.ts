@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { SlugHosts, slugOf } from '../../src/gateway/main-port/slug-hosts.ts'
-import type { Upstream } from '../../src/gateway/upstream.ts'
+import { SlugHosts, slugOf } from '../../src/hosting/sites/main-port/slug-hosts.ts'
+import type { Upstream } from '../../src/hosting/sites/upstream.ts'
 import { type Listener, listen } from '../../src/http/listener.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { SlugHosts } from '../../src/gateway/main-port/slug-hosts.ts'
+import { SlugHosts } from '../../src/hosting/sites/main-port/slug-hosts.ts'
 import { listen } from '../../src/http/listener.ts'
 import { setsSession, withoutSession } from '../../src/http/session-cookie.ts'
 import { app, get, Raw, rawApp, testSite } from './support.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { describeApi } from '../../src/describe.ts'
+import { describeApi } from '../../src/instance/describe.ts'
 import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
 import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
 import { newWorld } from './world.ts'

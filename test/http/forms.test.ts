@@ -3,15 +3,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia, t } from 'elysia'
-import type { Caller } from '../../src/accounts/caller.ts'
-import { CredentialChanges } from '../../src/accounts/credential-changes.ts'
-import { accounts } from '../../src/accounts/table.ts'
+import { errorAnswers } from '../../src/contract/error-response.ts'
+import { openApiDocument } from '../../src/contract/openapi/document.ts'
+import { operation } from '../../src/contract/operation.ts'
 import { accessControl, Callers, Uploads } from '../../src/http/access.ts'
-import { errorAnswers } from '../../src/http/errors.ts'
+import type { Caller } from '../../src/http/caller.ts'
+import { CredentialChanges } from '../../src/http/credential-changes.ts'
 import { idempotencyKeys } from '../../src/http/idempotency.ts'
 import { idempotency } from '../../src/http/idempotency-table.ts'
-import { openApiDocument } from '../../src/http/openapi/document.ts'
-import { operation } from '../../src/http/operation.ts'
+import { accounts } from '../../src/resources/accounts/table.ts'
+import { API_DOCUMENT } from '../../src/resources/openapi.ts'
 import { SteerableClock } from '../../src/runtime/clock.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { Cipher } from '../../src/storage/cipher.ts'
@@ -65,7 +66,7 @@ const app = new Elysia({ normalize: false })
       () => '',
     ),
   )
-  .use(idempotencyKeys(database.queries, new Cipher(new Uint8Array(32)), clock, callers, uploads))
+  .use(idempotencyKeys(database.queries, new Cipher(new Uint8Array(32)), clock, callers, uploads, () => true))
   .use(access)
   .post(
     '/things',
@@ -218,7 +219,7 @@ describe('a form', () => {
   })
 
   test('stands in the documents beside JSON, its file as bytes and its JSON fields as JSON', () => {
-    const { paths } = openApiDocument(app)
+    const { paths } = openApiDocument(app, API_DOCUMENT)
     expect(paths['/things']?.post?.requestBody?.content['multipart/form-data']).toEqual({
       schema: {
         allOf: [

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020'
 import { Elysia, t } from 'elysia'
-import { describeApi, describedApp } from '../../src/describe.ts'
-import { EVENT_NAMES } from '../../src/events/names.ts'
-import { openApiDocument } from '../../src/http/openapi/document.ts'
-import type { OpenApiDocument, Schema } from '../../src/http/openapi/model.ts'
+import { openApiDocument } from '../../src/contract/openapi/document.ts'
+import type { OpenApiDocument, Schema } from '../../src/contract/openapi/model.ts'
+import { describeApi, describedApp } from '../../src/instance/describe.ts'
+import { EVENT_NAMES } from '../../src/resources/events/names.ts'
+import { API_DOCUMENT } from '../../src/resources/openapi.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { followsTheRules, operationsOf, resolve } from '../support/openapi-rules.ts'
 import { ADDED_STATUSES, CLOSED_SHAPES, MISSING_GROUPS, SPECIFIED } from './specification.ts'
@@ -180,6 +181,7 @@ describe('what a route may declare', () => {
         response: response as never,
         detail: { operationId: 'thing.get', summary: 'Get the thing', tags: ['Servers'] },
       }),
+      API_DOCUMENT,
     )
   const Thing = t.Object({ size: t.Integer(), labels: t.Record(t.String(), t.String()) }, { $id: 'Thing' })
 

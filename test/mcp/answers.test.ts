@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { describedApp } from '../../src/describe.ts'
-import { operationIndex } from '../../src/http/operation-index.ts'
+import { operationIndex } from '../../src/contract/operation-index.ts'
+import { describedApp } from '../../src/instance/describe.ts'
 import { EXAMPLES, PARAMETERS } from '../http/examples.ts'
 import { newWorld } from '../http/world.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'

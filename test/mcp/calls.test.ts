@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from 'bun:test'
-import { Progress } from '../../src/mcp/progress.ts'
+import { Progress } from '../../src/resources/mcp/progress.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { CLIENTS, connect, failureOf, type McpClient } from './clients.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { OPERATION_IDS } from '../../src/http/operation-ids.ts'
+import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { CLIENTS, connect, failureOf, type McpClient } from './clients.ts'

@@ -1,6 +1,6 @@
 import { heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { Sessions } from '../../src/mcp/sessions.ts'
+import { Sessions } from '../../src/resources/mcp/sessions.ts'
 
 test('sessions that are ended take little room, however long their names are', () => {
   const sessions = new Sessions()

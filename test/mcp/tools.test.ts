@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
-import { describeApi, describedApp } from '../../src/describe.ts'
-import type { Schema } from '../../src/http/openapi/model.ts'
-import { OPERATION_IDS } from '../../src/http/operation-ids.ts'
-import { operationIndex } from '../../src/http/operation-index.ts'
-import { type OperationTool, toolsOf } from '../../src/mcp/tool.ts'
+import type { Schema } from '../../src/contract/openapi/model.ts'
+import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
+import { operationIndex } from '../../src/contract/operation-index.ts'
+import { describeApi, describedApp } from '../../src/instance/describe.ts'
+import { type OperationTool, toolsOf } from '../../src/resources/mcp/tool.ts'
 import { schemaChecker } from '../support/openapi-rules.ts'
 
 const document = await describeApi()

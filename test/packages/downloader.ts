@@ -1,5 +1,5 @@
 /** A berth's package cache in a process of its own, which downloads a tarball: DATA_FOLDER REGISTRY. */
-import { Packages } from '../../src/packages/packages.ts'
+import { Packages } from '../../src/hosting/npm-mirror/packages.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { installEnvironment } from '../../src/packages/environment.ts'
+import { installEnvironment } from '../../src/hosting/npm-mirror/environment.ts'
 
 async function environment(files: Record<string, string>, folder = 'projects/app') {
   const read = async (path: string): Promise<Uint8Array> => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { DEFAULT_PLAN } from '../../src/accounts/plan.ts'
-import { Plans } from '../../src/accounts/plans.ts'
+import { DEFAULT_PLAN } from '../../src/resources/accounts/plan.ts'
+import { Plans } from '../../src/resources/accounts/plans.ts'
 import { Admission } from '../../src/resources/servers/admission.ts'
 import { World } from '../accounts/world.ts'
 

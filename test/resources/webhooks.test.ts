@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { EVENT_NAMES } from '../../src/events/names.ts'
+import { EVENT_NAMES } from '../../src/resources/events/names.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 
 let berth: TestBerth

@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeEphemeral } from '../../src/storage/ephemeral.ts'
 import { removeTree } from '../../src/storage/remove-tree.ts'
-import { Snapshots } from '../../src/storage/snapshots.ts'
 import { finishSwap, StateSwap } from '../../src/storage/state.ts'
+import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 
 const MODES = { 'go/mod': 0o555, closed: 0o000, 'closed-too': 0o300, secret: 0o000 }
 const clock = { frozen: false, offset: 0, now: 0 } as never

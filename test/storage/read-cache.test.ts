@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { accounts } from '../../src/accounts/table.ts'
+import { accounts } from '../../src/resources/accounts/table.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
 import { ReadCache } from '../../src/storage/read-cache.ts'
 

@@ -1,9 +1,9 @@
 import type { Agent, Assignment, Outcome } from '../../src/agents/agent.ts'
 import type { AgentEvent, OutputDelta } from '../../src/agents/events.ts'
 import { Workbench } from '../../src/agents/workbench/workbench.ts'
-import { Masks } from '../../src/apps/masks.ts'
 import type { Sandbox } from '../../src/compute/driver.ts'
 import type { Workspace } from '../../src/compute/workspace.ts'
+import { Masks } from '../../src/runtime/masks.ts'
 import { Bench } from '../compute/bench.ts'
 
 /** How a test wants a piece of work. */

@@ -1,11 +1,11 @@
-import type { OperationObject } from '../../src/http/openapi/model.ts'
+import type { OperationObject } from '../../src/contract/openapi/model.ts'
 import { once } from '../../src/runtime/once.ts'
 
 /** What checks answers, made when the first one is checked. */
 const checker = once(async () => {
   const [{ describeControl, describedControl }, { operationIndex }, { schemaChecker }] = await Promise.all([
-    import('../../src/describe.ts'),
-    import('../../src/http/operation-index.ts'),
+    import('../../src/instance/describe.ts'),
+    import('../../src/contract/operation-index.ts'),
     import('./openapi-rules.ts'),
   ])
   const document = await describeControl()

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020'
-import type { OpenApiDocument, OperationObject, Parameter } from '../../src/http/openapi/model.ts'
+import type { OpenApiDocument, OperationObject, Parameter } from '../../src/contract/openapi/model.ts'
 
 /** An operation with where it stands. */
 export type Located = OperationObject & { method: string; path: string }

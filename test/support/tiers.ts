@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Isolation } from '../../src/config.ts'
+import type { Isolation } from '../../src/config/config.ts'
 import { driverOn } from '../compute/bench.ts'
 
 const TIERS: readonly Isolation[] = ['bubblewrap', 'landlock', 'none']

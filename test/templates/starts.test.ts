@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join, relative } from 'node:path'
-import { missingVariables } from '../../src/apps/plan.ts'
+import { missingVariables } from '../../src/hosting/app-runtime/plan.ts'
 import { TemplateCatalog } from '../../src/resources/templates/catalog.ts'
 import { copyTemplate, planCopy, removeCopy, run, runsHere, startTemplate } from './app.ts'
 

@@ -1,4 +1,4 @@
-import type { AgentConfig } from '../../config-agents.ts'
+import type { AgentConfig } from '../../config/agents.ts'
 import type { Agent, Assignment, Outcome } from '../agent.ts'
 import { CommandRun } from './run.ts'
 

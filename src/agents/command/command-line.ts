@@ -1,4 +1,4 @@
-import type { AgentConfig } from '../../config-agents.ts'
+import type { AgentConfig } from '../../config/agents.ts'
 import { AgentError } from '../agent.ts'
 
 /** The variable that brings a goal to the shell, which hands it on and forgets it. */

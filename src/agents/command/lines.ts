@@ -1,4 +1,4 @@
-import { cleanLine, LONGEST_LINE } from '../../apps/log/lines.ts'
+import { cleanLine, LONGEST_LINE } from '../../runtime/lines.ts'
 import type { Row, Told } from './screen/row.ts'
 import { Screen } from './screen/screen.ts'
 

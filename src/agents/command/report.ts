@@ -1,4 +1,4 @@
-import type { Masks } from '../../apps/masks.ts'
+import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent } from '../events.ts'
 
 /** Lines and characters that are reported as they come; of what comes after, the end is. */

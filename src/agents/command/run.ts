@@ -1,6 +1,6 @@
-import { Masks } from '../../apps/masks.ts'
 import type { TerminalExecution } from '../../compute/driver.ts'
-import type { AgentConfig } from '../../config-agents.ts'
+import type { AgentConfig } from '../../config/agents.ts'
+import { Masks } from '../../runtime/masks.ts'
 import type { Assignment, Outcome } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
 import { typedAnswer } from './answer.ts'

@@ -1,5 +1,5 @@
-import { Masks } from '../../apps/masks.ts'
-import type { AgentLimits } from '../../config-agents.ts'
+import type { AgentLimits } from '../../config/agents.ts'
+import { Masks } from '../../runtime/masks.ts'
 import { type Agent, AgentError, type Assignment, type Outcome, type Plan, type Planning } from '../agent.ts'
 import type { AgentParts } from '../parts.ts'
 import { Dialogue } from './dialogue.ts'

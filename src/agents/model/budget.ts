@@ -1,4 +1,4 @@
-import type { AgentLimits } from '../../config-agents.ts'
+import type { AgentLimits } from '../../config/agents.ts'
 import { thisMachine } from '../../runtime/clock.ts'
 import type { AgentEvent } from '../events.ts'
 import type { Tokens } from './answer.ts'

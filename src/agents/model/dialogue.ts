@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
-import type { Masks } from '../../apps/masks.ts'
-import type { AgentLimits } from '../../config-agents.ts'
+import type { AgentLimits } from '../../config/agents.ts'
+import type { Masks } from '../../runtime/masks.ts'
 import { AgentError } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
 import type { Answer, Tokens } from './answer.ts'

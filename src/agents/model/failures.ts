@@ -1,4 +1,4 @@
-import { MASK } from '../../apps/masks.ts'
+import { MASK } from '../../runtime/masks.ts'
 import type { Provider } from './providers.ts'
 
 /**

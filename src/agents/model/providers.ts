@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
-import type { AgentConfig } from '../../config-agents.ts'
+import type { AgentConfig } from '../../config/agents.ts'
 
 /** How requests of a model go out. */
 export type Send = (url: string | URL | Request, init?: RequestInit) => Promise<Response>

@@ -1,4 +1,4 @@
-import { Given, Mistake } from '../../runtime/given.ts'
+import { Given, Mistake } from '../../contract/given.ts'
 import { AgentError } from '../agent.ts'
 import { readSteps } from './read.ts'
 import { oneLine } from './result.ts'

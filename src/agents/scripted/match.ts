@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js'
-import { type Given, Mistake } from '../../runtime/given.ts'
+import { type Given, Mistake } from '../../contract/given.ts'
 import type { Matcher } from './scenario.ts'
 
 /** Characters of a goal that expressions and globs look at. */

@@ -1,5 +1,5 @@
+import { type Fields, type Given, Mistake } from '../../contract/given.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import { type Fields, type Given, Mistake } from '../../runtime/given.ts'
 import { readMatcher } from './match.ts'
 import type { Scenario, ScenarioText, Step } from './scenario.ts'
 import { type KnownValues, parseCommand, parseTemplate, type Template } from './template.ts'

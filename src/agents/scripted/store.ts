@@ -1,5 +1,5 @@
 import { asc } from 'drizzle-orm'
-import { Given } from '../../runtime/given.ts'
+import { Given } from '../../contract/given.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ReadScenario } from './read.ts'
 import type { Scenario, ScenarioText } from './scenario.ts'

@@ -1,4 +1,4 @@
-import type { MaskStream, Masks } from '../../apps/masks.ts'
+import type { MaskStream, Masks } from '../../runtime/masks.ts'
 
 /** Characters that are kept of the beginning and of the end of each stream. */
 const KEPT = 32 * 1024

@@ -1,6 +1,6 @@
-import type { Masks } from '../../apps/masks.ts'
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
+import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
 import { ToolError } from './errors.ts'
 import { CommandOutput } from './output.ts'

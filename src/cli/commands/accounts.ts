@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Account, CreatedAccount } from '../../control/accounts.ts'
 import { UsageError } from '../../errors.ts'
+import type { Account, CreatedAccount } from '../../testing/api/accounts.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, facts, table } from '../output.ts'
 import { path } from '../path.ts'

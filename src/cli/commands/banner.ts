@@ -1,5 +1,5 @@
-import type { ReadyInfo } from '../../berth.ts'
-import type { Isolation } from '../../config.ts'
+import type { Isolation } from '../../config/config.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { facts, paint } from '../output.ts'
 import type { Terminal } from '../terminal.ts'
 

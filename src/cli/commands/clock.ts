@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ClockState } from '../../control/clock.ts'
+import type { ClockState } from '../../testing/api/clock.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { facts } from '../output.ts'
 import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import type { Delivery } from '../../control/deliveries.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
+import type { Delivery } from '../../testing/api/deliveries.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, facts, paint, type Style, table } from '../output.ts'
 import { path } from '../path.ts'

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import type { EmittedEvent } from '../../control/events.ts'
-import { EVENT_NAMES } from '../../events/names.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
+import type { EmittedEvent } from '../../testing/api/events.ts'
 import type { Client } from '../client.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'

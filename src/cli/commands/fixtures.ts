@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { ListedFixture } from '../../fixtures/listing.ts'
+import type { ListedFixture } from '../../testing/seed/listing.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, table } from '../output.ts'
 import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'
@@ -51,7 +51,7 @@ export function registerFixtures(program: Command, session: Session): void {
     .command('check <FILE...>')
     .description('find mistakes in fixtures files, which belong together; no instance has to run')
     .action(async (files: string[]) => {
-      const { readFixtures } = await import('../../fixtures/fixtures.ts')
+      const { readFixtures } = await import('../../testing/seed/fixtures.ts')
       readFixtures(
         files.map((file) => resolve(cwd, file)),
         env,
@@ -63,7 +63,7 @@ export function registerFixtures(program: Command, session: Session): void {
     .command('schema')
     .description('print the JSON Schema of fixtures files, for editors; no instance has to run')
     .action(async () => {
-      const { fixturesSchema } = await import('../../fixtures/schema.ts')
+      const { fixturesSchema } = await import('../../testing/seed/schema.ts')
       await stdout.write(`${JSON.stringify(fixturesSchema(), null, 2)}\n`)
     })
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { InboxSummary } from '../../control/inbox/model.ts'
 import { UsageError } from '../../errors.ts'
+import type { InboxSummary } from '../../testing/inbox/model.ts'
 import { formatBytes } from '../format.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, table } from '../output.ts'

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { reachLoopbackDirectly } from '../../config.ts'
+import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { CommandError } from '../errors.ts'

@@ -70,7 +70,7 @@ export function registerLogin(program: Command, session: Session): void {
     .action(async (options) => {
       const [{ whoami }, { reachLoopbackDirectly }] = await Promise.all([
         import('../login/whoami.ts'),
-        import('../../config.ts'),
+        import('../../config/config.ts'),
       ])
       reachLoopbackDirectly()
       await whoami(session, options)

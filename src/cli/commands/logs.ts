@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ShownEntry } from '../../http/journal/shown.ts'
+import type { ShownEntry } from '../../testing/journal/shown.ts'
 import { count } from '../format.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import type { SignInLink } from '../../control/sign-in-links.ts'
 import { UsageError } from '../../errors.ts'
 import { isReturnPath } from '../../signin/session/return-to.ts'
+import type { SignInLink } from '../../testing/api/sign-in-links.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'
 

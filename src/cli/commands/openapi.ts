@@ -13,7 +13,7 @@ export function registerOpenApi(program: Command, session: Session): void {
     .summary("print the API's OpenAPI document")
     .option('--control', 'that of the control API, by which tests steer an instance')
     .action(async ({ control }: Options) => {
-      const { describeApi, describeControl } = await import('../../describe.ts')
+      const { describeApi, describeControl } = await import('../../instance/describe.ts')
       const document = await (control ? describeControl() : describeApi())
       await session.terminal.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
     })

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Scenarios } from '../../control/scenarios.ts'
+import type { Scenarios } from '../../testing/api/scenarios.ts'
 import { CommandError } from '../errors.ts'
 import { count } from '../format.ts'
 import type { ConnectionOptions } from '../instance.ts'

@@ -1,5 +1,5 @@
 import mri from 'mri'
-import { CONFIG_OPTIONS } from '../../config.ts'
+import { CONFIG_OPTIONS } from '../../config/config.ts'
 
 /** Name of the hidden command that is an instance in the background. */
 export const BACKGROUND = '__background'

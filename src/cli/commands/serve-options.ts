@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { CONFIG_OPTIONS, environmentName } from '../../config.ts'
+import { CONFIG_OPTIONS, environmentName } from '../../config/config.ts'
 import type { Session } from '../session.ts'
 import { type OwnFlag, SERVE_FLAGS } from './serve-flags.ts'
 import { startService } from './start-service.ts'

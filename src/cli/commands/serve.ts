@@ -1,5 +1,5 @@
-import { type ReadyInfo, StartStopped } from '../../berth.ts'
-import { loadConfig } from '../../config.ts'
+import { loadConfig } from '../../config/config.ts'
+import { type ReadyInfo, StartStopped } from '../../instance/start.ts'
 import { listed, startInstance } from '../instances/start.ts'
 import { printLog, printNow, type Terminal } from '../terminal.ts'
 import { banner } from './banner.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import type { Replaced } from '../../control/states.ts'
-import type { Snapshot } from '../../storage/snapshots.ts'
+import type { Replaced } from '../../testing/api/states.ts'
+import type { Snapshot } from '../../testing/snapshots/snapshots.ts'
 import { formatBytes } from '../format.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, table } from '../output.ts'

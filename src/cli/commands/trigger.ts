@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { EVENT_NAMES } from '../../events/names.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
 import type { DeliveryReport } from '../../resources/webhooks/history.ts'
 import { count } from '../format.ts'
 import type { ConnectionOptions } from '../instance.ts'

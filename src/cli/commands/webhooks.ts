@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { EVENT_NAMES } from '../../events/names.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
 import type { CreatedWebhook, Webhook } from '../../resources/webhooks/model.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { type Column, facts, table } from '../output.ts'

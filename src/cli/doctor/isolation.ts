@@ -1,6 +1,6 @@
 import type { ComputeDriver, Enforced } from '../../compute/driver.ts'
 import { probeDrivers } from '../../compute/select.ts'
-import type { Config, Isolation } from '../../config.ts'
+import type { Config, Isolation } from '../../config/config.ts'
 import { absent, type Finding, failed, ok } from './finding.ts'
 
 /** What the isolation tiers can do on this machine. */

@@ -1,5 +1,5 @@
-import type { Fault } from '../../control/faults.ts'
-import type { ShownFault } from '../../control/server-faults.ts'
+import type { Fault } from '../../testing/api/faults.ts'
+import type { ShownFault } from '../../testing/api/server-faults.ts'
 import { count } from '../format.ts'
 import type { Column } from '../output.ts'
 

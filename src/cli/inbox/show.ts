@@ -1,4 +1,4 @@
-import type { InboxEntry } from '../../control/inbox/model.ts'
+import type { InboxEntry } from '../../testing/inbox/model.ts'
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { paint, printable } from '../output.ts'

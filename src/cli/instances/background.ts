@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config.ts'
+import { loadConfig } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseServeFlags } from '../commands/serve-flags.ts'
 import { stopSignal } from '../commands/stop-signal.ts'

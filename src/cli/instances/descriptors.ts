@@ -1,4 +1,4 @@
-import { openLibc } from '../../compute/agent/libc.ts'
+import { openLibc } from '../../compute/sandboxd/libc.ts'
 
 /**
  * Sends what this process prints from now on to a file: its fatal errors too, which the runtime itself writes.

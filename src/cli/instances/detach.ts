@@ -1,6 +1,6 @@
-import type { ReadyInfo } from '../../berth.ts'
 import { selfCommand } from '../../compute/self.ts'
-import { loadConfig } from '../../config.ts'
+import { loadConfig } from '../../config/config.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { banner } from '../commands/banner.ts'
 import { BACKGROUND } from '../commands/serve-flags.ts'
 import { CommandError } from '../errors.ts'

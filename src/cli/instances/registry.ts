@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ReadyInfo } from '../../berth.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { readInstance } from '../../storage/folder.ts'
 import { writePrivate } from '../../storage/private-file.ts'

@@ -1,6 +1,6 @@
-import { type Berth, startBerth } from '../../berth.ts'
 import { selfCommand } from '../../compute/self.ts'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
+import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
 import type { Terminal } from '../terminal.ts'
 import { versionInfo } from '../version.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ReadyInfo } from '../../berth.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { type CredentialsFile, readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
 import { checkEntered, holds, isHeld } from './holder.ts'

@@ -1,4 +1,4 @@
-import type { EventName } from '../../events/names.ts'
+import type { EventName } from '../../resources/events/names.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isPassing, pauseBefore } from '../reconnect.ts'

@@ -1,4 +1,4 @@
-import { payloadOf } from '../../events/payload.ts'
+import { payloadOf } from '../../resources/events/payload.ts'
 import { signatureHeaders } from '../../resources/webhooks/signature.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { versionInfo } from '../version.ts'

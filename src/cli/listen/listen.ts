@@ -1,5 +1,5 @@
-import { reachLoopbackDirectly } from '../../config.ts'
-import type { EventName } from '../../events/names.ts'
+import { reachLoopbackDirectly } from '../../config/config.ts'
+import type { EventName } from '../../resources/events/names.ts'
 import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'

@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors.ts'
-import { EVENT_NAMES, type EventName } from '../../events/names.ts'
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 
 /**
  * The events that are wanted: names with commas between them, `task.*` for all of a group; all where nothing is given.

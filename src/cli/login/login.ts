@@ -1,4 +1,4 @@
-import { reachLoopbackDirectly } from '../../config.ts'
+import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import type { LoginKey } from '../../signin/command-line/routes.ts'
 import { type ConnectionOptions, findInstance } from '../instance.ts'

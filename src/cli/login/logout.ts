@@ -1,4 +1,4 @@
-import { reachLoopbackDirectly } from '../../config.ts'
+import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
 import { printJson, type Session } from '../session.ts'

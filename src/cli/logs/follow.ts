@@ -1,4 +1,4 @@
-import type { ShownEntry } from '../../http/journal/shown.ts'
+import type { ShownEntry } from '../../testing/journal/shown.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isPassing, pauseBefore } from '../reconnect.ts'

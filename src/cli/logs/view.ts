@@ -1,4 +1,4 @@
-import type { Body, ShownEntry } from '../../http/journal/shown.ts'
+import type { Body, ShownEntry } from '../../testing/journal/shown.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { plain } from '../tasks/plain.ts'
 import type { Sink } from '../terminal.ts'

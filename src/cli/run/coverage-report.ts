@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../http/openapi/model.ts'
+import type { OpenApiDocument } from '../../contract/openapi/model.ts'
 
 /** What was answered: status → how often. */
 export interface Seen {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { OperationIndex } from '../../contract/operation-index.ts'
 import { StartupError } from '../../errors.ts'
-import type { OperationIndex } from '../../http/operation-index.ts'
 import { type CoverageReport, report, type Seen } from './coverage-report.ts'
 
 /** How often each status of each operation was answered while a command ran. */
@@ -51,7 +51,7 @@ export class Coverage {
   /** Writes what was reached and what not. @returns the sums, for a person */
   async write(command: readonly string[]): Promise<string> {
     await this.prepare()
-    const { describeApi } = await import('../../describe.ts')
+    const { describeApi } = await import('../../instance/describe.ts')
     const written = report(this.#seen, await describeApi(), command)
     this.#save(`${JSON.stringify(written, null, 2)}\n`)
     return `${summary(written)}; ${this.#path} has the details`
@@ -72,8 +72,8 @@ export const coverageInto = (file: string, cwd: string): Coverage => new Coverag
 
 async function loadIndex(): Promise<OperationIndex> {
   const [{ describedApp }, { operationIndex }] = await Promise.all([
-    import('../../describe.ts'),
-    import('../../http/operation-index.ts'),
+    import('../../instance/describe.ts'),
+    import('../../contract/operation-index.ts'),
   ])
   return operationIndex(await describedApp())
 }

@@ -1,4 +1,4 @@
-import type { PortRange } from '../../config.ts'
+import type { PortRange } from '../../config/config.ts'
 import { StartupError } from '../../errors.ts'
 
 /*

@@ -1,5 +1,5 @@
-import type { Configuration } from '../agent/protocol.ts'
 import type { Enforced, Limits } from '../driver.ts'
+import type { Configuration } from '../sandboxd/protocol.ts'
 
 /** What holds one server's processes. */
 export interface LimitGroup {

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Isolation } from '../../config.ts'
+import type { Isolation } from '../../config/config.ts'
 import {
   type ComputeDriver,
   ComputeError,

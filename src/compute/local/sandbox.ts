@@ -1,5 +1,3 @@
-import { AgentConnection } from '../agent/connection.ts'
-import type { AgentCommand } from '../agent/execution.ts'
 import {
   ComputeError,
   type ExecCommand,
@@ -11,6 +9,8 @@ import {
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, isStopped, lookForFamilies, readProcess } from '../processes.ts'
+import { AgentConnection } from '../sandboxd/connection.ts'
+import type { AgentCommand } from '../sandboxd/execution.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
 import { LocalMishaps } from './mishaps.ts'
 import { listeningAddresses } from './ports.ts'

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
-import { type DescriptorCalls, loadDescriptorCalls } from '../agent/descriptors.ts'
-import { loadPtyCalls, type PtyCalls } from '../agent/pty.ts'
 import { ComputeError } from '../driver.ts'
+import { type DescriptorCalls, loadDescriptorCalls } from '../sandboxd/descriptors.ts'
+import { loadPtyCalls, type PtyCalls } from '../sandboxd/pty.ts'
 
 /** Opens terminals for an agent that may not, and sends it both their ends. Nothing is read of the agent's. */
 export class TerminalSender {

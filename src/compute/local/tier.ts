@@ -1,4 +1,4 @@
-import type { Isolation } from '../../config.ts'
+import type { Isolation } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Limits } from '../driver.ts'
 import type { SelfCommand } from '../self.ts'

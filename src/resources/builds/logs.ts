@@ -1,11 +1,11 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LogEntry } from '../../apps/log/entry.ts'
-import { AppLog } from '../../apps/log/log.ts'
-import { Masks } from '../../apps/masks.ts'
+import type { LogEntry } from '../../hosting/app-runtime/log/entry.ts'
+import { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { Masks } from '../../runtime/masks.ts'
 import type { BuildRow } from './table.ts'
 
 /** Builds of a server whose logs are kept. */

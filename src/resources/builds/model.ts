@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { NOT_BLANK, oneOf, text } from '../../http/schema.ts'
+import { NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 import { STEP_KEYS } from './steps.ts'
 
 /** State of a build. There is none for failure: a build that failed is completed and has no URL. */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { accountCaller } from '../../accounts/caller.ts'
+import { accountCaller } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PROJECT_DEPTH } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'

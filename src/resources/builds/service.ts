@@ -1,5 +1,5 @@
-import type { Caller } from '../../accounts/caller.ts'
 import { BerthError, notFound } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { LogLines } from '../projects/model.ts'
 import type { ServersService } from '../servers/service.ts'

@@ -1,6 +1,6 @@
-import type { AppLog } from '../../apps/log/log.ts'
 import type { Sandbox } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { BuildRow } from './table.ts'
 

@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { AppPlan } from '../../apps/plan.ts'
+import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 
 /** What servers publish, one each. */
 export const deployments = sqliteTable('deployments', {

@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
-import { NO_NUL } from '../../http/invalid.ts'
-import { integer } from '../../http/schema.ts'
+import { NO_NUL } from '../../contract/invalid.ts'
+import { integer } from '../../contract/schema.ts'
 
 /** A shell command to run on a server. */
 export const ExecRequest = t.Object(

@@ -1,7 +1,7 @@
-import type { Caller } from '../../accounts/caller.ts'
 import { ComputeError, type ExecCommand, type ExecExit } from '../../compute/driver.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { SecretsService } from '../secrets/service.ts'

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../http/schema.ts'
+import { oneOf } from '../../contract/schema.ts'
 
 /** How `content` stands for bytes: as text, or encoded where they are not UTF-8. */
 const Encoding = oneOf(['utf-8', 'base64'])

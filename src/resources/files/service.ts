@@ -1,6 +1,6 @@
-import type { Caller } from '../../accounts/caller.ts'
 import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { FileContent, FileWrite } from './model.ts'

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ComputeError } from '../../compute/driver.ts'
-import type { SiteHost } from '../../gateway/upstream.ts'
+import type { SiteHost } from '../../hosting/sites/upstream.ts'
 import type { ServersService } from '../servers/service.ts'
 import { HostedApp, type HostedAppOptions, type HostedAppParts } from './app.ts'
 import type { PromisedPort, SitePorts } from './ports.ts'

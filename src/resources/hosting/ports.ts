@@ -1,4 +1,4 @@
-import type { SiteHost } from '../../gateway/upstream.ts'
+import type { SiteHost } from '../../hosting/sites/upstream.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
 import { deployments } from '../deployments/table.ts'

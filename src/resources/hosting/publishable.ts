@@ -1,4 +1,4 @@
-import { type AppPlan, NoAppFound } from '../../apps/plan.ts'
+import { type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { Place, Preparation } from './prepare.ts'
 
 /** The files of a folder in which nothing is found that starts, shown as a listing where there is no page. */

@@ -1,9 +1,9 @@
 import { eq, sql } from 'drizzle-orm'
-import type { Caller } from '../../accounts/caller.ts'
-import type { LastUse } from '../../accounts/last-use.ts'
+import type { Caller } from '../../http/caller.ts'
 import { hashOf } from '../../runtime/secret.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
+import type { LastUse } from '../accounts/last-use.ts'
 import { apiKeys } from './table.ts'
 
 /** How an empty list of ids is stored. */

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { text } from '../../http/schema.ts'
+import { text } from '../../contract/schema.ts'
 
 const allowedServers = t.Array(t.String(), { description: 'Ids of servers; empty means all servers.' })
 const allowedProjects = t.Array(t.String(), { description: 'Ids of projects; empty means all projects.' })

@@ -1,5 +1,5 @@
-import type { Caller } from '../../accounts/caller.ts'
 import { badRequest } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { ApiKeyScopeUpdate } from './model.ts'
 
 /** Whether an account has a server, or a project, of this id. */

@@ -1,5 +1,5 @@
-import { missingVariables } from '../../apps/plan.ts'
 import { notFound } from '../../errors.ts'
+import { missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { HostedApp } from '../hosting/app.ts'

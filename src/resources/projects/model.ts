@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf, text } from '../../http/schema.ts'
+import { oneOf, text } from '../../contract/schema.ts'
 import { Environment } from '../secrets/model.ts'
 import { ProjectSource } from './sources/model.ts'
 

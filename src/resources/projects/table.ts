@@ -1,5 +1,5 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { AppPlan } from '../../apps/plan.ts'
+import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { InitPhase, Lifecycle, Project, RuntimeStatus, Visibility } from './model.ts'
 

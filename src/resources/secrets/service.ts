@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm'
-import type { Caller } from '../../accounts/caller.ts'
 import { badRequest } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'

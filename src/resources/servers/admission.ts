@@ -1,6 +1,6 @@
-import type { Plans } from '../../accounts/plans.ts'
-import type { TierName } from '../../accounts/tiers.ts'
 import { BerthError } from '../../errors.ts'
+import type { Plans } from '../accounts/plans.ts'
+import type { TierName } from '../accounts/tiers.ts'
 
 /**
  * Decides whether an account's plan allows one more server. Those that are coming up and have no

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../http/schema.ts'
+import { oneOf } from '../../contract/schema.ts'
 
 /** Size of a server. */
 export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })

@@ -1,9 +1,9 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import { toCredits } from '../../accounts/credits.ts'
-import { meteredColumns } from '../../accounts/table.ts'
-import { toGb } from '../../accounts/tiers.ts'
 import type { Handle } from '../../compute/driver.ts'
 import { toIso } from '../../runtime/clock.ts'
+import { toCredits } from '../accounts/credits.ts'
+import { meteredColumns } from '../accounts/table.ts'
+import { toGb } from '../accounts/tiers.ts'
 import type { Region, Server, ServerStatus, Tier } from './model.ts'
 
 /** Servers. The handle is the compute driver's; nothing here looks inside. */

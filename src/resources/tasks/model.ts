@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { integer, NOT_BLANK, oneOf, text } from '../../http/schema.ts'
+import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 
 /** State of a task. */
 export const TaskStatus = oneOf(['running', 'completed', 'failed', 'awaiting_input', 'cancelled'])

@@ -1,7 +1,7 @@
-import { accountCaller } from '../../accounts/caller.ts'
 import { type Agent, AgentError, type Outcome } from '../../agents/agent.ts'
 import { ComputeError } from '../../compute/driver.ts'
 import { BerthError } from '../../errors.ts'
+import { accountCaller } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'

@@ -1,5 +1,5 @@
-import type { Caller } from '../../accounts/caller.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { ServersService } from '../servers/service.ts'
 import { followTranscript } from './follow.ts'

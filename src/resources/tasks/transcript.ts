@@ -1,5 +1,5 @@
 import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
-import type { MaskStream, Masks } from '../../apps/masks.ts'
+import type { MaskStream, Masks } from '../../runtime/masks.ts'
 import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
 import type { TranscriptEvent } from './transcript-event.ts'

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../http/schema.ts'
+import { oneOf } from '../../contract/schema.ts'
 
 /** An app to start a project from (specification, "ProjectTemplate"). */
 export const ProjectTemplate = t.Object(

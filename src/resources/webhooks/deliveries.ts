@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import type { Outbox } from '../../events/outbox.ts'
+import type { Outbox } from '../events/outbox.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
 /** What the deliveries need. */

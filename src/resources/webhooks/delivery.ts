@@ -1,6 +1,6 @@
-import { type EventRow, toPayload } from '../../events/table.ts'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
 import type { Cipher } from '../../storage/cipher.ts'
+import { type EventRow, toPayload } from '../events/table.ts'
 import { checkDestination, DestinationError, type DestinationRules } from './destination.ts'
 import { type Answer, post } from './request.ts'
 import { signatureHeaders } from './signature.ts'

@@ -1,8 +1,8 @@
 import { asc, desc, eq, gt, sql } from 'drizzle-orm'
-import { events } from '../../events/table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
+import { events } from '../events/table.ts'
 import { deliveries, fanOut, type WebhookRow, webhooks } from './table.ts'
 
 /** Events of which deliveries are made in one transaction: requests are answered between two. */

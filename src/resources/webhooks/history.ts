@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm'
-import { events } from '../../events/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
+import { events } from '../events/table.ts'
 import type { DeliveryStatus } from './model.ts'
 import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table.ts'
 

@@ -1,7 +1,7 @@
 import { type TString, Type } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
-import { EVENT_NAMES } from '../../events/names.ts'
-import { oneOf } from '../../http/schema.ts'
+import { oneOf } from '../../contract/schema.ts'
+import { EVENT_NAMES } from '../events/names.ts'
 
 /** Characters that a destination may have. */
 export const URL_LIMIT = 2_048

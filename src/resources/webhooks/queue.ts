@@ -1,7 +1,7 @@
 import { and, asc, eq, exists, gt, inArray, lt, lte, type SQL, sql } from 'drizzle-orm'
-import { type EventRow, events } from '../../events/table.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
+import { type EventRow, events } from '../events/table.ts'
 import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
 import { type DeliveryRow, deliveries, deliveryAttempts, type WebhookRow, webhooks } from './table.ts'

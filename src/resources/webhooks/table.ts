@@ -1,6 +1,6 @@
 import { blob, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { EventName } from '../../events/names.ts'
 import { toIso } from '../../runtime/clock.ts'
+import type { EventName } from '../events/names.ts'
 import type { DeliveryStatus, Webhook } from './model.ts'
 
 /** Subscriptions. Times are milliseconds since 1970. */

@@ -1,4 +1,4 @@
-import { labelOf } from '../../accounts/label.ts'
+import { labelOf } from '../../resources/accounts/label.ts'
 import type { Queries } from '../../storage/database.ts'
 import { type Reachable, type ReachableParts, reachableOf } from '../reachable.ts'
 import type { Reach } from './codes.ts'

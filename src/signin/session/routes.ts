@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { isScoped } from '../../accounts/caller.ts'
+import { isScoped } from '../../http/caller.ts'
 import { LINK_PATH } from '../../http/secret-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { PageFailure } from '../pages/failure.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run } from '../bench.ts'
 
 /** How a command runs. */

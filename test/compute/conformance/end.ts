@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
 import { ServerFolders } from '../../../src/compute/local/server-folders.ts'
 import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, processesMarked, run, until } from '../bench.ts'
 
 /** Ends its shell's parent, the agent. */

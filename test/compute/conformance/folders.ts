@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, LIMITS, run } from '../bench.ts'
 
 /** What becomes of a server's files. */

@@ -1,4 +1,4 @@
-import { ISOLATIONS } from '../../../src/config.ts'
+import { ISOLATIONS } from '../../../src/config/config.ts'
 import { driverOn, LIMITS } from '../bench.ts'
 
 // A berth of sorts: it starts a server, runs a command on it, and waits to be killed.

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run, until } from '../bench.ts'
 
 /** What the tier says it enforces, it does. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Execution, LoopbackAddress, Sandbox } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run, SELF, until } from '../bench.ts'
 
 /** Commands that run until they are told to end: servers of apps. */

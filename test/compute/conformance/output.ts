@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run, until } from '../bench.ts'
 
 /** How output arrives. */

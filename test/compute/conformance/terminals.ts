@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run, until } from '../bench.ts'
 import { openTerminal, show } from '../terminal.ts'
 

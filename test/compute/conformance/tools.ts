@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Isolation } from '../../../src/config.ts'
+import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, LIMITS, type Result, run, TEST_PATH } from '../bench.ts'
 
 /** `node` by its folder, since a machine that has its own gets that one from the PATH. */

@@ -1,7 +1,7 @@
 import type { AgentEvent, OutputDelta, ToolData } from '../../../agents/events.ts'
-import type { LogSource } from '../../../apps/log/entry.ts'
-import type { AppLog } from '../../../apps/log/log.ts'
-import type { LogOutput } from '../../../apps/log/output.ts'
+import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
+import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
+import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'
 
 /** Characters of a tool's arguments or of what it says of a failure that are shown. */
 const SHOWN_CHARACTERS = 400

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agents/agent.ts'
-import { AppError, NoAppFound } from '../../../apps/plan.ts'
-import { SandboxTools } from '../../../apps/tools.ts'
+import { AppError, NoAppFound } from '../../../hosting/app-runtime/plan.ts'
+import { SandboxTools } from '../../../hosting/app-runtime/tools.ts'
 import type { Preparation } from '../../hosting/prepare.ts'
 import type { TemplateCatalog } from '../../templates/catalog.ts'
 import type { ProjectTemplate } from '../../templates/model.ts'

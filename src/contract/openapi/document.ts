@@ -1,0 +1,79 @@
+import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import type { AnyElysia } from 'elysia'
+import type { DocumentFacts } from './facts.ts'
+import type { OpenApiDocument, Paths } from './model.ts'
+import { completeOperation, type Generated } from './operations.ts'
+import { SharedSchemas } from './schemas.ts'
+
+/** TypeBox's mark of an optional shape. */
+const OPTIONAL = Symbol.for('TypeBox.Optional')
+
+type Route = AnyElysia['routes'][number]
+
+/**
+ * An API as an OpenAPI 3.1 document, made from what the routes declare of themselves. Routes that
+ * are hidden are left out. Takes milliseconds: callers keep the result.
+ *
+ * @param facts what it says beside the operations
+ * @throws Error where two different shapes have one name
+ */
+export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDocument {
+  const routes = app.routes.filter((route) => !route.hooks.detail?.hide)
+  const bodies = new Map(routes.map((route) => [keyOf(route), route.hooks.body]))
+  const schemas = new SharedSchemas()
+  const paths: Paths = {}
+  for (const [path, methods] of Object.entries(generatePaths(routes))) {
+    paths[path] = Object.fromEntries(
+      Object.entries(methods).map(([method, operation]) => {
+        const body = bodies.get(`${method} ${path}`)
+        const bodyOptional = body?.[OPTIONAL] !== undefined
+        return [method, completeOperation(method, path, operation, bodyOptional, facts, schemas)]
+      }),
+    )
+  }
+  const webhooks = facts.webhooks?.(schemas)
+  return {
+    openapi: '3.1.0',
+    info: facts.info,
+    servers: [{ url: '/', description: 'This instance' }],
+    security: facts.security,
+    tags: usedTags(paths, facts),
+    paths,
+    ...(webhooks ? { webhooks } : {}),
+    components: {
+      securitySchemes: usedSchemes(paths, facts),
+      parameters: { ...facts.parameters },
+      schemas: schemas.toObject(),
+    },
+  }
+}
+
+/** The generator's paths, as plain JSON: without the validator's symbols, sharing nothing with the routes. */
+function generatePaths(routes: Route[]): Record<string, Record<string, Generated>> {
+  // Bodies are read by berth itself, which the generator cannot see; all of them are JSON.
+  const declared = routes.map((route) => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
+  const described = { getGlobalRoutes: () => declared } as unknown as AnyElysia
+  return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
+}
+
+/** `post /servers/{serverId}/exec` */
+const keyOf = ({ method, path }: Route): string =>
+  `${method.toLowerCase()} ${path.replaceAll(/:([^/]+)/g, '{$1}')}`
+
+const operationsOf = (paths: Paths) => Object.values(paths).flatMap((methods) => Object.values(methods))
+
+function usedTags(paths: Paths, facts: DocumentFacts): OpenApiDocument['tags'] {
+  const used = new Set(operationsOf(paths).flatMap(({ tags }) => tags))
+  return Object.entries(facts.tags)
+    .filter(([name]) => used.has(name))
+    .map(([name, description]) => ({ name, description }))
+}
+
+function usedSchemes(paths: Paths, facts: DocumentFacts): Record<string, object> {
+  const used = new Set(
+    [...operationsOf(paths).map(({ security }) => security ?? []), facts.security]
+      .flat()
+      .flatMap((requirement) => Object.keys(requirement)),
+  )
+  return Object.fromEntries(Object.entries(facts.securitySchemes).filter(([name]) => used.has(name)))
+}

@@ -1,0 +1,119 @@
+import type { Workspace } from '../../compute/workspace.ts'
+import { detectGo, detectRust } from './detect/compiled.ts'
+import { detectDeno } from './detect/deno.ts'
+import { AppFolder } from './detect/folder.ts'
+import type { Detector, Found } from './detect/found.ts'
+import { detectNode, detectScript } from './detect/node.ts'
+import { parseProcfile } from './detect/procfile.ts'
+import { detectPython } from './detect/python.ts'
+import { detectStatic } from './detect/static.ts'
+import { findVariables } from './detect/variables.ts'
+import { MANIFEST_FILE, type Manifest, parseManifest } from './manifest.ts'
+import { type AppError, type AppPlan, NoAppFound, type StartPlan } from './plan.ts'
+import { needTool, type Tools } from './tools.ts'
+
+/** Where an app lies. */
+export interface AppLocation {
+  workspace: Workspace
+  /** Relative to the workspace; empty for the workspace itself. */
+  folder: string
+  /** The programs that its commands can call. */
+  tools: Tools
+}
+
+/** What there is to say how an app starts, in order. Deno before plain TypeScript, which would be its own files. */
+const DETECTORS: readonly Detector[] = [
+  detectNode,
+  detectDeno,
+  detectScript,
+  detectPython,
+  detectGo,
+  detectRust,
+  detectStatic,
+]
+
+const EXAMPLE = `for example {"start": "./my-server --port $PORT"}`
+
+/**
+ * Finds out how the app in a folder is installed, built and started: by its `berth.json`, its Procfile, its package
+ * files, its usual files, in this order. What the manifest leaves open is found out.
+ *
+ * @throws AppError at a mistake in its files, or where a tool is missing; NoAppFound where nothing says how it starts;
+ *   ComputeError where the sandbox cannot be asked for its tools
+ */
+export async function planApp({ workspace, folder, tools }: AppLocation): Promise<AppPlan> {
+  const app = new AppFolder(workspace, folder)
+  const manifestText = await app.text(MANIFEST_FILE)
+  const manifest = manifestText === null ? {} : parseManifest(manifestText)
+  const procfile = parseProcfile((await app.text('Procfile')) ?? '')
+  const web = procfile.get('web')
+  const stated = statedStart(manifest, web, procfile.get('release'))
+  const found = await detect(app, tools, stated !== null)
+  const own = found?.start.kind === 'unknown' ? null : (found?.start ?? null)
+  const base = stated ?? own
+  if (base === null) throw nothingFound(found, procfile)
+
+  const wantsFull = stated !== null && found !== null
+  const install = wantsFull ? (found.fullInstall ?? found.install) : (found?.install ?? null)
+  const plan = {
+    install: manifest.install === undefined ? install : manifest.install,
+    build: manifest.build === undefined ? (found?.build ?? null) : manifest.build,
+  }
+  // What the manifest says about itself is its author's business; what was found out needs its tools.
+  const depends = stated === null || (plan.install !== null && manifest.install === undefined)
+  if (depends) for (const tool of found?.needs ?? []) await needTool(tools, tool)
+  return {
+    kind: found?.kind ?? (manifest.static ? 'static files' : 'command'),
+    ...plan,
+    start: startOf(base, stated === null ? null : (found?.bin ?? null), manifest.port ?? null),
+    health: manifest.health ?? '/',
+    watch: manifest.watch ?? false,
+    env: await findVariables(app, manifest.env ?? {}),
+  }
+}
+
+/** What the app's author says about its start. */
+function statedStart(
+  manifest: Manifest,
+  web: string | undefined,
+  release: string | undefined,
+): StartPlan | null {
+  if (manifest.static !== undefined) return { kind: 'files', ...manifest.static }
+  if (manifest.start !== undefined) return { kind: 'command', command: manifest.start, port: null }
+  if (web === undefined) return null
+  // Heroku runs it when the variables are there and before the new version starts: here, that is now.
+  const command = release === undefined ? web : `{ ${release}; } && { ${web}; }`
+  return { kind: 'command', command, port: null }
+}
+
+async function detect(app: AppFolder, tools: Tools, startKnown: boolean): Promise<Found | null> {
+  let first: Found | null = null
+  for (const detector of DETECTORS) {
+    const found = await detector(app, tools)
+    if (found === null) continue
+    if (startKnown || found.start.kind !== 'unknown' || found.start.final) return found
+    first ??= found
+  }
+  return first
+}
+
+/** Programs that the dependencies bring are found by a command of the user's as by a package's own scripts. */
+function startOf(start: StartPlan, bin: string | null, port: number | null): StartPlan {
+  if (start.kind === 'files') return start
+  const command = bin === null ? start.command : `export PATH="$PWD/${bin}:$PATH"; ${start.command}`
+  return { kind: 'command', command, port }
+}
+
+function nothingFound(found: Found | null, procfile: ReadonlyMap<string, string>): AppError {
+  const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, ${EXAMPLE}.`
+  if (found?.start.kind === 'unknown') return new NoAppFound(`${found.start.reason} ${remedy}`)
+  if (procfile.size > 0) {
+    const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
+    return new NoAppFound(
+      `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT.`,
+    )
+  }
+  return new NoAppFound(
+    `Nothing here says how the app starts: there is no ${MANIFEST_FILE}, Procfile, package.json, main.ts, requirements.txt, go.mod, Cargo.toml, deno.json or index.html. ${remedy}`,
+  )
+}

@@ -1,0 +1,108 @@
+import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
+import { parseJson } from '../json.ts'
+import { AppError } from '../plan.ts'
+
+/** Largest file that is read to find out how an app starts, bytes. */
+const MAX_BYTES = 4 * 2 ** 20
+
+/** An app's folder in a workspace, read through the workspace alone. Paths are relative to the folder. */
+export class AppFolder {
+  readonly #workspace: Workspace
+  readonly #folder: string
+  readonly #texts = new Map<string, Promise<string | null>>()
+  #files: Promise<string[]> | null = null
+
+  /** @param folder relative to the workspace; empty for the workspace itself */
+  constructor(workspace: Workspace, folder: string) {
+    this.#workspace = workspace
+    this.#folder = folder.replace(/^\/workspace(?:\/+|$)/, '').replace(/\/+$/, '')
+  }
+
+  /** Whether a file is there. */
+  async has(path: string): Promise<boolean> {
+    return (await this.#stat(path))?.kind === 'file'
+  }
+
+  /** Whether a folder is there; an empty path means the app's own. */
+  async hasFolder(path: string): Promise<boolean> {
+    return (await this.#stat(path))?.kind === 'folder'
+  }
+
+  /** The first of these files that is there, or null. */
+  async first(paths: readonly string[]): Promise<string | null> {
+    for (const path of paths) if (await this.has(path)) return path
+    return null
+  }
+
+  /** A file's text, or null where there is none. @throws AppError where it is too large */
+  text(path: string): Promise<string | null> {
+    const known = this.#texts.get(path)
+    if (known !== undefined) return known
+    const text = this.#read(path)
+    this.#texts.set(path, text)
+    return text
+  }
+
+  /** The text of the first of these files that is there; empty where none is. */
+  async textOf(paths: readonly string[]): Promise<string> {
+    const path = await this.first(paths)
+    return path === null ? '' : ((await this.text(path)) ?? '')
+  }
+
+  /** A JSON file's value, or null where there is no such file. @throws AppError at a mistake in it */
+  async json(path: string): Promise<unknown> {
+    const text = await this.text(path)
+    return text === null ? null : parseJson(path, text)
+  }
+
+  /** A TOML file's tables, or null where there is no such file. @throws AppError at a mistake in it */
+  async toml(path: string): Promise<Record<string, unknown> | null> {
+    const text = await this.text(path)
+    if (text === null) return null
+    try {
+      return Bun.TOML.parse(text) as Record<string, unknown>
+    } catch (error) {
+      const said = error instanceof Error ? error.message : String(error)
+      throw new AppError(`${path} is not valid TOML: ${said}`)
+    }
+  }
+
+  /** All files but those of `.git` and `node_modules`, sorted. It walks the workspace: for rare cases. */
+  files(): Promise<string[]> {
+    this.#files ??= this.#list()
+    return this.#files
+  }
+
+  #at(path: string): string {
+    if (this.#folder === '') return path === '' ? '/workspace/' : path
+    return path === '' ? this.#folder : `${this.#folder}/${path}`
+  }
+
+  async #stat(path: string) {
+    try {
+      return await this.#workspace.stat(this.#at(path))
+    } catch (error) {
+      // Nothing that leads out of the workspace is a part of the app.
+      if (error instanceof WorkspaceError) return null
+      throw error
+    }
+  }
+
+  async #read(path: string): Promise<string | null> {
+    const entry = await this.#stat(path)
+    if (entry?.kind !== 'file') return null
+    if (entry.size > MAX_BYTES) throw new AppError(`${path} is larger than ${MAX_BYTES / 2 ** 20} MiB.`)
+    try {
+      return new TextDecoder().decode(await this.#workspace.read(this.#at(path)))
+    } catch (error) {
+      if (error instanceof WorkspaceError) return null
+      throw error
+    }
+  }
+
+  async #list(): Promise<string[]> {
+    const prefix = this.#folder === '' ? '' : `${this.#folder}/`
+    const all = await this.#workspace.list({ all: false })
+    return all.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length))
+  }
+}

@@ -1,0 +1,230 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, toIso } from '../../../runtime/clock.ts'
+import { cleanLine } from '../../../runtime/lines.ts'
+import type { Logger } from '../../../runtime/logger.ts'
+import type { Masks } from '../../../runtime/masks.ts'
+import type { LogEntry, LogSource } from './entry.ts'
+import { Follower, type SendLog } from './follower.ts'
+import { Journal } from './journal.ts'
+import { LogOutput } from './output.ts'
+
+/** Bytes of a file of the app's own output, and of one of a bring-up; there are two of each at most. */
+const APP_BYTES = 4 * 2 ** 20
+const RUN_BYTES = 2 ** 20
+
+/** Bring-ups whose log is kept. */
+const RUNS_KEPT = 5
+
+/** Milliseconds in which lines are gathered before they are written. */
+const FLUSH_MS = 10
+
+/** Bytes that may wait to be written before whoever prints more has to wait. */
+const HIGH_WATER = 256 * 1024
+
+/** Most entries that are given at once. */
+const MOST_ENTRIES = 10_000
+
+/** A bring-up's file; its number is that of the first entry that it can hold. */
+const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
+
+/** What a log is made with. */
+export interface AppLogOptions {
+  /** Absolute path of its own folder; made when something is first written. */
+  folder: string
+  clock: Clock
+  masks: Masks
+  logger: Logger
+}
+
+/** The log of one app on disk: its bring-ups and what it prints, bounded in size, without secrets. */
+export class AppLog {
+  readonly #options: AppLogOptions
+  readonly #app: Journal
+  readonly #runs: Array<{ seq: number; id: string; journal: Journal }>
+  readonly #followers = new Set<Follower>()
+  #run: Journal | null = null
+  #seq: number
+  #pending = new Map<Journal, string[]>()
+  #pendingBytes = 0
+  #flushing: Promise<void> | null = null
+  #turn: Promise<void> = Promise.resolve()
+  #failed = false
+  #sealed = false
+  #closed = false
+  readonly #closing = new AbortController()
+
+  /** Opens the log of a folder, with what it holds from before. */
+  static async open(options: AppLogOptions): Promise<AppLog> {
+    const names = await readdir(options.folder).catch(() => [])
+    const runs = names
+      .flatMap((name) => {
+        const [, seq, id] = RUN_FILE.exec(name) ?? []
+        return seq === undefined || id === undefined ? [] : [{ seq: Number(seq), id }]
+      })
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ seq, id }) => ({ seq, id, journal: runJournal(options.folder, seq, id) }))
+    const app = new Journal(join(options.folder, 'app.jsonl'), APP_BYTES)
+    const last = await Promise.all([app, ...runs.map(({ journal }) => journal)].map((one) => one.tail(1)))
+    const seq = Math.max(0, ...last.map(([entry]) => entry?.seq ?? 0), ...runs.map((run) => run.seq))
+    return new AppLog(options, app, runs, seq)
+  }
+
+  private constructor(
+    options: AppLogOptions,
+    app: Journal,
+    runs: Array<{ seq: number; id: string; journal: Journal }>,
+    seq: number,
+  ) {
+    this.#options = options
+    this.#app = app
+    this.#runs = runs
+    this.#seq = seq
+  }
+
+  /** What is hidden in it. */
+  get masks(): Masks {
+    return this.#options.masks
+  }
+
+  /**
+   * What is logged from now on, but for the app's own output, belongs to this bring-up, until `endRun` or the next
+   * one; the oldest of more than 5 is removed. Going on with one that was interrupted adds to it.
+   *
+   * @param id letters, digits, `_` and `-`
+   */
+  beginRun(id: string): void {
+    const known = this.#runs.find((run) => run.id === id)
+    if (known !== undefined) {
+      this.#run = known.journal
+      return
+    }
+    const seq = this.#seq + 1
+    const journal = runJournal(this.#options.folder, seq, id)
+    this.#runs.push({ seq, id, journal })
+    this.#run = journal
+    const old = this.#runs.splice(0, Math.max(0, this.#runs.length - RUNS_KEPT))
+    this.#inTurn(async () => {
+      for (const run of old) await run.journal.remove()
+    })
+  }
+
+  /** The bring-up is over. */
+  endRun(): void {
+    this.#run = null
+  }
+
+  /** Logs whole lines, as of berth itself. */
+  append(source: LogSource, text: string): void {
+    for (const line of text.replace(/\n$/, '').split('\n')) {
+      this.#add({ source, text: this.masks.mask(cleanLine(line)) })
+    }
+  }
+
+  /** Logs what one process prints. */
+  output(source: LogSource): LogOutput {
+    return new LogOutput(this.masks, (line) => this.#add({ source, ...line }))
+  }
+
+  /** The last `n` entries, oldest first; of one bring-up, where its id is given. */
+  async tail(n: number, run?: string): Promise<LogEntry[]> {
+    await this.flush()
+    const most = Math.min(n, MOST_ENTRIES)
+    const all = [this.#app, ...this.#runs.map(({ journal }) => journal)]
+    const journals =
+      run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ journal }) => journal)
+    const found = (await Promise.all(journals.map((journal) => journal.tail(most)))).flat()
+    return found.sort((a, b) => a.seq - b.seq).slice(Math.max(0, found.length - most))
+  }
+
+  /**
+   * Sends the last `n` entries and then each new one, until the signal fires or the log is closed. A reader who is
+   * slow misses some, and is told how many; nobody waits for him.
+   */
+  async follow(signal: AbortSignal, n: number, send: SendLog): Promise<void> {
+    const follower = new Follower()
+    const over = AbortSignal.any([signal, this.#closing.signal])
+    this.#followers.add(follower)
+    try {
+      await follower.run(over, await this.tail(n), send)
+    } finally {
+      this.#followers.delete(follower)
+    }
+  }
+
+  /** Resolves when all that was logged so far is on disk. */
+  async flush(): Promise<void> {
+    while (this.#pendingBytes > 0 && !this.#closed) await this.#write()
+    await this.#turn
+  }
+
+  /** Takes nothing more from now on; what was logged so far is still written and read. */
+  seal(): void {
+    this.#sealed = true
+  }
+
+  /** Writes what is left and takes nothing more; followers end. */
+  async close(): Promise<void> {
+    await this.flush()
+    this.#closed = true
+    this.#closing.abort()
+  }
+
+  /** Closes it and removes it from the disk. */
+  async remove(): Promise<void> {
+    this.#closed = true
+    this.#closing.abort()
+    this.#pending.clear()
+    await this.#turn
+    await rm(this.#options.folder, { recursive: true, force: true })
+  }
+
+  #add(line: Pick<LogEntry, 'source' | 'stream' | 'text'>): void | Promise<void> {
+    if (this.#closed || this.#sealed) return
+    this.#seq += 1
+    const entry: LogEntry = { seq: this.#seq, at: toIso(this.#options.clock.now()), ...line }
+    const journal = line.source === 'app' ? this.#app : (this.#run ?? this.#app)
+    const text = `${JSON.stringify(entry)}\n`
+    const lines = this.#pending.get(journal)
+    if (lines === undefined) this.#pending.set(journal, [text])
+    else lines.push(text)
+    this.#pendingBytes += text.length
+    for (const follower of this.#followers) follower.push(entry)
+    this.#flushing ??= this.#flushSoon()
+    if (this.#pendingBytes > HIGH_WATER) return this.#flushing
+  }
+
+  async #flushSoon(): Promise<void> {
+    await Bun.sleep(FLUSH_MS)
+    this.#flushing = null
+    await this.#write()
+  }
+
+  #write(): Promise<void> {
+    return this.#inTurn(async () => {
+      const pending = this.#pending
+      this.#pending = new Map()
+      this.#pendingBytes = 0
+      for (const [journal, lines] of pending) await journal.append(lines.join(''))
+    })
+  }
+
+  /** One after the other; what fails (a full disk) is lost, and said once. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    this.#turn = this.#turn.then(work).then(
+      () => {
+        this.#failed = false
+      },
+      (error: unknown) => {
+        if (!this.#failed) this.#options.logger.warn('an app’s log cannot be written', { error })
+        this.#failed = true
+      },
+    )
+    return this.#turn
+  }
+}
+
+/** The names sort by age. */
+function runJournal(folder: string, seq: number, id: string): Journal {
+  return new Journal(join(folder, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
+}

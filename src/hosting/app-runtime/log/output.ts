@@ -1,0 +1,55 @@
+import { LineStream } from '../../../runtime/lines.ts'
+import type { Masks } from '../../../runtime/masks.ts'
+
+/** The last lines that are kept at hand, to say why a process ended. */
+const LINES_KEPT = 50
+
+/** A line of a process, or what berth says about its lines. */
+export interface OutputLine {
+  stream?: 'stdout' | 'stderr'
+  text: string
+}
+
+/** What one process prints on its way into a log. */
+export class LogOutput {
+  readonly #streams: Readonly<Record<'stdout' | 'stderr', LineStream>>
+  #last: string[] = []
+  #wait: void | Promise<void> = undefined
+
+  /** `add` logs a line; a promise of it holds the process up. */
+  constructor(masks: Masks, add: (line: OutputLine) => void | Promise<void>) {
+    const stream = (name: 'stdout' | 'stderr'): LineStream =>
+      new LineStream({
+        masks,
+        onLine: (text) => this.#keep(text, add({ stream: name, text })),
+        onNote: (text) => this.#keep(text, add({ text })),
+      })
+    this.#streams = { stdout: stream('stdout'), stderr: stream('stderr') }
+  }
+
+  /** Takes what the process printed; while a returned promise is pending, it should print no more. */
+  write(stream: 'stdout' | 'stderr', bytes: Uint8Array): void | Promise<void> {
+    this.#wait = undefined
+    const slow = this.#streams[stream].write(bytes)
+    const full = this.#wait as void | Promise<void>
+    if (slow === undefined) return full
+    return full === undefined ? slow : Promise.all([slow, full]).then(() => {})
+  }
+
+  /** The process has ended: what stands in unfinished lines is logged too. */
+  end(): void {
+    this.#streams.stdout.end()
+    this.#streams.stderr.end()
+  }
+
+  /** The last lines of it, secrets masked. */
+  get last(): readonly string[] {
+    return this.#last
+  }
+
+  #keep(text: string, wait: void | Promise<void>): void {
+    this.#last.push(text)
+    if (this.#last.length > LINES_KEPT) this.#last.shift()
+    if (wait !== undefined) this.#wait = wait
+  }
+}

@@ -1,0 +1,150 @@
+import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
+import { type AppAddress, askHealth } from './health.ts'
+import type { AppLog } from './log/log.ts'
+import type { LogOutput } from './log/output.ts'
+import { AppFailure, type AppPlan } from './plan.ts'
+import type { AppPort } from './ports.ts'
+import { HealthSearch, type HealthTiming } from './search.ts'
+
+/** An app as a command. */
+export interface AppProgram {
+  readonly command: string
+  readonly health: string
+  /** The one port that it can listen on; null for the one in PORT. */
+  readonly port: number | null
+  /** Its variables, without PORT and HOST. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** What variables say to every app that berth starts, unless the app's own say otherwise. */
+const USUAL_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
+
+/** What a plan means with these variables. @throws TypeError for files, which need no process */
+export function programOf(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
+  const { start, health } = plan
+  if (start.kind !== 'command') throw new TypeError('Files are served without a process.')
+  const defaults = Object.entries(plan.env).flatMap(([name, { default: value }]) =>
+    value === null ? [] : [[name, value] as const],
+  )
+  return {
+    command: start.command,
+    port: start.port,
+    health,
+    env: { ...USUAL_ENV, ...Object.fromEntries(defaults), ...env },
+  }
+}
+
+/** What a process is started with. */
+export interface ProcessOptions {
+  sandbox: Sandbox
+  /** The app's folder, relative to the workspace. */
+  cwd: string
+  program: AppProgram
+  port: AppPort
+  log: AppLog
+  timing: HealthTiming
+}
+
+/** How a process of an app ended. */
+export interface ProcessEnd {
+  /** For a person: `It ended with exit code 1.` */
+  readonly reason: string
+}
+
+/** One process of an app, from its start to its end. */
+export class AppProcess {
+  readonly #options: ProcessOptions
+  readonly #output: LogOutput
+  readonly #execution: Execution
+  readonly #ended = new AbortController()
+  /** Resolves when the process and all that it started are gone and its output is logged. Never rejects. */
+  readonly exited: Promise<ProcessEnd>
+
+  /** Starts it. @throws ComputeError where the sandbox is gone */
+  constructor(options: ProcessOptions) {
+    this.#options = options
+    const { sandbox, cwd, program, port, log } = options
+    this.#output = log.output('app')
+    this.#execution = sandbox.exec({
+      command: program.command,
+      cwd,
+      env: { ...program.env, PORT: String(port.port), HOST: '127.0.0.1' },
+      timeoutMs: null,
+      background: 'ends',
+      onOutput: (stream, data) => this.#output.write(stream, data),
+    })
+    this.exited = this.#outlive()
+  }
+
+  /** The port that it was given. */
+  get port(): number {
+    return this.#options.port.port
+  }
+
+  /** Whether it is gone. */
+  get over(): boolean {
+    return this.#ended.signal.aborted
+  }
+
+  /**
+   * Resolves with the place where it answers, as soon as it does.
+   *
+   * @throws AppFailure where it ends before, or does not answer in time, with the last lines that it printed; whatever
+   *   `signal` is aborted with
+   */
+  async healthy(signal: AbortSignal): Promise<AppAddress> {
+    const { program, timing } = this.#options
+    const search = new HealthSearch({
+      given: this.port,
+      listening: () => this.#execution.listening(),
+      ask: (port, hosts, timeoutMs, signal) => askHealth(port, hosts, program.health, timeoutMs, signal),
+      path: program.health,
+      timing,
+    })
+    const found = await search.run(AbortSignal.any([signal, this.#ended.signal]))
+    signal.throwIfAborted()
+    if (typeof found === 'object') return found
+    if (!this.over) throw new AppFailure(found, this.#output.last)
+    const { reason } = await this.exited
+    throw new AppFailure(`The app did not start: ${reason}`, this.#output.last)
+  }
+
+  /** Ends it: SIGTERM, so many milliseconds, SIGKILL; resolves when it is gone. */
+  async end(graceMs: number): Promise<void> {
+    this.#execution.cancel(graceMs)
+    await this.exited
+  }
+
+  async #outlive(): Promise<ProcessEnd> {
+    const reason = await this.#execution.exit.then(
+      ({ exitCode }) => describeExit(exitCode),
+      (error: unknown) => {
+        if (error instanceof ComputeError) return error.message
+        return `Its output could not be logged: ${error}`
+      },
+    )
+    this.#output.end()
+    this.#options.port.release()
+    this.#ended.abort()
+    return { reason }
+  }
+}
+
+const SIGNALS: Readonly<Record<number, string>> = {
+  129: 'SIGHUP',
+  130: 'SIGINT',
+  134: 'SIGABRT',
+  135: 'SIGBUS',
+  136: 'SIGFPE',
+  137: 'SIGKILL, as it does when memory runs out',
+  139: 'SIGSEGV',
+  143: 'SIGTERM',
+}
+
+function describeExit(code: number): string {
+  if (code === 127) return 'its command was not found (exit code 127).'
+  const name = SIGNALS[code]
+  return name === undefined
+    ? `it ended with exit code ${code}.`
+    : `it was ended by ${name} (exit code ${code}).`
+}

@@ -1,0 +1,61 @@
+import type { Sandbox } from '../../compute/driver.ts'
+import type { LogSource } from './log/entry.ts'
+import type { AppLog } from './log/log.ts'
+import { AppFailure } from './plan.ts'
+
+/** Milliseconds that an installation or a build may take. */
+const TIMEOUT_MS = 15 * 60_000
+
+/** A command that prepares an app. */
+export interface Step {
+  sandbox: Sandbox
+  /** The app's folder, relative to the workspace. */
+  cwd: string
+  command: string
+  env: Readonly<Record<string, string>>
+  log: AppLog
+  source: Extract<LogSource, 'fetch' | 'install' | 'build'>
+  /** Ends the command early. */
+  signal?: AbortSignal
+  /** 15 minutes without it. */
+  timeoutMs?: number
+}
+
+/**
+ * Runs a command that prepares an app to its end, its output logged.
+ *
+ * @throws AppFailure where it fails, with the last lines that it printed; ComputeError where the sandbox is gone;
+ *   whatever `signal` is aborted with
+ */
+export async function runStep(step: Step): Promise<void> {
+  const { sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
+  signal?.throwIfAborted()
+  log.append('berth', `Runs: ${command}`)
+  const output = log.output(source)
+  const execution = sandbox.exec({
+    command,
+    cwd,
+    env: { ...env },
+    timeoutMs,
+    background: 'ends',
+    onOutput: (stream, data) => output.write(stream, data),
+  })
+  const cancel = (): void => execution.cancel()
+  signal?.addEventListener('abort', cancel)
+  try {
+    const { exitCode, timedOut } = await execution.exit
+    output.end()
+    signal?.throwIfAborted()
+    if (timedOut) {
+      throw new AppFailure(
+        `The ${source} command took longer than ${timeoutMs / 60_000} minutes.`,
+        output.last,
+      )
+    }
+    if (exitCode !== 0) {
+      throw new AppFailure(`The ${source} command failed with exit code ${exitCode}: ${command}`, output.last)
+    }
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+  }
+}

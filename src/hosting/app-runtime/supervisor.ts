@@ -1,0 +1,228 @@
+import type { Timer } from '../../runtime/clock.ts'
+import { AppError, AppFailure, type AppPlan } from './plan.ts'
+import { type AppProgram, programOf } from './process.ts'
+import { AppProcesses, type Running, serverGone } from './processes.ts'
+import { MOST_RESTARTS, Restarts } from './restarts.ts'
+import {
+  type AppState,
+  type Drained,
+  SUPERVISOR_TIMING,
+  type SupervisorOptions,
+  type SupervisorTiming,
+} from './supervision.ts'
+
+/** What a turn is for. */
+type Call = 'start' | 'restart' | 'stop'
+
+/**
+ * Keeps one app running in one sandbox: starts it, starts it again when it crashes, puts another version in its place
+ * without a gap, stops it. Calls take effect one after the other; `stop` cuts short what is under way.
+ */
+export class Supervisor {
+  readonly #options: SupervisorOptions
+  readonly #timing: SupervisorTiming
+  readonly #restarts: Restarts
+  readonly #processes: AppProcesses
+  #state: AppState = { kind: 'stopped' }
+  #running: Running | null = null
+  /** What runs while another version is being started beside it. */
+  #replaced: Running | null = null
+  #timer: Timer | null = null
+  #turn: Promise<unknown> = Promise.resolve()
+  #underWay: { abort: AbortController; kind: Call } | null = null
+  #stops = 0
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+    this.#timing = { ...SUPERVISOR_TIMING, ...options.timing }
+    this.#processes = new AppProcesses(options, this.#timing)
+    this.#restarts = new Restarts(options.clock)
+    void options.sandbox.exited.then(() => this.#lose())
+  }
+
+  /** What the app is doing. */
+  get state(): AppState {
+    return this.#state
+  }
+
+  /**
+   * Starts the app; resolves when it answers. One that runs already is replaced.
+   *
+   * @throws AppFailure where it does not, with the end of what it printed; AppError where it cannot be tried, or was
+   *   stopped meanwhile
+   */
+  start(plan: AppPlan, env: Readonly<Record<string, string>>): Promise<void> {
+    return this.replace(plan, env, () => Promise.resolve())
+  }
+
+  /**
+   * Puts another version in the place of the one that runs: it is started beside it and takes over when it answers;
+   * only then the old one is ended, when `drained` has resolved or after 10 s. Where the new one does not answer, the
+   * old one stays. An app with a port of its own cannot run beside itself: the old one is ended before, and started
+   * again where the new one fails.
+   *
+   * @throws as `start`
+   */
+  replace(plan: AppPlan, env: Readonly<Record<string, string>>, drained: Drained): Promise<void> {
+    const program = programOf(plan, env)
+    // A restart of what is replaced need not be waited for.
+    if (this.#underWay?.kind === 'restart') this.#underWay.abort.abort(stopped())
+    return this.#inTurn('start', (signal) => this.#replace(program, drained, signal))
+  }
+
+  /** Ends the app; resolves when no process of it is left. Calls under way fail. */
+  stop(): Promise<void> {
+    this.#stops += 1
+    this.#underWay?.abort.abort(stopped())
+    return this.#inTurn('stop', async () => {
+      this.#cancelRestart()
+      this.#running = null
+      await this.#processes.endAll()
+      this.#become({ kind: 'stopped' })
+    })
+  }
+
+  async #replace(program: AppProgram, drained: Drained, signal: AbortSignal): Promise<void> {
+    this.#cancelRestart()
+    const old = this.#running
+    const inTheWay = old !== null && program.port !== null && old.process.port === program.port
+    if (old === null || inTheWay) this.#become({ kind: 'starting' })
+    if (old !== null && inTheWay) {
+      this.#running = null
+      await old.process.end(this.#timing.graceMs)
+    }
+    this.#replaced = inTheWay ? null : old
+    try {
+      const next = await this.#processes.launch(program, signal)
+      this.#replaced = null
+      this.#restarts.reset()
+      this.#switchTo(next)
+      if (old !== null && !inTheWay) void this.#processes.retire(old, drained)
+    } catch (error) {
+      this.#replaced = null
+      await this.#afterFailure(inTheWay ? old : null, error, signal)
+      throw error
+    }
+  }
+
+  /** A new version did not come up: what ran before stays, or is brought back. */
+  async #afterFailure(before: Running | null, error: unknown, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#options.sandbox.ending) return
+    const reason = summaryOf(error)
+    const old = this.#running
+    if (old !== null) {
+      this.#note(`${reason} The version before goes on.`)
+      if (old.process.over) this.#crashed(old, (await old.process.exited).reason)
+      return
+    }
+    if (before === null) {
+      this.#giveUp(reason)
+      return
+    }
+    this.#note(`${reason} The version before is started again.`)
+    try {
+      this.#switchTo(await this.#processes.launch(before.program, signal))
+    } catch (again) {
+      if (!signal.aborted) this.#giveUp(summaryOf(again))
+    }
+  }
+
+  #switchTo(next: Running): void {
+    this.#running = next
+    this.#become({ kind: 'healthy', ...next.address })
+    void next.process.exited.then(({ reason }) => this.#crashed(next, reason))
+  }
+
+  #crashed(running: Running, reason: string): void {
+    if (this.#running !== running || this.#options.sandbox.ending) return
+    // Whether the one that is being started beside it comes up decides what follows.
+    if (this.#replaced === running) {
+      this.#become({ kind: 'starting' })
+      return
+    }
+    this.#running = null
+    this.#restartLater(running.program, reason)
+  }
+
+  #restartLater(program: AppProgram, reason: string): void {
+    const next = this.#restarts.next()
+    if (next === null) {
+      this.#giveUp(`The app crashed again after ${MOST_RESTARTS} restarts in 5 minutes: ${reason}`)
+      return
+    }
+    const { delayMs, attempt } = next
+    this.#note(
+      `The app crashed: ${reason} It is started again in ${delayMs / 1000} s (${attempt} of ${MOST_RESTARTS}).`,
+    )
+    this.#become({ kind: 'restarting', reason, attempt, delayMs })
+    const timer: Timer = this.#options.clock.after(delayMs, () => {
+      const restart = this.#inTurn('restart', (signal) => this.#restart(program, timer, signal))
+      return restart.catch(() => {})
+    })
+    this.#timer = timer
+  }
+
+  async #restart(program: AppProgram, timer: Timer, signal: AbortSignal): Promise<void> {
+    // It was taken back while it waited for its turn.
+    if (this.#timer !== timer) return
+    this.#timer = null
+    this.#become({ kind: 'starting' })
+    try {
+      this.#switchTo(await this.#processes.launch(program, signal))
+    } catch (error) {
+      if (!signal.aborted && !this.#options.sandbox.ending) this.#restartLater(program, summaryOf(error))
+    }
+  }
+
+  #cancelRestart(): void {
+    this.#timer?.cancel()
+    this.#timer = null
+  }
+
+  #giveUp(reason: string): void {
+    this.#running = null
+    this.#note(reason)
+    this.#become({ kind: 'given_up', reason })
+  }
+
+  /** The sandbox is gone, and all processes with it. */
+  #lose(): void {
+    this.#stops += 1
+    this.#underWay?.abort.abort(serverGone())
+    this.#cancelRestart()
+    this.#running = null
+    this.#become({ kind: 'stopped' })
+  }
+
+  /** Runs work when all work before is done; fails where the app was stopped meanwhile. */
+  #inTurn<T>(kind: Call, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const stops = this.#stops
+    const turn = this.#turn.then(async () => {
+      if (kind !== 'stop' && stops !== this.#stops) throw stopped()
+      const abort = new AbortController()
+      this.#underWay = { abort, kind }
+      try {
+        return await work(abort.signal)
+      } finally {
+        this.#underWay = null
+      }
+    })
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  #become(state: AppState): void {
+    if (this.#state.kind === state.kind && (state.kind === 'starting' || state.kind === 'stopped')) return
+    this.#state = state
+    this.#options.onState(state)
+  }
+
+  #note(text: string): void {
+    this.#options.log.append('berth', text)
+  }
+}
+
+const summaryOf = (error: unknown): string =>
+  error instanceof AppFailure ? error.summary : error instanceof Error ? error.message : String(error)
+
+const stopped = (): AppError => new AppError('The app was stopped.')

@@ -1,0 +1,82 @@
+import type { Sandbox } from '../../compute/driver.ts'
+import { AppError } from './plan.ts'
+
+/** Which programs an app's commands can call. */
+export interface Tools {
+  /** Whether a program of this name is on the PATH. */
+  has(name: string): Promise<boolean>
+  /** The version of Node.js, such as `22.12.0`; null where there is none. */
+  nodeVersion(): Promise<string | null>
+}
+
+/** All that detection asks for: one command finds out about them together. */
+const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go', 'cargo', 'deno']
+
+/** Milliseconds in which a sandbox has to answer. */
+const TIMEOUT_MS = 10_000
+
+/** The programs that a sandbox has, asked there once. */
+export class SandboxTools implements Tools {
+  readonly #sandbox: Sandbox
+  #found: Promise<ReadonlySet<string>> | null = null
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox
+  }
+
+  /** @throws ComputeError where the sandbox is gone */
+  async has(name: string): Promise<boolean> {
+    if (!ASKED.includes(name)) return (await this.#ask([name])).has(name)
+    this.#found ??= this.#ask(ASKED)
+    return (await this.#found).has(name)
+  }
+
+  /** @throws ComputeError where the sandbox is gone */
+  async nodeVersion(): Promise<string | null> {
+    const said = await this.#run('node --version')
+    return /^v(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? null
+  }
+
+  async #ask(names: readonly string[]): Promise<ReadonlySet<string>> {
+    const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
+    const said = await this.#run(`set -- ${names.map(quote).join(' ')}; ${command}`)
+    return new Set(said.split('\n').filter(Boolean))
+  }
+
+  /** What a command prints. */
+  async #run(command: string): Promise<string> {
+    let said = ''
+    const { exit } = this.#sandbox.exec({
+      command,
+      timeoutMs: TIMEOUT_MS,
+      outputLimit: 64 * 1024,
+      onOutput(stream, data) {
+        if (stream === 'stdout') said += new TextDecoder().decode(data)
+      },
+    })
+    await exit
+    return said
+  }
+}
+
+/** How a tool is got, for a person. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  python3: 'Install it with your package manager (Debian and Ubuntu: apt install python3 python3-venv)',
+  go: 'Install it from https://go.dev/dl or with your package manager (Debian and Ubuntu: apt install golang-go)',
+  cargo: 'Install Rust with your package manager (Debian and Ubuntu: apt install cargo)',
+  deno: 'Install it from https://deno.com',
+}
+
+/** Makes sure that a tool is there. @throws AppError with the remedy where it is not */
+export async function needTool(tools: Tools, name: string): Promise<void> {
+  if (await tools.has(name)) return
+  const remedy = REMEDIES[name] ?? 'Install it'
+  throw new AppError(
+    `This app needs ${name}, which is not installed on this machine, or not on the PATH that berth was started with. ${remedy}, and restart berth and the project.`,
+  )
+}
+
+/** A word that the shell takes as it is. */
+export function quote(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

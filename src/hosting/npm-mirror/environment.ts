@@ -1,0 +1,86 @@
+import { join, posix } from 'node:path'
+import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+
+/** Where a command installs. */
+export interface InstallPlace {
+  /** The folder of tools of the sandbox (`Sandbox.tools`). */
+  readonly tools: string
+  readonly workspace: Pick<Workspace, 'read'>
+  /** The folder that the command runs in, relative to the workspace; empty for the workspace itself. */
+  readonly folder: string
+}
+
+/**
+ * The variables by which package managers ask the mirror.
+ *
+ * npm and pnpm up to 10 take them from npm's global settings, to which those of the project and the user come first.
+ * Of Bun, Yarn and pnpm from 11 variables are stronger than files: they are left out where a file names another
+ * registry. Yarn 1 takes no credential but from a user's own file, and goes to the registry by itself.
+ */
+export async function installEnvironment(
+  place: InstallPlace & { origin: string; token: string },
+): Promise<Record<string, string>> {
+  const { tools, origin, token } = place
+  const settings = join(tools, NPM_SETTINGS_FILE)
+  const own = await ownRegistries(place)
+  return {
+    [NPM_VARIABLES.url]: `${origin}/`,
+    [NPM_VARIABLES.host]: new URL(origin).host,
+    [NPM_VARIABLES.token]: token,
+    npm_config_globalconfig: settings,
+    ...(own.userSettings ? {} : { pnpm_config_npmrc_auth_file: settings }),
+    ...(own.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
+    ...(own.yarn ? {} : yarnEnvironment(origin, token)),
+    COREPACK_NPM_REGISTRY: origin,
+    COREPACK_NPM_TOKEN: token,
+    COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
+  }
+}
+
+const yarnEnvironment = (origin: string, token: string): Record<string, string> => ({
+  YARN_NPM_REGISTRY_SERVER: origin,
+  YARN_NPM_AUTH_TOKEN: token,
+  YARN_NPM_ALWAYS_AUTH: 'true',
+  YARN_UNSAFE_HTTP_WHITELIST: new URL(origin).hostname,
+})
+
+/** Which package managers find a registry of the project's or the user's own in the folder or above. */
+async function ownRegistries({
+  workspace,
+  folder,
+}: InstallPlace): Promise<{ bun: boolean; yarn: boolean; userSettings: boolean }> {
+  const read = async (path: string): Promise<string> => {
+    try {
+      return new TextDecoder().decode(await workspace.read(path))
+    } catch {
+      return ''
+    }
+  }
+  let bun = false
+  let yarn = false
+  for (const one of withParents(folder)) {
+    bun ||= /^\s*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
+    // Of Bun's settings the user's, which lie in the home folder, have a dot.
+    for (const name of one === '' ? ['bunfig.toml', '.bunfig.toml'] : ['bunfig.toml']) {
+      bun ||= namesRegistry(await read(posix.join(one, name)))
+    }
+    yarn ||= /^npmRegistryServer\s*:/m.test(await read(posix.join(one, '.yarnrc.yml')))
+  }
+  return { bun, yarn, userSettings: (await read('.npmrc')) !== '' }
+}
+
+function namesRegistry(bunfig: string): boolean {
+  try {
+    const { install } = Bun.TOML.parse(bunfig) as { install?: { registry?: unknown } }
+    return install?.registry !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** A folder and those above it, up to the workspace, whose name is empty. */
+function withParents(folder: string): string[] {
+  const parts = folder.split('/').filter((part) => part !== '' && part !== '.')
+  return [...parts.map((_, index) => parts.slice(0, parts.length - index).join('/')), '']
+}

@@ -1,0 +1,159 @@
+import type { Logger } from '../../runtime/logger.ts'
+import { type Asked, readPath } from './asked.ts'
+import { DiskCache } from './disk.ts'
+import { DistIndex } from './dist-index.ts'
+import { type Naming, namingFor, present } from './document.ts'
+import { ABBREVIATED, Documents, type Form } from './documents.ts'
+import { PackageError } from './problem.ts'
+import { Tarballs } from './tarballs.ts'
+import { Upstream } from './upstream.ts'
+
+/** What a mirror stands on. */
+export interface MirrorOptions {
+  /** Absolute path of the cache's folder. */
+  folder: string
+  /** The registry that it mirrors, without a slash at the end. */
+  registry: string
+  /** Most bytes that the cache takes on disk. */
+  maxBytes: number
+  logger: Logger
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Which server a credential is of; null for none. */
+  authenticate: (token: string) => string | null
+  /** Is told what a server was refused, and why. */
+  onProblem: (serverId: string, message: string) => void
+}
+
+/**
+ * A read-only mirror of an npm registry on loopback, which fetches what it is asked for and keeps it. Servers have but
+ * this way to what is kept: none of them can change what another installs.
+ */
+export class Mirror {
+  readonly #options: MirrorOptions
+  readonly #stopping = new AbortController()
+  readonly #disk: DiskCache
+  readonly #documents: Documents
+  readonly #tarballs: Tarballs
+  #server: Bun.Server<undefined> | null = null
+
+  constructor(options: MirrorOptions) {
+    const { folder, maxBytes, now } = options
+    this.#options = options
+    this.#disk = new DiskCache(folder, maxBytes, now)
+    const upstream = new Upstream({ ...options, stopping: this.#stopping.signal })
+    const index = new DistIndex(this.#disk, upstream)
+    const parts = { ...options, disk: this.#disk, upstream, index }
+    this.#documents = new Documents(parts)
+    this.#tarballs = new Tarballs(parts)
+  }
+
+  /** Its address, without a slash at the end. */
+  get origin(): string {
+    return `http://127.0.0.1:${this.#server?.port}`
+  }
+
+  /** Opens the cache and listens on a free port. @throws the system's error where it cannot */
+  async start(): Promise<void> {
+    await this.#disk.open()
+    this.#server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      // A large package may be long on its way to here.
+      idleTimeout: 0,
+      reusePort: false,
+      development: false,
+      maxRequestBodySize: 64 * 1024,
+      fetch: (request) => this.#answer(request),
+    })
+  }
+
+  /** Ends what is under way and listens no more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#server?.stop(true)
+    await this.#tarballs.settle()
+    await this.#documents.settle()
+    await this.#disk.settle()
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const token = /^Bearer (\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+    const serverId = token === undefined ? null : this.#options.authenticate(token)
+    if (serverId === null) {
+      const error =
+        'This registry mirror needs the credential that berth gives to the commands of its servers.'
+      return Response.json({ error }, { status: 401, headers: { 'www-authenticate': 'Bearer' } })
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      const error = `This registry mirror is read-only: there is no ${request.method} (publishing, searching, audits, accounts).`
+      return Response.json({ error }, { status: 405, headers: { allow: 'GET, HEAD' } })
+    }
+    const asked = readPath(new URL(request.url).pathname)
+    if (asked === null) {
+      const error = 'This registry mirror gives packages, versions, tags and tarballs, nothing else.'
+      return Response.json({ error }, { status: 404 })
+    }
+    try {
+      return await this.#give(asked, request)
+    } catch (error) {
+      return this.#refuse(serverId, asked, error)
+    }
+  }
+
+  async #give(asked: Asked, request: Request): Promise<Response> {
+    const { headers } = request
+    if (asked.kind === 'ping') return Response.json({})
+    if (asked.kind === 'tarball') return this.#giveTarball(asked.name, asked.file, request)
+    const naming = namingFor(headers.get('user-agent'), this.origin)
+    const abbreviated = asked.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
+    const form: Form = abbreviated ? 'abbreviated' : 'full'
+    const whole = await this.#documents.get(asked.name, form)
+    const type = abbreviated ? ABBREVIATED : 'application/json'
+    const text = asked.kind === 'packument' ? present(whole, naming) : extract(whole, asked, naming)
+    return conditional(request, text, type)
+  }
+
+  async #giveTarball(name: string, file: string, request: Request): Promise<Response> {
+    const { size, body } = await this.#tarballs.get(name, file)
+    const headers = {
+      'content-type': 'application/octet-stream',
+      'content-length': String(size),
+      'cache-control': 'private, max-age=31536000, immutable',
+    }
+    if (request.method === 'GET') return new Response(body, { headers })
+    if (body instanceof ReadableStream) await body.cancel()
+    return new Response(null, { headers })
+  }
+
+  #refuse(serverId: string, asked: Asked, error: unknown): Response {
+    const problem = error instanceof PackageError ? error : null
+    const message = problem?.message ?? 'The package cache failed; see the log of berth.'
+    if (problem === null) this.#options.logger.error('the package cache failed', { asked, error })
+    this.#options.onProblem(serverId, message)
+    return Response.json({ error: message }, { status: problem?.status ?? 424 })
+  }
+}
+
+/** A part of a package's document: one version, or what its tags mean. */
+function extract(whole: string, asked: Asked & { kind: 'version' | 'tags' }, naming: Naming): string {
+  const { versions, 'dist-tags': tags = {} } = JSON.parse(whole)
+  if (asked.kind === 'tags') return JSON.stringify(tags)
+  const tagged = Object.hasOwn(tags, asked.version) ? tags[asked.version] : asked.version
+  if (!Object.hasOwn(versions, tagged))
+    throw new PackageError(`The registry has no ${asked.name}@${asked.version}.`, 404)
+  return present(JSON.stringify(versions[tagged]), naming)
+}
+
+/** An answer that need not be sent again (RFC 9110, 13.1.2). Not compressed: on loopback that costs more than it saves. */
+function conditional(request: Request, text: string, type: string): Response {
+  const etag = `"${Bun.hash(text).toString(36)}"`
+  const headers = {
+    etag,
+    'content-type': type,
+    'cache-control': 'private, no-cache',
+    vary: 'accept, user-agent',
+  }
+  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
+  return new Response(text, { headers })
+}

@@ -1,0 +1,151 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Logger } from '../../runtime/logger.ts'
+import type { DiskCache } from './disk.ts'
+import type { DistIndex } from './dist-index.ts'
+import type { Dist } from './document.ts'
+import { type Integrity, integrityText, parseIntegrity } from './integrity.ts'
+import { PackageError } from './problem.ts'
+import { Shared } from './shared.ts'
+import type { Upstream } from './upstream.ts'
+
+/** Largest tarball, bytes. */
+const MAX_TARBALL_BYTES = 2 ** 30
+
+/** Bytes that are read at a time; what is no larger is sent as it was read to be verified. */
+const PART_BYTES = 2 ** 20
+
+/** What the tarballs are kept with. */
+export interface TarballsOptions {
+  disk: DiskCache
+  upstream: Upstream
+  index: DistIndex
+  logger: Logger
+}
+
+/** A tarball that was verified, to be sent. */
+export interface Tarball {
+  readonly size: number
+  /** Its bytes, also where the file goes from the cache meanwhile. A stream is to be read to its end or cancelled. */
+  readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>
+}
+
+/**
+ * Packages' tarballs, by the hash that the registry's document names: nothing is kept or sent that has another, so
+ * that what lies in the cache is for every server what the registry says it is.
+ */
+export class Tarballs {
+  readonly #options: TarballsOptions
+  readonly #downloads = new Shared<void>()
+
+  constructor(options: TarballsOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when no download is under way any more. */
+  settle(): Promise<void> {
+    return this.#downloads.settle()
+  }
+
+  /** A tarball. @throws PackageError */
+  async get(name: string, file: string): Promise<Tarball> {
+    const dist = await this.#options.index.find(name, file)
+    const integrity = parseIntegrity(dist.integrity)
+    const kept = await this.#open(integrity)
+    if (kept !== null) return kept
+    await this.#downloads.get(dist.integrity, () => this.#download(name, dist, integrity))
+    const fetched = await this.#open(integrity)
+    if (fetched === null) throw new PackageError(`${file} could not be kept: is the disk full?`, 424)
+    return fetched
+  }
+
+  /** The file of a hash, verified as it is now; null where there is none that is as it must be. */
+  async #open(integrity: Integrity): Promise<Tarball | null> {
+    const { disk, logger } = this.#options
+    const key = integrityText(integrity)
+    const file = await open(disk.path('tarballs', key), 'r').catch(() => null)
+    if (file === null) return null
+    try {
+      const hasher = new Bun.CryptoHasher(integrity.algorithm)
+      let size = 0
+      let whole: Uint8Array<ArrayBuffer> | null = null
+      for await (const part of parts(file, (await file.stat()).size)) {
+        hasher.update(part)
+        whole = size === 0 ? part : null
+        size += part.byteLength
+      }
+      if (hasher.digest('hex') === integrity.digest) {
+        await disk.touch('tarballs', key)
+        if (whole === null) return { size, body: streamOf(file, size) }
+        await file.close()
+        return { size, body: whole }
+      }
+    } catch (error) {
+      logger.warn('a file of the package cache cannot be read', { error })
+    }
+    await file.close()
+    logger.warn('a damaged file of the package cache is fetched again', { file: key })
+    await disk.remove('tarballs', key)
+    return null
+  }
+
+  async #download(name: string, { url }: Dist, integrity: Integrity): Promise<void> {
+    const { disk, upstream, index } = this.#options
+    const incoming = await disk.receive()
+    try {
+      let hasher = new Bun.CryptoHasher(integrity.algorithm)
+      let at = 0
+      const take = async (part: Uint8Array): Promise<void> => {
+        hasher.update(part)
+        for (let done = 0; done < part.byteLength; ) {
+          const { bytesWritten } = await incoming.file.write(part, done, part.byteLength - done, at)
+          done += bytesWritten
+          at += bytesWritten
+        }
+      }
+      const restart = async (): Promise<void> => {
+        hasher = new Bun.CryptoHasher(integrity.algorithm)
+        at = 0
+        await incoming.file.truncate(0)
+      }
+      await upstream.download(url, MAX_TARBALL_BYTES, take, restart)
+      const digest = hasher.digest('hex')
+      if (digest !== integrity.digest) {
+        // It may be the document that was damaged, here or on its way.
+        await index.forget(name)
+        const found = integrityText({ algorithm: integrity.algorithm, digest })
+        throw new PackageError(
+          `What the registry sent for ${url} is not what its own record says: ${integrityText(integrity)} was expected, ${found} came. Nothing of it was kept.`,
+          424,
+        )
+      }
+      await incoming.keep('tarballs', integrityText(integrity))
+    } finally {
+      await incoming.discard()
+    }
+  }
+}
+
+/** A file's bytes from its beginning, a part at a time. */
+async function* parts(file: FileHandle, size: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for (let at = 0; at < size; ) {
+    const part = new Uint8Array(Math.min(PART_BYTES, size - at))
+    const { bytesRead } = await file.read(part, 0, part.byteLength, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield part.subarray(0, bytesRead)
+  }
+}
+
+/** A file's bytes as a stream, which closes it. */
+function streamOf(file: FileHandle, size: number): ReadableStream<Uint8Array> {
+  const source = parts(file, size)
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await source.next()
+      if (!done) return controller.enqueue(value)
+      await file.close()
+      controller.close()
+    },
+    cancel: () => file.close(),
+  })
+}

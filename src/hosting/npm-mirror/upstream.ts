@@ -1,0 +1,181 @@
+import type { Logger } from '../../runtime/logger.ts'
+import { PackageError } from './problem.ts'
+
+/** Largest document of a package, bytes. */
+const MAX_DOCUMENT_BYTES = 64 * 2 ** 20
+
+/** Milliseconds in which a document must have come, and in which one must that is known from before. */
+const DOCUMENT_MS = 60_000
+const REVALIDATION_MS = 10_000
+
+/** Milliseconds without a byte after which a download is given up. */
+const SILENCE_MS = 60_000
+
+/** Milliseconds between the attempts at something that the registry does not answer. */
+const RETRIES_MS = [250, 1_000]
+
+/** Milliseconds for which a registry that was out of reach is not asked for what is known from before. */
+const DOWN_MS = 30_000
+
+/** What a registry answers about a document. */
+export type DocumentAnswer =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'document'; readonly document: unknown; readonly etag: string | null }
+
+/** What the upstream registry is asked with. */
+export interface UpstreamOptions {
+  /** Its address, without a slash at the end. */
+  registry: string
+  logger: Logger
+  /** Ends whatever is under way. */
+  stopping: AbortSignal
+}
+
+/** The registry that packages come from. The environment's proxies and certificate authorities apply. */
+export class Upstream {
+  readonly #options: UpstreamOptions
+  #downUntil = 0
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options
+  }
+
+  /** Whether it was out of reach a moment ago. */
+  get isDown(): boolean {
+    return performance.now() < this.#downUntil
+  }
+
+  /**
+   * A document.
+   *
+   * @param path escaped, with a slash at the beginning
+   * @param known the tag of the document that is known from before; asked about but once then
+   * @throws PackageError
+   */
+  async document(
+    path: string,
+    accept: string,
+    known: { etag: string | null } | null,
+  ): Promise<DocumentAnswer> {
+    const headers: Record<string, string> = { accept }
+    if (known?.etag) headers['if-none-match'] = known.etag
+    const url = `${this.#options.registry}${path}`
+    return this.#persevering(url, known === null ? RETRIES_MS : [], async () => {
+      const timeout = AbortSignal.timeout(known === null ? DOCUMENT_MS : REVALIDATION_MS)
+      const response = await this.#ask(url, headers, timeout)
+      if (response.status === 304 && known !== null) return { kind: 'unchanged' }
+      const parts: Uint8Array[] = []
+      await readBody(response, url, MAX_DOCUMENT_BYTES, (part) => void parts.push(part))
+      return { kind: 'document', document: parseJson(parts, url), etag: response.headers.get('etag') }
+    })
+  }
+
+  /**
+   * Downloads a file. Where the download breaks off it begins anew, which `restart` is told.
+   *
+   * @throws PackageError
+   */
+  async download(
+    url: string,
+    limit: number,
+    write: (part: Uint8Array) => void | Promise<void>,
+    restart: () => void | Promise<void>,
+  ): Promise<void> {
+    await this.#persevering(url, RETRIES_MS, async () => {
+      const quiet = new AbortController()
+      let timer = setTimeout(() => quiet.abort(), SILENCE_MS)
+      try {
+        await restart()
+        const response = await this.#ask(url, { 'accept-encoding': 'identity' }, quiet.signal)
+        await readBody(response, url, limit, async (part) => {
+          clearTimeout(timer)
+          timer = setTimeout(() => quiet.abort(), SILENCE_MS)
+          await write(part)
+        })
+      } finally {
+        clearTimeout(timer)
+      }
+    })
+  }
+
+  /** Tries again what the registry gave no answer to. */
+  async #persevering<T>(url: string, retries: readonly number[], attempt: () => Promise<T>): Promise<T> {
+    for (const wait of [...retries, null]) {
+      try {
+        const result = await attempt()
+        this.#downUntil = 0
+        return result
+      } catch (error) {
+        const problem = this.#explain(url, error)
+        if (!problem.unreachable || this.#options.stopping.aborted) throw problem
+        if (wait === null) {
+          this.#downUntil = performance.now() + DOWN_MS
+          this.#options.logger.warn('the package registry is out of reach', { url, error: problem.message })
+          throw problem
+        }
+        await Bun.sleep(wait)
+      }
+    }
+    throw new Error('unreachable')
+  }
+
+  async #ask(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+    const response = await fetch(url, {
+      headers: { 'user-agent': 'berth', ...headers },
+      signal: AbortSignal.any([signal, this.#options.stopping]),
+      // What is checked are the bytes as they are stored, whatever an encoding is claimed to be.
+      ...(headers['accept-encoding'] === 'identity' ? { decompress: false } : {}),
+    })
+    if (response.ok || response.status === 304) return response
+    await response.body?.cancel()
+    throw this.#refusal(url, response.status)
+  }
+
+  #refusal(url: string, status: number): PackageError {
+    if (status === 404 || status === 410) return new PackageError(`${url} does not exist (${status}).`, 404)
+    if (status === 401 || status === 403) {
+      const remedy =
+        'A package that needs a credential needs a registry of its own in the .npmrc of the project'
+      return new PackageError(`The registry refused ${url} (${status}). ${remedy}.`, 424)
+    }
+    const unreachable = status >= 500 || status === 429 || status === 408
+    return new PackageError(`The registry answered ${status} to ${url}.`, 424, unreachable)
+  }
+
+  #explain(url: string, error: unknown): PackageError {
+    if (error instanceof PackageError) return error
+    if (this.#options.stopping.aborted) return new PackageError('berth is being stopped.', 424, true)
+    const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
+    const cause = /Timeout|Abort/.test(name) ? 'no answer in time' : message
+    const remedy = 'Check the network, or the address of the registry (--npm-registry)'
+    return new PackageError(`The registry could not be reached at ${url}: ${cause}. ${remedy}.`, 424, true)
+  }
+}
+
+async function readBody(
+  response: Response,
+  url: string,
+  limit: number,
+  take: (part: Uint8Array) => void | Promise<void>,
+): Promise<void> {
+  const tooLarge = () =>
+    new PackageError(`${url} is larger than ${limit} bytes, the most that berth takes.`, 424)
+  if (Number(response.headers.get('content-length') ?? 0) > limit) {
+    await response.body?.cancel()
+    throw tooLarge()
+  }
+  let size = 0
+  for await (const part of response.body ?? []) {
+    size += part.byteLength
+    if (size > limit) throw tooLarge()
+    await take(part)
+  }
+}
+
+function parseJson(parts: readonly Uint8Array[], url: string): unknown {
+  try {
+    return JSON.parse(Buffer.concat(parts).toString('utf8'))
+  } catch {
+    throw new PackageError(`What the registry sent for ${url} is no JSON.`, 424)
+  }
+}

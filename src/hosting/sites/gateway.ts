@@ -1,0 +1,97 @@
+import type { PortRange } from '../../config/config.ts'
+import { hostGuard } from '../../http/host.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { isFree, PortSite } from './site.ts'
+import { type Common, type GatewayTimes, TIMES } from './traffic.ts'
+import { GatewayError, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
+
+/** What a gateway is made with. */
+export interface GatewayOptions {
+  /** The address that sites listen on. */
+  readonly host: string
+  /** The ports that sites may have. */
+  readonly ports: PortRange
+  /** A further name that the Host header may carry. */
+  readonly publicHost: string | null
+  readonly logger: Logger
+  /** In place of some of the times that hold otherwise. */
+  readonly times?: Partial<GatewayTimes>
+}
+
+/** How often, within the shortest time, what waits too long is looked for: no request pays for a timer of its own. */
+const SWEEPS = 4
+
+/** The sites of this berth, each on a port of its own, and by its slug on the main port too. */
+export class Gateway implements SiteHost {
+  readonly #options: GatewayOptions
+  readonly #common: Common
+  readonly #sites = new Set<PortSite>()
+  readonly #bySlug = new Map<string, PortSite>()
+  #now = performance.now()
+  #sweep: Timer | null = null
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#common = {
+      times: { ...TIMES, ...options.times },
+      now: () => this.#now,
+      logger: options.logger,
+      wake: () => this.#wake(),
+      guard: hostGuard({ bound: options.host, publicHost: options.publicHost }),
+    }
+  }
+
+  /** See `SiteHost.reserve`: the lowest port that is not taken and that no program has now. */
+  async reserve(isTaken: (port: number) => boolean): Promise<number> {
+    const { host, ports } = this.#options
+    for (let port = ports.first; port <= ports.last; port += 1) {
+      if (!isTaken(port) && isFree(host, port)) return port
+    }
+    throw new GatewayError(
+      `No port from ${ports.first} to ${ports.last} is free for the project. Delete a project, or start berth with a wider range: --project-ports FIRST-LAST.`,
+    )
+  }
+
+  /** See `SiteHost.open`. */
+  async open(options: SiteOptions): Promise<Site> {
+    const site = new PortSite(this.#options.host, options, this.#common, () => this.#forget(site))
+    this.#sites.add(site)
+    if (site.slug !== null) this.#bySlug.set(site.slug, site)
+    site.listen()
+    return site
+  }
+
+  /** The open site of a slug. */
+  bySlug(slug: string): PortSite | null {
+    return this.#bySlug.get(slug) ?? null
+  }
+
+  /** Closes all sites. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweep ?? undefined)
+    await Promise.all([...this.#sites].map((site) => site.close()))
+  }
+
+  #forget(site: PortSite): void {
+    this.#sites.delete(site)
+    if (site.slug !== null && this.#bySlug.get(site.slug) === site) this.#bySlug.delete(site.slug)
+  }
+
+  #wake(): void {
+    if (this.#sweep !== null) return
+    const { headMs, idleMs, lingerMs } = this.#common.times
+    this.#now = performance.now()
+    this.#sweep = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
+    this.#sweep.unref()
+  }
+
+  /** As long as there is anything to look for: a gateway that nobody uses wakes nobody. */
+  #sweepAll(): void {
+    this.#now = performance.now()
+    let left = false
+    for (const { traffic } of this.#sites) left = traffic.sweep(this.#now) || left
+    if (left) return
+    clearInterval(this.#sweep ?? undefined)
+    this.#sweep = null
+  }
+}

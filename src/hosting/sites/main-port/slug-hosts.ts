@@ -1,0 +1,56 @@
+import type { HostRoutes, RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Traffic } from '../traffic.ts'
+import { answerRequest } from './request-wire.ts'
+import { bridgeWebSocket } from './web-socket.ts'
+
+/** Where the authority of a URL begins: all are `http://`. */
+const AUTHORITY = 'http://'.length
+const DIGIT_9 = 57
+
+/** Answers requests of the main port for `SLUG.localhost` by the site of that slug. */
+export class SlugHosts implements HostRoutes {
+  readonly #gateway: Gateway
+
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway
+  }
+
+  answer(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null {
+    const slug = slugOf(request.url)
+    if (slug === null) return null
+    const traffic = this.#gateway.bySlug(slug)?.traffic
+    return traffic === undefined ? null : this.#bySite(request, server, traffic)
+  }
+
+  /** How the main port's WebSockets are handled. */
+  readonly websocket: Bun.WebSocketHandler<RoutedSocketData> = {
+    // A message of more is closed with 1009, and so is who does not take what he is sent.
+    maxPayloadLength: 128 * 1024 * 1024,
+    backpressureLimit: 128 * 1024 * 1024,
+    closeOnBackpressureLimit: true,
+    idleTimeout: 0,
+    open: (socket) => socket.data.opened(socket),
+    message: (socket: RoutedSocket, message) => socket.data.message(message),
+    close: (socket, code, reason) => socket.data.closed(code, reason),
+  }
+
+  #bySite(
+    request: Request,
+    server: Bun.Server<RoutedSocketData>,
+    traffic: Traffic,
+  ): Promise<Response | undefined> {
+    const address = server.requestIP(request)?.address ?? ''
+    if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
+      return answerRequest(request, address, traffic)
+    }
+    return bridgeWebSocket(request, server, address, traffic)
+  }
+}
+
+/** The slug of a URL's host, or null where that is no `SLUG.localhost`: for the API's own requests by a look at one letter. */
+export function slugOf(url: string): string | null {
+  if (url.charCodeAt(AUTHORITY) <= DIGIT_9) return null
+  const end = url.indexOf('/', AUTHORITY)
+  return /^([a-z0-9-]+)\.localhost\.?(?::\d*)?$/.exec(url.slice(AUTHORITY, end).toLowerCase())?.[1] ?? null
+}

@@ -1,0 +1,126 @@
+import type { RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
+import { withoutSession } from '../../../http/session-cookie.ts'
+import type { AppPort } from '../app-port.ts'
+import type { Traffic } from '../traffic.ts'
+import { answerRequest } from './request-wire.ts'
+
+/** Bytes that may wait for an app that does not read; then the WebSocket is closed. */
+const WAITING_LIMIT = 128 * 1024 * 1024
+
+/** Close codes that stand for what was not sent (RFC 6455, 7.4.1). */
+const NO_CODE = 1005
+const ABNORMAL = 1006
+const TOO_BIG = 1009
+
+/** Fields of the handshake that are made anew for the app (RFC 6455, 4.1), and those that only a proxy may tell. */
+const OWN =
+  /^(?:connection|upgrade|host|te|keep-alive|proxy-connection|sec-websocket-(?:key|version|extensions|protocol)|x[-_]forwarded[-_].*|forwarded|x[-_]real[-_]ip)$/
+
+/**
+ * Connects a WebSocket of the main port with one to the site's app. An app that refuses the handshake is asked once more as by an
+ * ordinary request, whose answer the client gets.
+ */
+export async function bridgeWebSocket(
+  request: Request,
+  server: Bun.Server<RoutedSocketData>,
+  address: string,
+  traffic: Traffic,
+): Promise<Response | undefined> {
+  const refusal = () =>
+    answerRequest(request, address, traffic, 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n')
+  const port = await traffic.appPort()
+  if (port === null) return refusal()
+  const bridge = new Bridge(request, address, port, traffic)
+  const protocol = await bridge.connect(request)
+  if (protocol === null) return refusal()
+  const headers = protocol === '' ? {} : { 'sec-websocket-protocol': protocol }
+  if (server.upgrade(request, { data: bridge, headers })) return undefined
+  bridge.closed(ABNORMAL, '')
+  return new Response(null, { status: 400 })
+}
+
+class Bridge implements RoutedSocketData {
+  readonly #app: WebSocket
+  readonly #release: (() => void)[]
+  readonly #early: (string | Buffer)[] = []
+  #client: RoutedSocket | null = null
+  #end: { code: number; reason: string } | null = null
+
+  constructor(request: Request, address: string, port: AppPort, traffic: Traffic) {
+    const target = request.url.slice(request.url.indexOf('/', 'http://'.length))
+    const headers: Record<string, string> = { ...traffic.told(address, request.headers.get('host')) }
+    request.headers.forEach((value, name) => {
+      const kept = name === 'cookie' ? withoutSession(value) : value
+      if (kept !== null && !OWN.test(name)) headers[name] = kept
+    })
+    const protocols = request.headers
+      .get('sec-websocket-protocol')
+      ?.split(',')
+      .map((one) => one.trim())
+    const host = port.host === '::1' ? '[::1]' : port.host
+    this.#app = new WebSocket(`ws://${host}:${port.port}${target}`, {
+      headers,
+      ...(protocols && { protocols }),
+    })
+    this.#app.binaryType = 'nodebuffer'
+    this.#release = [traffic.use(), port.hold(), traffic.onClose(() => this.#cut())]
+  }
+
+  /** Resolves to the protocol that the app has chosen, empty for none; null where it takes no WebSocket. */
+  connect(request: Request): Promise<string | null> {
+    const gone = () => this.closed(ABNORMAL, '')
+    request.signal.addEventListener('abort', gone, { once: true })
+    return new Promise((resolve) => {
+      this.#app.onopen = () => {
+        request.signal.removeEventListener('abort', gone)
+        resolve(this.#app.protocol)
+      }
+      this.#app.onmessage = ({ data }) => this.#fromApp(data)
+      this.#app.onclose = ({ code, reason }) => {
+        this.#end = { code, reason }
+        this.#done()
+        resolve(null)
+        if (this.#client !== null) closeSocket(this.#client, code, reason)
+      }
+    })
+  }
+
+  opened(socket: RoutedSocket): void {
+    this.#client = socket
+    for (const message of this.#early.splice(0)) socket.send(message)
+    if (this.#end !== null) closeSocket(socket, this.#end.code, this.#end.reason)
+  }
+
+  message(message: string | Buffer): void {
+    this.#app.send(message)
+    if (this.#app.bufferedAmount > WAITING_LIMIT) this.#client?.close(TOO_BIG, 'the app does not read')
+  }
+
+  closed(code: number, reason: string): void {
+    this.#client = null
+    this.#done()
+    closeSocket(this.#app, code, reason)
+  }
+
+  #fromApp(message: string | Buffer): void {
+    if (this.#client === null) this.#early.push(message)
+    else this.#client.send(message)
+  }
+
+  /** The site closes. */
+  #cut(): void {
+    this.#app.terminate()
+    this.#client?.terminate()
+    this.#done()
+  }
+
+  #done(): void {
+    for (const release of this.#release.splice(0)) release()
+  }
+}
+
+function closeSocket(socket: RoutedSocket | WebSocket, code: number, reason: string): void {
+  if (code === NO_CODE) socket.close()
+  else if (code === ABNORMAL) socket.terminate()
+  else socket.close(code, reason)
+}

@@ -1,0 +1,52 @@
+import type { FileRequest } from '../sites/upstream.ts'
+
+/** What a condition is held against. */
+export interface Validators {
+  /** Strong, with its quotes. */
+  readonly etag: string
+  /** Whole seconds since 1970: HTTP dates have no parts of one. */
+  readonly modified: number
+}
+
+/** How a conditional GET or HEAD goes on. */
+export type Verdict = 'answer' | 'not-modified' | 'failed'
+
+/**
+ * Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2; one that is malformed
+ * counts as if it were not there.
+ */
+export function evaluate(request: FileRequest, { etag, modified }: Validators): Verdict {
+  const ifMatch = request.header('if-match')
+  const ifNoneMatch = request.header('if-none-match')
+  if (ifMatch !== null) {
+    if (!lists(ifMatch, etag, false)) return 'failed'
+  } else {
+    const since = dateOf(request.header('if-unmodified-since'))
+    if (since !== null && modified > since) return 'failed'
+  }
+  if (ifNoneMatch !== null) return lists(ifNoneMatch, etag, true) ? 'not-modified' : 'answer'
+  const since = dateOf(request.header('if-modified-since'))
+  return since !== null && modified <= since ? 'not-modified' : 'answer'
+}
+
+/** Whether a range may be answered: `If-Range` is not there or names just this content (RFC 9110, 13.1.5). */
+export function rangeHolds(request: FileRequest, { etag, modified }: Validators): boolean {
+  const condition = request.header('if-range')
+  if (condition === null) return true
+  if (condition.includes('"')) return condition === etag
+  return dateOf(condition) === modified
+}
+
+/** Whether a list of entity tags has one; `weakly` takes `W/"x"` for `"x"` (RFC 9110, 8.8.3.2). */
+function lists(list: string, etag: string, weakly: boolean): boolean {
+  if (list.trim() === '*') return true
+  return [...list.matchAll(/(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(
+    ([, weak, tag]) => tag === etag && (weakly || weak === undefined),
+  )
+}
+
+function dateOf(text: string | null): number | null {
+  if (text === null) return null
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? null : at / 1_000
+}

@@ -1,0 +1,37 @@
+import type { FolderEntry } from '../../compute/workspace.ts'
+import { escapeHtml } from '../sites/answers.ts'
+
+/** Entries that a listing shows at most. */
+const SHOWN = 10_000
+
+/**
+ * A page that lists a folder, without names that begin with a dot.
+ *
+ * @param names of the folder from the site's own down
+ */
+export function listingPage(names: readonly string[], entries: readonly FolderEntry[]): string {
+  const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
+  const visible = entries.filter(({ name, kind }) => !name.startsWith('.') && kind !== 'other')
+  const links = visible.slice(0, SHOWN).map(({ name, kind }) => {
+    const tail = kind === 'folder' ? '/' : ''
+    // With "./" before it a name with a colon is no scheme.
+    return `<li><a href="./${encodeURIComponent(name)}${tail}">${escapeHtml(name)}${tail}</a></li>`
+  })
+  if (names.length > 0) links.unshift('<li><a href="../">../</a></li>')
+  if (visible.length > SHOWN) links.push(`<li>and ${visible.length - SHOWN} more</li>`)
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${title}</title>
+</head>
+<body>
+<h1>${title}</h1>
+<ul>
+${links.join('\n')}
+</ul>
+</body>
+</html>
+`
+}

@@ -1,0 +1,178 @@
+import type { Workspace } from '../../compute/workspace.ts'
+import { type OwnAnswer, ownContent, wantsHtml } from '../sites/answers.ts'
+import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
+import { evaluate, rangeHolds } from './conditions.ts'
+import { type Content, Contents, quietly } from './content.ts'
+import { listingPage } from './listing.ts'
+import { parseRange } from './range.ts'
+import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
+import { pathOf, type Target, targetOf } from './target.ts'
+
+/** How the files of a folder are served. */
+export interface ServeFilesOptions {
+  /** Pages that are no file are answered with the site's /index.html, for apps of a single page. */
+  readonly fallback: boolean
+  /** Folders without an index.html are answered with a list of what is in them. */
+  readonly listing?: boolean
+  /** Pages reload when this says that the files have changed. */
+  readonly reload?: LiveReload | null
+  /** Whether what stands at these names, from the served folder down, does not exist to callers, and all below it. */
+  readonly hides?: (names: readonly string[]) => boolean
+}
+
+const INDEX = 'index.html'
+
+/**
+ * Serves the files of a folder in a workspace: whole, in ranges (RFC 9110, 14) or by condition (13). Nothing outside the
+ * workspace is reached, whatever links and paths say, and nothing below a name that begins with a dot, but for
+ * `/.well-known/`.
+ *
+ * @param folder relative to the workspace; empty for the workspace itself
+ */
+export function serveFiles(workspace: Workspace, folder: string, options: ServeFilesOptions): ServeFiles {
+  const site = new FileSite(workspace, folder, options)
+  return (request) => site.answer(request)
+}
+
+class FileSite {
+  readonly #contents: Contents
+  readonly #prefix: string
+
+  constructor(
+    private readonly workspace: Workspace,
+    folder: string,
+    private readonly options: ServeFilesOptions,
+  ) {
+    this.#prefix = folder === '' || folder.endsWith('/') ? folder : `${folder}/`
+    this.#contents = new Contents(workspace, this.#prefix, Boolean(options.reload))
+  }
+
+  async answer(request: FileRequest): Promise<FileResponse> {
+    const { method } = request
+    if (method !== 'GET' && method !== 'HEAD') return own(request, NOT_ALLOWED, { allow: 'GET, HEAD' })
+    const { reload } = this.options
+    if (reload && pathOf(request.target) === RELOAD_PATH) {
+      return method === 'GET'
+        ? reload.stream()
+        : { status: 200, headers: { 'cache-control': 'no-cache' }, body: null }
+    }
+    const target = targetOf(request.target)
+    if (target === null || this.options.hides?.(target.names)) return this.#missing(request)
+    const content = await this.#contents.find(
+      target.folder ? [...target.names, INDEX].join('/') : target.names.join('/'),
+    )
+    if (content !== null) return send(request, content)
+    return (await this.#folder(request, target)) ?? this.#fallback(request)
+  }
+
+  /** What a folder is answered with: a redirect to its own URL, or a list. */
+  async #folder(request: FileRequest, { names, folder }: Target): Promise<FileResponse | null> {
+    const path = this.#prefix + names.join('/') || '.'
+    const entry = await quietly(() => this.workspace.stat(path))
+    if (entry?.kind !== 'folder') return null
+    const { listing } = this.options
+    if (!folder) {
+      const index = await this.#contents.find([...names, INDEX].join('/'))
+      index?.dispose()
+      return index === null && !listing ? null : redirect(request, names)
+    }
+    if (!listing) return null
+    const entries = await quietly(() => this.workspace.entries(path))
+    if (entries === null) return null
+    const shown = entries.filter(({ name }) => !this.options.hides?.([...names, name]))
+    return this.#list(request, listingPage(names, shown))
+  }
+
+  async #fallback(request: FileRequest): Promise<FileResponse> {
+    const wanted = this.options.fallback && wantsHtml(request.header('accept'))
+    const index = wanted ? await this.#contents.find(INDEX) : null
+    return index === null ? this.#missing(request) : send(request, index)
+  }
+
+  async #missing(request: FileRequest): Promise<FileResponse> {
+    const page = await this.#contents.find('404.html')
+    if (page === null) return own(request, MISSING)
+    const { etag: _etag, 'last-modified': _modified, 'accept-ranges': _ranges, ...headers } = page.headers
+    return whole(request, page, 404, headers)
+  }
+
+  #list(request: FileRequest, page: string): FileResponse {
+    const plain = Buffer.from(page)
+    const bytes = this.options.reload ? withReload(plain) : new Uint8Array(plain)
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'content-length': String(bytes.length),
+    }
+    return { status: 200, headers, body: request.method === 'HEAD' ? null : bytes }
+  }
+}
+
+/** Answers with a content: whole, in part, or not at all where the client has it. */
+function send(request: FileRequest, content: Content): FileResponse {
+  const verdict = evaluate(request, content)
+  if (verdict !== 'answer') {
+    content.dispose()
+    const { 'content-type': _type, ...told } = content.headers
+    return { status: verdict === 'failed' ? 412 : 304, headers: told, body: null }
+  }
+  const field = request.method === 'GET' ? request.header('range') : null
+  const range = field !== null && rangeHolds(request, content) ? parseRange(field, content.size) : null
+  if (range === null) return whole(request, content, 200, content.headers)
+  if (range === 'unsatisfiable') {
+    content.dispose()
+    return own(request, UNSATISFIABLE, { 'content-range': `bytes */${content.size}` })
+  }
+  const { start, end } = range
+  const told = {
+    ...content.headers,
+    'content-length': String(end - start),
+    'content-range': `bytes ${start}-${end - 1}/${content.size}`,
+  }
+  return { status: 206, headers: told, body: content.body(start, end) }
+}
+
+function whole(
+  request: FileRequest,
+  content: Content,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+): FileResponse {
+  const told = { ...headers, 'content-length': String(content.size) }
+  if (request.method !== 'HEAD' && content.size > 0) {
+    return { status, headers: told, body: content.body(0, content.size) }
+  }
+  content.dispose()
+  return { status, headers: told, body: null }
+}
+
+/** To the same path with a slash behind it; built anew, so that no `//` in it names another host. */
+function redirect(request: FileRequest, names: readonly string[]): FileResponse {
+  const query = /\?[^#]*/.exec(request.target)?.[0] ?? ''
+  const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}${query}`
+  const headers = { location, 'cache-control': 'no-cache', 'content-length': '0' }
+  return { status: 301, headers, body: null }
+}
+
+const MISSING: OwnAnswer = { status: 404, code: 'not_found', message: 'There is no such page.' }
+const NOT_ALLOWED: OwnAnswer = {
+  status: 405,
+  code: 'method_not_allowed',
+  message: 'Files answer to GET and HEAD only.',
+}
+const UNSATISFIABLE: OwnAnswer = {
+  status: 416,
+  code: 'bad_request',
+  message: 'The range lies behind the end of the file.',
+}
+
+function own(request: FileRequest, answer: OwnAnswer, more: Record<string, string> = {}): FileResponse {
+  const { type, content } = ownContent(answer, wantsHtml(request.header('accept')))
+  const headers = {
+    'content-type': type,
+    'cache-control': 'no-cache',
+    'content-length': String(content.length),
+  }
+  const body = request.method === 'HEAD' ? null : content
+  return { status: answer.status, headers: { ...headers, ...more }, body }
+}

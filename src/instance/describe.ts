@@ -1,0 +1,46 @@
+import type { AnyElysia } from 'elysia'
+import type { OpenApiDocument } from '../contract/openapi/model.ts'
+import { createApi } from './api.ts'
+
+/**
+ * The API's OpenAPI document without a running instance: no database, no compute, no port.
+ *
+ * @throws Error where the routes contradict each other, which the tests rule out
+ */
+export async function describeApi(): Promise<OpenApiDocument> {
+  const [{ openApiDocument }, { API_DOCUMENT }] = await Promise.all([
+    import('../contract/openapi/document.ts'),
+    import('../resources/openapi.ts'),
+  ])
+  return openApiDocument(await describedApp(), API_DOCUMENT)
+}
+
+/** The same of the control API. */
+export async function describeControl(): Promise<OpenApiDocument> {
+  const [{ openApiDocument }, { CONTROL_DOCUMENT }] = await Promise.all([
+    import('../contract/openapi/document.ts'),
+    import('../testing/api/openapi.ts'),
+  ])
+  return openApiDocument(await describedControl(), CONTROL_DOCUMENT)
+}
+
+/** The app with nothing behind it: its routes can be read, a request throws. */
+export const describedApp = (): Promise<AnyElysia> =>
+  createApi(absent(), { bound: 'localhost', publicHost: null }).whole()
+
+/** The same of the control API. */
+export async function describedControl(): Promise<AnyElysia> {
+  const { createControlApp } = await import('../testing/api/app.ts')
+  return createControlApp(absent())
+}
+
+/** What mounting the routes can pass around and nothing can use. */
+function absent<Part extends object>(): Part {
+  const anything: object = new Proxy(() => {}, {
+    get: () => anything,
+    apply() {
+      throw new Error('This app only describes its routes: it has nothing to answer a request with.')
+    },
+  })
+  return anything as Part
+}

@@ -1,0 +1,277 @@
+import { tmpdir } from 'node:os'
+import { type ComputeSurroundings, localDrivers } from '../compute/drivers.ts'
+import { ElectedDriver } from '../compute/elected.ts'
+import { type SelectedDriver, selectDriver } from '../compute/select.ts'
+import type { Config, Isolation } from '../config/config.ts'
+import { StartupError } from '../errors.ts'
+import { ownName } from '../http/host.ts'
+import { type Listener, listen } from '../http/listener.ts'
+import { type Answer, logged } from '../http/request-log.ts'
+import { instancePlan } from '../resources/accounts/plan.ts'
+import type { WebhookSurroundings } from '../resources/webhooks/compose.ts'
+import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { seededRandom, systemRandom } from '../runtime/random.ts'
+import { SignInLinks } from '../signin/session/links.ts'
+import { makeEphemeral } from '../storage/ephemeral.ts'
+import { takeDataFolder } from '../storage/folder.ts'
+import type { Fixtures } from '../testing/seed/fixtures.ts'
+import type { ControlMaker } from './generation.ts'
+import { Instance } from './state.ts'
+
+/** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
+const RECOVERY_DELAY_MS = 15
+
+/** The link that is told at the start is valid for an hour. */
+const START_LINK_MS = 3_600_000
+
+/** What the process around berth provides. */
+export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'> {
+  version: string
+  logger: Logger
+  /** Milliseconds since the process started, by a clock that never jumps. */
+  sinceStartMs: () => number
+  /** Where ephemeral folders are made. */
+  temporaryDir?: string
+  /** The variables that the process was started with. */
+  environment: Readonly<Record<string, string | undefined>>
+  /** In place of the machine's clock, or the one that `--freeze` asks for. */
+  clock?: SteerableClock
+  webhooks?: WebhookSurroundings
+  /** Resolves when the process is to end: a start that waits for what fixtures bring up is given up then. */
+  stopRequested?: Promise<void>
+  /** Is told of each request to the main port and its answer, as soon as that is there. */
+  observe?: (request: Request, answer: Response) => void
+}
+
+/** What is told when the service answers requests, in the order of the ready line. */
+export interface ReadyInfo {
+  version: string
+  pid: number
+  base_url: string
+  mcp_url: string
+  dashboard_url: string
+  docs_url: string
+  /** Null where the first key was deleted and none was given in its place. */
+  api_key: string | null
+  admin_token: string
+  data_dir: string
+  isolation: Isolation
+  started_in_ms: number
+  /** Signs a browser in, once and within the hour: as the keys, a credential. */
+  sign_in_url: string
+}
+
+/** A berth that runs. */
+export interface Berth {
+  readonly info: ReadyInfo
+  /** Resolves when the servers that ran at the last stop run again. */
+  readonly recovered: Promise<void>
+  /** Ends every process, closes everything and, where it is ephemeral, removes the folder. Calling it again is harmless. */
+  stop(): Promise<void>
+  /** For a process that exits on the spot: removes an ephemeral folder, as far as that can be done at once. */
+  abandon(): void
+}
+
+/** A start that was given up since the process is to end. */
+export class StartStopped extends StartupError {}
+
+/** What has been taken so far and must be given back, latest first. */
+type Release = () => void | Promise<void>
+
+/**
+ * Composes and starts a berth: data folder, compute driver, the instance with its state, HTTP. Two of them run
+ * side by side in one process on folders of their own.
+ *
+ * @throws StartupError where it cannot start; whatever was taken is given back
+ */
+export async function startBerth(config: Config, surroundings: Surroundings): Promise<Berth> {
+  const releases: Release[] = []
+  const release = async (): Promise<void> => {
+    for (let next = releases.pop(); next; next = releases.pop()) {
+      try {
+        await next()
+      } catch (error) {
+        surroundings.logger.error('something could not be given back at the stop', { error })
+      }
+    }
+  }
+  try {
+    return await compose(config, surroundings, releases, release)
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function compose(
+  config: Config,
+  surroundings: Surroundings,
+  releases: Release[],
+  release: () => Promise<void>,
+): Promise<Berth> {
+  const { logger, version, sinceStartMs, environment, webhooks, observe } = surroundings
+  const { fixtures, clockStart } = await readGiven(config, environment)
+  const clock = surroundings.clock ?? new SteerableClock(clockStart)
+  const { rngSeed } = config
+  const plan = instancePlan(config.plan)
+
+  const temporaryDir = surroundings.temporaryDir ?? tmpdir()
+  const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
+  if (ephemeral) releases.push(() => ephemeral.remove())
+  const folder = takeDataFolder(ephemeral?.path ?? config.dataDir)
+  releases.push(() => folder.release())
+  // The probe runs a process: it goes on while the database opens and the app is built.
+  const selecting = selectDriver(
+    config.isolation,
+    localDrivers({ ...surroundings, dataDir: folder.path, logger }),
+  )
+  selecting.catch(() => {})
+  releases.push(() => clock.stop())
+
+  let listener: Listener | undefined
+  const startedAt = performance.now()
+  const control: ControlMaker = async ({ services, credentials, operations, stopping }) => {
+    const { createControlApp } = await import('../testing/api/app.ts')
+    return createControlApp({
+      services,
+      host: { bound: config.host, publicHost: config.publicHost },
+      guard: {
+        adminToken: credentials.admin_token,
+        exposed: config.exposeControl,
+        addressOf: (request) => listener?.addressOf(request) ?? null,
+      },
+      instance: {
+        version,
+        enforced: async () => (await selecting).enforced(),
+        uptimeMs: () => Math.round(performance.now() - startedAt),
+        isReady: () => instance.ready,
+      },
+      states: instance,
+      operations,
+      stopping,
+    })
+  }
+  const links = new SignInLinks({ clock, random: systemRandom })
+  const instance = new Instance({
+    config,
+    version,
+    logger,
+    clock,
+    folder,
+    compute: new ElectedDriver(selecting),
+    driverSelected: selecting,
+    plan,
+    fixtures,
+    webhooks,
+    environment,
+    randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
+    baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
+    route: (routes) => listener?.route(routes),
+    expire: (request) => listener?.expire(request),
+    connectionOf: (request) => listener?.connectionOf(request) ?? null,
+    links,
+    control,
+  })
+  releases.push(() => instance.close())
+  // While the probe runs, and before anybody can ask.
+  await instance.generation.prepare()
+  const selected = await selecting
+  reportSelection(selected, logger)
+  const answer = answering(instance, config, logger, observe)
+  const listening = listen(config.host, config.port, answer)
+  listener = listening
+  releases.push(async () => {
+    // No new request comes in while the commands of the open ones are ended, which lets these answer.
+    await instance.stop(listening.drain())
+    await listening.close()
+  })
+
+  const baseUrl = urlOf(config.host, listening)
+  folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
+  const opening = fixtures
+    ? instance.open()
+    : // After whoever waits for the start has been told and has had an answer.
+      Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
+  // What fixtures declare is there before anybody is told.
+  if (fixtures) await orStopped(opening, surroundings.stopRequested)
+  const recovered = opening
+    .then(async () => {
+      instance.sweep()
+      if (!ephemeral) return
+      const { removeAbandoned } = await import('../compute/abandoned.ts')
+      removeAbandoned(temporaryDir, machineNow())
+    })
+    .catch((error) => logger.error('servers of before could not be brought up again', { error }))
+
+  let stopping: Promise<void> | undefined
+  return {
+    info: {
+      version,
+      pid: process.pid,
+      base_url: baseUrl,
+      mcp_url: `${baseUrl}/mcp`,
+      dashboard_url: `${baseUrl}/`,
+      docs_url: `${baseUrl}/docs`,
+      ...instance.generation.credentials,
+      data_dir: folder.path,
+      isolation: selected.driver.name,
+      started_in_ms: Math.round(sinceStartMs()),
+      sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
+    },
+    recovered,
+    stop: () => {
+      stopping ??= release()
+      return stopping
+    },
+    abandon: () => ephemeral?.remove(),
+  }
+}
+
+/** How requests are answered, and what else is told of them. */
+function answering(
+  instance: Instance,
+  { logLevel }: Config,
+  logger: Logger,
+  observe: Surroundings['observe'],
+): Answer {
+  const answer: Answer = (request) => instance.answer(request)
+  const heard = logLevel === 'debug' ? logged(answer, logger) : answer
+  if (observe === undefined) return heard
+  return async (request) => {
+    const response = await heard(request)
+    observe(request, response)
+    return response
+  }
+}
+
+/** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
+async function readGiven(
+  { fixtures: paths, freeze }: Config,
+  environment: Surroundings['environment'],
+): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
+  if (paths.length === 0) return { fixtures: null, clockStart: { frozenAt: freeze } }
+  const { readFixtures } = await import('../testing/seed/fixtures.ts')
+  const { clockStart } = await import('../testing/seed/clock.ts')
+  const fixtures = readFixtures(paths, environment)
+  return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }
+}
+
+/** Waits for the start. @throws StartStopped where the process is to end before */
+async function orStopped(opening: Promise<void>, stopRequested: Promise<void> | undefined): Promise<void> {
+  const stopped = stopRequested?.then(() => {
+    throw new StartStopped('berth was stopped while it started.')
+  })
+  await Promise.race(stopped ? [opening, stopped] : [opening])
+}
+
+function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Logger): void {
+  for (const { name, reason, remedy } of rejected) {
+    logger.warn(`${name} isolation is not available, ${driver.name} is used: ${reason} ${remedy}`)
+  }
+  for (const note of notes) logger.warn(`${driver.name} isolation is weaker here: ${note}`)
+}
+
+function urlOf(host: string, listener: Listener): string {
+  return `http://${ownName(host)}:${listener.port}`
+}

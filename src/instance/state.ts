@@ -1,0 +1,279 @@
+import { BerthError, badRequest, StartupError } from '../errors.ts'
+import type { FirstIds } from '../resources/keys/service.ts'
+import { type ClockState, toIso } from '../runtime/clock.ts'
+import { KeyedMutex } from '../runtime/mutex.ts'
+import { checkState } from '../storage/check-state.ts'
+import { StateSwap } from '../storage/state.ts'
+import { isControlRequest } from '../testing/api/path.ts'
+import type { InstanceStates, Replaced } from '../testing/api/states.ts'
+import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
+import { Generation, type GenerationParts } from './generation.ts'
+
+/** What changes the state as a whole happens one after the other. */
+const TURN = 'state'
+
+/** How long open requests may take to be answered when their commands have ended. */
+const GRACE_MS = 1_000
+
+/**
+ * The generation that is, and how one follows another. Requests that come in between wait for the next one: a caller
+ * sees the old state or the new one, never half of one.
+ */
+export class Instance implements InstanceStates {
+  readonly #parts: GenerationParts
+  readonly #snapshots: Snapshots
+  readonly #turns = new KeyedMutex()
+  #generation: Generation
+  /** Requests that the generation is answering. */
+  #open = 0
+  #whenIdle: (() => void) | null = null
+  /** Resolves when requests are let in again; null while they are. */
+  #closed: Promise<void> | null = null
+  #failure: BerthError | null = null
+  /** Resolves when the state of before is removed. */
+  #clearing: Promise<void> = Promise.resolve()
+  /** Fires when berth is to end: what takes long and can be given up is given up then. */
+  readonly #stopping = new AbortController()
+
+  /** @throws StartupError where the state cannot be used */
+  constructor(parts: GenerationParts) {
+    this.#parts = parts
+    this.#snapshots = new Snapshots(parts.folder.path)
+    this.#generation = new Generation(parts)
+  }
+
+  /** The one that answers now. */
+  get generation(): Generation {
+    return this.#generation
+  }
+
+  /** Whether what there was before runs again, and fixtures are applied. */
+  get ready(): boolean {
+    return this.#closed === null && this.#failure === null && this.#generation.ready
+  }
+
+  /** Answers a request. Never throws. */
+  answer(request: Request): Response | Promise<Response> {
+    if (this.#closed !== null) return this.#answerLater(request, this.#closed)
+    if (this.#failure !== null) return refusal(this.#failure)
+    // One of the control API may be what ends the generation: it is not waited for.
+    if (isControlRequest(request)) return this.#generation.control(request)
+    const answer = this.#generation.answer(request)
+    if (answer instanceof Response) return answer
+    this.#open += 1
+    return answer.finally(() => {
+      this.#open -= 1
+      if (this.#open === 0) this.#whenIdle?.()
+    })
+  }
+
+  /** Answers from the next state; what an ended process or delivery of the last one still asked for is dropped. */
+  async #answerLater(request: Request, open: Promise<void>): Promise<Response> {
+    const { signal } = request
+    await open
+    return signal.aborted ? new Response(null, { status: 503 }) : this.answer(request)
+  }
+
+  /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */
+  open(): Promise<void> {
+    return this.#generation.open(this.#parts.fixtures)
+  }
+
+  reset(): Promise<Replaced> {
+    return this.#inTurn(async () => {
+      const { rngSeed } = this.#parts.config
+      // Where randomness repeats, the first ids come again by themselves.
+      const first = rngSeed === null ? this.#generation.firstIds : undefined
+      const begun = performance.now()
+      await this.#replace(async () => undefined, first)
+      await this.#openAgain()
+      return { took_ms: since(begun) }
+    })
+  }
+
+  restore(name: string): Promise<Replaced> {
+    return this.#inTurn(async () => {
+      const begun = performance.now()
+      await this.#replace(async (staging) => {
+        const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
+        this.#check(staging)
+        return clock
+      })
+      // As at a start: whoever needs a server before it runs again waits for it. A state that was kept is as it was:
+      // fixtures put nothing into it.
+      this.#generation
+        .open(null)
+        .catch((error) => this.#parts.logger.error('the restored state does not come up', { error }))
+      return { took_ms: since(begun) }
+    })
+  }
+
+  save(name: string): Promise<Snapshot> {
+    return this.#inTurn(() =>
+      this.#whileClosed(async () => {
+        const { version, clock } = this.#parts
+        const resume = await this.#generation.services.servers.pause()
+        try {
+          const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
+          const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
+          return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
+        } finally {
+          resume()
+        }
+      }),
+    )
+  }
+
+  snapshots(): Snapshot[] {
+    return this.#snapshots.list()
+  }
+
+  removeSnapshot(name: string): Promise<void> {
+    return this.#inTurn(() => this.#snapshots.remove(name))
+  }
+
+  /** Removes what a killed process has left of snapshots half made. */
+  sweep(): void {
+    this.#snapshots.sweep()
+  }
+
+  /** Ends the generation. @param drained resolves when no request is open any more */
+  stop(drained: Promise<void>): Promise<void> {
+    this.#stopping.abort()
+    // What is being brought up is not waited for.
+    this.#generation.abandon()
+    return this.#turns.run(TURN, async () => {
+      await this.#generation.stop()
+      const over = await Promise.race([drained.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
+      if (!over) this.#parts.logger.info('requests that went on at the stop are cut off')
+    })
+  }
+
+  /** Lets go of the state, once it is stopped. */
+  async close(): Promise<void> {
+    await this.#generation.close()
+    await this.#clearing
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(TURN, () => {
+      if (this.#stopping.signal.aborted) throw stopping()
+      return work()
+    })
+  }
+
+  /**
+   * Ends the generation and begins the next over another state.
+   *
+   * @param fill makes the next state ready in an empty folder, and returns where the clock is to stand in it
+   * @throws what `fill` throws; the state is then what it was
+   */
+  async #replace(
+    fill: (staging: string) => Promise<ClockState | undefined>,
+    first?: FirstIds,
+  ): Promise<void> {
+    const { folder, clock } = this.#parts
+    await this.#clearing
+    const swap = new StateSwap(folder.path)
+    let state: ClockState | undefined
+    try {
+      state = await fill(swap.staging)
+      swap.ready()
+    } catch (error) {
+      await this.#clear(swap)
+      throw error
+    }
+    await this.#whileClosed(async () => {
+      try {
+        await this.#end()
+        swap.commit()
+        await clock.begin(state)
+        await this.#begin(first).catch(async () => {
+          // On a full disk the next state has room once that of before is gone.
+          await this.#clear(swap)
+          await this.#begin(first)
+        })
+      } catch (error) {
+        const cause = error instanceof Error ? error.message : String(error)
+        this.#parts.logger.error('the next state cannot be used', { error })
+        this.#failure = new BerthError(
+          'service_unavailable',
+          `The next state cannot be used: ${cause} Stop berth and start it again.`,
+        )
+        throw this.#failure
+      }
+    })
+    this.#clearing = this.#clear(swap)
+  }
+
+  /** Composes what works on the state that is there now. @throws StartupError where it cannot be used */
+  async #begin(first: FirstIds | undefined): Promise<void> {
+    this.#generation = new Generation(this.#parts, first)
+    await this.#generation.prepare()
+  }
+
+  /** Removes the state that does not hold. What stays of it goes with the next, or at the next start. */
+  async #clear(swap: StateSwap): Promise<void> {
+    try {
+      await swap.clear()
+    } catch (error) {
+      this.#parts.logger.error('what is left of another state could not be removed', { error })
+    }
+  }
+
+  /** @throws BerthError where the fixtures cannot be applied any more: what they take from this machine has changed */
+  async #openAgain(): Promise<void> {
+    if (this.#stopping.signal.aborted) throw stopping()
+    try {
+      await this.open()
+    } catch (error) {
+      if (this.#stopping.signal.aborted) throw stopping()
+      if (error instanceof StartupError) throw new BerthError('service_unavailable', error.message)
+      throw error
+    }
+  }
+
+  async #end(): Promise<void> {
+    const ending = this.#generation
+    const { promise: idle, resolve } = Promise.withResolvers<void>()
+    // What happens from now on is told to nobody: the state in which it happens is about to go.
+    await ending.services.deliveries.stop()
+    await ending.stop()
+    this.#whenIdle = resolve
+    if (this.#open > 0) await Promise.race([idle, Bun.sleep(GRACE_MS)])
+    this.#whenIdle = null
+    await ending.close()
+    // Folders that are still being removed would be taken from the next state.
+    await ending.swept()
+  }
+
+  /** Does something while no request is let in. */
+  async #whileClosed<T>(work: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#closed = promise
+    try {
+      return await work()
+    } finally {
+      this.#closed = null
+      resolve()
+    }
+  }
+
+  /** Sees whether a state can be opened, and brings its schema up to date. @throws BerthError 400 */
+  #check(path: string): void {
+    const { folder, config } = this.#parts
+    try {
+      checkState(path, { folder, given: config.masterKey })
+    } catch (error) {
+      if (!(error instanceof StartupError)) throw error
+      throw badRequest(`The snapshot cannot be used: ${error.message}`)
+    }
+  }
+}
+
+const stopping = (): BerthError => new BerthError('service_unavailable', 'berth is stopping. Start it again.')
+
+/** Milliseconds, to a tenth. */
+const since = (begun: number): number => Math.round((performance.now() - begun) * 10) / 10
+
+const refusal = (failure: BerthError): Response => Response.json(failure.toBody(), { status: failure.status })

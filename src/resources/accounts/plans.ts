@@ -1,0 +1,52 @@
+import { eq, sql } from 'drizzle-orm'
+import { BerthError } from '../../errors.ts'
+import { once } from '../../runtime/once.ts'
+import type { Database } from '../../storage/database.ts'
+import { ReadCache } from '../../storage/read-cache.ts'
+import { toUnits } from './credits.ts'
+import { type Plan, withOverrides } from './plan.ts'
+import { accounts } from './table.ts'
+
+/** What holds for an account. */
+export interface Terms {
+  readonly plan: Plan
+  /** Units of credits that it may use in a calendar month. */
+  readonly cap: number
+}
+
+/** The plans of all accounts: the instance's, with what each has of its own laid over it. */
+export class Plans {
+  readonly #base: Plan
+  readonly #terms: ReadCache<Terms>
+  readonly #account
+
+  /** @param base the instance's plan */
+  constructor(database: Pick<Database, 'queries' | 'version'>, base: Plan) {
+    this.#base = base
+    this.#terms = new ReadCache(database.version)
+    this.#account = once(() =>
+      database.queries
+        .select({ plan: accounts.plan, budgetCap: accounts.budgetCap })
+        .from(accounts)
+        .where(eq(accounts.id, sql.placeholder('accountId')))
+        .prepare(),
+    )
+  }
+
+  /** What holds for an account that nothing was said about. */
+  get base(): Plan {
+    return this.#base
+  }
+
+  /** @throws BerthError 401 where the account was removed while its request was under way */
+  of(accountId: string): Terms {
+    return this.#terms.get(accountId, () => {
+      const account = this.#account().get({ accountId })
+      if (!account) {
+        throw new BerthError('missing_or_invalid_api_key', 'The account of this API key has been removed.')
+      }
+      const plan = account.plan === null ? this.#base : withOverrides(this.#base, account.plan)
+      return { plan, cap: account.budgetCap ?? toUnits(plan.monthly_cap) }
+    })
+  }
+}

@@ -1,0 +1,233 @@
+import { asc, eq, sql } from 'drizzle-orm'
+import { badRequest, notFound } from '../../errors.ts'
+import { type Clock, toIso } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Queries } from '../../storage/database.ts'
+import { toCredits, toUnits } from './credits.ts'
+import type { Metering } from './metering.ts'
+import { LARGEST_CAP, type Plan, type PlanOverrides, parseCap, parsePlan, withOverrides } from './plan.ts'
+import type { Plans } from './plans.ts'
+import { accounts } from './table.ts'
+import type { TierName } from './tiers.ts'
+
+/** The keys of accounts, as far as accounts come and go. */
+export interface AccountKeys {
+  /** Makes a key that reaches the whole account, and returns its plaintext, which may be chosen. */
+  issue(accountId: string, label: string, chosen?: string): string
+  /** Ends every key of an account at once. */
+  revokeAll(accountId: string): void
+}
+
+/** What accounts let in by themselves, as far as they come and go. */
+export interface AccountSignIn {
+  /** Ends the access of every program that an account has let in at once. */
+  grants: { revokeAll(accountId: string): void }
+}
+
+/** The servers of accounts, as far as accounts come and go. */
+export interface AccountServers {
+  /** How many an account has. */
+  count(accountId: string): number
+  /** Ends and removes those that an account has. */
+  deleteAll(accountId: string): Promise<void>
+}
+
+/** What the accounts need. */
+interface AccountsDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+  plans: Plans
+  metering: Metering
+  keys: AccountKeys
+  signIn: AccountSignIn
+  servers: AccountServers
+}
+
+/** An account, as whoever operates the instance sees it. */
+export interface AccountView {
+  id: string
+  label: string
+  created_at: string
+  /** The whole plan that holds for it. */
+  plan: Plan & { tiers: TierName[] }
+  /** Credits a month. */
+  budget_cap: number
+  /** Credits of the month. */
+  credits_used: number
+  /** The calendar month in UTC, as in `2030-01`. */
+  month: string
+  servers: number
+}
+
+/** Wishes for an account or changes to it, unread: `null` goes back to what the instance says. */
+export interface AccountWishes {
+  label?: string
+  /** What its plan says otherwise than the instance's, in place of all that was said before. */
+  plan?: unknown
+  /** Likewise, on top of what was said before. */
+  limits?: unknown
+  /** Credits a month. */
+  budget_cap?: unknown
+  /** Credits of this month. */
+  credits_used?: unknown
+}
+
+/** Accounts: made, changed and removed by whoever operates the instance. */
+export class AccountsService {
+  readonly #queries: Queries
+  readonly #clock: Clock
+  readonly #ids: Ids
+  readonly #plans: Plans
+  readonly #metering: Metering
+  readonly #keys: AccountKeys
+  readonly #signIn: AccountSignIn
+  readonly #servers: AccountServers
+
+  constructor({ queries, clock, ids, plans, metering, keys, signIn, servers }: AccountsDependencies) {
+    this.#queries = queries
+    this.#clock = clock
+    this.#ids = ids
+    this.#plans = plans
+    this.#metering = metering
+    this.#keys = keys
+    this.#signIn = signIn
+    this.#servers = servers
+  }
+
+  /** All accounts, the first one first. */
+  list(): AccountView[] {
+    const rows = this.#queries.select().from(accounts).orderBy(asc(sql`rowid`)).all()
+    return rows.map((row) => this.#view(row))
+  }
+
+  /** Makes an account with a key that reaches all of it. @param key a chosen one @throws BerthError 400 */
+  create(wishes: AccountWishes, key?: string): { id: string; api_key: string } {
+    const { plan = null, budgetCap = null } = read(wishes)
+    return this.#queries.transaction(() => {
+      const id = this.#ids.next('acct', (taken) => this.#find(taken) !== undefined)
+      const label = wishes.label ?? ''
+      this.#queries
+        .insert(accounts)
+        .values({ id, label, plan, budgetCap, createdAt: this.#clock.now() })
+        .run()
+      return { id, api_key: this.#keys.issue(id, 'First key', key) }
+    })
+  }
+
+  /** Changes an account; what that does to its budget happens at once. @throws BerthError 400, 404 */
+  async update(id: string, wishes: AccountWishes): Promise<AccountView> {
+    this.#change(id, wishes)
+    await this.#metering.asleep(id)
+    return this.#view(this.#row(id))
+  }
+
+  /**
+   * Ends and removes an account with everything in it: its keys and the programs that it let in at once, then its servers, then itself.
+   *
+   * @throws BerthError 404, 400 for the first account
+   */
+  async delete(id: string): Promise<void> {
+    this.#row(id)
+    const first = this.#queries
+      .select({ id: accounts.id })
+      .from(accounts)
+      .orderBy(asc(sql`rowid`))
+      .limit(1)
+      .get()
+    if (first?.id === id) {
+      throw badRequest(
+        `The account "${id}" is the first one, which the instance starts with. Delete its servers instead.`,
+      )
+    }
+    this.#keys.revokeAll(id)
+    this.#signIn.grants.revokeAll(id)
+    // A request of before may still bring one up.
+    while (this.#servers.count(id) > 0) await this.#servers.deleteAll(id)
+    this.#queries.delete(accounts).where(eq(accounts.id, id)).run()
+  }
+
+  #change(id: string, wishes: AccountWishes): void {
+    const { plan, limits, budgetCap, creditsUsed } = read(wishes)
+    this.#queries.transaction(() => {
+      const row = this.#row(id)
+      this.#metering.settle(id)
+      const changes = {
+        ...(wishes.label === undefined ? {} : { label: wishes.label }),
+        ...(plan === undefined && limits === undefined
+          ? {}
+          : { plan: withOverrides((plan === undefined ? row.plan : plan) ?? {}, limits ?? {}) }),
+        ...(budgetCap === undefined ? {} : { budgetCap }),
+      }
+      if (Object.keys(changes).length > 0) {
+        this.#queries.update(accounts).set(changes).where(eq(accounts.id, id)).run()
+        this.#metering.termsChanged(id)
+      }
+      if (creditsUsed !== undefined) this.#metering.setUsed(id, creditsUsed)
+    })
+  }
+
+  #find(id: string): typeof accounts.$inferSelect | undefined {
+    return this.#queries.select().from(accounts).where(eq(accounts.id, id)).get()
+  }
+
+  #row(id: string): typeof accounts.$inferSelect {
+    const row = this.#find(id)
+    if (!row) throw notFound(`The account "${id}"`)
+    return row
+  }
+
+  #view({ id, label, createdAt }: typeof accounts.$inferSelect): AccountView {
+    const { plan, cap } = this.#plans.of(id)
+    const { used, month } = this.#metering.budget(id)
+    return {
+      id,
+      label,
+      created_at: toIso(createdAt),
+      plan: { ...plan, tiers: [...plan.tiers] },
+      budget_cap: toCredits(cap),
+      credits_used: used,
+      month,
+      servers: this.#servers.count(id),
+    }
+  }
+}
+
+/** Wishes that were read. */
+interface Read {
+  plan?: PlanOverrides | null
+  limits?: PlanOverrides
+  /** Units. */
+  budgetCap?: number | null
+  /** Credits. */
+  creditsUsed?: number
+}
+
+/** @throws BerthError 400 */
+function read({ plan, limits, budget_cap, credits_used }: AccountWishes): Read {
+  return {
+    ...(plan === undefined ? {} : { plan: plan === null ? null : readField('plan', plan, parsePlan) }),
+    ...(limits === undefined ? {} : { limits: readField('limits', limits, parsePlan) }),
+    ...(budget_cap === undefined
+      ? {}
+      : { budgetCap: budget_cap === null ? null : toUnits(readField('budget_cap', budget_cap, parseCap)) }),
+    ...(credits_used === undefined
+      ? {}
+      : { creditsUsed: readField('credits_used', credits_used, parseCredits) }),
+  }
+}
+
+function readField<T>(name: string, value: unknown, parse: (value: unknown) => T): T {
+  try {
+    return parse(value)
+  } catch (error) {
+    throw badRequest(
+      `"${name}" in the body: expected ${error instanceof Error ? error.message : String(error)}.`,
+    )
+  }
+}
+
+function parseCredits(value: unknown): number {
+  if (typeof value === 'number' && value >= 0 && value <= LARGEST_CAP) return value
+  throw new Error(`a number from 0 to ${LARGEST_CAP}`)
+}

@@ -1,0 +1,70 @@
+import { eq, sql } from 'drizzle-orm'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { Notifier } from '../../runtime/notifier.ts'
+import { once } from '../../runtime/once.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { EventData } from './data.ts'
+import type { EventName } from './names.ts'
+import { type EventRow, events } from './table.ts'
+
+/** What the outbox needs. */
+interface OutboxDependencies {
+  queries: Queries
+  clock: Clock
+  ids: Ids
+}
+
+/**
+ * Where events are written in the transaction that causes them, so that a crash loses none and makes
+ * none up. Whoever delivers them reads them from here.
+ */
+export class Outbox {
+  readonly #clock: Clock
+  readonly #ids: Ids
+  readonly #find
+  readonly #insert
+  readonly #emitted = new Notifier()
+
+  constructor({ queries, clock, ids }: OutboxDependencies) {
+    this.#clock = clock
+    this.#ids = ids
+    this.#find = once(() =>
+      queries
+        .select({ id: events.id })
+        .from(events)
+        .where(eq(events.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#insert = once(() =>
+      queries
+        .insert(events)
+        .values({
+          id: sql.placeholder('id'),
+          accountId: sql.placeholder('accountId'),
+          event: sql.placeholder('event'),
+          data: sql.placeholder('data'),
+          createdAt: sql.placeholder('createdAt'),
+        })
+        .returning()
+        .prepare(),
+    )
+  }
+
+  /** Writes an event. Call it inside the transaction that makes it true: there is one connection. */
+  emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
+    const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
+    const row = this.#insert().get({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
+    this.#emitted.notify()
+    return row
+  }
+
+  /**
+   * Has `listener` called after commits with which events may have come; several may come at once.
+   *
+   * @returns ends it
+   */
+  subscribe(listener: () => void): () => void {
+    return this.#emitted.subscribe(listener)
+  }
+}

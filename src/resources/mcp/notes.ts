@@ -1,0 +1,66 @@
+import type { OperationId } from '../../contract/operation-ids.ts'
+
+/** What a model should know of an operation: when to use it, what to expect, what comes next. */
+const NOTES: Partial<Record<OperationId, string>> = {
+  'servers.list':
+    'Begin here to find the id of a server: nearly every other tool takes one. Newest first, only those that the credential reaches.',
+  'servers.create':
+    'A server is a workspace of its own in which commands, agents and apps run. It runs at once and costs credits while it runs: look first with servers_list whether there is one. All fields are optional; `task` is a note of what it is for.',
+  'servers.get': 'Shows its status (running, sleeping, building), its published URL and what it has used.',
+  'servers.update': 'Changes `task`, the note of what it is for, or `region`.',
+  'servers.delete':
+    'Ends everything that runs on it and removes its files, projects, tasks and builds. There is no way back: ask the person first.',
+  'servers.act':
+    'stop ends all that runs on it and puts it to sleep, which costs nothing; start wakes it; restart does both. Commands, tasks and builds wake a sleeping server by themselves.',
+  'exec.run':
+    'Runs `sh -c COMMAND` in the workspace and waits for its end. A command that fails is no error: look at exitCode and stderr. Standard input is empty unless `stdin` is given. What should go on after the call must be put in the background, with its output sent to a file; for an app use deployments_create or a project. With a progress token the output comes as progress while it runs.',
+  'files.read':
+    'Without `path` it lists all files of the workspace; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is "true".',
+  'files.write':
+    'Creates the file, with its parent folders, or replaces it whole. Paths are relative to the workspace. For bytes that are no text, send base64 and say so in `encoding`.',
+  'files.delete': 'A folder is removed with all that is in it.',
+  'deployments.list': 'Shows what the server has published and whether it answers.',
+  'deployments.create':
+    'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',
+  'tasks.list': 'Newest first. A task whose status is awaiting_input has a `question` for tasks_answer.',
+  'tasks.create':
+    'An agent works on the goal on its own, on the server. It answers at once with a task_id; follow it with tasks_events and `follow`, or look at it with tasks_get. For a single command, exec_run is quicker.',
+  'tasks.get':
+    'Shows its status and, when it is over, its `result`. Where the status is awaiting_input, `question` says what the agent wants to know.',
+  'tasks.answer': 'For a task whose status is awaiting_input; it goes on with the answer.',
+  'tasks.cancel': 'Ends what the agent runs. What it has changed stays.',
+  'tasks.events':
+    'What the agent did and said, oldest first. With `follow` it waits until the task is over or asks something, and tells what happens as progress. Read on with `after`, the `seq` of the last event that is known.',
+  'builds.list': 'Newest first.',
+  'builds.create':
+    'Makes a new app from a goal in plain words: plan, scaffold, implement, install, build, publish. It answers at once with a build_id; follow it with builds_logs and `follow`. Builds of a server run one at a time.',
+  'builds.get':
+    'Shows how far its steps are. A build that failed is completed with `url` null; builds_logs tells why.',
+  'builds.logs':
+    'What its steps did and printed, and why it failed where it did. With `follow` it waits until the build is over.',
+  'projects.list': 'Newest first. projects_listAll lists those of all servers.',
+  'projects.create':
+    'A project is an app in a folder of its own, `projects/SLUG` in the workspace: blank, from a template (templates_list), a git repository or an archive. It has a URL where `visibility` is "public"; by default it is private, and nobody reaches it. Where there is code, its bring-up begins (`init_run_id`): look with projects_get until init_phase is ready, failed or awaiting_secrets. A blank one waits for code: write it with files_write into its folder, then call projects_init.',
+  'projects.listAll': 'Those of all servers that the credential reaches, newest first.',
+  'projects.get':
+    'Shows its URL (null while it is private) and how far its bring-up is: init_phase ready, failed (projects_logs tells why) or awaiting_secrets (projectSecrets_set).',
+  'projects.update':
+    'Changes name, description, visibility or lifecycle. It has a URL while it is public; that and the slug never change.',
+  'projects.delete': 'Ends its app and removes its files. There is no way back: ask the person first.',
+  'projects.cleanup': 'Removes an ephemeral project with its files; a persistent one is refused.',
+  'projects.init':
+    'Continues a bring-up that waits for variables (with `proceed` without them), else begins a new one with the code that lies in `projects/SLUG`: use it after changing the code.',
+  'projects.logs':
+    'The last lines that its bring-ups and its app printed: read them to find out why it failed.',
+  'secrets.set':
+    'Environment variables for all that runs on a server; null removes one. Values never come back in any answer.',
+  'projectSecrets.set':
+    "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app. Values never come back in any answer.",
+  'keys.create': 'The answer holds the key itself: give it to the person, and to nobody else.',
+  'keys.delete': 'Whoever uses it is refused from then on.',
+  'templates.list': 'What projects_create can start from, with the id that its `template` takes.',
+  'webhooks.create': 'The answer holds the signing secret, which is shown this once.',
+}
+
+/** The note on an operation; undefined where its own description says enough. */
+export const noteOn = (operationId: string): string | undefined => NOTES[operationId as OperationId]

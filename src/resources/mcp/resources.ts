@@ -1,0 +1,169 @@
+import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
+import { BerthError, type ErrorCode } from '../../errors.ts'
+import { type ApiAnswer, type CallersApi, pathOf } from './api.ts'
+
+/** Servers whose files are listed, newest first. */
+const MOST_SERVERS = 20
+
+/** Files that are listed altogether. Whatever is not listed can be read all the same. */
+const MOST_FILES = 500
+
+/** A kind of resource: where it is, and the operation that reads it. */
+interface Kind {
+  readonly template: ResourceTemplateType
+  /** The operation's path, with the parameters of the URI. */
+  readonly path: string
+  /** Parameters of the URI that go into the query. */
+  readonly inQuery?: readonly string[]
+  readonly query?: Readonly<Record<string, string>>
+  contents(uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number]
+}
+
+const json =
+  (field: string) =>
+  (uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] => ({
+    uri,
+    mimeType: 'application/json',
+    text: JSON.stringify(body[field], null, 2),
+  })
+
+const log = (uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] => ({
+  uri,
+  mimeType: 'text/plain',
+  text: (body.logs as { at: string; source: string; text: string }[])
+    .map(({ at, source, text }) => `${at} ${source}: ${text}\n`)
+    .join(''),
+})
+
+function file(uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] {
+  const { path, content, encoding } = body as { path: string; content: string; encoding?: string }
+  // Bun tells the type by the name; the file need not be there.
+  const mimeType = Bun.file(path).type.replace(/;.*/, '')
+  if (encoding === 'base64') return { uri, mimeType, blob: content }
+  const isUnknown = mimeType === 'application/octet-stream'
+  return { uri, mimeType: isUnknown ? 'text/plain' : mimeType, text: content }
+}
+
+/** All kinds. A URI is read segment by segment, as it stands: nothing of it is resolved. */
+const KINDS: readonly Kind[] = [
+  {
+    template: {
+      name: 'file',
+      title: 'File of a server',
+      uriTemplate: 'berth://servers/{serverId}/files/{+path}',
+      description: "A file in a server's workspace.",
+    },
+    path: '/servers/{serverId}/files',
+    inQuery: ['path'],
+    contents: file,
+  },
+  {
+    template: {
+      name: 'transcript',
+      title: 'Transcript of a task',
+      uriTemplate: 'berth://servers/{serverId}/tasks/{taskId}/events',
+      description: 'What the agent did and said, oldest first.',
+      mimeType: 'application/json',
+    },
+    path: '/servers/{serverId}/tasks/{taskId}/events',
+    contents: json('events'),
+  },
+  {
+    template: {
+      name: 'build-log',
+      title: 'Log of a build',
+      uriTemplate: 'berth://servers/{serverId}/builds/{buildId}/logs',
+      description: 'What its steps did and printed: the last 1000 lines.',
+      mimeType: 'text/plain',
+    },
+    path: '/servers/{serverId}/builds/{buildId}/logs',
+    query: { tail: '1000' },
+    contents: log,
+  },
+  {
+    template: {
+      name: 'project-log',
+      title: 'Log of a project',
+      uriTemplate: 'berth://projects/{projectId}/logs',
+      description: 'What its bring-ups and its app printed: the last 1000 lines.',
+      mimeType: 'text/plain',
+    },
+    path: '/projects/{projectId}/logs',
+    query: { tail: '1000' },
+    contents: log,
+  },
+]
+
+/** What `resources/templates/list` says. */
+export const RESOURCE_TEMPLATES: readonly ResourceTemplateType[] = KINDS.map(({ template }) => template)
+
+/**
+ * Reads a resource.
+ *
+ * @returns null where there is none, or none that the caller may see
+ * @throws BerthError where it cannot be read for another reason
+ */
+export async function readResource(
+  uri: string,
+  api: CallersApi,
+  signal: AbortSignal,
+): Promise<ReadResourceResult | null> {
+  for (const kind of KINDS) {
+    const values = parametersOf(kind.template.uriTemplate, uri)
+    if (values === null) continue
+    const query = { ...kind.query }
+    for (const name of kind.inQuery ?? []) query[name] = values[name] ?? ''
+    const { status, body } = await api.ask({ method: 'GET', path: pathOf(kind.path, values), query, signal })
+    if (status === 404) return null
+    if (status >= 400) throw refusal(body)
+    return { contents: [kind.contents(uri, body)] }
+  }
+  return null
+}
+
+/** What the API says no with. */
+const refusal = ({ error, message }: ApiAnswer['body']): BerthError =>
+  new BerthError(error as ErrorCode, String(message))
+
+/** The values of a template's parameters in a URI; null where it is none of the template's. */
+function parametersOf(template: string, uri: string): Record<string, string> | null {
+  const names: string[] = []
+  const pattern = template.replaceAll(/\{(\+?)([^}]+)\}/g, (_, many: string, name: string) => {
+    names.push(name)
+    return many ? '([^?#]+)' : '([^/?#]+)'
+  })
+  const found = new RegExp(`^${pattern}$`).exec(uri)
+  if (!found) return null
+  try {
+    return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]))
+  } catch {
+    // No valid percent-encoding: it names nothing.
+    return null
+  }
+}
+
+/** The URI of a file. */
+const fileUri = (serverId: string, path: string): string =>
+  `berth://servers/${serverId}/files/${path.split('/').map(encodeURIComponent).join('/')}`
+
+/**
+ * The files of the servers that the caller reaches, of the newest servers first, at most so many.
+ *
+ * @throws BerthError where the API refuses
+ */
+export async function listResources(api: CallersApi, signal: AbortSignal): Promise<Resource[]> {
+  const { status, body } = await api.ask({ method: 'GET', path: '/servers', signal })
+  if (status >= 400) throw refusal(body)
+  const servers = (body.servers as { id: string; task: string }[]).slice(0, MOST_SERVERS)
+  const listed: Resource[] = []
+  for (const { id, task } of servers) {
+    const answer = await api.ask({ method: 'GET', path: pathOf('/servers/{id}/files', { id }), signal })
+    // A server may have gone meanwhile.
+    if (answer.status !== 200) continue
+    for (const path of answer.body.files as string[]) {
+      if (listed.length === MOST_FILES) return listed
+      listed.push({ uri: fileUri(id, path), name: path, description: `On ${id}${task ? ` (${task})` : ''}.` })
+    }
+  }
+  return listed
+}

@@ -1,0 +1,82 @@
+import { type AnyElysia, Elysia } from 'elysia'
+import { openApiDocument } from '../../contract/openapi/document.ts'
+import { operationIndex } from '../../contract/operation-index.ts'
+import { BerthError } from '../../errors.ts'
+import { type Callers, sentToken } from '../../http/access.ts'
+import type { HostOptions } from '../../http/host.ts'
+import { originOf } from '../../http/origin.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
+import { API_DOCUMENT } from '../openapi.ts'
+import type { Handle } from './api.ts'
+import { toolsOf } from './tool.ts'
+
+/** What `/mcp` is made of. */
+interface McpParts {
+  version: string
+  logger: Logger
+  host: HostOptions
+  callers: Callers
+  /** The whole API, whose operations become tools. */
+  whole: () => Promise<AnyElysia>
+  /** The API itself, which every call asks. */
+  handle: Handle
+}
+
+/** POST carries every message; DELETE ends a session. */
+const METHODS = ['POST', 'DELETE']
+
+/**
+ * `/mcp`: the API for MCP hosts. The Host header has been checked before (`requestEntry`); here follow, in this order,
+ * Origin (403), credential (401), method (405) and the size of the body (413), each answered as everywhere in the API.
+ * The credential comes before the method: hosts ask by GET where they get one.
+ */
+export function mcpRoutes({ host, callers, whole, ...parts }: McpParts) {
+  const endpoint = once(async () => {
+    const [app, { Endpoint }] = await Promise.all([whole(), import('./endpoint.ts')])
+    const tools = toolsOf(operationIndex(app).all, openApiDocument(app, API_DOCUMENT))
+    return new Endpoint({ ...parts, tools, callers })
+  })
+  return new Elysia({ name: 'berth/mcp' }).all(
+    '/mcp',
+    async ({ request, set }): Promise<Response> => {
+      const own = originOf(request, host)
+      checkOrigin(request, own)
+      admit(request, own, set.headers)
+      if (!METHODS.includes(request.method)) {
+        set.headers.allow = METHODS.join(', ')
+        throw new BerthError(
+          'method_not_allowed',
+          `/mcp does not answer to ${request.method}, only to ${METHODS.join(', ')}: it sends nothing by itself.`,
+        )
+      }
+      return (await endpoint()).answer(request)
+    },
+    { parse: 'none', detail: { hide: true } },
+  )
+
+  /** Lets a caller in, or says where one gets a credential (RFC 9728, 5.1; RFC 6750, 3.1). @throws BerthError 401 */
+  function admit(request: Request, own: string, headers: Record<string, unknown>): void {
+    try {
+      callers.admit(request, 'resource')
+    } catch (error) {
+      const metadata = `resource_metadata="${own}/.well-known/oauth-protected-resource/mcp"`
+      const sent = sentToken(request) ? 'error="invalid_token", ' : ''
+      headers['www-authenticate'] = `Bearer ${sent}${metadata}`
+      throw error
+    }
+  }
+}
+
+/**
+ * Refuses what a page of another origin has a browser send (MCP, "Transports", security warning). Programs send no
+ * Origin. @throws BerthError 403
+ */
+function checkOrigin(request: Request, own: string): void {
+  const origin = request.headers.get('origin')
+  if (origin === null || origin.toLowerCase() === own) return
+  throw new BerthError(
+    'forbidden',
+    `Pages of ${JSON.stringify(origin)} may not use this endpoint, only those of ${own}. Programs send no Origin.`,
+  )
+}

@@ -1,0 +1,103 @@
+import { type AnyElysia, Elysia } from 'elysia'
+import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
+import type { OperationIndex } from '../../contract/operation-index.ts'
+import { BODY_LIMIT } from '../../http/body.ts'
+import { requestEntry } from '../../http/entry.ts'
+import type { HostOptions } from '../../http/host.ts'
+import type { Services } from '../../instance/services.ts'
+import { AccountsService } from '../../resources/accounts/service.ts'
+import { Masks } from '../../runtime/masks.ts'
+import { inboxRoutes } from '../inbox/routes.ts'
+import { InboxStore } from '../inbox/store.ts'
+import { waitRoutes } from '../wait/routes.ts'
+import { type ControlGuard, controlAccess } from './access.ts'
+import { accountsRoutes } from './accounts.ts'
+import { clockRoutes } from './clock.ts'
+import { deliveriesRoutes } from './deliveries.ts'
+import { controlEntry } from './entry.ts'
+import { eventsRoutes } from './events.ts'
+import { faultsRoutes } from './faults.ts'
+import { fixturesRoutes } from './fixtures.ts'
+import { type InstanceState, instanceRoutes } from './instance.ts'
+import { documentRoutes } from './openapi.ts'
+import { requestsRoutes } from './requests.ts'
+import { scenariosRoutes } from './scenarios.ts'
+import { serverFaultsRoutes } from './server-faults.ts'
+import { signInLinksRoutes } from './sign-in-links.ts'
+import { type InstanceStates, statesRoutes } from './states.ts'
+import { controlTasksRoutes } from './tasks.ts'
+
+/** What the control API is made of. */
+export interface ControlParts {
+  services: Services
+  host: HostOptions
+  guard: ControlGuard
+  instance: InstanceState
+  states: InstanceStates
+  /** The operations of the API. */
+  operations: () => Promise<OperationIndex>
+  /** Ends open streams. */
+  stopping: AbortSignal
+}
+
+const isPostToInbox = ({ method, url }: Request): boolean =>
+  method === 'POST' && /^[a-z]+:\/\/[^/]*\/_berth\/inbox\//.test(url)
+
+/**
+ * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
+ * it is first asked for, so that no start waits for what few instances use.
+ */
+export function createControlApp(parts: ControlParts): AnyElysia {
+  const { services, host, guard, instance, states, operations, stopping } = parts
+  const { queries, clock, controlIds, inboxIds, logger, outbox } = services
+  const { deliveries, scenarios, tasks, journal, secrets } = services
+  const access = controlAccess(guard, BODY_LIMIT)
+  const inbox = new InboxStore(services)
+  const root = new Elysia({ name: 'berth/control', normalize: false })
+  const methodsOf = methodsByRoutes(() => root.routes)
+  const directory = () => {
+    const paths = new Set(root.routes.map(({ path }) => path.replace(/:(\w+)/g, '{$1}')))
+    return `The control API has ${[...paths].join(', ')}.`
+  }
+  return root
+    .use(errorAnswers(logger, methodsOf, directory))
+    .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
+    .use(controlEntry(guard))
+    .use(access)
+    .use(documentRoutes(() => createControlApp(parts)))
+    .use(instanceRoutes(instance))
+    .use(statesRoutes(access, states))
+    .use(clockRoutes(access, clock))
+    .use(accountsRoutes(access, new AccountsService(services), services.faults))
+    .use(signInLinksRoutes(access, { ...services, host }))
+    .use(requestsRoutes(access, { journal, operations, masks: masking(() => secrets.values()), stopping }))
+    .use(eventsRoutes(access, { queries, outbox, stopping }))
+    .use(deliveriesRoutes(access, { queries, deliveries }))
+    .use(scenariosRoutes(access, scenarios))
+    .use(fixturesRoutes(access, services))
+    .use(controlTasksRoutes(access, tasks.service))
+    .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
+    .use(
+      waitRoutes(access, {
+        ...services,
+        inbox,
+        tasks: tasks.service,
+        projects: services.hosting.projects,
+        stopping,
+      }),
+    )
+    .use(faultsRoutes(access, services))
+    .use(serverFaultsRoutes(access, services))
+}
+
+/** Hides values that are or were secret, those included that have come since it was last asked for. */
+function masking(values: () => Iterable<string>): () => Masks {
+  const masks = new Masks()
+  return () => {
+    masks.add(values())
+    return masks
+  }
+}
+
+/** The control API of one generation. */
+export type ControlApp = ReturnType<typeof createControlApp>

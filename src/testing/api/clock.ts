@@ -1,0 +1,120 @@
+import { Elysia, type Static, t } from 'elysia'
+import { badRequest } from '../../errors.ts'
+import { parseIso, type SteerableClock, toIso } from '../../runtime/clock.ts'
+import { parseDuration } from '../../runtime/duration.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+const ClockState = t.Object(
+  {
+    now: t.String({ format: 'date-time' }),
+    frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
+    offset_ms: t.Integer({ description: "How far it is ahead of the machine's calendar." }),
+    timers: t.Integer({ description: 'How many calls wait for their time.' }),
+  },
+  { $id: 'Clock' },
+)
+export type ClockState = Static<typeof ClockState>
+
+const ClockMove = t.Object(
+  {
+    advance: t.Optional(
+      t.String({
+        description: 'A duration such as 90s, 15m, 2h or 30d: all that falls due in it runs, in order.',
+        examples: ['2h'],
+      }),
+    ),
+    set: t.Optional(
+      t.String({
+        description:
+          'An ISO 8601 time. A later one is reached as by `advance`; to an earlier one the calendar alone is moved.',
+        examples: ['2030-01-01T00:00:00Z'],
+      }),
+    ),
+    freeze: t.Optional(t.Boolean({ description: 'Whether it stands from now on.' })),
+    reset: t.Optional(
+      t.Literal(true, {
+        description: "Alone: back to the machine's time, or to where it stood at the start.",
+      }),
+    ),
+  },
+  { $id: 'ClockMove', additionalProperties: false },
+)
+
+/** The last moment that an ISO 8601 time of four digits for the year can name. */
+const LAST = Date.UTC(10_000, 0, 1) - 1
+
+/** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
+export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
+  new Elysia({ prefix: '/_berth/clock' })
+    .use(access)
+    .get(
+      '',
+      () => stateOf(clock),
+      controlOperation('control.clock.read', {
+        summary: 'What time it is',
+        success: { 200: ClockState },
+      }),
+    )
+    .post(
+      '',
+      async ({ body }) => {
+        await move(clock, body)
+        return stateOf(clock)
+      },
+      controlOperation(
+        'control.clock.move',
+        {
+          summary: 'Move, stop, start or reset the clock',
+          description: 'The answer comes when all is done that fell due.',
+          success: { 200: ClockState },
+        },
+        { body: ClockMove },
+      ),
+    )
+
+const stateOf = (clock: SteerableClock): ClockState => ({
+  now: toIso(clock.now()),
+  frozen: clock.frozen,
+  offset_ms: Math.round(clock.offset),
+  timers: clock.pending,
+})
+
+/** Does what is asked, after all of it was found sound. @throws BerthError 400 */
+async function move(clock: SteerableClock, wish: Static<typeof ClockMove>): Promise<void> {
+  const { advance, set, freeze, reset } = wish
+  const given = Object.keys(wish)
+  if (given.length === 0)
+    throw badRequest('The body must say what to do: "advance", "set", "freeze" or "reset".')
+  if (reset && given.length > 1)
+    throw badRequest('"reset" in the body stands alone: it undoes all the others.')
+  if (advance !== undefined && set !== undefined) {
+    throw badRequest('"advance" and "set" in the body exclude each other: give the way or the end of it.')
+  }
+  const by = advance === undefined ? null : durationOf(advance, LAST - clock.now())
+  const to = set === undefined ? null : momentOf(set)
+  if (reset) return clock.reset()
+  if (freeze === true) await clock.freeze()
+  if (by !== null) await clock.advance(by)
+  if (to !== null) await clock.set(to)
+  if (freeze === false) await clock.unfreeze()
+}
+
+function durationOf(text: string, longest: number): number {
+  const ms = parseDuration(text)
+  if (ms === null) {
+    throw badRequest(
+      `"advance" in the body: expected a duration such as 500ms, 90s, 15m, 2h or 30d, got ${JSON.stringify(text)}.`,
+    )
+  }
+  if (ms > longest) throw badRequest('"advance" in the body: expected a time before the year 10000.')
+  return ms
+}
+
+function momentOf(text: string): number {
+  const at = parseIso(text)
+  if (at !== null && at >= 0 && at <= LAST) return at
+  throw badRequest(
+    `"set" in the body: expected an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z, got ${JSON.stringify(text)}.`,
+  )
+}

@@ -1,0 +1,127 @@
+import { status as answer, Elysia, type Static, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import { notFound } from '../../errors.ts'
+import type { Deliveries } from '../../resources/webhooks/deliveries.ts'
+import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+/** How many are listed where no limit is given, and at most. */
+const LIMIT = { default: 1_000, most: 100_000 }
+
+const DeliveryAttempt = t.Object(
+  {
+    number: t.Number({ description: 'From 1.' }),
+    at: t.String({ format: 'date-time' }),
+    status: t.Nullable(t.Number({ description: 'Null where there was no answer.' })),
+    ms: t.Number(),
+    error: t.Nullable(t.String(), { description: 'Why it failed.' }),
+    request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
+    response: t.Nullable(t.Object({ body: t.String({ description: 'Its first KiB.' }) })),
+  },
+  { $id: 'DeliveryAttempt' },
+)
+
+/** A delivery as the control API shows it. */
+export const Delivery = t.Object(
+  {
+    id: t.String(),
+    webhook_id: t.String(),
+    account_id: t.String(),
+    event_id: t.String(),
+    event: t.String(),
+    url: t.String(),
+    status: oneOf([...DELIVERY_STATUSES]),
+    created_at: t.String({ format: 'date-time' }),
+    next_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
+    attempts: t.Array(DeliveryAttempt),
+  },
+  { $id: 'Delivery' },
+)
+export type Delivery = Static<typeof Delivery>
+
+const DeliveryQuery = t.Object(
+  {
+    webhook_id: t.Optional(t.String({ description: 'Those to one webhook.' })),
+    event_id: t.Optional(t.String({ description: 'Those of one event.' })),
+    account_id: t.Optional(t.String({ description: 'Those of one account.' })),
+    status: t.Optional(oneOf([...DELIVERY_STATUSES])),
+    limit: t.Optional(
+      t.Integer({
+        minimum: 1,
+        maximum: LIMIT.most,
+        description: `At most so many; ${LIMIT.default} where nothing is said.`,
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** Loaded when it is asked for: a start does not need it. */
+const history = () => import('../../resources/webhooks/history.ts')
+
+/** What the calls about deliveries need. */
+export interface DeliveryParts {
+  queries: Queries
+  deliveries: Deliveries
+}
+
+/** `/_berth/deliveries`: what was sent to webhooks and what came back. */
+export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }: DeliveryParts) =>
+  new Elysia({ prefix: '/_berth/deliveries' })
+    .use(access)
+    .get(
+      '',
+      async ({ query }) => {
+        const { readDeliveries } = await history()
+        const { webhook_id, event_id, account_id, status, limit = LIMIT.default } = query
+        return {
+          deliveries: readDeliveries(queries, {
+            limit,
+            ...(webhook_id === undefined ? {} : { webhookId: webhook_id }),
+            ...(event_id === undefined ? {} : { eventId: event_id }),
+            ...(account_id === undefined ? {} : { accountId: account_id }),
+            ...(status === undefined ? {} : { status }),
+          }),
+        }
+      },
+      controlOperation(
+        'control.deliveries.list',
+        {
+          summary: 'Deliveries with their attempts, newest first',
+          success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
+        },
+        { query: DeliveryQuery },
+      ),
+    )
+    .get(
+      '/:deliveryId',
+      async ({ params: { deliveryId } }) => found(queries, deliveryId),
+      controlOperation('control.deliveries.get', {
+        summary: 'One delivery with its attempts',
+        success: { 200: Delivery },
+        errors: [404],
+      }),
+    )
+    .post(
+      '/:deliveryId/retry',
+      async ({ params: { deliveryId } }) => {
+        if (!(await deliveries.retry(deliveryId))) throw unknown(deliveryId)
+        return answer(202, await found(queries, deliveryId))
+      },
+      controlOperation('control.deliveries.retry', {
+        summary: 'Attempt a delivery at once, whatever became of it',
+        success: { 202: Delivery },
+        errors: [404],
+      }),
+    )
+
+async function found(queries: Queries, id: string): Promise<Delivery> {
+  const { readDeliveries } = await history()
+  const [delivery] = readDeliveries(queries, { id, limit: 1 })
+  if (!delivery) throw unknown(id)
+  return delivery
+}
+
+const unknown = (id: string) => notFound(`The delivery ${JSON.stringify(id)}`)

@@ -1,0 +1,195 @@
+import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
+import { Elysia, type Static, status, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
+import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { accounts } from '../../resources/accounts/table.ts'
+import type { EventData } from '../../resources/events/data.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
+import type { Outbox } from '../../resources/events/outbox.ts'
+import { type EventRow, events } from '../../resources/events/table.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ControlAccess } from './access.ts'
+import { checkAccount } from './account.ts'
+import { followAll } from './follow.ts'
+import { controlOperation } from './operation.ts'
+
+/** How many are listed where no limit is given, and at most. */
+const LIMIT = { default: 1_000, most: 100_000 }
+
+/** Stands for the position before the first event: a stream then begins with it. */
+const START = 'start'
+
+/** An event as the control API shows it. */
+export const EmittedEvent = t.Object(
+  {
+    id: t.String(),
+    event: oneOf([...EVENT_NAMES]),
+    account_id: t.String(),
+    data: t.Record(t.String(), t.Unknown()),
+    created_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'EmittedEvent' },
+)
+export type EmittedEvent = Static<typeof EmittedEvent>
+
+const EventsQuery = t.Object(
+  {
+    event: t.Optional(oneOf([...EVENT_NAMES])),
+    account_id: t.Optional(t.String({ description: 'Those of one account.' })),
+    after: t.Optional(
+      t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
+    ),
+    limit: t.Optional(
+      t.Integer({
+        minimum: 1,
+        maximum: LIMIT.most,
+        description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
+      }),
+    ),
+    follow: t.Optional(
+      oneOf(['true', 'false'], {
+        description: 'A stream of those to come, as `Accept: text/event-stream` asks too.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+type EventsQuery = Static<typeof EventsQuery>
+
+const EventCreate = t.Object(
+  {
+    event: oneOf([...EVENT_NAMES]),
+    data: t.Optional(
+      t.Record(t.String(), t.Unknown(), {
+        description: "What it says; the documents' example where it is left out.",
+      }),
+    ),
+    account_id: t.Optional(
+      t.String({ description: 'The account that it is for; the first where none is named.' }),
+    ),
+  },
+  { $id: 'EventCreate', additionalProperties: false },
+)
+
+/** What the calls about events need. */
+export interface EventParts {
+  queries: Queries
+  outbox: Outbox
+  /** Fires when berth stops: streams end. */
+  stopping: AbortSignal
+}
+
+/** `/_berth/events`: all that was emitted, and synthetic events. */
+export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventParts) =>
+  new Elysia({ prefix: '/_berth/events' })
+    .use(access)
+    .get(
+      '',
+      ({ query, request }) => {
+        const after = query.after === undefined ? undefined : positionOf(queries, query.after)
+        if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          return { events: listed(queries, query, after) }
+        }
+        const from = after ?? newest(queries)
+        return eventStream((send, gone) =>
+          follow(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
+        )
+      },
+      controlOperation(
+        'control.events.list',
+        {
+          summary: 'Emitted events, newest first, or a stream of those to come',
+          events: 'Each event as it is emitted, under its own name, with the data of the JSON answer.',
+          success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
+        },
+        { query: EventsQuery },
+      ),
+    )
+    .post(
+      '',
+      async ({ body: { event, data, account_id } }) => {
+        for (const field of ['event', 'created_at']) {
+          if (data && field in data) throw badRequest(`"data.${field}" in the body: berth sets it itself.`)
+        }
+        const accountId = accountOf(queries, account_id)
+        // Without data of its own it carries that of the documents: a receiver finds the fields it expects.
+        const content = data ?? (await import('../../resources/events/data.ts')).exampleOf(event)
+        return status(201, shownEvent(outbox.emit(accountId, event, content as EventData[typeof event])))
+      },
+      controlOperation(
+        'control.events.emit',
+        { summary: 'Emit a synthetic event', success: { 201: EmittedEvent } },
+        { body: EventCreate },
+      ),
+    )
+
+/** The only way from a row to what the control API shows. */
+export const shownEvent = ({ id, event, accountId, data, createdAt }: EventRow): EmittedEvent => ({
+  id,
+  event,
+  account_id: accountId,
+  data,
+  created_at: toIso(createdAt),
+})
+
+const matching = ({ event, account_id }: EventsQuery, after?: number) =>
+  and(
+    event === undefined ? undefined : eq(events.event, event),
+    account_id === undefined ? undefined : eq(events.accountId, account_id),
+    after === undefined ? undefined : gt(events.seq, after),
+  )
+
+const listed = (queries: Queries, query: EventsQuery, after?: number) =>
+  queries
+    .select()
+    .from(events)
+    .where(matching(query, after))
+    .orderBy(desc(events.seq))
+    .limit(query.limit ?? LIMIT.default)
+    .all()
+    .map(shownEvent)
+
+const newest = (queries: Queries): number =>
+  queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()?.seq ?? 0
+
+function positionOf(queries: Queries, id: string): number {
+  if (id === START) return 0
+  const known = queries.select({ seq: events.seq }).from(events).where(eq(events.id, id)).get()
+  if (known) return known.seq
+  throw badRequest(`"after" in the query: expected the id of an event, or start, got ${JSON.stringify(id)}.`)
+}
+
+/** The account that is named, or the first. */
+function accountOf(queries: Queries, id: string | undefined): string {
+  checkAccount(queries, id, '"account_id" in the body')
+  if (id !== undefined) return id
+  const first = queries.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
+  if (first) return first.id
+  throw new Error('there is no account at all')
+}
+
+/** Sends what comes after a position until `ended`; as many as the limit says, where one is given. */
+const follow = (
+  queries: Queries,
+  outbox: Outbox,
+  query: EventsQuery,
+  from: number,
+  send: SendEvent,
+  ended: AbortSignal,
+): Promise<void> =>
+  followAll<EventRow>(
+    {
+      subscribe: (listener) => outbox.subscribe(listener),
+      after: (seq, most) =>
+        queries.select().from(events).where(matching(query, seq)).orderBy(asc(events.seq)).limit(most).all(),
+      async tell(row) {
+        await send(row.event, shownEvent(row))
+        return true
+      },
+      from,
+      limit: query.limit,
+    },
+    ended,
+  )

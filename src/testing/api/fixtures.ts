@@ -1,0 +1,48 @@
+import { Elysia, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import type { Services } from '../../instance/services.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation, openControlOperation } from './operation.ts'
+
+const Fixture = t.Object(
+  {
+    kind: oneOf(['account', 'server', 'project', 'key', 'webhook']),
+    name: t.String({ description: 'Its name in the files.' }),
+    id: t.String(),
+    account_id: t.String(),
+    api_key: t.Optional(
+      t.Nullable(t.String({ description: 'The key itself; of an account the one that came with it.' })),
+    ),
+    server_id: t.Optional(t.String()),
+    url: t.Optional(t.Nullable(t.String())),
+    secret: t.Optional(t.Nullable(t.String({ description: 'The signing secret.' }))),
+  },
+  { $id: 'Fixture' },
+)
+
+/** `/_berth/fixtures`: what fixtures files have made, and how such a file looks. */
+export const fixturesRoutes = (access: ControlAccess, services: Services) =>
+  new Elysia({ prefix: '/_berth/fixtures' })
+    .use(access)
+    .get(
+      '',
+      async () => {
+        const { listFixtures } = await import('../seed/listing.ts')
+        return { fixtures: await listFixtures(services) }
+      },
+      controlOperation('control.fixtures.list', {
+        summary: 'What fixtures files have made and is still there, with its ids, keys and signing secrets',
+        success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
+      }),
+    )
+    .get(
+      '/schema',
+      async () => {
+        const { fixturesSchema } = await import('../seed/schema.ts')
+        return fixturesSchema()
+      },
+      openControlOperation('control.fixtures.schema', {
+        summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
+        success: { 200: t.Unknown({ description: 'A JSON Schema, draft 7.' }) },
+      }),
+    )

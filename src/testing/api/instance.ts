@@ -1,0 +1,64 @@
+import { Elysia, t } from 'elysia'
+import type { Enforced } from '../../compute/driver.ts'
+import { openControlOperation } from './operation.ts'
+
+/** What the control API tells of the running instance. */
+export interface InstanceState {
+  version: string
+  enforced(): Promise<Enforced>
+  /** Milliseconds since the start, by a clock that never jumps. */
+  uptimeMs(): number
+  /** Migrations and recovery are done. */
+  isReady(): boolean
+}
+
+const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
+
+const Health = t.Object(
+  {
+    status: t.Literal('ok'),
+    version: t.String(),
+    uptime_ms: t.Number(),
+    enforced: t.Object(
+      {
+        isolation: t.String(),
+        cpu: t.String(),
+        memory: t.String(),
+        processes: t.String(),
+        disk: t.String(),
+        network: t.String(),
+      },
+      { description: 'What holds on this machine, never more.' },
+    ),
+  },
+  { $id: 'Health' },
+)
+
+/** `/_berth`: the instance itself. These two need no credential and tell nothing secret. */
+export const instanceRoutes = (instance: InstanceState) =>
+  new Elysia({ prefix: '/_berth' })
+    .get(
+      '/health',
+      async () => ({
+        status: 'ok' as const,
+        version: instance.version,
+        uptime_ms: instance.uptimeMs(),
+        enforced: await instance.enforced(),
+      }),
+      openControlOperation('control.health', {
+        summary: 'What runs, and what is enforced on this machine',
+        success: { 200: Health },
+      }),
+    )
+    .get(
+      '/ready',
+      ({ set }) => {
+        const ready = instance.isReady()
+        if (!ready) set.status = 503
+        return { ready }
+      },
+      openControlOperation('control.ready', {
+        summary: 'Whether the start, recovery included, is done',
+        success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
+      }),
+    )

@@ -1,0 +1,68 @@
+import { Elysia, status, t } from 'elysia'
+import { badRequest, notFound } from '../../errors.ts'
+import type { HostOptions } from '../../http/host.ts'
+import { originOf } from '../../http/origin.ts'
+import type { KeysService } from '../../resources/keys/service.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { SignIn } from '../../signin/compose.ts'
+import { isReturnPath } from '../../signin/session/return-to.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+/** What a link is to do. */
+const SignInLinkCreate = t.Object(
+  {
+    account_id: t.Optional(t.String({ description: 'Whom it signs in; the first account where left out.' })),
+    return_to: t.Optional(
+      t.String({
+        description: 'The page that it leads to, a path of this instance; `/access` where left out.',
+      }),
+    ),
+  },
+  { $id: 'SignInLinkCreate', additionalProperties: false },
+)
+
+const SignInLink = t.Object(
+  {
+    url: t.String({ format: 'uri', description: 'Signs in the browser that opens it first.' }),
+    expires_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'SignInLink' },
+)
+/** A link that signs a browser in. */
+export type SignInLink = (typeof SignInLink)['static']
+
+/** What the calls work on. */
+interface SignInLinkParts {
+  keys: KeysService
+  signIn: SignIn
+  host: HostOptions
+}
+
+/** A link that is made to be opened at once is valid for five minutes. */
+const LIFETIME_MS = 5 * 60_000
+
+/** `/_berth/sign-in-links`: links that sign a browser in, each once. */
+export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }: SignInLinkParts) =>
+  new Elysia({ prefix: '/_berth/sign-in-links' }).use(access).post(
+    '',
+    ({ body, request }) => {
+      const { account_id: accountId = null, return_to: returnTo } = body ?? {}
+      if (accountId !== null && !keys.hasAccount(accountId)) throw notFound(`The account "${accountId}"`)
+      if (returnTo !== undefined && !isReturnPath(returnTo))
+        throw badRequest('"return_to" in the body: expected a path of this instance, such as /access.')
+      const target = { accountId, ...(returnTo !== undefined && { returnTo }) }
+      const { path, expiresAt } = signIn.links.issue(target, LIFETIME_MS)
+      return status(201, { url: `${originOf(request, host)}${path}`, expires_at: toIso(expiresAt) })
+    },
+    controlOperation(
+      'control.signInLinks.create',
+      {
+        summary: 'Make a link that signs a browser in, once',
+        description: 'It is valid for five minutes, at the address that was asked.',
+        success: { 201: SignInLink },
+        errors: [404],
+      },
+      { body: t.Optional(SignInLinkCreate) },
+    ),
+  )

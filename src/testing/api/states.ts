@@ -1,0 +1,98 @@
+import { Elysia, status, t } from 'elysia'
+import type { Snapshot } from '../snapshots/snapshots.ts'
+import type { ControlAccess } from './access.ts'
+import { controlOperation } from './operation.ts'
+
+/** Another state has taken the place of the one before. */
+export interface Replaced {
+  /** Milliseconds, to a tenth. */
+  took_ms: number
+}
+
+/** The state of the instance as a whole. */
+export interface InstanceStates {
+  /** Back to just-started: fixtures are applied again, the first key stays valid. */
+  reset(): Promise<Replaced>
+  /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
+  save(name: string): Promise<Snapshot>
+  /** All snapshots, newest first. */
+  snapshots(): Snapshot[]
+  /** Puts a snapshot in place of the state. @throws BerthError 404, 400 where this berth cannot read it */
+  restore(name: string): Promise<Replaced>
+  /** @throws BerthError 404 */
+  removeSnapshot(name: string): Promise<void>
+}
+
+const SnapshotShape = t.Object({
+  name: t.String(),
+  created_at: t.String({ format: 'date-time' }),
+  /** The berth that made it, and the number of its schema. */
+  version: t.String(),
+  schema: t.Integer(),
+  bytes: t.Number(),
+})
+
+const SnapshotCreate = t.Object({ name: t.String() }, { additionalProperties: false })
+
+const Nothing = t.Optional(t.Object({}, { additionalProperties: false }))
+
+/** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
+export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
+  new Elysia({ prefix: '/_berth' })
+    .use(access)
+    .post(
+      '/reset',
+      async () => ({ reset: true as const, ...(await states.reset()) }),
+      controlOperation(
+        'control.reset',
+        {
+          summary:
+            'Back to just-started: everything goes but the first account with its first key, and snapshots',
+          success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
+          errors: [503],
+        },
+        { body: Nothing },
+      ),
+    )
+    .get(
+      '/snapshots',
+      () => ({ snapshots: states.snapshots() }),
+      controlOperation('control.snapshots.list', {
+        summary: 'The snapshots, newest first',
+        success: { 200: t.Object({ snapshots: t.Array(SnapshotShape) }) },
+      }),
+    )
+    .post(
+      '/snapshots',
+      async ({ body }) => status(201, await states.save(body.name)),
+      controlOperation(
+        'control.snapshots.create',
+        { summary: 'Keep the whole state, files included, under a name', success: { 201: SnapshotShape } },
+        { body: SnapshotCreate },
+      ),
+    )
+    .post(
+      '/snapshots/:name/restore',
+      async ({ params }) => ({ restored: params.name, ...(await states.restore(params.name)) }),
+      controlOperation(
+        'control.snapshots.restore',
+        {
+          summary: 'Put a snapshot in place of the state, whole or not at all',
+          success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
+          errors: [404, 503],
+        },
+        { body: Nothing },
+      ),
+    )
+    .delete(
+      '/snapshots/:name',
+      async ({ params }) => {
+        await states.removeSnapshot(params.name)
+        return { name: params.name, deleted: true as const }
+      },
+      controlOperation('control.snapshots.delete', {
+        summary: 'Remove a snapshot',
+        success: { 200: t.Object({ name: t.String(), deleted: t.Literal(true) }) },
+        errors: [400, 404],
+      }),
+    )

@@ -1,0 +1,102 @@
+import type { Compute, Connection, Handle, Limits, Sandbox } from '../../../compute/driver.ts'
+import type { Workspace } from '../../../compute/workspace.ts'
+import type { BackendFailure } from './backend.ts'
+import { FaultySandbox } from './sandbox.ts'
+
+/** A driver that fails where a fault says so, and whose sandboxes have faults. Without any it is the driver itself. */
+export class FaultyCompute implements Compute {
+  readonly #inner: Compute
+  readonly #onFreed: (serverId: string) => void
+  readonly #running = new Map<string, FaultySandbox>()
+  /** What counts as taken in the storage of servers beside their files, by handle, where it counts as full. */
+  readonly #full = new Map<string, { limit: number; reserved: number }>()
+  #failure: BackendFailure | null = null
+  #workspaces: typeof import('./workspace.ts') | null = null
+
+  /** @param onFreed is told of a server whose storage counts as full no more */
+  constructor(inner: Compute, onFreed: (serverId: string) => void) {
+    this.#inner = inner
+    this.#onFreed = onFreed
+  }
+
+  /** What has the driver fail in the work of a request. */
+  async failure(): Promise<BackendFailure> {
+    const [{ BackendFailure }, workspaces] = await Promise.all([
+      import('./backend.ts'),
+      import('./workspace.ts'),
+    ])
+    this.#workspaces = workspaces
+    this.#failure ??= new BackendFailure()
+    return this.#failure
+  }
+
+  /** The sandbox of a server that runs. */
+  running(serverId: string): FaultySandbox | undefined {
+    return this.#running.get(serverId)
+  }
+
+  async create(serverId: string): Promise<Handle> {
+    this.#check()
+    return this.#inner.create(serverId)
+  }
+
+  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+    this.#check()
+    const inner = await this.#inner.start(serverId, handle, limits)
+    const sandbox = new FaultySandbox(
+      inner,
+      () => this.#check(),
+      (full) => this.#fill(serverId, handle, full ? limits.storageBytes : null),
+    )
+    this.#running.set(serverId, sandbox)
+    void inner.exited.then(() => {
+      if (this.#running.get(serverId) === sandbox) this.#running.delete(serverId)
+    })
+    return sandbox
+  }
+
+  workspace(handle: Handle): Workspace {
+    const inner = this.#inner.workspace(handle)
+    const workspaces = this.#workspaces
+    if (workspaces === null) return inner
+    const error = this.#failure?.due() ?? null
+    if (error !== null) return workspaces.brokenWorkspace(inner, error)
+    const full = this.#full.get(keyOf(handle))
+    return full === undefined ? inner : workspaces.fullWorkspace(inner, full)
+  }
+
+  reap(handles: Handle[]): Promise<void> {
+    return this.#inner.reap(handles)
+  }
+
+  destroy(handle: Handle): Promise<void> {
+    return this.#inner.destroy(handle)
+  }
+
+  sweep(known: Handle[]): Promise<void> {
+    return this.#inner.sweep(known)
+  }
+
+  isSentFromServer(connection: Connection): Promise<boolean> {
+    return this.#inner.isSentFromServer(connection)
+  }
+
+  /** Has the storage of a server count as full with what it holds now; null for no more. */
+  async #fill(serverId: string, handle: Handle, limit: number | null): Promise<void> {
+    if (limit === null) {
+      if (this.#full.delete(keyOf(handle))) this.#onFreed(serverId)
+      return
+    }
+    this.#workspaces ??= await import('./workspace.ts')
+    const used = await this.#inner.workspace(handle).usage()
+    this.#full.set(keyOf(handle), { limit, reserved: Math.max(0, limit - used) })
+  }
+
+  /** @throws ComputeError where the driver is to fail in the work that asks */
+  #check(): void {
+    const error = this.#failure?.due() ?? null
+    if (error !== null) throw error
+  }
+}
+
+const keyOf = (handle: Handle): string => JSON.stringify(handle)

@@ -1,0 +1,71 @@
+import type {
+  ExecExit,
+  Execution,
+  LoopbackAddress,
+  TerminalExecution,
+  TerminalSize,
+} from '../../../compute/driver.ts'
+
+/** How a command ends that was cancelled before it began: as by SIGTERM. */
+const CANCELLED: ExecExit = { exitCode: 143, timedOut: false, truncated: false }
+
+/** A command that begins later. */
+export class DelayedExecution<Begun extends Execution = Execution> implements Execution {
+  readonly exit: Promise<ExecExit>
+  readonly #cancelled = Promise.withResolvers<ExecExit>()
+  #begun: Begun | null = null
+  #isCancelled = false
+
+  /** @param begin starts the command; what it throws rejects `exit` */
+  constructor(delay: Promise<void>, begin: () => Begun) {
+    const run = async (): Promise<ExecExit> => {
+      await delay
+      if (this.#isCancelled) return CANCELLED
+      this.#begun = begin()
+      this.onBegun(this.#begun)
+      return this.#begun.exit
+    }
+    this.exit = Promise.race([run(), this.#cancelled.promise])
+    // Whoever started it may not have come to wait for it yet.
+    this.exit.catch(() => {})
+  }
+
+  /** The command, once it has begun. */
+  protected get begun(): Begun | null {
+    return this.#begun
+  }
+
+  /** Called when the command has begun. */
+  protected onBegun(_begun: Begun): void {}
+
+  cancel(graceMs?: number): void {
+    this.#begun?.cancel(graceMs)
+    this.#isCancelled = true
+    this.#cancelled.resolve(CANCELLED)
+  }
+
+  async listening(): Promise<readonly LoopbackAddress[] | null> {
+    return this.#begun === null ? [] : this.#begun.listening()
+  }
+}
+
+/** A command on a terminal that begins later: what is typed before waits for it. */
+export class DelayedTerminal extends DelayedExecution<TerminalExecution> implements TerminalExecution {
+  readonly #typed: Uint8Array[] = []
+  #size: TerminalSize | null = null
+
+  protected override onBegun(begun: TerminalExecution): void {
+    if (this.#size !== null) begun.resize(this.#size)
+    for (const data of this.#typed.splice(0)) begun.write(data)
+  }
+
+  write(data: Uint8Array): void {
+    if (this.begun === null) this.#typed.push(data)
+    else this.begun.write(data)
+  }
+
+  resize(size: TerminalSize): void {
+    if (this.begun === null) this.#size = size
+    else this.begun.resize(size)
+  }
+}

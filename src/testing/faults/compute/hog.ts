@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { ComputeError, type Sandbox } from '../../../compute/driver.ts'
+
+/** Bytes that a process which runs out of memory takes beyond the limit, as a part of it. */
+const BEYOND = 0.1
+
+/** Bytes of memory that the machine keeps in any case. */
+const LEFT_TO_OTHERS = 2 ** 28
+
+/** How long a process may take to run out of memory. */
+const TIMEOUT_MS = 120_000
+
+/** The exit code of what SIGKILL ended. */
+const KILLED = 137
+
+/** Memory cannot be made to run out here; the message says why and what to do. */
+export class NoMemoryFault extends Error {
+  override readonly name = 'NoMemoryFault'
+}
+
+/**
+ * A command that holds more memory than a server may have until it is ended for that. `tail` keeps what it has read in
+ * memory of its own, and no more than so many bytes; what feeds it ends with it.
+ */
+export function hogCommand(memoryBytes: number): string {
+  const bytes = Math.ceil(memoryBytes * (1 + BEYOND))
+  return `{ head -c ${bytes} /dev/zero; while echo; do sleep 0.2; done; } 2>/dev/null | tail -c ${bytes} >/dev/null`
+}
+
+/**
+ * Has a process of a server run out of memory, really.
+ *
+ * @throws NoMemoryFault where nothing ends it, or the machine has not so much; ComputeError where it was not ended
+ */
+export async function exhaustMemory(sandbox: Sandbox): Promise<void> {
+  checkMemory(sandbox)
+  const { limit, enforcedBy } = sandbox.mishaps.memory
+  const { exit } = sandbox.exec({
+    command: hogCommand(limit),
+    timeoutMs: TIMEOUT_MS,
+    background: 'ends',
+    onOutput: () => {},
+  })
+  const { exitCode } = await exit
+  if (exitCode === KILLED) return
+  throw new ComputeError(
+    `A process that took more than ${limit} bytes was not ended by the ${enforcedBy} (it exited with ${exitCode}).`,
+  )
+}
+
+/** @throws NoMemoryFault where a process of the server must not be made to run out of memory */
+export function checkMemory({ mishaps }: Sandbox): void {
+  const { limit, enforcedBy } = mishaps.memory
+  if (enforcedBy === 'none') {
+    throw new NoMemoryFault(
+      'Nothing holds a server to its memory on this machine, so that none can run out of it alone. "berth doctor" says what is missing.',
+    )
+  }
+  const available = availableMemory()
+  const needed = Math.ceil(limit * (1 + BEYOND)) + LEFT_TO_OTHERS
+  if (available === null || available >= needed) return
+  throw new NoMemoryFault(
+    `A server that runs out of its ${limit} bytes of memory needs ${needed} bytes of this machine, which has ${available} left. Use a smaller tier, or a plan with less memory.`,
+  )
+}
+
+/** Bytes that programs can still have on this machine; null where it does not tell. */
+function availableMemory(): number | null {
+  try {
+    const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'latin1')) ?? []
+    return kib === undefined ? null : Number(kib) * 1024
+  } catch {
+    return null
+  }
+}

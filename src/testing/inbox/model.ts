@@ -1,0 +1,86 @@
+import { type Static, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
+import { parseJsonText } from '../../http/json.ts'
+import { toIso } from '../../runtime/clock.ts'
+import type { InboxRow } from './table.ts'
+
+/** One request that an inbox got. */
+export const InboxEntry = t.Object(
+  {
+    id: t.String(),
+    inbox: t.String(),
+    received_at: t.String({ format: 'date-time' }),
+    query: t.String({ description: 'What stood behind the question mark.' }),
+    headers: t.Record(t.String(), t.String()),
+    body: t.String({ description: 'As text; in base64 where it is no UTF-8.' }),
+    encoding: t.Optional(oneOf(['base64'])),
+    json: t.Optional(t.Unknown({ description: 'The body as JSON, where it is some.' })),
+    verified: t.Nullable(
+      t.Boolean({ description: 'Whether the signature is right; null where no known secret can tell.' }),
+    ),
+    reason: t.String({ description: 'Why.' }),
+    webhook_id: t.Nullable(t.String({ description: 'The webhook whose secret made the signature.' })),
+    status: t.Integer({ description: 'What it was answered with.' }),
+  },
+  { $id: 'InboxEntry' },
+)
+export type InboxEntry = Static<typeof InboxEntry>
+
+/** An inbox that has got something. */
+export const InboxSummary = t.Object(
+  {
+    name: t.String(),
+    count: t.Integer(),
+    bytes: t.Integer(),
+    last_received_at: t.String({ format: 'date-time' }),
+  },
+  { $id: 'Inbox' },
+)
+export type InboxSummary = Static<typeof InboxSummary>
+
+/** The only way from a row to the public shape. */
+export function toEntry(row: InboxRow): InboxEntry {
+  const text = utf8(row.body)
+  const json = text === null ? undefined : jsonOf(text)
+  return {
+    id: row.id,
+    inbox: row.name,
+    received_at: toIso(row.receivedAt),
+    query: row.query,
+    headers: row.headers,
+    body: text ?? row.body.toString('base64'),
+    ...(text === null ? { encoding: 'base64' as const } : {}),
+    ...(json === undefined ? {} : { json }),
+    verified: row.verified,
+    reason: row.reason,
+    webhook_id: row.webhookId,
+    status: row.status,
+  }
+}
+
+const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
+
+/** The name of an inbox, which is made by naming it. @throws BerthError 400 */
+export function checkInboxName(name: string): string {
+  if (NAME.test(name)) return name
+  throw badRequest(
+    `The name of an inbox: expected at most 64 letters, digits, ".", "_" and "-", the first one a letter or a digit, got ${JSON.stringify(name.slice(0, 100))}.`,
+  )
+}
+
+function utf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return parseJsonText(text, 'The body')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,138 @@
+import { Elysia, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
+import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
+import type { Cipher } from '../../storage/cipher.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ControlAccess } from '../api/access.ts'
+import { followAll } from '../api/follow.ts'
+import { controlOperation, openControlOperation } from '../api/operation.ts'
+import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
+import { type InboxStore, KEPT } from './store.ts'
+
+/** Stands for the position before the first entry: a stream then begins with it. */
+const START = 'start'
+
+/** Entries that are read at a time for a stream: each may be long. */
+const AT_ONCE = 16
+
+const InboxQuery = t.Object(
+  {
+    after: t.Optional(
+      t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
+    ),
+    limit: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
+    follow: t.Optional(oneOf(['true', 'false'])),
+  },
+  { additionalProperties: false },
+)
+
+/** What the calls about inboxes need. */
+export interface InboxParts {
+  queries: Queries
+  inbox: InboxStore
+  cipher: Cipher
+  changes: Notifier
+  /** The instance's own credential, from which the secret of `berth listen` is derived. */
+  adminToken: string
+  /** Fires when berth stops: streams end. */
+  stopping: AbortSignal
+}
+
+/** `/_berth/inbox`: receivers that webhooks can be pointed at. They are there as soon as they are named. */
+export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
+  const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
+  const positionOf = (id: string | undefined): number | undefined => {
+    const position = id === undefined ? undefined : id === START ? 0 : store.position(id)
+    if (id === undefined || position !== undefined) return position
+    throw badRequest(
+      `"after" in the query: expected the id of an entry, or start, got ${JSON.stringify(id)}.`,
+    )
+  }
+  return new Elysia({ prefix: '/_berth/inbox' })
+    .use(access)
+    .post(
+      '/:name',
+      async ({ params, request }) => {
+        const name = checkInboxName(params.name)
+        const [{ receive }, { listenSecret }] = await Promise.all([
+          import('./receive.ts'),
+          import('../../resources/webhooks/signature.ts'),
+        ])
+        const verification = { queries, cipher, listenSecret: listenSecret(adminToken) }
+        return receive(name, request, { store, verification, stopping })
+      },
+      {
+        visitor: true,
+        ...openControlOperation('control.inbox.receive', {
+          summary: 'Post to an inbox',
+          description:
+            'Takes any body. In the query, `respond` says how it answers: a status, or one for each attempt of an event with commas between; `delay_ms` puts the answer off.',
+          success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
+          errors: [400, 413],
+        }),
+      },
+    )
+    .get(
+      '',
+      () => ({ inboxes: store.names() }),
+      controlOperation('control.inbox.list', {
+        summary: 'The inboxes that have got something, the latest first',
+        success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
+      }),
+    )
+    .delete(
+      '',
+      () => ({ removed: store.clear() }),
+      controlOperation('control.inbox.clearAll', {
+        summary: 'Empty all inboxes',
+        success: { 200: t.Object({ removed: t.Integer() }) },
+      }),
+    )
+    .get(
+      '/:name',
+      ({ params, query, request }) => {
+        const name = checkInboxName(params.name)
+        const { limit, follow } = query
+        const after = positionOf(query.after)
+        if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          return { entries: store.list(name, { after, limit: limit ?? KEPT.entries }).map(toEntry) }
+        }
+        const from = after ?? store.newest()
+        return eventStream((send, gone) =>
+          followAll(
+            {
+              subscribe: (listener) => changes.subscribe(listener),
+              after: (seq, most) => store.since(name, seq, Math.min(most, AT_ONCE)),
+              async tell(row) {
+                await send('message', toEntry(row))
+                return true
+              },
+              from,
+              limit,
+            },
+            AbortSignal.any([gone, stopping]),
+          ),
+        )
+      },
+      controlOperation(
+        'control.inbox.read',
+        {
+          summary: 'What an inbox got, newest first, or a stream of what comes',
+          events: 'Each entry as it comes, as the event `message` with the data of the JSON answer.',
+          success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
+        },
+        { query: InboxQuery },
+      ),
+    )
+    .delete(
+      '/:name',
+      ({ params }) => ({ removed: store.clear(checkInboxName(params.name)) }),
+      controlOperation('control.inbox.clear', {
+        summary: 'Empty an inbox',
+        success: { 200: t.Object({ removed: t.Integer() }) },
+        errors: [400],
+      }),
+    )
+}

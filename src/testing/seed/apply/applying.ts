@@ -1,0 +1,79 @@
+import type { Services } from '../../../instance/services.ts'
+import { AccountsService } from '../../../resources/accounts/service.ts'
+import type { Fixtures } from '../fixtures.ts'
+import { FixtureRecords } from '../records.ts'
+import { FIRST_ACCOUNT } from '../references.ts'
+import type { FixtureKind } from '../table.ts'
+
+/** What fixtures are applied with. */
+export interface ApplyParts {
+  services: Services
+  /** The first key of the first account; null where it was deleted. */
+  firstKey: string | null
+  /** Of this instance, without a slash at the end. */
+  baseUrl: string
+  /** Fires when berth is to end: what is waited for is given up. */
+  ended: AbortSignal
+}
+
+/** One application of fixtures to a state: what all its steps share. */
+export class Applying {
+  readonly fixtures: Fixtures
+  readonly services: Services
+  readonly accounts: AccountsService
+  readonly records: FixtureRecords
+  readonly ended: AbortSignal
+  readonly firstKey: string | null
+  readonly baseUrl: string
+  readonly #undo: (() => unknown)[] = []
+
+  constructor(fixtures: Fixtures, { services, firstKey, baseUrl, ended }: ApplyParts) {
+    this.fixtures = fixtures
+    this.services = services
+    this.accounts = new AccountsService(services)
+    this.records = new FixtureRecords(services.queries)
+    this.ended = ended
+    this.firstKey = firstKey
+    this.baseUrl = baseUrl
+  }
+
+  /** The id behind the name of an account; undefined where it is still to be made. */
+  accountId(name: string = FIRST_ACCOUNT): string | undefined {
+    const all = this.accounts.list()
+    if (name === FIRST_ACCOUNT) return all[0]?.id
+    const id = this.records.find('account', name)?.id
+    return all.some((account) => account.id === id) ? id : undefined
+  }
+
+  /** The id behind a name that was made by now. */
+  made(kind: FixtureKind, name: string): string {
+    const row = this.records.find(kind, name)
+    if (row) return row.id
+    throw new Error(`the ${kind} "${name}" has not been made`)
+  }
+
+  /** Something was made: it goes again where a later step fails. */
+  keep(kind: FixtureKind, name: string, id: string, remove: () => unknown, source?: string): void {
+    this.records.keep(kind, name, id, source)
+    this.#undo.push(async () => {
+      this.records.forget(kind, name)
+      await remove()
+    })
+  }
+
+  /** Something that is there anyway has this name. */
+  note(kind: FixtureKind, name: string, id: string): void {
+    if (this.records.find(kind, name)?.id !== id) this.keep(kind, name, id, () => {})
+  }
+
+  /** Removes what was made so far, latest first. */
+  async undo(): Promise<void> {
+    for (let next = this.#undo.pop(); next; next = this.#undo.pop()) {
+      try {
+        await next()
+      } catch (error) {
+        this.services.logger.error('what a fixture has made could not be removed', { error })
+      }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { type Given, Mistake } from '../../contract/given.ts'
+import { type ClockOptions, machineNow, parseIso } from '../../runtime/clock.ts'
+import { parseDuration } from '../../runtime/duration.ts'
+
+/** What a fixtures file says of the clock. */
+export interface ClockFixture {
+  /** It stands until it is moved. */
+  readonly freeze: boolean
+  /** The moment that it begins with, milliseconds since 1970; null for the machine's. */
+  readonly set: number | null
+  /** Milliseconds that pass when everything is there. */
+  readonly advance: number
+}
+
+/** The last moment that an ISO 8601 time of four digits for the year can name. */
+const LAST = Date.UTC(10_000, 0, 1) - 1
+
+/** Reads what the clock is to do; its shape is known to be good. @throws Mistake */
+export function readClock(given: Given): ClockFixture {
+  const freeze = given.field('freeze')
+  const set = given.field('set')
+  const advance = given.field('advance')
+  const at = set ? parseIso(set.text()) : null
+  if (set && (at === null || at < 0)) {
+    throw set.mistake('an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z')
+  }
+  const by = advance ? parseDuration(advance.text()) : 0
+  if (by === null) throw advance?.mistake('a duration such as 500ms, 90s, 15m, 2h or 30d')
+  if ((at ?? machineNow()) + by > LAST) {
+    throw new Mistake(advance?.place ?? given.place, 'expected a time before the year 10000.')
+  }
+  return { freeze: freeze?.value === true, set: at, advance: by }
+}
+
+/**
+ * What a clock starts from: `--freeze` beats what a file says.
+ *
+ * @param frozenAt the moment of `--freeze`, milliseconds since 1970
+ */
+export function clockStart(frozenAt: number | null, clock: ClockFixture | null): ClockOptions {
+  if (frozenAt !== null || clock === null) return { frozenAt }
+  const { freeze, set } = clock
+  return freeze ? { frozenAt: set ?? machineNow() } : { startAt: set }
+}

@@ -1,0 +1,50 @@
+import { Mistake, type Place } from '../../contract/given.ts'
+import { BerthError, type StartupError } from '../../errors.ts'
+import type { FixturesDocument } from './document.ts'
+
+/** Something that a fixtures file says, with where it stands there. */
+export class Declared<Value> {
+  readonly #document: FixturesDocument
+  readonly #place: Place
+
+  constructor(
+    document: FixturesDocument,
+    place: Place,
+    /** Its key among those of its kind. */
+    readonly name: string,
+    readonly value: Value,
+  ) {
+    this.#document = document
+    this.#place = place
+  }
+
+  /** The file that it stands in. */
+  get file(): string {
+    return this.#document.path
+  }
+
+  /** The same with another value. */
+  with<Other>(value: Other): Declared<Other> {
+    return new Declared(this.#document, this.#place, this.name, value)
+  }
+
+  /**
+   * What stops the start, with file, line and column.
+   *
+   * @param reason a sentence
+   * @param inner where it stands within: `tier`, or `files` and a path
+   */
+  refusal(reason: string, ...inner: readonly (string | number)[]): StartupError {
+    return this.#document.refusal(new Mistake([...this.#place, ...inner], reason))
+  }
+
+  /** Does something for it; what the API would refuse stops the start. @throws StartupError */
+  async telling<T>(work: () => T | Promise<T>, ...inner: readonly (string | number)[]): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof BerthError) throw this.refusal(error.message, ...inner)
+      throw error
+    }
+  }
+}

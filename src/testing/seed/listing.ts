@@ -1,0 +1,73 @@
+import { accountCaller } from '../../http/caller.ts'
+import type { Services } from '../../instance/services.ts'
+import { AccountsService } from '../../resources/accounts/service.ts'
+import { FixtureRecords } from './records.ts'
+import type { FixtureKind } from './table.ts'
+
+/** What fixtures files have made, with what tests need of it. */
+export interface ListedFixture {
+  kind: 'account' | 'server' | 'project' | 'key' | 'webhook'
+  /** Its name in the files. */
+  name: string
+  id: string
+  account_id: string
+  /** The key itself; of an account the one that came with it. Null where it is gone, or no copy was kept. */
+  api_key?: string | null
+  server_id?: string
+  url?: string | null
+  /** The signing secret. */
+  secret?: string | null
+}
+
+/** What fixtures files have made and is still there, by kind and name, for whoever operates the instance. */
+export async function listFixtures(services: Services): Promise<ListedFixture[]> {
+  const records = new FixtureRecords(services.queries)
+  const all = (kind: FixtureKind) => records.list(kind)
+  const { keys, servers, hosting } = services
+  const accounts = new AccountsService(services).list()
+  const ids = new Set(accounts.map(({ id }) => id))
+  const present = accounts.flatMap(({ id }) =>
+    keys.list(accountCaller(id)).map((key) => ({ key, account: id })),
+  )
+  const keyBehind = (id: string | undefined) => present.find(({ key }) => key.id === id)
+
+  const listed: ListedFixture[] = []
+  for (const { name, id } of all('account')) {
+    if (!ids.has(id)) continue
+    const key = keyBehind(records.find('account_key', name)?.id)?.key
+    listed.push({ kind: 'account', name, id, account_id: id, api_key: key ? keys.plaintext(key.id) : null })
+  }
+  for (const { name, id } of all('server')) {
+    const row = servers.find(id)
+    if (row) listed.push({ kind: 'server', name, id, account_id: row.accountId, url: row.publicUrl })
+  }
+  const made = all('project')
+  const projects = made.length === 0 ? null : await hosting.projects()
+  for (const { name, id } of made) {
+    const account = accounts.find((one) => projects?.owns(one.id, id))
+    if (!projects || !account) continue
+    const { server_id, url } = projects.get(accountCaller(account.id), id)
+    listed.push({ kind: 'project', name, id, account_id: account.id, server_id, url })
+  }
+  for (const { name, id } of all('key')) {
+    const found = keyBehind(id)
+    if (found) listed.push({ kind: 'key', name, id, account_id: found.account, api_key: keys.plaintext(id) })
+  }
+  const subscribed = all('webhook')
+  const webhooks = subscribed.length === 0 ? null : await services.webhooks()
+  for (const { name, id } of subscribed) {
+    for (const { id: account_id } of accounts) {
+      const found = webhooks?.list(accountCaller(account_id)).find((one) => one.id === id)
+      if (!found || !webhooks) continue
+      listed.push({
+        kind: 'webhook',
+        name,
+        id,
+        account_id,
+        url: found.url,
+        secret: await webhooks.secret(id),
+      })
+    }
+  }
+  return listed
+}

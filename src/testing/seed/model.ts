@@ -1,0 +1,258 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { scenarioShape } from '../../agents/scripted/shape.ts'
+import { API_KEY } from '../../config/config.ts'
+import { oneOf, text } from '../../contract/schema.ts'
+import { LARGEST_CAP, planShape } from '../../resources/accounts/plan.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { Lifecycle, Visibility } from '../../resources/projects/model.ts'
+import { ProjectSource } from '../../resources/projects/sources/model.ts'
+import { Region, Tier } from '../../resources/servers/model.ts'
+import { URL_LIMIT } from '../../resources/webhooks/model.ts'
+import { faultShape } from './faults.ts'
+
+/** An object of which all fields are known. */
+const closed = <Fields extends Record<string, TSchema>>(fields: Fields, description?: string) =>
+  Type.Object(fields, { additionalProperties: false, ...(description ? { description } : {}) })
+
+/** An object of which the keys are chosen. @param keys what they are, as words that follow "expected" */
+const keyed = <Value extends TSchema>(pattern: string, value: Value, keys: string, description: string) =>
+  Type.Record(Type.String({ pattern }), value, {
+    additionalProperties: false,
+    propertyNames: { title: keys },
+    description,
+  })
+
+const NAME = '^[A-Za-z][A-Za-z0-9._-]{0,62}$'
+const NAME_WORDS = 'a name of at most 63 letters, digits, ".", "_" and "-" that begins with a letter'
+
+const reference = (description: string) => Type.String({ pattern: NAME, title: NAME_WORDS, description })
+const byName = <Value extends TSchema>(value: Value, description: string) =>
+  keyed(NAME, value, NAME_WORDS, description)
+
+/** A value that does not stand in the file. */
+const FromEnvironment = Type.Object(
+  {
+    env: Type.String({
+      minLength: 1,
+      description: 'Name of a variable of the environment that berth runs in.',
+    }),
+  },
+  {
+    additionalProperties: false,
+    title: '{"env": …}',
+    description: "Taken from berth's own environment, so that it does not stand in the file.",
+  },
+)
+
+/** A text that no message shows. @param title what it is, as words that follow "expected" */
+const hidden = (pattern: string, title: string) => Type.String({ pattern, title, writeOnly: true })
+
+/** A key that somebody chose. */
+export const KeyText = hidden(API_KEY.source, 'sk_live_ followed by 8 to 128 letters, digits, "_" or "-"')
+
+/** A signing secret that somebody chose (Standard Webhooks, "Signature scheme"). */
+export const WebhookSecretText = hidden(
+  '^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
+  'whsec_ followed by 24 to 64 bytes as base64',
+)
+
+/** The value of an environment variable. */
+export const VariableText = hidden('^[^\\u0000]{0,65536}$', 'a text of at most 65536 characters, without NUL')
+
+/** Such a text: written down, or taken from the environment. */
+const maybeElsewhere = (shape: typeof KeyText, description: string) =>
+  Type.Union([shape, FromEnvironment], { description })
+
+const Key = maybeElsewhere(KeyText, 'The key itself; without it, one is made. GET /_berth/fixtures tells it.')
+
+const Secrets = keyed(
+  '^[A-Za-z_][A-Za-z0-9_]*$',
+  maybeElsewhere(VariableText, 'What the variable is set to.'),
+  'a name of letters, digits and "_" that does not begin with a digit',
+  'Environment variables by name. Others that were set stay.',
+)
+
+/** Bytes as base64 (RFC 4648, 4). */
+const BASE64 = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
+
+const Content = Type.Union(
+  [
+    Type.String({ description: 'The content itself.' }),
+    closed({ base64: Type.String({ pattern: BASE64, title: 'base64' }) }, 'Bytes that are no text.'),
+    closed(
+      { from: Type.String({ minLength: 1, description: 'Path relative to this file.' }) },
+      'A copy of a file, or of a folder with all in it but .git, node_modules and .berth.',
+    ),
+  ],
+  { title: 'a text, {"base64": …} or {"from": …}' },
+)
+
+const Files = keyed(
+  '^[^\\u0000]+$',
+  Content,
+  'a path',
+  'Files by path in the workspace; "." is the workspace itself, for the content of a folder.',
+)
+
+const Account = closed({
+  label: Type.Optional(text({ maxLength: 100 })),
+  key: Type.Optional(Key),
+  plan: Type.Optional(
+    Type.Unsafe<Record<string, unknown>>({
+      ...planShape(),
+      description: "What differs from the instance's.",
+    }),
+  ),
+  budget_cap: Type.Optional(
+    Type.Number({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' }),
+  ),
+  credits_used: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: LARGEST_CAP,
+      description: 'Credits of this month, when all is set up.',
+    }),
+  ),
+})
+
+const account = Type.Optional(reference('Name of an account of the files; without it, the first account.'))
+
+const Server = closed({
+  account,
+  task: Type.Optional(Type.String({ description: 'Short label.' })),
+  tier: Type.Optional(Tier),
+  region: Type.Optional(Region),
+  status: Type.Optional(
+    oneOf(['running', 'sleeping'], { description: 'How it stands when all is set up; by default it runs.' }),
+  ),
+  files: Type.Optional(Files),
+  secrets: Type.Optional(Secrets),
+})
+
+/** What a project is waited for. */
+export const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
+
+const Project = closed({
+  server: reference('Name of a server of the files.'),
+  name: Type.Optional(
+    text({ minLength: 1, maxLength: 100, description: 'By default its name in this file.' }),
+  ),
+  description: Type.Optional(text({ maxLength: 2_000 })),
+  visibility: Type.Optional(Visibility),
+  lifecycle: Type.Optional(Lifecycle),
+  template: Type.Optional(Type.String({ description: 'A template id; "berth templates" lists them.' })),
+  source: Type.Optional(Type.Unsafe<ProjectSource>({ anyOf: ProjectSource.anyOf })),
+  files: Type.Optional(
+    keyed(
+      '^[^\\u0000]+$',
+      Content,
+      'a path',
+      'Its code, by path in its folder, in place of template and source.',
+    ),
+  ),
+  secrets: Type.Optional(Secrets),
+  until: Type.Optional(
+    oneOf([...AWAITED], {
+      description:
+        'How far its bring-up goes before berth is ready; another end stops the start. By default ready.',
+    }),
+  ),
+})
+
+const ApiKey = closed({
+  account,
+  label: Type.Optional(
+    text({ minLength: 1, maxLength: 40, description: 'By default its name in this file.' }),
+  ),
+  key: Type.Optional(Key),
+  servers: Type.Optional(
+    Type.Array(reference('Name of a server.'), { description: 'All that it reaches.', uniqueItems: true }),
+  ),
+  projects: Type.Optional(
+    Type.Array(reference('Name of a project.'), { description: 'All that it reaches.', uniqueItems: true }),
+  ),
+})
+
+const Webhook = closed({
+  account,
+  url: Type.Optional(
+    Type.String({ minLength: 1, maxLength: URL_LIMIT, description: 'Where to send the events.' }),
+  ),
+  inbox: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+      title: 'a name of at most 64 letters, digits, ".", "_" and "-" that begins with a letter or a digit',
+      description: 'An inbox of this instance, in place of a URL; needs --allow-local-webhooks.',
+    }),
+  ),
+  events: Type.Optional(
+    Type.Array(oneOf([...EVENT_NAMES]), { description: 'Left out or empty: all.', uniqueItems: true }),
+  ),
+  secret: Type.Optional(
+    maybeElsewhere(
+      WebhookSecretText,
+      'The signing secret; without it, one is made. GET /_berth/fixtures tells it.',
+    ),
+  ),
+})
+
+const SecretsOf = closed({
+  server: Type.Optional(reference('Name of a server.')),
+  project: Type.Optional(reference('Name of a project, in place of a server.')),
+  values: Secrets,
+})
+
+const Clock = closed(
+  {
+    freeze: Type.Optional(Type.Boolean({ description: 'true: the clock stands until it is moved.' })),
+    set: Type.Optional(
+      Type.String({ description: 'An ISO 8601 time that it shows before anything is made.' }),
+    ),
+    advance: Type.Optional(
+      Type.String({ description: 'A duration such as 2h that passes when everything is there.' }),
+    ),
+  },
+  'What POST /_berth/clock takes.',
+)
+
+/** Everything that a fixtures file can hold: the shape that is checked and that editors are told. */
+export const FixturesFile = closed(
+  {
+    $schema: Type.Optional(Type.String({ description: 'Tells editors where the schema of this file is.' })),
+    clock: Type.Optional(Clock),
+    accounts: Type.Optional(byName(Account, 'Accounts by name; "default" is the first one.')),
+    servers: Type.Optional(byName(Server, 'Servers by name.')),
+    projects: Type.Optional(byName(Project, 'Projects by name.')),
+    secrets: Type.Optional(
+      Type.Array(SecretsOf, {
+        description: 'Environment variables of servers and projects, apart from these.',
+      }),
+    ),
+    keys: Type.Optional(byName(ApiKey, 'API keys by name.')),
+    webhooks: Type.Optional(byName(Webhook, 'Subscriptions to events by name.')),
+    scenarios: Type.Optional(
+      Type.Unsafe<unknown[]>({
+        type: 'array',
+        items: scenarioShape,
+        description: 'What the scripted agent does about which goals.',
+      }),
+    ),
+    faults: Type.Optional(
+      Type.Unsafe<unknown[]>({
+        type: 'array',
+        items: faultShape,
+        description: 'What goes wrong with which requests.',
+      }),
+    ),
+  },
+  'What there is when berth starts.',
+)
+
+export type FixturesFile = Static<typeof FixturesFile>
+export type AccountGiven = Static<typeof Account>
+export type ServerGiven = Static<typeof Server>
+export type ProjectGiven = Static<typeof Project>
+export type KeyGiven = Static<typeof ApiKey>
+export type WebhookGiven = Static<typeof Webhook>
+export type ContentGiven = Static<typeof Content>
+export type ClockGiven = Static<typeof Clock>

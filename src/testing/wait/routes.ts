@@ -1,0 +1,179 @@
+import { Elysia, type Static, t } from 'elysia'
+import { oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
+import { Build } from '../../resources/builds/model.ts'
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import type { Outbox } from '../../resources/events/outbox.ts'
+import { Project } from '../../resources/projects/model.ts'
+import type { ProjectsService } from '../../resources/projects/service.ts'
+import { Task } from '../../resources/tasks/model.ts'
+import type { TasksService } from '../../resources/tasks/service.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { ControlAccess } from '../api/access.ts'
+import { Delivery } from '../api/deliveries.ts'
+import { EmittedEvent } from '../api/events.ts'
+import { controlOperation } from '../api/operation.ts'
+import { checkInboxName, InboxEntry } from '../inbox/model.ts'
+import { type InboxStore, KEPT } from '../inbox/store.ts'
+import { readUntil } from './states.ts'
+import { type Look, waitUntil } from './wait.ts'
+
+/** How long is waited, in physical milliseconds. */
+const TIMEOUT_MS = { default: 30_000, most: 600_000 }
+
+const WaitQuery = t.Object(
+  {
+    task: t.Optional(t.String({ description: 'The id of a task.' })),
+    build: t.Optional(t.String({ description: 'The id of a build.' })),
+    project: t.Optional(t.String({ description: 'The id of a project.' })),
+    delivery: t.Optional(t.String({ description: 'The id of a delivery.' })),
+    deliveries: t.Optional(
+      t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
+    ),
+    event: t.Optional(oneOf([...EVENT_NAMES])),
+    inbox: t.Optional(t.String({ description: 'The name of an inbox.' })),
+    until: t.Optional(
+      t.String({
+        description: 'States with commas between; where nothing is said, those in which it goes no further.',
+      }),
+    ),
+    attempts: t.Optional(
+      t.Integer({ minimum: 1, description: 'Of a delivery: so many attempts do as well as a state.' }),
+    ),
+    after: t.Optional(
+      t.String({
+        description:
+          'The id of the event, or of the entry of an inbox, behind which the next is waited for; `start` for all there are.',
+      }),
+    ),
+    account_id: t.Optional(t.String({ description: 'Of events: those of one account.' })),
+    count: t.Optional(
+      t.Integer({ minimum: 1, maximum: KEPT.entries, description: 'So many entries of an inbox.' }),
+    ),
+    timeout_ms: t.Optional(
+      t.Integer({
+        minimum: 0,
+        maximum: TIMEOUT_MS.most,
+        description: `In physical milliseconds; ${TIMEOUT_MS.default} where nothing is said.`,
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+type WaitQuery = Static<typeof WaitQuery>
+
+const Outcome = t.Object(
+  {
+    matched: t.Boolean({ description: 'False where the time was over first.' }),
+    waited_ms: t.Integer(),
+    task: t.Optional(Task),
+    build: t.Optional(Build),
+    project: t.Optional(Project),
+    delivery: t.Optional(Delivery),
+    deliveries: t.Optional(t.Array(Delivery)),
+    event: t.Optional(t.Nullable(EmittedEvent)),
+    entries: t.Optional(t.Array(InboxEntry)),
+  },
+  { $id: 'Outcome' },
+)
+type Outcome = Static<typeof Outcome>
+
+/** What can be waited for, and what else the query may say of it. */
+const OPTIONS = {
+  task: ['until'],
+  build: ['until'],
+  project: ['until'],
+  delivery: ['until', 'attempts'],
+  deliveries: [],
+  event: ['after', 'account_id'],
+  inbox: ['after', 'count'],
+} as const satisfies Partial<Record<keyof WaitQuery, readonly (keyof WaitQuery)[]>>
+
+const SUBJECTS = Object.keys(OPTIONS) as readonly (keyof typeof OPTIONS)[]
+const ALL_OPTIONS = new Set<keyof WaitQuery>(Object.values(OPTIONS).flat())
+
+/** What the call needs. */
+export interface WaitParts {
+  queries: Queries
+  inbox: InboxStore
+  outbox: Outbox
+  changes: Notifier
+  tasks: () => Promise<TasksService>
+  projects: () => Promise<ProjectsService>
+  /** Fires when berth stops, or begins anew. */
+  stopping: AbortSignal
+}
+
+/** `/_berth/wait`: answers as soon as something is as it is waited for, so that tests need no sleep. */
+export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
+  new Elysia({ prefix: '/_berth/wait' }).use(access).get(
+    '',
+    async ({ query, request }): Promise<Outcome> => {
+      const { outbox, changes, stopping } = parts
+      const began = performance.now()
+      const look = await lookOf(query, parts)
+      const { matched, shown } = await waitUntil({
+        look,
+        news: [changes, outbox],
+        timeoutMs: query.timeout_ms ?? TIMEOUT_MS.default,
+        stopping,
+        gone: request.signal,
+      })
+      return { matched, waited_ms: Math.round(performance.now() - began), ...shown }
+    },
+    controlOperation(
+      'control.wait',
+      {
+        summary: 'Wait for a task, build, project, delivery, event or inbox',
+        description:
+          'Answers as soon as one of the states is reached, with what was waited for as it is then.',
+        success: { 200: Outcome },
+        errors: [404, 503],
+      },
+      { query: WaitQuery },
+    ),
+  )
+
+async function lookOf(query: WaitQuery, parts: WaitParts): Promise<() => Look> {
+  const subject = subjectOf(query)
+  const { [subject]: id = '', until, attempts, after } = query
+  const { queries, inbox } = parts
+  const looks = await import('./subjects.ts')
+  switch (subject) {
+    case 'task': {
+      const wanted = readUntil('task', until)
+      return looks.taskLook(queries, await parts.tasks(), id, wanted)
+    }
+    case 'build':
+      return looks.buildLook(queries, id, readUntil('build', until))
+    case 'project': {
+      const wanted = readUntil('project', until)
+      return looks.projectLook(queries, await parts.projects(), id, wanted)
+    }
+    case 'delivery':
+      return looks.deliveryLook(queries, id, readUntil('delivery', until), attempts)
+    case 'deliveries':
+      return looks.deliveriesLook(queries, id)
+    case 'event':
+      return looks.eventLook(queries, { event: id as EventName, after, accountId: query.account_id })
+    case 'inbox':
+      return looks.inboxLook(inbox, { inbox: checkInboxName(id), after, count: query.count ?? 1 })
+  }
+}
+
+/** What is waited for. @throws BerthError 400 where it is not one thing, or the query says what does not belong to it */
+function subjectOf(query: WaitQuery): keyof typeof OPTIONS {
+  const [subject, other] = SUBJECTS.filter((name) => query[name] !== undefined)
+  if (subject === undefined)
+    throw badRequest(`The query must say what is waited for: one of ${SUBJECTS.join(', ')}.`)
+  if (other !== undefined)
+    throw badRequest(`"${subject}" and "${other}" in the query exclude each other: one thing is waited for.`)
+  const allowed: readonly (keyof WaitQuery)[] = OPTIONS[subject]
+  const foreign = [...ALL_OPTIONS].find((name) => query[name] !== undefined && !allowed.includes(name))
+  if (foreign === undefined) return subject
+  const may = allowed.length === 0 ? 'nothing' : allowed.map((name) => `"${name}"`).join(' and ')
+  throw badRequest(
+    `"${foreign}" in the query does not go with "${subject}", which takes ${may} beside "timeout_ms".`,
+  )
+}
