@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { circles, importsOf, sourceFiles, TEMPLATE_APPS } from '../scripts/import-graph.ts'
 
 const src = join(import.meta.dir, '../src')
 
@@ -25,42 +26,8 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
 ]
 
-interface Import {
-  from: string
-  to: string
-  /** Types are erased: such an import loads nothing. */
-  typeOnly: boolean
-  lazy: boolean
-}
-
-/** Apps that projects are made from: programs of their own, which berth copies and never loads. */
-const TEMPLATE_APPS = 'resources/templates/apps/'
-
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts') && !path.startsWith(TEMPLATE_APPS))
-  .sort()
-
-const imports: Import[] = files.flatMap((from) => {
-  const text = readFileSync(join(src, from), 'utf8')
-  const found = [...text.matchAll(/^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'/gm)].map(
-    (match) => ({
-      path: match[2] ?? '',
-      typeOnly: match[1] !== undefined,
-      lazy: false,
-    }),
-  )
-  const lazy = [...text.matchAll(/\bimport\('(\.[^']+)'\)/g)].map((match) => ({
-    path: match[1] ?? '',
-    typeOnly: false,
-    lazy: true,
-  }))
-  return [...found, ...lazy].map(({ path, typeOnly, lazy }) => ({
-    from,
-    to: relative(src, resolve(join(src, dirname(from)), path)),
-    typeOnly,
-    lazy,
-  }))
-})
+const files = sourceFiles(src)
+const imports = importsOf(src, files)
 
 /** The row of the longest place that a path lies in; -1 where it lies in none. */
 function rowOf(path: string): number {
@@ -87,20 +54,7 @@ describe('src', () => {
   })
 
   test('no imports run in a circle', () => {
-    const next = new Map<string, string[]>()
-    for (const { from, to, typeOnly, lazy } of imports) {
-      if (!typeOnly && !lazy) next.set(from, [...(next.get(from) ?? []), to])
-    }
-    const circles: string[] = []
-    const done = new Set<string>()
-    const walk = (path: string, trail: string[]): void => {
-      if (trail.includes(path)) circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
-      if (done.has(path) || trail.includes(path)) return
-      for (const to of next.get(path) ?? []) walk(to, [...trail, path])
-      done.add(path)
-    }
-    for (const path of files) walk(path, [])
-    expect(circles).toEqual([])
+    expect(circles(imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy))).toEqual([])
   })
 
   test('nothing loads the code of a template', () => {
