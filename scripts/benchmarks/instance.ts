@@ -27,7 +27,11 @@ export function temporaryFolder(): { path: string } & Disposable {
 }
 
 /** Starts the executable on a free port and the given folder, or a temporary one, with further flags. */
-export async function startInstance(folder?: string, flags: string[] = []): Promise<Instance> {
+export async function startInstance(
+  folder?: string,
+  flags: string[] = [],
+  program = executable,
+): Promise<Instance> {
   const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
   // More servers than a plan has by itself.
   const options = [
@@ -40,7 +44,7 @@ export async function startInstance(folder?: string, flags: string[] = []): Prom
     ...where,
     ...flags,
   ]
-  const child = Bun.spawn([executable, 'serve', '--json', ...options], {
+  const child = Bun.spawn([program, 'serve', '--json', ...options], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'inherit',
