@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isGone } from '../../runtime/if-present.ts'
 import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
 import { type CgroupBase, entrance, memoryEvents, type Resource, settings } from './cgroup-layout.ts'
@@ -11,6 +12,9 @@ const OWN_PROCESSES = 24
 
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
+
+/** How often a group is made again whose parent another berth removes meanwhile. */
+const MAX_ATTEMPTS = 8
 
 /** Writes itself into the files up to `--`, and becomes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
@@ -49,7 +53,7 @@ export class CgroupLimiter implements Limiter {
   open(serverId: string, limits: Limits): LimitGroup {
     this.#open.add(serverId)
     const folders = this.#folders(serverId)
-    for (const folder of folders) mkdirSync(folder, { recursive: true })
+    for (const folder of folders) makeGroup(folder)
     this.#set(serverId, { ...limits, processes: limits.processes + OWN_PROCESSES })
     const { agent } = this.#rest.open(serverId, limits)
     const { memory } = this.#bases
@@ -140,6 +144,26 @@ function countKills(folder: string, version: 1 | 2): number {
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0)
   } catch {
     return 0
+  }
+}
+
+/**
+ * Makes a group, and its parent where that is missing. An empty one that is there already is made anew: it is a killed
+ * berth's, and another berth that takes it for abandoned would remove it before it is entered. The parent may be removed
+ * for the same reason until the group is in it.
+ *
+ * @throws the system's error
+ */
+function makeGroup(folder: string): void {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      if (mkdirSync(folder, { recursive: true }) !== undefined) return
+      rmdirSync(folder)
+    } catch (error) {
+      // It has processes, so that nobody can remove it.
+      if ((error as NodeJS.ErrnoException).code === 'EBUSY') return
+      if (!isGone(error) || attempt === MAX_ATTEMPTS) throw error
+    }
   }
 }
 

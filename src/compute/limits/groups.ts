@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { findBases } from './cgroup-layout.ts'
 
 /** Milliseconds after which an empty group of an unknown data folder is taken for left behind. */
@@ -19,7 +20,7 @@ export interface DataFolderGroup {
   dataMarker: string
   /** What is in any of them. */
   pids: number[]
-  /** When one of them changed last, milliseconds since 1970. */
+  /** When one of them changed last, milliseconds since 1970; infinite where one was removed meanwhile. */
   changedAt: number
 }
 
@@ -55,7 +56,7 @@ export function removeGroups(groups: readonly string[]): boolean {
       // It is not empty, it is gone, or it is not ours to remove.
     }
   }
-  return groups.every((group) => statSync(group, { throwIfNoEntry: false }) === undefined)
+  return groups.every((group) => ifPresent(() => statSync(group)) === null)
 }
 
 /** The processes in a group; none where it is gone. */
@@ -76,4 +77,9 @@ function groupsIn(folder: string): string[] {
   }
 }
 
-const changedAt = (folder: string): number => statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
+/**
+ * Milliseconds since 1970. Infinite for a group that is gone: somebody has just removed it, and its owner may be making it
+ * anew, so that it must not pass for abandoned.
+ */
+const changedAt = (folder: string): number =>
+  ifPresent(() => statSync(folder).mtimeMs) ?? Number.POSITIVE_INFINITY
