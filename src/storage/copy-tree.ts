@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
+import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { processEnvironment } from '../config/config.ts'
 import { BerthError } from '../errors.ts'
+import { ifPresent } from '../runtime/if-present.ts'
 import { removeTree } from './remove-tree.ts'
 
 /** How often a copy is begun anew where files went away amid it. */
@@ -51,7 +52,7 @@ export async function copyTrees(
   } finally {
     // Folders after what is in them.
     for (const { path, copy, mode } of lent.reverse()) {
-      for (const one of [path, copy]) if (existsSync(one)) chmodSync(one, mode)
+      for (const one of [path, copy]) ifPresent(() => chmodSync(one, mode))
     }
   }
 }
@@ -86,20 +87,24 @@ const shortened = (text: string): string =>
     ? text
     : `${text.slice(0, MESSAGE_LENGTH / 2)}…${text.slice(-MESSAGE_LENGTH / 2)}`
 
-/** Makes readable what its owner may not read, outermost first. Links are left alone. */
+/**
+ * Makes readable what its owner may not read, outermost first. Links are left alone. Processes on servers go on
+ * meanwhile: what they have removed is passed over.
+ */
 function lendAccess(root: string, copyOfRoot: string): Lent[] {
   const lent: Lent[] = []
   const left = [root]
   for (let path = left.pop(); path !== undefined; path = left.pop()) {
-    const stats = lstatSync(path, { throwIfNoEntry: false })
+    const stats = ifPresent(() => lstatSync(path))
     if (!stats?.isDirectory() && !stats?.isFile()) continue
     const needed = stats.isDirectory() ? OPEN_FOLDER : READABLE
     const mode = stats.mode & 0o7777
     if ((mode & needed) !== needed) {
-      chmodSync(path, mode | needed)
+      if (ifPresent(() => chmodSync(path, mode | needed)) === null) continue
       lent.push({ path, copy: join(copyOfRoot, relative(root, path)), mode })
     }
-    if (stats.isDirectory()) for (const name of readdirSync(path)) left.push(join(path, name))
+    const names = stats.isDirectory() ? ifPresent(() => readdirSync(path)) : null
+    for (const name of names ?? []) left.push(join(path, name))
   }
   return lent
 }

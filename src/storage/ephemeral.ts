@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
@@ -82,7 +82,7 @@ function isAbandoned(path: string, rest: string, ageMs: number): boolean {
   if (alive !== null) return !alive
   // Made in another container, or by a berth that did not know its mark.
   if (ageMs < YOUNG_MS) return false
-  return !existsSync(join(path, 'lock')) || !isInUse(path)
+  return !isInUse(path)
 }
 
 /** Removes a temporary folder as far as it can be removed: processes that are just ending may still write. */

@@ -87,16 +87,20 @@ export function readInstance(path: string): InstanceFile | null {
   }
 }
 
-/** Whether a berth runs on this folder. */
+/** Whether a berth runs on this folder, one in another container too. None does where it has no lock, or is gone. */
 export function isInUse(path: string): boolean {
-  const lock = new Sqlite(join(path, 'lock'))
+  const file = join(path, 'lock')
+  if (!existsSync(file)) return false
+  let lock: Sqlite | undefined
   try {
+    lock = new Sqlite(file, { readwrite: true, create: false })
     lock.run('BEGIN EXCLUSIVE')
     return false
   } catch {
-    return true
+    // Another process has it, or its remover came first.
+    return existsSync(file)
   } finally {
-    lock.close()
+    lock?.close()
   }
 }
 

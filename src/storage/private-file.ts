@@ -1,4 +1,5 @@
 import { lstatSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { ifPresent } from '../runtime/if-present.ts'
 
 /** Replaces a file that only its owner may read (mode 0600), whole or not at all. */
 export function writePrivate(path: string, content: string | Uint8Array): void {
@@ -11,5 +12,5 @@ export function writePrivate(path: string, content: string | Uint8Array): void {
 
 /** Removes a file or a link. Looks first: an exception costs a start more than the file operations around it. */
 export function remove(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })) unlinkSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false })) ifPresent(() => unlinkSync(path))
 }

@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { ifPresent } from '../runtime/if-present.ts'
 
 const ALL_RIGHTS = 0o700
 
@@ -45,9 +46,9 @@ function openFolders(path: string): void {
 }
 
 function openFolder(path: string): void {
-  const stats = lstatSync(path, { throwIfNoEntry: false })
+  const stats = ifPresent(() => lstatSync(path))
   if (stats?.isDirectory() && (stats.mode & ALL_RIGHTS) !== ALL_RIGHTS)
-    chmodSync(path, stats.mode | ALL_RIGHTS)
+    ifPresent(() => chmodSync(path, stats.mode | ALL_RIGHTS))
 }
 
 function foldersIn(path: string): string[] {

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
 import { readProcess } from '../../src/compute/processes.ts'
+import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, run, start, temporaryFolder } from './command.ts'
@@ -308,6 +309,24 @@ test('what an instance that was killed left is gone with the next, at once; its 
   } finally {
     process.kill(pid, 'SIGKILL')
   }
+})
+
+test('runs that end at once clear away the same leftovers, and each ends with its own command’s code', async () => {
+  using here = place()
+  const mark = ownMark()
+  if (mark === null) throw new Error('no /proc')
+  // No process has started in the tick 1 since the machine did.
+  const dead = `berth-ephemeral-${markText({ ...mark, start: '1' })}`
+  const command = ['sh', '-c', 'touch "ready-$$"; while ! test -e go; do sleep 0.01; done']
+  const runs = [0, 1, 2, 3].map(() => here.run(['--', ...command]))
+  const ready = () => readdirSync(here.path).filter((name) => name.startsWith('ready-')).length
+  await until(() => ready() === runs.length, 'all commands run')
+  for (let number = 0; number < 150; number += 1)
+    mkdirSync(join(here.path, `${dead}-${String(number).padStart(6, '0')}`, 'servers'), { recursive: true })
+  writeFileSync(join(here.path, 'go'), '')
+  for (const { exitCode, stderr } of await Promise.all(runs))
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(here.left()).toEqual([])
 })
 
 /** Reads a stream line by line: gives the line of a number, the first being 1. */

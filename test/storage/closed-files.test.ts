@@ -24,6 +24,19 @@ test.skipIf(!canBeUser)(
   },
 )
 
+test.skipIf(!canBeUser)(
+  'an ordinary user: what goes away while closed files are opened for a copy is no obstacle',
+  async () => {
+    const script = join(import.meta.dir, 'changing-copy.ts')
+    const child = Bun.spawn([...asUser, process.execPath, script], {
+      stdout: 'pipe',
+      stderr: 'inherit',
+      env: { ...process.env, TMPDIR: '/tmp' },
+    })
+    expect(JSON.parse(await child.stdout.text())).toEqual({ copied: true, errors: [] })
+  },
+)
+
 test('a tree is removed where no process can be started for it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'))
   mkdirSync(join(folder, 'a/b'), { recursive: true })

@@ -1,6 +1,7 @@
 import type { Dirent } from 'node:fs'
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { IgnoreRules } from './rules.ts'
 
@@ -83,7 +84,7 @@ class Surveyor implements Survey {
 
   async enter(folder: string): Promise<void> {
     const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-      throw unreadable(folder, error)
+      throw folder !== this.root && isGone(error) ? error : unreadable(folder, error)
     })
     if (folder !== this.root && entries.some(({ name }) => name === 'pyvenv.cfg')) {
       this.leftOut.generated.push(`${this.#path(folder)}/`)
@@ -94,9 +95,18 @@ class Surveyor implements Survey {
       const full = join(folder, entry.name)
       const reason = this.#reasonAgainst(full, entry)
       if (reason) this.leftOut[reason].push(`${this.#path(full)}${entry.isDirectory() ? '/' : ''}`)
-      else if (entry.isDirectory()) await this.enter(full)
+      else await this.#take(full, entry)
+    }
+  }
+
+  /** What another program removes meanwhile is passed over. */
+  async #take(full: string, entry: Dirent): Promise<void> {
+    try {
+      if (entry.isDirectory()) await this.enter(full)
       else if (entry.isSymbolicLink()) this.links.push(await this.#link(full))
       else this.files.push(await this.#file(full))
+    } catch (error) {
+      if (!isGone(error)) throw error
     }
   }
 

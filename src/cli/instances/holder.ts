@@ -1,6 +1,4 @@
-import { accessSync, constants, existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
-import { join } from 'node:path'
-import { isInUse } from '../../storage/folder.ts'
+import { accessSync, constants, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 
 /** What Linux appends to the name of a file that was removed while it is open. */
@@ -22,9 +20,6 @@ export function heldBy(pid: number): string[] {
   return [...found]
 }
 
-/** Whether some berth runs on a folder, one in another container too. */
-export const isHeld = (folder: string): boolean => existsSync(join(folder, 'lock')) && isInUse(folder)
-
 /** @throws CommandError for a data folder that is another user's, of which nothing can be said */
 export function checkEntered(folder: string): void {
   try {
@@ -35,8 +30,14 @@ export function checkEntered(folder: string): void {
   }
 }
 
-/** A folder that was removed under its berth has none but its name. */
-const realPath = (folder: string): string => (existsSync(folder) ? realpathSync(folder) : folder)
+/** Resolves a path; one that is gone, or out of this user's reach, stays as it is. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
 
 function list(folder: string): string[] {
   try {

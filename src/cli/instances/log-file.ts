@@ -1,5 +1,6 @@
 import { openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { ifPresent } from '../../runtime/if-present.ts'
 
 /** Name of the log in a data folder. */
 export const LOG_NAME = 'berth.log'
@@ -40,7 +41,8 @@ export class LogFile {
   /** Goes on in the folder's log, which its owner alone may read. @returns the descriptor and the path of the file */
   open(dataDir: string): { fd: number; path: string } {
     const path = join(dataDir, LOG_NAME)
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_BYTES) renameSync(path, `${path}.old`)
+    const size = ifPresent(() => statSync(path).size) ?? 0
+    if (size > LARGE_BYTES) ifPresent(() => renameSync(path, `${path}.old`))
     const fd = openSync(path, 'a', 0o600)
     this.#fd = fd
     for (const line of this.#waiting) writeLine(fd, line)

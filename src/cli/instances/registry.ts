@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { readInstance } from '../../storage/folder.ts'
+import { isInUse, readInstance } from '../../storage/folder.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
 import { userFolder } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
-import { heldBy, holds, isHeld } from './holder.ts'
+import { heldBy, holds } from './holder.ts'
 
 /** Which command an instance was started with. */
 export type StartedBy = 'serve' | 'serve --detach' | 'run'
@@ -108,7 +108,7 @@ export function staleEntries(env: Terminal['env']): { file: string; instance: Li
 /** What an entry tells as it is now, with the folder where that was moved meanwhile; null where it does not run any more. */
 function current(entry: ListedInstance): ListedInstance | null {
   const { pid, data_dir, base_url } = entry
-  if (holds(pid, data_dir) || isHeld(data_dir)) return entry
+  if (holds(pid, data_dir) || isInUse(data_dir)) return entry
   const moved = heldBy(pid).find((folder) => {
     const instance = readInstance(folder)
     return instance?.pid === pid && instance.base_url === base_url

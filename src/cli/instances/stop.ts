@@ -1,10 +1,10 @@
 import { signal } from '../../compute/terminate.ts'
 import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
-import { readInstance } from '../../storage/folder.ts'
+import { isInUse, readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
 import { shellQuote } from '../quote.ts'
 import type { Terminal } from '../terminal.ts'
-import { checkEntered, holds, isHeld } from './holder.ts'
+import { checkEntered, holds } from './holder.ts'
 import { listInstances } from './registry.ts'
 
 /** Milliseconds between two looks at whether it has ended. */
@@ -68,7 +68,7 @@ async function processOf(dataDir: string, timeoutMs: number, env: Terminal['env'
     // In this order: what holds the lock behind its mark is what the mark is of.
     const mark = named && markOf(named.pid)
     if (mark && holds(mark.pid, dataDir)) return mark
-    if (!isHeld(dataDir))
+    if (!isInUse(dataDir))
       throw new CommandError(`No berth runs on ${dataDir}. "berth list" shows those that run.`)
     if (performance.now() < deadline) continue
     throw new CommandError(

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
-import { type CredentialsFile, readInstance } from '../../storage/folder.ts'
+import { type CredentialsFile, isInUse, readInstance } from '../../storage/folder.ts'
 import { CommandError } from '../errors.ts'
-import { checkEntered, holds, isHeld } from './holder.ts'
+import { checkEntered, holds } from './holder.ts'
 
 /** The variables by which programs find an instance, and the commands of berth too. */
 export interface InstanceVariables {
@@ -31,7 +31,7 @@ export const variablesOf = ({
 export function variablesOfFolder(folder: string): InstanceVariables {
   checkEntered(folder)
   const instance = readInstance(folder)
-  if (!instance || !(holds(instance.pid, folder) || isHeld(folder))) {
+  if (!instance || !(holds(instance.pid, folder) || isInUse(folder))) {
     throw new CommandError(
       `No berth runs on ${folder}. Start one with "berth serve --detach", or name its folder with --data.`,
     )

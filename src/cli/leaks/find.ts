@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import {
   ABANDONED_MS,
@@ -10,8 +10,9 @@ import { dataMarkerOf } from '../../compute/local/server-folders.ts'
 import { killAll } from '../../compute/terminate.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { findAbandoned, removeTemporary } from '../../storage/ephemeral.ts'
+import { isInUse } from '../../storage/folder.ts'
 import { findDataFolder } from '../instance.ts'
-import { isHeld } from '../instances/holder.ts'
+import { realPath } from '../instances/holder.ts'
 import { registeredFolders, removeEntry, staleEntries } from '../instances/registry.ts'
 import type { Terminal } from '../terminal.ts'
 import { halfMade, temporaryLeak } from './folders.ts'
@@ -78,11 +79,11 @@ function learn(known: readonly string[], held: readonly string[]): Knowledge {
   return {
     folders: new Map(known.map((folder) => [markerOf(folder), folder])),
     // A berth in another container is known by its lock alone.
-    live: new Set([...held, ...known.filter(isHeld)].map(markerOf)),
+    live: new Set([...held, ...known.filter(isInUse)].map(markerOf)),
   }
 }
 
-const markerOf = (folder: string): string => dataMarkerOf(existsSync(folder) ? realpathSync(folder) : folder)
+const markerOf = (folder: string): string => dataMarkerOf(realPath(folder))
 
 /** The control groups of dead instances. One with processes counts where all of these are left behind too. */
 function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataFolderGroup[] {

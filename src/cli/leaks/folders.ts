@@ -38,4 +38,11 @@ const folderLeak = (path: string, detail: string): Leak => ({
   remedy: `rm -rf ${shellQuote([path])}`,
 })
 
-const list = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    // There is none, it was removed meanwhile, or it is another user's.
+    return []
+  }
+}

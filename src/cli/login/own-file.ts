@@ -11,6 +11,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
@@ -32,10 +33,12 @@ export function readOwn(path: string): string | null {
     throw new CommandError(`${path} cannot be read: ${message}. Mend its permissions.`)
   }
   try {
-    checkFile(path, fstatSync(file))
-    checkFolder(dirname(path))
-    checkFolder(dirname(realpathSync(path)))
-    return readFileSync(file, 'utf8')
+    return ifPresent(() => {
+      checkFile(path, fstatSync(file))
+      checkFolder(dirname(path))
+      checkFolder(dirname(realpathSync(path)))
+      return readFileSync(file, 'utf8')
+    })
   } finally {
     closeSync(file)
   }

@@ -27,7 +27,9 @@ export function findProgram(name: string, { env, cwd }: Pick<Terminal, 'env' | '
   }
   throw cannotBeExecuted(
     found,
-    statSync(found).isDirectory() ? 'It is a folder.' : 'Give it the right with chmod +x.',
+    statSync(found, { throwIfNoEntry: false })?.isDirectory()
+      ? 'It is a folder.'
+      : 'Give it the right with chmod +x.',
   )
 }
 

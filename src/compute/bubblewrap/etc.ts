@@ -28,7 +28,7 @@ export class EtcFolder {
     for (const [name, text] of Object.entries(accounts)) writeFileSync(join(this.path, name), text)
     const folders: SystemPath[] = []
     for (const entry of etcFiles()) {
-      if (statSync(entry.real).isDirectory()) folders.push(entry)
+      if (statSync(entry.real, { throwIfNoEntry: false })?.isDirectory()) folders.push(entry)
       else this.#copy(entry)
     }
     for (const { path } of folders) mkdirSync(this.#place(path), { recursive: true })

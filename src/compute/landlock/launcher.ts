@@ -1,4 +1,5 @@
-import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { type LandlockPlan, PLAN_FD } from './plan.ts'
 import { rightsOf, ruleAttribute, rulesetAttribute } from './ruleset.ts'
 import { type LandlockCalls, loadCalls } from './syscalls.ts'
@@ -42,10 +43,9 @@ function restrict(calls: LandlockCalls, { read, write, announce }: LandlockPlan)
   const rights = rightsOf(version)
   const ruleset = calls.createRuleset(rulesetAttribute(version))
   const allow = (path: string, access: bigint): void => {
-    const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat === undefined) return
-    const fd = openSync(path, O_PATH)
-    calls.addRule(ruleset, ruleAttribute(stat.isDirectory() ? access : access & rights.file, fd))
+    const fd = ifPresent(() => openSync(path, O_PATH))
+    if (fd === null) return
+    calls.addRule(ruleset, ruleAttribute(fstatSync(fd).isDirectory() ? access : access & rights.file, fd))
     closeSync(fd)
   }
   for (const path of read) allow(path, rights.read)

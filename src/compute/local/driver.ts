@@ -1,6 +1,7 @@
-import { existsSync, lstatSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../config/config.ts'
+import { isGone } from '../../runtime/if-present.ts'
 import {
   type ComputeDriver,
   ComputeError,
@@ -103,8 +104,14 @@ export class LocalDriver implements ComputeDriver {
   /** What all that the server can write to takes: its workspace, and its temporary folder where that lies on disk. */
   async #usage(handle: Handle): Promise<number> {
     const temporary = join(this.#folders.folder(handle), 'tmp')
-    const used = await this.workspace(handle).usage()
-    return existsSync(temporary) ? used + (await this.#options.workspace(temporary).usage()) : used
+    const inTemporary = await this.#options
+      .workspace(temporary)
+      .usage()
+      .catch((error: unknown) => {
+        if (isGone(error)) return 0
+        throw error
+      })
+    return (await this.workspace(handle).usage()) + inTemporary
   }
 
   async #launch(id: string, handle: Handle, limits: Limits): Promise<LocalSandbox> {

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { ComputeError, type Handle } from '../driver.ts'
 import { pinRoot } from './pinned.ts'
 import { removeEntry } from './remove.ts'
@@ -81,7 +82,7 @@ export class ServerFolders {
   }
 
   #names(): string[] {
-    return existsSync(this.#servers) ? readdirSync(this.#servers) : []
+    return ifPresent(() => readdirSync(this.#servers)) ?? []
   }
 
   async #remove(name: string): Promise<void> {

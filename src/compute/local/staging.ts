@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { ifPresent } from '../../runtime/if-present.ts'
 import type { Staging } from '../workspace.ts'
 import { pinRoot } from './pinned.ts'
 import { removeEntry } from './remove.ts'
@@ -48,13 +49,14 @@ export class StagingArea {
 
   /** Removes what berths that were killed left here. */
   async sweep(): Promise<void> {
-    if (!existsSync(this.#root)) return
-    for (const name of readdirSync(this.#root)) if (isStale(name)) await this.#remove(name)
+    for (const name of ifPresent(() => readdirSync(this.#root)) ?? [])
+      if (isStale(name)) await this.#remove(name)
   }
 
   async #remove(name: string): Promise<void> {
-    if (!existsSync(this.#root)) return
-    using root = pinRoot(this.#root, this.#byDescriptor)
+    using root = ifPresent(() => pinRoot(this.#root, this.#byDescriptor))
+    // The server's whole folder is gone.
+    if (root === null) return
     await removeEntry(root, name)
   }
 }

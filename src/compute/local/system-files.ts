@@ -97,8 +97,12 @@ function realFolder(path: string): string | null {
 }
 
 function found(path: string): SystemPath[] {
-  if (!existsSync(path)) return []
-  return [{ path, real: realpathSync(path) }]
+  try {
+    return [{ path, real: realpathSync(path) }]
+  } catch {
+    // There is none, or the system is just replacing it.
+    return []
+  }
 }
 
 function isSystem(folder: string): boolean {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix, resolve } from 'node:path'
 import { type Given, Mistake } from '../../contract/given.ts'
 import type { ContentGiven } from './model.ts'
@@ -76,7 +76,7 @@ function sourcesOf(given: Given, path: string, file: string): FileSource[] {
 /** A file or a folder of this machine. */
 function copied(given: Given, path: string, from: string): FileSource[] {
   const place = [...given.place, 'from']
-  const stats = statOf(from, place)
+  const stats = looked(from, place, () => statSync(from))
   if (stats.isFile()) {
     if (path === '') throw new Mistake(place, `${from} is a file: give it a path in the workspace.`)
     return [{ path, bytes: () => readFileSync(from), size: stats.size }]
@@ -84,7 +84,8 @@ function copied(given: Given, path: string, from: string): FileSource[] {
   if (!stats.isDirectory()) throw new Mistake(place, `${from} is neither a file nor a folder.`)
   const sources: FileSource[] = []
   const enter = (folder: string, below: string): void => {
-    for (const entry of readdirSync(folder, { withFileTypes: true }).sort(byName)) {
+    const entries = looked(folder, place, () => readdirSync(folder, { withFileTypes: true }))
+    for (const entry of entries.sort(byName)) {
       if (LEFT_OUT.has(entry.name)) continue
       const full = join(folder, entry.name)
       const inner = posix.join(below, entry.name)
@@ -93,7 +94,7 @@ function copied(given: Given, path: string, from: string): FileSource[] {
         continue
       }
       // A link to a file is as that file; one to a folder may lead in a circle.
-      const stats = statOf(full, place)
+      const stats = looked(full, place, () => statSync(full))
       if (!stats.isFile()) throw new Mistake(place, `${full} is neither a file, a link to one, nor a folder.`)
       sources.push({ path: inner, bytes: () => readFileSync(full), size: stats.size })
       if (sources.length > MOST_FILES) {
@@ -107,9 +108,10 @@ function copied(given: Given, path: string, from: string): FileSource[] {
 
 const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
 
-function statOf(path: string, place: readonly (string | number)[]): Stats {
+/** Runs an operation on a path of this machine. @throws Mistake at the place that names it, where the operation fails */
+function looked<T>(path: string, place: readonly (string | number)[], operation: () => T): T {
   try {
-    return statSync(path)
+    return operation()
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     const cause = error instanceof Error ? error.message : String(error)

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync 
 import { join } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { copyTrees } from '../../storage/copy-tree.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
@@ -45,8 +46,8 @@ export class Snapshots {
 
   /** All of them but damaged ones, newest first. */
   list(): Snapshot[] {
-    const names = existsSync(this.#folder) ? readdirSync(this.#folder) : []
-    return names
+    const names = ifPresent(() => readdirSync(this.#folder))
+    return (names ?? [])
       .map((name) => this.#read(name))
       .filter((file) => file !== null)
       .sort((a, b) => (a.created_at < b.created_at ? 1 : -1))

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SourceError } from '../errors.ts'
 
@@ -27,8 +27,9 @@ export function findFolder(path: string, allowed: readonly string[]): AllowedFol
       'The folder is not among those that repositories may be taken from. Start berth with --source-folders naming it or a folder above.',
     )
   }
-  if (!statSync(real).isDirectory())
-    throw new SourceError('It is a file and no folder with a git repository.')
+  const stats = statSync(real, { throwIfNoEntry: false })
+  if (stats === undefined) throw new SourceError('There is no such folder on this machine.')
+  if (!stats.isDirectory()) throw new SourceError('It is a file and no folder with a git repository.')
   return { path: real, safeFolders: [real, `${real}/.git`] }
 }
 
@@ -46,7 +47,7 @@ const isBelow = (path: string, roots: readonly string[]): boolean =>
 
 function realpath(path: string): string | null {
   try {
-    return existsSync(path) ? realpathSync(path) : null
+    return realpathSync(path)
   } catch {
     return null
   }
