@@ -164,6 +164,10 @@ describe('a fault strikes', () => {
     ['**/exec', '/servers/srv_1/exec', true],
     ['/servers/*/files/**', '/servers/srv_1/files/a/b', true],
     ['/servers/[a-z]', '/servers/b', false],
+    ['/servers/[a-z]', '/servers/[a-z]', true],
+    ['!/servers/*', '/projects/prj_1', false],
+    ['/servers/{id}*', '/servers/srv_1/exec', false],
+    ['/**/exec', '/exec', false],
   ])('%s is for %s: %p', (path, given, struck) => {
     const matches = matcherOf({ path })
     expect(

@@ -5,6 +5,7 @@ import { badRequest } from '../../errors.ts'
 import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
+import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { Journal, Placed } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
@@ -183,7 +184,7 @@ function newest(journal: Journal, show: Show, after: number, limit: number): Sho
 /** What can be told without looking into an entry. */
 function filterOf({ method, path, status, account_id }: RequestsQuery): (placed: Placed) => boolean {
   const wanted = method?.toUpperCase()
-  const matches = path === undefined ? null : pathMatcher(path)
+  const matches = path === undefined ? null : globMatcher(path.replace(/\*+/g, '**'))
   const [from, to] = status === undefined ? [0, 1_000] : statuses(status)
   return ({ entry }) =>
     (wanted === undefined || entry.method === wanted) &&
@@ -201,12 +202,6 @@ function statuses(status: string): [from: number, to: number] {
   }
   const hundred = Number(status[0]) * 100
   return status.endsWith('xx') ? [hundred, hundred + 99] : [Number(status), Number(status)]
-}
-
-function pathMatcher(pattern: string): (path: string) => boolean {
-  const parts = pattern.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
-  const expression = new RegExp(`^${parts.join('.*')}$`)
-  return (path) => expression.test(path)
 }
 
 interface Wanted {
