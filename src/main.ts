@@ -3,7 +3,8 @@
  * running server pays for: nothing else is loaded before the choice. No top-level await: bytecode forbids it.
  */
 function main(argv: string[]): Promise<void> {
-  if (argv[2] === '__agent') return import('./compute/sandboxd/main.ts').then(({ runAgent }) => runAgent())
+  if (argv[2] === '__agent')
+    return import('./compute/sandboxd/main.ts').then(({ runSandboxd }) => runSandboxd())
   if (argv[2] === '__landlock')
     return import('./compute/landlock/launcher.ts').then(({ runLauncher }) => runLauncher())
   return import('./cli/index.ts').then(({ run }) => run(argv.slice(2)))

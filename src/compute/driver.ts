@@ -66,7 +66,7 @@ export interface Compute {
   /** Removes all that belongs to the server; its sandbox is stopped already. Succeeds when nothing is there. */
   destroy(handle: Handle): Promise<void>
 
-  /** Removes what no server of the list owns: folders whose deletion a crash cut short. */
+  /** Removes what no server of the list owns: directories whose deletion a crash cut short. */
   sweep(known: Handle[]): Promise<void>
 
   /**
@@ -111,23 +111,23 @@ export interface Sandbox {
   readonly ending: boolean
 
   /**
-   * Absolute path, as commands see it, of the folder with the tools that berth brings along: `bin`, which stands at the
+   * Absolute path, as commands see it, of the directory with the tools that berth brings along: `bin`, which stands at the
    * end of their PATH, and settings for package managers. They cannot change it where they are isolated.
    */
   readonly tools: string
 
-  /** Absolute path of the workspace as commands see it; it is their home folder. */
+  /** Absolute path of the workspace as commands see it; it is their home directory. */
   readonly home: string
 
   /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 
   /** What can be made to go wrong in it. */
-  readonly mishaps: Mishaps
+  readonly faultInjection: FaultInjection
 }
 
 /** What can be made to go wrong in a running server, by the means by which it goes wrong by itself. */
-export interface Mishaps {
+export interface FaultInjection {
   /** Kills (SIGKILL) the sandbox, as if it had crashed; `exited` follows. */
   crash(): void
   /**
@@ -151,7 +151,7 @@ export interface Mishaps {
 /** One shell command. */
 export interface ExecCommand {
   command: string
-  /** Working folder, relative to the workspace. */
+  /** Working directory, relative to the workspace. */
   cwd?: string
   /** Variables on top of the clean base environment. */
   env?: Record<string, string>

@@ -1,14 +1,14 @@
 import type { Logger } from '../runtime/logger.ts'
-import { BubblewrapTier } from './bubblewrap/tier.ts'
+import { BubblewrapIsolation } from './bubblewrap/isolation.ts'
 import type { ComputeDriver } from './driver.ts'
-import { LandlockTier } from './landlock/tier.ts'
+import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import { LocalWorkspace } from './local/workspace.ts'
-import { PlainTier } from './none/tier.ts'
+import { NoIsolation } from './none/isolation.ts'
 import type { SelfCommand } from './self.ts'
 
 /** What the process around berth provides to compute. */
-export interface ComputeSurroundings {
+export interface ComputeDependencies {
   /** How berth starts itself again. */
   self: SelfCommand
   /** The PATH that berth was started with. */
@@ -17,10 +17,10 @@ export interface ComputeSurroundings {
 
 /** The drivers that run servers on this machine, strongest isolation first. */
 export function localDrivers(
-  options: ComputeSurroundings & { dataDir: string; logger: Logger },
+  options: ComputeDependencies & { dataDir: string; logger: Logger },
 ): ComputeDriver[] {
-  const all = { ...options, workspace: (folder: string) => new LocalWorkspace(folder) }
-  return [new BubblewrapTier(all), new LandlockTier(all), new PlainTier(all)].map(
-    (tier) => new LocalDriver(tier, all),
+  const all = { ...options, workspace: (dir: string) => new LocalWorkspace(dir) }
+  return [new BubblewrapIsolation(all), new LandlockIsolation(all), new NoIsolation(all)].map(
+    (isolation) => new LocalDriver(isolation, all),
   )
 }

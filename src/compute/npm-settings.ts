@@ -1,4 +1,4 @@
-/** Where the settings lie in a sandbox's folder of tools. */
+/** Where the settings lie in a sandbox's directory of tools. */
 export const NPM_SETTINGS_FILE = 'etc/npmrc'
 
 /** The variables that the settings are filled from. Nobody reads these settings without them. */

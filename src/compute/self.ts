@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 
-/** How berth starts itself again, as an agent inside a sandbox. */
+/** How berth starts itself again, as sandboxd inside a sandbox. */
 export interface SelfCommand {
   /** Program and first arguments; a hidden command's name follows. */
   readonly argv: readonly string[]
@@ -19,7 +19,7 @@ export function selfCommand(execPath: string, mainPath: string): SelfCommand {
   return { argv: compiled ? [execPath] : [execPath, mainPath], compiled }
 }
 
-/** The program's file, and the folder of the source files it needs; null where it holds them itself. */
+/** The program's file, and the directory of the source files it needs; null where it holds them itself. */
 export function selfFiles({ argv, compiled }: SelfCommand): { program: string; sources: string | null } {
   const [program, main] = argv
   if (program === undefined) throw new Error('The command by which berth starts itself is empty.')

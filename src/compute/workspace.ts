@@ -1,6 +1,6 @@
 /**
  * A server's files, as berth itself reaches them: directly, so that they can be read and written
- * while the server sleeps. Whatever runs on the server may plant symbolic links or swap folders
+ * while the server sleeps. Whatever runs on the server may plant symbolic links or swap directories
  * while a call is under way; an implementation keeps every access inside the workspace even then.
  *
  * Paths are relative to the workspace or begin with `/workspace/`; separators are `/`.
@@ -8,7 +8,7 @@
 export interface Workspace {
   /**
    * Relative paths of all regular files, sorted by code point, links not followed. `.git` and
-   * `node_modules` folders are left out unless `all` is set.
+   * `node_modules` directories are left out unless `all` is set.
    */
   list(options: { all: boolean }): Promise<string[]>
 
@@ -28,41 +28,41 @@ export interface Workspace {
   unchanged(path: string, identity: string): Promise<boolean>
 
   /**
-   * What stands in a folder, sorted by code point; links as `other`, names that are not UTF-8 left out. Throws
+   * What stands in a directory, sorted by code point; links as `other`, names that are not UTF-8 left out. Throws
    * `WorkspaceError` `outside`, `missing`, `not_a_file`.
    */
-  entries(path: string): Promise<FolderEntry[]>
+  entries(path: string): Promise<DirectoryEntry[]>
 
   /**
    * Replaces or creates a file atomically: a reader sees the old bytes or the new, never a part.
-   * Missing parent folders are made. Throws `WorkspaceError` `outside`, `not_a_file`, `invalid`.
+   * Missing parent directories are made. Throws `WorkspaceError` `outside`, `not_a_file`, `invalid`.
    */
   write(path: string, content: Uint8Array): Promise<void>
 
-  /** Removes a file, a link or a whole folder. Throws `WorkspaceError` `outside`, `missing`, `root`. */
+  /** Removes a file, a link or a whole directory. Throws `WorkspaceError` `outside`, `missing`, `root`. */
   remove(path: string): Promise<void>
 
   /** What stands at the path (links inside the workspace followed), or null where nothing does. */
   stat(path: string): Promise<WorkspaceEntry | null>
 
   /**
-   * An empty folder of this machine in which berth prepares what it is to `place`, on the workspace's file system and
+   * An empty directory of this machine in which berth prepares what it is to `place`, on the workspace's file system and
    * out of reach of whatever runs on the server. One that a killed berth leaves goes at the next start.
    */
   staging(): Promise<Staging>
 
   /**
-   * Moves a folder of a `staging` folder, or that folder itself, to a path, replacing whatever stands there: a reader
+   * Moves a directory of a `staging` directory, or that directory itself, to a path, replacing whatever stands there: a reader
    * sees the old, for an instant nothing, or the new, never a part. A link at the path is replaced, not followed.
-   * Missing parent folders are made. Folders become 0755, files 0644 or 0755.
+   * Missing parent directories are made. Folders become 0755, files 0644 or 0755.
    *
    * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error where
-   * the folder holds a device, a pipe, a socket or a file with a second name.
+   * the directory holds a device, a pipe, a socket or a file with a second name.
    */
-  place(folder: string, path: string): Promise<void>
+  place(dir: string, path: string): Promise<void>
 
   /**
-   * Has changes under a folder told from when this resolves, until the watch is closed. Throws
+   * Has changes under a directory told from when this resolves, until the watch is closed. Throws
    * `WorkspaceError` `outside`, `missing`.
    */
   watch(path: string, options: WatchOptions): Promise<WorkspaceWatch>
@@ -73,12 +73,12 @@ export interface Workspace {
 
 /** What a path of a workspace leads to. */
 export interface WorkspaceEntry {
-  kind: 'file' | 'folder' | 'other'
+  kind: 'file' | 'directory' | 'other'
   /** Bytes, for a file. */
   size: number
 }
 
-/** A folder to prepare things in. Disposing of it removes it with all that was not placed. */
+/** A directory to prepare things in. Disposing of it removes it with all that was not placed. */
 export interface Staging extends AsyncDisposable {
   /** Absolute path on this machine. */
   readonly path: string
@@ -86,7 +86,7 @@ export interface Staging extends AsyncDisposable {
 
 /** What a watch tells. */
 export interface WatchOptions {
-  /** Whether a file or folder, by its path relative to the watched folder, is passed over with all below it. */
+  /** Whether a file or directory, by its path relative to the watched directory, is passed over with all below it. */
   ignored(path: string): boolean
   /** Called for each file that is written, made or removed, with such a path. */
   onChange(path: string): void
@@ -98,10 +98,10 @@ export interface WorkspaceWatch {
   close(): Promise<void>
 }
 
-/** Something that stands in a folder. */
-export interface FolderEntry {
+/** Something that stands in a directory. */
+export interface DirectoryEntry {
   name: string
-  kind: 'file' | 'folder' | 'other'
+  kind: 'file' | 'directory' | 'other'
 }
 
 /** A file that is open. */
@@ -126,11 +126,11 @@ export type WorkspaceFault =
   | 'missing'
   /** Something stands there, or on the way, that is not a regular file. */
   | 'not_a_file'
-  /** The workspace's own folder was meant; it cannot be replaced or removed. */
+  /** The workspace's own directory was meant; it cannot be replaced or removed. */
   | 'root'
   /** The path can name no file: empty, a NUL byte, a component or the whole too long. */
   | 'invalid'
-  /** The disk under the data folder is full. */
+  /** The disk under the data directory is full. */
   | 'disk_full'
 
 /** A refused path: nothing was changed. */

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
-import { type ComputeSurroundings, localDrivers } from '../compute/drivers.ts'
-import { ElectedDriver } from '../compute/elected.ts'
+import { type ComputeDependencies, localDrivers } from '../compute/drivers.ts'
+import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
@@ -26,7 +26,7 @@ const RECOVERY_DELAY_MS = 15
 const START_LINK_MS = 3_600_000
 
 /** What the process around berth provides. */
-export interface Surroundings extends Pick<ComputeSurroundings, 'self' | 'path'> {
+export interface Surroundings extends Pick<ComputeDependencies, 'self' | 'path'> {
   version: string
   logger: Logger
   /** Milliseconds since the process started, by a clock that never jumps. */
@@ -159,7 +159,7 @@ async function compose(
     logger,
     clock,
     folder,
-    compute: new ElectedDriver(selecting),
+    compute: new PendingDriver(selecting),
     driverSelected: selecting,
     plan,
     fixtures,

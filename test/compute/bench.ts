@@ -10,7 +10,7 @@ import type {
   Sandbox,
 } from '../../src/compute/driver.ts'
 import { localDrivers } from '../../src/compute/drivers.ts'
-import { ServerFolders } from '../../src/compute/local/server-folders.ts'
+import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { listProcesses, readMarker } from '../../src/compute/processes.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
@@ -65,7 +65,7 @@ export class Bench implements AsyncDisposable {
 
   /** Pids of all that commands on this data folder's servers started, as the host sees them. */
   async commands(): Promise<number[]> {
-    const marker = new ServerFolders(this.dataDir).dataMarker()
+    const marker = new ServerDirectories(this.dataDir).dataMarker()
     return processesMarked(marker)
   }
 

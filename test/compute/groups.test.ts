@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findBases } from '../../src/compute/limits/cgroup-layout.ts'
 import { chooseLimiter } from '../../src/compute/limits/choose.ts'
-import { dataFolderGroups, groupName } from '../../src/compute/limits/groups.ts'
+import { dataDirectoryGroups, groupName } from '../../src/compute/limits/groups.ts'
 import { machineNow } from '../../src/runtime/clock.ts'
 import { amidChurn } from '../support/churn.ts'
 
@@ -18,7 +18,7 @@ const usesGroups = Object.values(owner.enforced).every((by) => by === 'cgroup')
 if (!usesGroups) console.error('SKIP: not all limits are kept by control groups here')
 
 /** The groups of the owner's data folder, in all places where it makes some. */
-const parents = [...new Set(Object.values(findBases()).flatMap(([base]) => base?.folder ?? []))].map((base) =>
+const parents = [...new Set(Object.values(findBases()).flatMap(([base]) => base?.dir ?? []))].map((base) =>
   join(base, groupName(OWNER)),
 )
 
@@ -44,7 +44,7 @@ test('a group does not look old by being removed and made again', async () => {
   const begun = machineNow() - 1000
   const old: number[] = []
   await amidChurn(join(base, groupName(OWNER)), ['srv_a/'], () => {
-    for (const { changedAt } of dataFolderGroups(base)) if (changedAt < begun) old.push(changedAt)
+    for (const { changedAt } of dataDirectoryGroups(base)) if (changedAt < begun) old.push(changedAt)
   })
   rmSync(base, { recursive: true, force: true })
   expect(old).toEqual([])
@@ -54,7 +54,7 @@ test.skipIf(!usesGroups)('a group is made whose parent others remove while it ha
   const remover = Bun.spawn([process.execPath, '-e', REMOVER, ...parents], { stderr: 'inherit' })
   try {
     await remover.stdout.getReader().read()
-    for (let round = 0; round < 60; round += 1) await owner.open('srv_a', LIMITS).close()
+    for (let round = 0; round < 60; round += 1) await owner.openGroup('srv_a', LIMITS).close()
   } finally {
     remover.kill('SIGKILL')
     await remover.exited
@@ -69,7 +69,7 @@ test.skipIf(!usesGroups)(
       mkdirSync(group, { recursive: true })
       for (const path of [group, parent]) utimesSync(path, 0, 0)
     }
-    const group = owner.open('srv_a', LIMITS)
+    const group = owner.openGroup('srv_a', LIMITS)
     // As every berth does that starts its first server.
     await chooseLimiter(OTHER, false).then((other) => other.sweep([]))
     const inside = Bun.spawn([...group.enter, 'cat', '/proc/self/cgroup'], { stdout: 'pipe' })

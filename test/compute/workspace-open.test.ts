@@ -61,10 +61,10 @@ for (const byDescriptor of MODES) {
         { name: 'a', kind: 'file' },
         { name: 'b', kind: 'file' },
         { name: 'link', kind: 'other' },
-        { name: 'sub', kind: 'folder' },
+        { name: 'sub', kind: 'directory' },
         { name: 'ü', kind: 'file' },
       ])
-      expect(await box.workspace.entries('.')).toEqual([{ name: 'd', kind: 'folder' }])
+      expect(await box.workspace.entries('.')).toEqual([{ name: 'd', kind: 'directory' }])
       await expectFault(box.workspace.entries('d/a'), 'not_a_file')
       await expectFault(box.workspace.entries('none'), 'missing')
     })

@@ -50,7 +50,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
       await using box = new Box(byDescriptor)
       symlinkSync('.', box.at('self'))
       for (const path of ['', '.', './', '/workspace', '/workspace/', 'x/..']) {
-        expect(await box.workspace.stat(path)).toEqual({ kind: 'folder', size: 0 })
+        expect(await box.workspace.stat(path)).toEqual({ kind: 'directory', size: 0 })
         await expectFault(box.workspace.read(path), 'not_a_file')
         await expectFault(
           box.workspace.write(path, new Uint8Array()),
@@ -129,7 +129,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
       for (const path of ['new/', 'new/.', 'folder/file/'])
         await expectFault(box.write(path, 'x'), 'not_a_file')
       expect(await box.workspace.stat('folder/file/below')).toBeNull()
-      expect(await box.workspace.stat('folder/')).toEqual({ kind: 'folder', size: 0 })
+      expect(await box.workspace.stat('folder/')).toEqual({ kind: 'directory', size: 0 })
       expect(await box.workspace.stat('folder/file')).toEqual({ kind: 'file', size: 1 })
       expect(await box.workspace.list({ all: true })).toEqual(['folder/file'])
     })

@@ -6,7 +6,7 @@ import { surveyFolder } from '../../src/cli/folder/survey.ts'
 import { findLeaks } from '../../src/cli/leaks/find.ts'
 import { readOwn } from '../../src/cli/login/own-file.ts'
 import { removeAbandoned } from '../../src/compute/abandoned.ts'
-import { ServerFolders } from '../../src/compute/local/server-folders.ts'
+import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { Given, Mistake } from '../../src/contract/given.ts'
 import { SourceError } from '../../src/resources/projects/sources/errors.ts'
 import { findFolder } from '../../src/resources/projects/sources/git/folders.ts'
@@ -57,7 +57,7 @@ describe('what another process removes meanwhile is passed over:', () => {
   })
 
   test('the folders of servers, and what is prepared for them', async () => {
-    const folders = new ServerFolders(folder)
+    const folders = new ServerDirectories(folder)
     const handle = await folders.create('srv_a')
     const left = '.berth-1-0123456789abcdef.tmp'
     await amidChurn(at('servers/srv_a/staging'), [`${left}/`], () => folders.sweep([handle]))

@@ -124,9 +124,9 @@ export class Workbench {
     return this.#use('search', { pattern, path: folder }, async () => {
       const { sandbox, masks, signal } = this.#parts
       const place = relativeTo(folder)
-      const kind = place === '' ? 'folder' : (await this.#parts.workspace.stat(place))?.kind
+      const kind = place === '' ? 'directory' : (await this.#parts.workspace.stat(place))?.kind
       // A pipe would keep the search waiting, and a link lead out of the workspace.
-      if (kind !== 'folder' && kind !== 'file')
+      if (kind !== 'directory' && kind !== 'file')
         throw new ToolError(`There is no file or folder ${JSON.stringify(folder)} in the workspace.`)
       const found = await searchFiles({ sandbox, pattern, folder: place, signal })
       const matches = found.matches.map((match) => ({
@@ -145,7 +145,7 @@ export class Workbench {
     const inside = all.filter((path) => path.startsWith(`${prefix}/`))
     if (inside.length > 0) return inside
     const entry = await this.#parts.workspace.stat(prefix)
-    if (entry?.kind === 'folder') return []
+    if (entry?.kind === 'directory') return []
     throw new ToolError(`There is no folder ${JSON.stringify(folder)}.`)
   }
 
@@ -154,7 +154,7 @@ export class Workbench {
     const folder = relativeTo(cwd)
     if (folder === '') return ''
     const entry = await this.#parts.workspace.stat(folder)
-    if (entry?.kind === 'folder') return folder
+    if (entry?.kind === 'directory') return folder
     throw new ToolError(`There is no folder ${JSON.stringify(cwd)} in the workspace.`)
   }
 

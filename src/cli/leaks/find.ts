@@ -2,11 +2,11 @@ import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import {
   ABANDONED_MS,
-  allDataFolderGroups,
-  type DataFolderGroup,
+  allDataDirectoryGroups,
+  type DataDirectoryGroup,
   removeGroups,
 } from '../../compute/limits/groups.ts'
-import { dataMarkerOf } from '../../compute/local/server-folders.ts'
+import { dataMarkerOf } from '../../compute/local/server-directories.ts'
 import { killAll } from '../../compute/terminate.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { findAbandoned, removeTemporary } from '../../storage/ephemeral.ts'
@@ -86,9 +86,9 @@ function learn(known: readonly string[], held: readonly string[]): Knowledge {
 const markerOf = (folder: string): string => dataMarkerOf(realPath(folder))
 
 /** The control groups of dead instances. One with processes counts where all of these are left behind too. */
-function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataFolderGroup[] {
+function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataDirectoryGroup[] {
   const user = process.getuid?.()
-  return allDataFolderGroups().filter(({ path, dataMarker, pids, changedAt }) => {
+  return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
     if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
     // Of an unknown folder an instance may just be starting that cannot be seen from here.
@@ -96,7 +96,7 @@ function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>)
   })
 }
 
-const groupLeak = ({ path, groups }: DataFolderGroup): Leak => ({
+const groupLeak = ({ path, groups }: DataDirectoryGroup): Leak => ({
   kind: 'group',
   id: path,
   detail: 'the control groups of an instance that is gone',
@@ -104,4 +104,4 @@ const groupLeak = ({ path, groups }: DataFolderGroup): Leak => ({
 })
 
 const groupsBelow = (path: string): string[] =>
-  allDataFolderGroups().find((group) => group.path === path)?.groups ?? []
+  allDataDirectoryGroups().find((group) => group.path === path)?.groups ?? []

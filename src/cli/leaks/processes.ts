@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { portsOf } from '../../compute/local/ports.ts'
-import { dataMarkerOf, serverMarkerOf } from '../../compute/local/server-folders.ts'
+import { dataMarkerOf, serverMarkerOf } from '../../compute/local/server-directories.ts'
 import { listProcesses, type ProcessInfo, readEnvironment, readMarker } from '../../compute/processes.ts'
 import { heldBy } from '../instances/holder.ts'
 import type { Leak } from './leak.ts'

@@ -6,11 +6,11 @@ import { etcFiles, type SystemPath } from '../local/system-files.ts'
 const VOLATILE = ['/etc/hosts', '/etc/resolv.conf']
 
 /**
- * An /etc for sandboxes: copies of the files that programs need, and places for the folders among
+ * An /etc for sandboxes: copies of the files that programs need, and places for the directories among
  * them. One mount shows it; a mount for each file would cost every start 5 ms.
  */
-export class EtcFolder {
-  /** Absolute path of the folder. */
+export class EtcDirectory {
+  /** Absolute path of the directory. */
   readonly path: string
 
   constructor(path: string) {
@@ -18,7 +18,7 @@ export class EtcFolder {
   }
 
   /**
-   * Brings it up to date, in place, since sandboxes that run see the same folder. Returns the folders of the
+   * Brings it up to date, in place, since sandboxes that run see the same directory. Returns the directories of the
    * system's /etc that are to be mounted onto the places kept for them.
    *
    * @param accounts contents of passwd and group
@@ -26,13 +26,13 @@ export class EtcFolder {
   prepare(accounts: { passwd: string; group: string }): SystemPath[] {
     mkdirSync(this.path, { recursive: true, mode: 0o700 })
     for (const [name, text] of Object.entries(accounts)) writeFileSync(join(this.path, name), text)
-    const folders: SystemPath[] = []
+    const directories: SystemPath[] = []
     for (const entry of etcFiles()) {
-      if (statSync(entry.real, { throwIfNoEntry: false })?.isDirectory()) folders.push(entry)
+      if (statSync(entry.real, { throwIfNoEntry: false })?.isDirectory()) directories.push(entry)
       else this.#copy(entry)
     }
-    for (const { path } of folders) mkdirSync(this.#place(path), { recursive: true })
-    return folders
+    for (const { path } of directories) mkdirSync(this.#place(path), { recursive: true })
+    return directories
   }
 
   /** Copies again what may have changed since. */

@@ -8,9 +8,9 @@ export const RESOURCES = ['cpu', 'memory', 'processes'] as const
 /** One of them. */
 export type Resource = (typeof RESOURCES)[number]
 
-/** A folder of the cgroup file system in which groups may be made, and what groups there hold. */
+/** A directory of the cgroup file system in which groups may be made, and what groups there hold. */
 export interface CgroupBase {
-  folder: string
+  dir: string
   version: 1 | 2
   resources: readonly Resource[]
 }
@@ -32,11 +32,11 @@ export function findBases(): Record<Resource, CgroupBase[]> {
       const own = groups.get(version === 2 ? '' : controller)
       if (own === undefined || (version === 1 && !options.includes(controller))) continue
       const inside = join(point, relative(root, own))
-      const folders = version === 2 ? [inside, dirname(inside), point] : [inside, point]
-      for (const folder of new Set(folders)) {
-        if (!`${folder}/`.startsWith(`${point}/`) || !existsSync(folder)) continue
-        if (version === 2 && !offers(folder, controller)) continue
-        bases[resource].push({ folder, version, resources: [resource] })
+      const directories = version === 2 ? [inside, dirname(inside), point] : [inside, point]
+      for (const dir of new Set(directories)) {
+        if (!`${dir}/`.startsWith(`${point}/`) || !existsSync(dir)) continue
+        if (version === 2 && !offers(dir, controller)) continue
+        bases[resource].push({ dir, version, resources: [resource] })
       }
     }
   }
@@ -85,10 +85,10 @@ export function memoryEvents(version: 1 | 2): string {
   return version === 2 ? 'memory.events' : 'memory.oom_control'
 }
 
-/** Whether groups made in a folder of cgroup v2 have a controller; `cgroup.subtree_control` says so. */
-function offers(folder: string, controller: string): boolean {
+/** Whether groups made in a directory of cgroup v2 have a controller; `cgroup.subtree_control` says so. */
+function offers(dir: string, controller: string): boolean {
   try {
-    return readFileSync(join(folder, 'cgroup.subtree_control'), 'utf8').trim().split(' ').includes(controller)
+    return readFileSync(join(dir, 'cgroup.subtree_control'), 'utf8').trim().split(' ').includes(controller)
   } catch {
     return false
   }

@@ -16,35 +16,37 @@ const INSIDE = 'while read -r line; do case $line in *"$0"*) exit 0;; esac; done
 
 /**
  * The strongest way to hold servers to their limits that works here. Every candidate is tried with
- * a process of its own: that a folder looks writable says little about cgroups.
+ * a process of its own: that a directory looks writable says little about cgroups.
  *
- * @param dataMarker twelve hex digits that stand for the data folder
+ * @param dataMarker twelve hex digits that stand for the data directory
  * @param userNamespace whether each sandbox has a user namespace of its own
  */
 export async function chooseLimiter(dataMarker: string, userNamespace: boolean): Promise<Limiter> {
-  const rest = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
+  const fallback = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
   const parent = groupName(dataMarker)
   const candidates = findBases()
-  if (RESOURCES.every((resource) => candidates[resource].length === 0)) return rest
+  if (RESOURCES.every((resource) => candidates[resource].length === 0)) return fallback
   const first: CgroupBases = {}
   for (const resource of RESOURCES) {
     const [base] = candidates[resource]
     if (base !== undefined) first[resource] = base
   }
   // Usually all of the preferred places work; only else is each tried by itself.
-  const bases = (await works(first, parent, rest)) ? first : await workingOnes(candidates, parent, rest)
-  return Object.keys(bases).length === 0 ? rest : new CgroupLimiter(bases, parent, rest)
+  const bases = (await tryBases(first, parent, fallback))
+    ? first
+    : await findWorkingBases(candidates, parent, fallback)
+  return Object.keys(bases).length === 0 ? fallback : new CgroupLimiter(bases, parent, fallback)
 }
 
-async function workingOnes(
+async function findWorkingBases(
   candidates: Record<Resource, CgroupBase[]>,
   parent: string,
-  rest: Limiter,
+  fallback: Limiter,
 ): Promise<CgroupBases> {
   const bases: CgroupBases = {}
   for (const resource of RESOURCES) {
     for (const base of candidates[resource]) {
-      if (bases[resource] === undefined && (await works({ [resource]: base }, parent, rest)))
+      if (bases[resource] === undefined && (await tryBases({ [resource]: base }, parent, fallback)))
         bases[resource] = base
     }
   }
@@ -52,10 +54,10 @@ async function workingOnes(
 }
 
 /** Makes a group, sets it, and has a process enter it. */
-async function works(bases: CgroupBases, parent: string, rest: Limiter): Promise<boolean> {
-  const limiter = new CgroupLimiter(bases, parent, rest)
+async function tryBases(bases: CgroupBases, parent: string, fallback: Limiter): Promise<boolean> {
+  const limiter = new CgroupLimiter(bases, parent, fallback)
   try {
-    const group = limiter.open(PROBE_GROUP, PROBE_LIMITS)
+    const group = limiter.openGroup(PROBE_GROUP, PROBE_LIMITS)
     const argv = [...group.enter, '/bin/sh', '-c', INSIDE, parent]
     const code = await Bun.spawn(argv, { stdio: ['ignore', 'ignore', 'ignore'], env: {} }).exited
     await group.close()

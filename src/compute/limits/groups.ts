@@ -12,7 +12,7 @@ const NAME = /^berth-([0-9a-f]{12})$/
 export const groupName = (dataMarker: string): string => `berth-${dataMarker}`
 
 /** A group that holds those of the servers of one data folder. */
-export interface DataFolderGroup {
+export interface DataDirectoryGroup {
   path: string
   /** Its own and those below, the inner ones first. */
   groups: string[]
@@ -25,11 +25,11 @@ export interface DataFolderGroup {
 }
 
 /** The groups of data folders, whoever's, below a folder of the cgroup file system. */
-export function dataFolderGroups(folder: string): DataFolderGroup[] {
-  return groupsIn(folder).flatMap((name) => {
+export function dataDirectoryGroups(dir: string): DataDirectoryGroup[] {
+  return groupsIn(dir).flatMap((name) => {
     const dataMarker = NAME.exec(name)?.[1]
     if (dataMarker === undefined) return []
-    const path = join(folder, name)
+    const path = join(dir, name)
     const groups = [...groupsIn(path).map((inner) => join(path, inner)), path]
     return {
       path,
@@ -42,9 +42,9 @@ export function dataFolderGroups(folder: string): DataFolderGroup[] {
 }
 
 /** Those in all places where this process may be able to make groups. */
-export function allDataFolderGroups(): DataFolderGroup[] {
-  const places = Object.values(findBases()).flatMap((bases) => bases.map(({ folder }) => folder))
-  return [...new Set(places)].flatMap(dataFolderGroups)
+export function allDataDirectoryGroups(): DataDirectoryGroup[] {
+  const places = Object.values(findBases()).flatMap((bases) => bases.map(({ dir }) => dir))
+  return [...new Set(places)].flatMap(dataDirectoryGroups)
 }
 
 /** Removes groups, in this order, as far as nothing is in them. @returns whether none of them is left */
@@ -60,17 +60,17 @@ export function removeGroups(groups: readonly string[]): boolean {
 }
 
 /** The processes in a group; none where it is gone. */
-export function processesOf(folder: string): number[] {
+export function processesOf(dir: string): number[] {
   try {
-    return readFileSync(join(folder, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
+    return readFileSync(join(dir, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
   } catch {
     return []
   }
 }
 
-function groupsIn(folder: string): string[] {
+function groupsIn(dir: string): string[] {
   try {
-    const entries = readdirSync(folder, { withFileTypes: true })
+    const entries = readdirSync(dir, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
   } catch {
     return []
@@ -81,5 +81,4 @@ function groupsIn(folder: string): string[] {
  * Milliseconds since 1970. Infinite for a group that is gone: somebody has just removed it, and its owner may be making it
  * anew, so that it must not pass for abandoned.
  */
-const changedAt = (folder: string): number =>
-  ifPresent(() => statSync(folder).mtimeMs) ?? Number.POSITIVE_INFINITY
+const changedAt = (dir: string): number => ifPresent(() => statSync(dir).mtimeMs) ?? Number.POSITIVE_INFINITY

@@ -1,5 +1,5 @@
 import type { Enforced, Limits } from '../driver.ts'
-import type { Configuration } from '../sandboxd/protocol.ts'
+import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 
 /** What holds one server's processes. */
 export interface LimitGroup {
@@ -15,8 +15,8 @@ export interface LimitGroup {
   memoryKills(): number
   /** Removes it; its processes have ended. */
   close(): Promise<void>
-  /** What is left to the agent to keep. */
-  readonly agent: Pick<Configuration, 'watch' | 'rlimits'>
+  /** What is left to sandboxd to keep. */
+  readonly sandboxd: Pick<SandboxdConfiguration, 'watch' | 'rlimits'>
 }
 
 /** One way to hold servers to their limits, as strong as this machine allows. */
@@ -24,7 +24,7 @@ export interface Limiter {
   /** What it really enforces. */
   readonly enforced: Pick<Enforced, 'cpu' | 'memory' | 'processes'>
   /** Makes the group of one server. */
-  open(serverId: string, limits: Limits): LimitGroup
+  openGroup(serverId: string, limits: Limits): LimitGroup
   /** Ends what a berth that was killed left in the groups of these servers, and removes the groups. */
   sweep(serverIds: readonly string[]): Promise<void>
 }

@@ -6,7 +6,7 @@ import type { Limiter, LimitGroup } from './limiter.ts'
 const HEADROOM = 200
 
 /**
- * Limits without a cgroup: the agent looks at the server's processes twice a second and ends what
+ * Limits without a cgroup: sandboxd looks at the server's processes twice a second and ends what
  * exceeds. `ownUserNamespace` says whether the kernel counts the processes of each sandbox apart, so
  * that RLIMIT_NPROC holds for it alone; it never holds for root.
  */
@@ -25,10 +25,10 @@ export class WatchdogLimiter implements Limiter {
     }
   }
 
-  open(_serverId: string, limits: Limits): LimitGroup {
+  openGroup(_serverId: string, limits: Limits): LimitGroup {
     const { memoryBytes, processes, storageBytes } = limits
     return {
-      agent: this.#countedByKernel
+      sandboxd: this.#countedByKernel
         ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
         : {
             watch: { memoryBytes, processes },

@@ -17,30 +17,30 @@ import { findMarked } from '../processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
+import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
 import { LocalSandbox } from './sandbox.ts'
-import { ServerFolders } from './server-folders.ts'
-import type { LocalDriverOptions, Tier } from './tier.ts'
+import { ServerDirectories } from './server-directories.ts'
 
 /** Runs servers as processes of this machine; the tier decides how they are isolated. */
 export class LocalDriver implements ComputeDriver {
-  readonly #tier: Tier
+  readonly #isolation: LocalIsolation
   readonly #options: LocalDriverOptions
-  readonly #folders: ServerFolders
+  readonly #directories: ServerDirectories
   #limiter: Promise<Limiter> | null = null
 
-  constructor(tier: Tier, options: LocalDriverOptions) {
-    this.#tier = tier
+  constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
+    this.#isolation = isolation
     this.#options = options
-    this.#folders = new ServerFolders(options.dataDir)
+    this.#directories = new ServerDirectories(options.dataDir)
   }
 
   get name(): Isolation {
-    return this.#tier.name
+    return this.#isolation.name
   }
 
   async probe(): Promise<Probe> {
     try {
-      const result = await this.#tier.probe()
+      const result = await this.#isolation.probe()
       if (!result.available) return result
       const { network, notes } = result
       return {
@@ -58,7 +58,7 @@ export class LocalDriver implements ComputeDriver {
   }
 
   create(serverId: string): Promise<Handle> {
-    return this.#folders.create(serverId)
+    return this.#directories.create(serverId)
   }
 
   async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
@@ -68,7 +68,7 @@ export class LocalDriver implements ComputeDriver {
       const usage = (): Promise<number> => this.#usage(handle)
       const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger })
       watch.start()
-      sandbox.mishaps.storageWatch = watch
+      sandbox.faultInjection.storageWatch = watch
       return sandbox
     } catch (error) {
       if (error instanceof ComputeError) throw error
@@ -77,23 +77,23 @@ export class LocalDriver implements ComputeDriver {
   }
 
   workspace(handle: Handle): Workspace {
-    return this.#options.workspace(this.#folders.workspace(handle))
+    return this.#options.workspace(this.#directories.workspace(handle))
   }
 
   async reap(handles: Handle[]): Promise<void> {
     if (handles.length === 0) return
-    const markers = new Set(handles.map((handle) => this.#folders.serverMarker(handle)))
+    const markers = new Set(handles.map((handle) => this.#directories.serverMarker(handle)))
     await killAll(() => findMarked(markers))
     const limiter = await this.#chosenLimiter()
-    await limiter.sweep(handles.map((handle) => this.#folders.name(handle)))
+    await limiter.sweep(handles.map((handle) => this.#directories.name(handle)))
   }
 
   destroy(handle: Handle): Promise<void> {
-    return this.#folders.destroy(handle)
+    return this.#directories.destroy(handle)
   }
 
   sweep(known: Handle[]): Promise<void> {
-    return this.#folders.sweep(known)
+    return this.#directories.sweep(known)
   }
 
   async isSentFromServer(connection: Connection): Promise<boolean> {
@@ -101,9 +101,9 @@ export class LocalDriver implements ComputeDriver {
     return isSentFromServer(connection)
   }
 
-  /** What all that the server can write to takes: its workspace, and its temporary folder where that lies on disk. */
+  /** What all that the server can write to takes: its workspace, and its temporary directory where that lies on disk. */
   async #usage(handle: Handle): Promise<number> {
-    const temporary = join(this.#folders.folder(handle), 'tmp')
+    const temporary = join(this.#directories.dir(handle), 'tmp')
     const inTemporary = await this.#options
       .workspace(temporary)
       .usage()
@@ -115,15 +115,15 @@ export class LocalDriver implements ComputeDriver {
   }
 
   async #launch(id: string, handle: Handle, limits: Limits): Promise<LocalSandbox> {
-    const folder = this.#folders.folder(handle)
-    const workspace = this.#folders.workspace(handle)
+    const dir = this.#directories.dir(handle)
+    const workspace = this.#directories.workspace(handle)
     if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) {
       throw new ComputeError(`The server's files are gone: there is no folder ${workspace}.`)
     }
-    const marker = this.#folders.serverMarker(handle)
-    const launch = await this.#tier.launch({ id, folder, workspace, marker, limits })
+    const marker = this.#directories.serverMarker(handle)
+    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
     const limiter = await this.#chosenLimiter()
-    const group = limiter.open(id, limits)
+    const group = limiter.openGroup(id, limits)
     try {
       const memoryHeldBy = limiter.enforced.memory
       return await LocalSandbox.start({ launch, marker, group, limits, memoryHeldBy })
@@ -135,7 +135,7 @@ export class LocalDriver implements ComputeDriver {
 
   /** Whoever needs limits also clears away what berths that were killed left of theirs. */
   async #chooseLimiter(): Promise<Limiter> {
-    const limiter = await chooseLimiter(this.#folders.dataMarker(), this.#tier.userNamespace)
+    const limiter = await chooseLimiter(this.#directories.dataMarker(), this.#isolation.userNamespace)
     await limiter.sweep([])
     return limiter
   }

@@ -1,7 +1,7 @@
 import { closeSync, type Stats } from 'node:fs'
 import type { WorkspaceFile } from '../workspace.ts'
 import { readInto } from './descriptor-io.ts'
-import { refusal } from './jail.ts'
+import { toWorkspaceError } from './jail.ts'
 import { openForReading, type PinnedEntry } from './pinned.ts'
 
 /** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
@@ -62,7 +62,7 @@ export class LocalFile implements WorkspaceFile {
       this.#descriptor = descriptor
       return descriptor
     } catch (error) {
-      throw refusal(error, this.path)
+      throw toWorkspaceError(error, this.path)
     }
   }
 

@@ -8,50 +8,50 @@ const MAX_LINKS = 40
 /** Bounds what one path can cost; the longest straight path has half as many names. */
 const MAX_STEPS = 5_000
 
-/** A workspace's folder, and whether entries are pinned by descriptor (Linux) or by checked path. */
+/** A workspace's directory, and whether entries are pinned by descriptor (Linux) or by checked path. */
 export interface Jail {
   root: string
   byDescriptor: boolean
 }
 
-/** Where a path leads: a name in a pinned folder, and what stands there. */
-export interface Place extends Disposable {
+/** Where a path leads: a name in a pinned directory, and what stands there. */
+export interface LocatedPath extends Disposable {
   parent: PinnedEntry
-  /** Empty where the workspace's own folder is meant; `parent` and `entry` are that folder then. */
+  /** Empty where the workspace's own directory is meant; `parent` and `entry` are that directory then. */
   name: string
   entry: PinnedEntry | null
-  /** Only a folder can be meant: the path, or the link it ends in, closes with a `/`. */
-  folderMeant: boolean
+  /** Only a directory can be meant: the path, or the link it ends in, closes with a `/`. */
+  mustBeDirectory: boolean
 }
 
-/** What to do at the path's last name and at missing folders before it. */
+/** What to do at the path's last name and at missing directories before it. */
 export interface LocateOptions {
   /** Follow a link that the path ends in. Links before it are followed always. */
   follow: boolean
-  /** Make missing folders on the way. */
+  /** Make missing directories on the way. */
   makeParents?: boolean
 }
 
 /**
- * Walks a path name by name from the workspace's folder; each step is taken relative to the pinned
- * folder before it and follows no link. A link's target is read and walked by the same rules, so
+ * Walks a path name by name from the workspace's directory; each step is taken relative to the pinned
+ * directory before it and follows no link. A link's target is read and walked by the same rules, so
  * nothing that is swapped meanwhile leads out: what the walk reaches is inside, whatever order things happen in.
  *
- * `..` never goes to the kernel, whose parent of a moved folder may be outside. It begins again at the root with the
+ * `..` never goes to the kernel, whose parent of a moved directory may be outside. It begins again at the root with the
  * names so far but one, which needs two descriptors for a path of any depth where a stack needs one for each name.
  *
  * The calls are synchronous on purpose: each takes 2–5 µs, a turn through the thread pool about 100.
  *
- * Throws `WorkspaceError` `outside`, `missing` (a folder on the way), `not_a_file`, `invalid`. The caller disposes of the place.
+ * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`. The caller disposes of the place.
  */
-export function locate(jail: Jail, path: string, options: LocateOptions): Place {
-  let { names: ahead, folderMeant } = parsePath(path)
+export function locate(jail: Jail, path: string, options: LocateOptions): LocatedPath {
+  let { names: ahead, mustBeDirectory } = parsePath(path)
   let walked: string[] = []
   let links = 0
-  let folder = pinRoot(jail.root, jail.byDescriptor)
+  let dir = pinRoot(jail.root, jail.byDescriptor)
   const enter = (next: PinnedEntry) => {
-    folder[Symbol.dispose]()
-    folder = next
+    dir[Symbol.dispose]()
+    dir = next
   }
   const beginAgain = (names: string[]) => {
     enter(pinRoot(jail.root, jail.byDescriptor))
@@ -72,7 +72,7 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Place 
       const [name, ...rest] = ahead
       if (name === undefined) {
         if (walked.length > 0) beginAgain(walked)
-        else return place(folder, '', folder, true)
+        else return place(dir, '', dir, true)
         continue
       }
       if (name === '..') {
@@ -80,25 +80,25 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Place 
         beginAgain([...walked.slice(0, -1), ...rest])
         continue
       }
-      const entry = tryPin(folder, name, path)
+      const entry = tryPin(dir, name, path)
       if (entry === null) {
         if (rest.includes('..')) ahead = cancelParents(ahead)
-        else if (rest.length === 0) return place(folder, name, null, folderMeant)
-        else if (options.makeParents) makeFolder(folder, name, path)
+        else if (rest.length === 0) return place(dir, name, null, mustBeDirectory)
+        else if (options.makeParents) makeDirectory(dir, name, path)
         else throw new WorkspaceError('missing', `${quote(path)} does not exist.`)
         continue
       }
       if (entry.stats.isSymbolicLink() && (rest.length > 0 || options.follow)) {
         entry[Symbol.dispose]()
         countLink()
-        const route = linkRoute(jail, folder, name, path)
+        const route = linkRoute(jail, dir, name, path)
         if (route === null) continue
-        if (rest.length === 0) folderMeant ||= route.folderMeant
+        if (rest.length === 0) mustBeDirectory ||= route.mustBeDirectory
         if (route.absolute) beginAgain([...route.names, ...rest])
         else ahead = [...route.names, ...rest]
         continue
       }
-      if (rest.length === 0) return place(folder, name, entry, folderMeant)
+      if (rest.length === 0) return place(dir, name, entry, mustBeDirectory)
       if (!entry.stats.isDirectory()) {
         entry[Symbol.dispose]()
         throw new WorkspaceError('not_a_file', `${quote([...walked, name].join('/'))} is not a folder.`)
@@ -109,17 +109,22 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Place 
     }
     throw invalid(path, 'takes too many steps')
   } catch (error) {
-    folder[Symbol.dispose]()
+    dir[Symbol.dispose]()
     throw error
   }
 }
 
-function place(parent: PinnedEntry, name: string, entry: PinnedEntry | null, folderMeant: boolean): Place {
+function place(
+  parent: PinnedEntry,
+  name: string,
+  entry: PinnedEntry | null,
+  mustBeDirectory: boolean,
+): LocatedPath {
   return {
     parent,
     name,
     entry,
-    folderMeant,
+    mustBeDirectory,
     [Symbol.dispose]() {
       parent[Symbol.dispose]()
       entry?.[Symbol.dispose]()
@@ -128,25 +133,25 @@ function place(parent: PinnedEntry, name: string, entry: PinnedEntry | null, fol
 }
 
 /** The entry, or null where nothing stands. */
-function tryPin(folder: PinnedEntry, name: string, path: string): PinnedEntry | null {
+function tryPin(dir: PinnedEntry, name: string, path: string): PinnedEntry | null {
   try {
-    return pinChild(folder, name)
+    return pinChild(dir, name)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
-    throw refusal(error, path)
+    throw toWorkspaceError(error, path)
   }
 }
 
 /** Where the link leads, or null when it is no longer a link. */
 function linkRoute(
   jail: Jail,
-  folder: PinnedEntry,
+  dir: PinnedEntry,
   name: string,
   path: string,
 ): (Route & { absolute: boolean }) | null {
   let target: string
   try {
-    target = readlinkSync(childPath(folder, name), 'utf8')
+    target = readlinkSync(childPath(dir, name), 'utf8')
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EINVAL' || code === 'ENOENT') return null
@@ -159,16 +164,16 @@ function linkRoute(
   return route
 }
 
-function makeFolder(folder: PinnedEntry, name: string, path: string): void {
+function makeDirectory(dir: PinnedEntry, name: string, path: string): void {
   try {
-    mkdirSync(childPath(folder, name), 0o755)
+    mkdirSync(childPath(dir, name), 0o755)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw refusal(error, path)
+    if (systemCode(error) !== 'EEXIST') throw toWorkspaceError(error, path)
   }
 }
 
 /** Turns a system error that the path or the disk is to blame for into a refusal; others stay as they are. */
-export function refusal(error: unknown, path: string): unknown {
+export function toWorkspaceError(error: unknown, path: string): unknown {
   switch (systemCode(error)) {
     case 'ENOSPC':
     case 'EDQUOT':

@@ -1,4 +1,4 @@
-import { FolderChain, isPassable, type Listed, readFolder } from './folders.ts'
+import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
 import { Pace } from './pace.ts'
 import { MAX_PATH_BYTES } from './path.ts'
 import type { PinnedEntry } from './pinned.ts'
@@ -6,7 +6,7 @@ import { isTemporary } from './temporary.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules'])
 
-/** A folder under way: its entries that matter, sorted, and how far the walk has come. */
+/** A directory under way: its entries that matter, sorted, and how far the walk has come. */
 interface Frame {
   prefix: string
   entries: SortedEntry[]
@@ -15,21 +15,21 @@ interface Frame {
 
 interface SortedEntry {
   name: string
-  /** The name as paths below continue it: a folder's with `/`. Sorting by it sorts the paths. */
+  /** The name as paths below continue it: a directory's with `/`. Sorting by it sorts the paths. */
   key: string
-  folder: boolean
+  dir: boolean
 }
 
 /**
- * Relative paths of all regular files below a pinned folder, by code point. Links are not followed; folders that
+ * Relative paths of all regular files below a pinned directory, by code point. Links are not followed; directories that
  * cannot be read are passed over, so are names that are not UTF-8 and paths beyond the system's length (no path of
  * the API could name them).
  */
 export async function listFiles(root: PinnedEntry, all: boolean): Promise<string[]> {
   const files: string[] = []
   const pace = new Pace()
-  using chain = new FolderChain(root)
-  const frames: Frame[] = [{ prefix: '', entries: arrange(await readFolder(root), all), next: 0 }]
+  using chain = new DirectoryChain(root)
+  const frames: Frame[] = [{ prefix: '', entries: arrange(await readDirectory(root), all), next: 0 }]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries[frame.next]
     frame.next += 1
@@ -39,24 +39,24 @@ export async function listFiles(root: PinnedEntry, all: boolean): Promise<string
       if (frames.length > 0) chain.leave()
     } else if (frame.prefix.length + entry.name.length > MAX_PATH_BYTES) {
       // No call of the API could name it, and a listing of such paths could fill memory.
-    } else if (!entry.folder) {
+    } else if (!entry.dir) {
       files.push(frame.prefix + entry.name)
     } else {
       const depth = chain.depth
       try {
-        const folder = chain.enter(entry.name)
-        const entries = arrange(await readFolder(folder), all)
+        const dir = chain.enter(entry.name)
+        const entries = arrange(await readDirectory(dir), all)
         frames.push({ prefix: frame.prefix + entry.key, entries, next: 0 })
       } catch (error) {
         if (chain.depth > depth) chain.leave()
-        if (!isPassable(error)) throw error
+        if (!canSkip(error)) throw error
       }
     }
   }
   return files
 }
 
-function arrange(listed: Listed[], all: boolean): SortedEntry[] {
+function arrange(listed: ListedEntry[], all: boolean): SortedEntry[] {
   const entries: SortedEntry[] = []
   let plain = true
   for (const { name, kind } of listed) {
@@ -64,7 +64,7 @@ function arrange(listed: Listed[], all: boolean): SortedEntry[] {
     if (kind === 'file' ? isTemporary(name) : !all && LEFT_OUT.has(name)) continue
     // Beyond the Basic Multilingual Plane the order of UTF-16 units differs from that of code points.
     if (plain && /[\ud800-\udfff]/.test(name)) plain = false
-    entries.push({ name, key: kind === 'folder' ? `${name}/` : name, folder: kind === 'folder' })
+    entries.push({ name, key: kind === 'directory' ? `${name}/` : name, dir: kind === 'directory' })
   }
   const compare = plain
     ? (a: SortedEntry, b: SortedEntry) => (a.key < b.key ? -1 : 1)

@@ -1,16 +1,16 @@
 import { WorkspaceError } from '../workspace.ts'
 
-/** Where commands see the workspace, whichever folder of the host holds it. */
+/** Where commands see the workspace, whichever directory of the host holds it. */
 const MOUNT_POINT = 'workspace'
 /** Linux: PATH_MAX without the closing NUL, and NAME_MAX. Beyond these no command could use the path either. */
 export const MAX_PATH_BYTES = 4095
 const MAX_NAME_BYTES = 255
 
-/** A path taken apart: names and `..`, to be walked from the workspace's folder or a link's own. */
+/** A path taken apart: names and `..`, to be walked from the workspace's directory or a link's own. */
 export interface Route {
   names: string[]
-  /** The path ends in `/`, `/.` or `/..`: only a folder can be meant. */
-  folderMeant: boolean
+  /** The path ends in `/`, `/.` or `/..`: only a directory can be meant. */
+  mustBeDirectory: boolean
 }
 
 /**
@@ -33,7 +33,7 @@ export function parsePath(path: string): Route {
 
 /**
  * Takes a link's target apart. An absolute one must lie below `/workspace`, as commands see it, or
- * below the folder itself, as commands of the tiers without a mount of their own see it; else null.
+ * below the directory itself, as commands of the tiers without a mount of their own see it; else null.
  */
 export function parseLink(target: string, root: string): (Route & { absolute: boolean }) | null {
   const route = split(target)
@@ -77,6 +77,6 @@ function split(path: string): Route {
   const last = parts.at(-1)
   return {
     names: parts.filter((part) => part !== '' && part !== '.'),
-    folderMeant: last === '' || last === '.' || last === '..',
+    mustBeDirectory: last === '' || last === '.' || last === '..',
   }
 }

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync, type Stats } from 'node:fs'
 
-/** The name of a folder's entry: text, or the raw bytes where they are not UTF-8. */
+/** The name of a directory's entry: text, or the raw bytes where they are not UTF-8. */
 export type EntryName = string | Buffer
 
 /** Linux: a descriptor that only names an inode. Opening so never blocks, has no side effect, and needs no permission on the entry. */
@@ -11,8 +11,8 @@ const O_PATH = 0o10000000
  * place while it is used. `path` is what to hand to `node:fs`: on Linux `/proc/self/fd/N`, which
  * the kernel resolves to this very inode, so `path/name` is looked up as `openat` would.
  *
- * Where there is no such folder (macOS) `path` is the real path, checked after each step: links are
- * still never followed, but a folder that is swapped for a link between the check and the next call
+ * Where there is no such directory (macOS) `path` is the real path, checked after each step: links are
+ * still never followed, but a directory that is swapped for a link between the check and the next call
  * is followed once. The tiers that isolate exist on Linux only; elsewhere a command runs with the
  * user's own rights anyway, so that this gives it nothing it could not reach itself.
  */
@@ -39,7 +39,7 @@ export class PinnedEntry implements Disposable {
 }
 
 /**
- * Pins the workspace's own folder. The folders above it are berth's and trusted. Throws the system's
+ * Pins the workspace's own directory. The directories above it are berth's and trusted. Throws the system's
  * error (`ENOENT`, `ENOTDIR`).
  */
 export function pinRoot(root: string, byDescriptor: boolean): PinnedEntry {
@@ -48,22 +48,20 @@ export function pinRoot(root: string, byDescriptor: boolean): PinnedEntry {
   return new PinnedEntry(path, lstatSync(path), null)
 }
 
-/** Pins what stands in a pinned folder, a link as the link itself. Throws the system's error. */
-export function pinChild(folder: PinnedEntry, name: EntryName): PinnedEntry {
-  const path = childPath(folder, name)
-  if (folder.pinned) return pin(path, constants.O_NOFOLLOW)
+/** Pins what stands in a pinned directory, a link as the link itself. Throws the system's error. */
+export function pinChild(dir: PinnedEntry, name: EntryName): PinnedEntry {
+  const path = childPath(dir, name)
+  if (dir.pinned) return pin(path, constants.O_NOFOLLOW)
   const stats = lstatSync(path)
-  if (realpathSync(folder.path) !== folder.path) {
-    throw Object.assign(new Error(`${folder.path} was moved`), { code: 'ENOENT' })
+  if (realpathSync(dir.path) !== dir.path) {
+    throw Object.assign(new Error(`${dir.path} was moved`), { code: 'ENOENT' })
   }
   return new PinnedEntry(path.toString(), stats, null)
 }
 
-/** The path by which `node:fs` reaches an entry of a pinned folder; its last component is for the call to follow or not. */
-export function childPath(folder: PinnedEntry, name: EntryName): string | Buffer {
-  return typeof name === 'string'
-    ? `${folder.path}/${name}`
-    : Buffer.concat([Buffer.from(`${folder.path}/`), name])
+/** The path by which `node:fs` reaches an entry of a pinned directory; its last component is for the call to follow or not. */
+export function childPath(dir: PinnedEntry, name: EntryName): string | Buffer {
+  return typeof name === 'string' ? `${dir.path}/${name}` : Buffer.concat([Buffer.from(`${dir.path}/`), name])
 }
 
 /**

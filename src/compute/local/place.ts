@@ -1,43 +1,43 @@
 import { chmodSync, lstatSync, renameSync } from 'node:fs'
 import { WorkspaceError } from '../workspace.ts'
-import { type Jail, locate, type Place, refusal } from './jail.ts'
+import { type Jail, type LocatedPath, locate, toWorkspaceError } from './jail.ts'
 import { quote } from './path.ts'
 import { childPath, systemCode } from './pinned.ts'
-import { settleTree } from './settle.ts'
+import { normalizeTree } from './settle.ts'
 import type { StagingArea } from './staging.ts'
 
-/** How often it begins again when the place is taken, or a folder on the way removed, under it. */
+/** How often it begins again when the place is taken, or a directory on the way removed, under it. */
 const MAX_ATTEMPTS = 8
 const ALL_RIGHTS = 0o700
 
 /**
- * Moves a prepared folder to a path of a workspace. What stood there goes to the staging area first, in one rename,
- * and is removed when the new folder stands; where the new one cannot be put there, the old one comes back. A kill
+ * Moves a prepared directory to a path of a workspace. What stood there goes to the staging area first, in one rename,
+ * and is removed when the new directory stands; where the new one cannot be put there, the old one comes back. A kill
  * in between leaves nothing at the path, never a part.
  *
  * See `Workspace.place` for what it throws.
  */
-export async function placeFolder(
+export async function placeDirectory(
   jail: Jail,
   area: StagingArea,
-  folder: string,
+  dir: string,
   path: string,
 ): Promise<void> {
-  if (!area.holds(folder) || !lstatSync(folder).isDirectory()) {
-    throw new Error(`${quote(folder)} was not prepared in the workspace's staging area.`)
+  if (!area.holds(dir) || !lstatSync(dir).isDirectory()) {
+    throw new Error(`${quote(dir)} was not prepared in the workspace's staging area.`)
   }
-  await settleTree(folder)
+  await normalizeTree(dir)
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await swap(jail, area, folder, path)
+      return await swap(jail, area, dir, path)
     } catch (error) {
       const raced = ['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '')
-      if (!raced || attempt === MAX_ATTEMPTS) throw refusal(error, path)
+      if (!raced || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
     }
   }
 }
 
-async function swap(jail: Jail, area: StagingArea, folder: string, path: string): Promise<void> {
+async function swap(jail: Jail, area: StagingArea, dir: string, path: string): Promise<void> {
   const old = area.freshPath()
   {
     using place = locate(jail, path, { follow: false, makeParents: true })
@@ -51,18 +51,18 @@ async function swap(jail: Jail, area: StagingArea, folder: string, path: string)
       renameSync(target, old.path)
     }
     try {
-      renameSync(folder, target)
+      renameSync(dir, target)
     } catch (error) {
       if (moved) putBack(old.path, target)
       throw error
     }
   }
-  // A process that goes on writing into the old folder keeps it from going: the next start removes it then.
+  // A process that goes on writing into the old directory keeps it from going: the next start removes it then.
   await old.remove().catch(() => {})
 }
 
-/** The parent of a folder that is moved is written into it: its owner needs the right to. */
-function openClosed({ path, stats }: NonNullable<Place['entry']>): void {
+/** The parent of a directory that is moved is written into it: its owner needs the right to. */
+function openClosed({ path, stats }: NonNullable<LocatedPath['entry']>): void {
   const mode = stats.mode & 0o7777
   if (!stats.isDirectory() || (mode & ALL_RIGHTS) === ALL_RIGHTS || process.geteuid?.() === 0) return
   chmodSync(path, mode | ALL_RIGHTS)

@@ -9,22 +9,22 @@ import {
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, isStopped, lookForFamilies, readProcess } from '../processes.ts'
-import { AgentConnection } from '../sandboxd/connection.ts'
-import type { AgentCommand } from '../sandboxd/execution.ts'
+import { SandboxdConnection } from '../sandboxd/connection.ts'
+import type { SandboxdCommand } from '../sandboxd/execution.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
-import { LocalMishaps } from './mishaps.ts'
+import { LocalFaultInjection } from './fault-injection.ts'
+import type { Launch } from './isolation.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 import { TerminalSender } from './terminal-sender.ts'
-import type { Launch } from './tier.ts'
 
-/** Milliseconds in which an agent has to be ready. */
+/** Milliseconds in which sandboxd has to be ready. */
 const READY_MS = 15_000
 
-/** Milliseconds beyond the grace of its commands in which an agent has to end. */
+/** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 500
 
-/** Milliseconds that an agent has to say that no command is about to begin, before its processes are paused all the same. */
+/** Milliseconds that sandboxd has to say that no command is about to begin, before its processes are paused all the same. */
 const PAUSE_PATIENCE_MS = 250
 
 /** Rounds of pausing newcomers before those that still come are left. */
@@ -41,39 +41,39 @@ export interface SandboxStart {
   memoryHeldBy: string
 }
 
-/** A server's processes on this machine: an agent in its isolation, and what the agent started. */
+/** A server's processes on this machine: sandboxd in its isolation, and what sandboxd started. */
 export class LocalSandbox implements Sandbox {
-  readonly mishaps: LocalMishaps
+  readonly faultInjection: LocalFaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
-  readonly #connection: AgentConnection
+  readonly #connection: SandboxdConnection
   readonly #start: SandboxStart
   readonly #exited: Promise<{ reason: string }>
-  /** Where its agent can open no terminals itself. */
+  /** Where sandboxd can open no terminals itself. */
   readonly #terminals: TerminalSender | null
   #stopping: Promise<void> | null = null
 
-  /** Starts the agent; resolves when it takes commands. Throws `ComputeError` with what the start said. */
+  /** Starts sandboxd; resolves when it takes commands. Throws `ComputeError` with what the start said. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
     const spawned = spawnWithSocket({
       ...start.launch,
       argv: [...start.group.enter, ...start.launch.argv],
     })
-    const connection = await AgentConnection.open(spawned.socket)
+    const connection = await SandboxdConnection.open(spawned.socket)
     const sandbox = new LocalSandbox(spawned, connection, start)
     await sandbox.#configure()
     return sandbox
   }
 
-  private constructor({ process, terminals }: Spawned, connection: AgentConnection, start: SandboxStart) {
+  private constructor({ process, terminals }: Spawned, connection: SandboxdConnection, start: SandboxStart) {
     this.#process = process
     this.#connection = connection
     this.#start = start
     this.#terminals = terminals === null ? null : new TerminalSender(terminals)
-    this.#exited = this.#outlive()
-    this.mishaps = new LocalMishaps({
+    this.#exited = this.#waitForExit()
+    this.faultInjection = new LocalFaultInjection({
       pid: process.pid,
       started: () => this.#started(),
-      caughtUp: () => connection.caughtUp(),
+      drained: () => connection.drained(),
       limits: start.limits,
       memoryHeldBy: start.memoryHeldBy,
     })
@@ -95,7 +95,7 @@ export class LocalSandbox implements Sandbox {
     return this.#start.launch.tools
   }
 
-  /** Whether anything but the agent runs in it. */
+  /** Whether anything but sandboxd runs in it. */
   get occupied(): boolean {
     return this.#connection.busy > 0 || this.#started().length > 0
   }
@@ -116,7 +116,7 @@ export class LocalSandbox implements Sandbox {
     return this.#execute({ ...command, terminal: size, onOutput: (_, data) => onOutput(data) })
   }
 
-  #execute(command: AgentCommand): TerminalExecution {
+  #execute(command: SandboxdCommand): TerminalExecution {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
     if (command.terminal !== undefined && !this.#connection.over) this.#terminals?.send()
     const execution = this.#connection.exec(command)
@@ -151,7 +151,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   async pause(): Promise<() => void> {
-    await Promise.race([this.#connection.caughtUp(), Bun.sleep(PAUSE_PATIENCE_MS)])
+    await Promise.race([this.#connection.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
     const paused = new Set<number>()
     for (let round = 0; round < PAUSE_ROUNDS; round += 1) {
       const fresh = this.#started().filter((pid) => !paused.has(pid) && !isStopped(pid))
@@ -187,9 +187,9 @@ export class LocalSandbox implements Sandbox {
         workspace: launch.workspace,
         env: launch.commandEnv,
         marker,
-        adopt: !launch.pidNamespace,
-        terminalsComeFromBerth: this.#terminals !== null,
-        ...group.agent,
+        adoptOrphans: !launch.pidNamespace,
+        receivesTerminals: this.#terminals !== null,
+        ...group.sandboxd,
       })
       this.#own = new Set(findDescendants(this.#process.pid))
     } catch (error) {
@@ -204,7 +204,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   /** Waits for the end, whoever brings it about, and leaves nothing behind. */
-  async #outlive(): Promise<{ reason: string }> {
+  async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
     const why = await Promise.race([this.#connection.closed, ended])
     this.#connection.close(why)

@@ -4,7 +4,7 @@ import { Pace } from './pace.ts'
 import { quote } from './path.ts'
 
 /**
- * Gives a prepared tree the rights that a user's files have: folders 0755, files 0644, or 0755 where their owner could
+ * Gives a prepared tree the rights that a user's files have: directories 0755, files 0644, or 0755 where their owner could
  * execute them. No bit beyond those stays, set-user-id least of all. Links stay as they are and are not followed.
  *
  * The tree is berth's alone: nothing else changes it meanwhile.
@@ -12,9 +12,9 @@ import { quote } from './path.ts'
  * @throws Error where something stands in it that no workspace is to hold: a device, a pipe, a socket, or a file with
  * a second name, which may be one of the machine's own
  */
-export async function settleTree(folder: string): Promise<void> {
+export async function normalizeTree(dir: string): Promise<void> {
   const pace = new Pace()
-  const pending = [folder]
+  const pending = [dir]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (pace.due) await pace.rest()
     // Before it is read: its owner may have no right to.
@@ -26,7 +26,7 @@ export async function settleTree(folder: string): Promise<void> {
       else if (stats.isFile() && stats.nlink === 1) chmodSync(path, stats.mode & 0o100 ? 0o755 : 0o644)
       else if (!stats.isSymbolicLink()) {
         const what = stats.isFile() ? 'a file with a second name' : 'no file, folder or link'
-        throw new Error(`${quote(path.slice(folder.length + 1))} cannot be placed: it is ${what}.`)
+        throw new Error(`${quote(path.slice(dir.length + 1))} cannot be placed: it is ${what}.`)
       }
     }
   }

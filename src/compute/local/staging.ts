@@ -10,7 +10,7 @@ import { isStale, isTemporary, temporaryName } from './temporary.ts'
 export const STAGING = 'staging'
 
 /**
- * The folder beside a workspace in which berth prepares what is to be placed there. It is on the workspace's file
+ * The directory beside a workspace in which berth prepares what is to be placed there. It is on the workspace's file
  * system, so that a rename brings things over whole, and no sandbox sees it.
  */
 export class StagingArea {
@@ -23,7 +23,7 @@ export class StagingArea {
     this.#byDescriptor = byDescriptor
   }
 
-  /** Makes an empty folder of mode 0700. */
+  /** Makes an empty directory of mode 0700. */
   make(): Staging {
     mkdirSync(this.#root, { recursive: true, mode: 0o700 })
     const name = temporaryName()
@@ -39,7 +39,7 @@ export class StagingArea {
     return { path: join(this.#root, name), remove: () => this.#remove(name) }
   }
 
-  /** Whether a path lies in one of the area's folders. */
+  /** Whether a path lies in one of the area's directories. */
   holds(path: string): boolean {
     const [name, ...below] = path.startsWith(`${this.#root}/`)
       ? path.slice(this.#root.length + 1).split('/')

@@ -36,14 +36,14 @@ const STAND_INS = /\/shims$/
 /** What every system has in these places, so that PATH is never without it. */
 const STANDARD_PATH = ['/usr/local/bin', '/usr/bin', '/bin']
 
-/** A file or folder under the name by which it is reached; `target` is set where that name is a link. */
+/** A file or directory under the name by which it is reached; `target` is set where that name is a link. */
 export interface SystemPath {
   path: string
   real: string
 }
 
-/** The folders that lie beside /usr on this system: real ones, or links into it. */
-export function systemFolders(): SystemPath[] {
+/** The directories that lie beside /usr on this system: real ones, or links into it. */
+export function systemDirectories(): SystemPath[] {
   return BESIDE_USR.map((name) => `/${name}`).flatMap(found)
 }
 
@@ -52,43 +52,43 @@ export function etcFiles(): SystemPath[] {
   return ETC.map((name) => `/etc/${name}`).flatMap(found)
 }
 
-/** The folders of a PATH that commands keep. */
-export interface ToolFolders {
+/** The directories of a PATH that commands keep. */
+export interface ToolDirectories {
   /** The PATH that is left. */
   path: string
   /** Folders outside the system's own that it leads to, with the libraries beside them. */
-  folders: SystemPath[]
+  directories: SystemPath[]
 }
 
 /**
  * Sorts out a PATH for a sandbox that shows only what it must.
  *
  * @param path the host's PATH
- * @param hidden absolute paths that must not become visible as a part of a tool folder
+ * @param hidden absolute paths that must not become visible as a part of a tool directory
  */
-export function toolFolders(path: string, hidden: readonly string[]): ToolFolders {
+export function toolDirectories(path: string, hidden: readonly string[]): ToolDirectories {
   const kept: string[] = []
-  const folders: SystemPath[] = []
-  for (const folder of new Set(path.split(':'))) {
-    const real = folder.startsWith('/') ? realFolder(folder) : null
+  const directories: SystemPath[] = []
+  for (const dir of new Set(path.split(':'))) {
+    const real = dir.startsWith('/') ? realDirectory(dir) : null
     if (real === null) continue
     if (isSystem(real)) {
-      kept.push(folder)
-    } else if (!STAND_INS.test(folder) && mayShow(real, hidden)) {
-      kept.push(folder)
-      folders.push({ path: folder, real })
+      kept.push(dir)
+    } else if (!STAND_INS.test(dir) && mayShow(real, hidden)) {
+      kept.push(dir)
+      directories.push({ path: dir, real })
       const libraries = join(dirname(real), 'lib')
       if (existsSync(libraries) && mayShow(libraries, hidden)) {
-        folders.push({ path: join(dirname(folder), 'lib'), real: libraries })
+        directories.push({ path: join(dirname(dir), 'lib'), real: libraries })
       }
     }
   }
-  for (const folder of STANDARD_PATH) if (!kept.includes(folder)) kept.push(folder)
-  return { path: kept.join(':'), folders }
+  for (const dir of STANDARD_PATH) if (!kept.includes(dir)) kept.push(dir)
+  return { path: kept.join(':'), directories }
 }
 
-/** Where a folder really lies; null for what is none, or is out of reach, as another user's on a PATH that was handed on. */
-function realFolder(path: string): string | null {
+/** Where a directory really lies; null for what is none, or is out of reach, as another user's on a PATH that was handed on. */
+function realDirectory(path: string): string | null {
   try {
     return statSync(path).isDirectory() ? realpathSync(path) : null
   } catch {
@@ -105,12 +105,12 @@ function found(path: string): SystemPath[] {
   }
 }
 
-function isSystem(folder: string): boolean {
-  return /^\/(usr|bin|sbin|lib\w*)(\/|$)/.test(folder)
+function isSystem(dir: string): boolean {
+  return /^\/(usr|bin|sbin|lib\w*)(\/|$)/.test(dir)
 }
 
-/** A folder at least two levels deep that holds none of those to hide. */
-function mayShow(folder: string, hidden: readonly string[]): boolean {
-  if (folder.split('/').length < 3) return false
-  return hidden.every((other) => !`${other}/`.startsWith(`${folder}/`))
+/** A directory at least two levels deep that holds none of those to hide. */
+function mayShow(dir: string, hidden: readonly string[]): boolean {
+  if (dir.split('/').length < 3) return false
+  return hidden.every((other) => !`${other}/`.startsWith(`${dir}/`))
 }

@@ -2,7 +2,7 @@
  * Names for files that are written before they take another's place. They are fixed in length, so
  * that the longest name can be replaced too, and recognisable, so that one a killed berth left is
  * neither listed nor kept for ever. The first part tells the process that wrote it: where that is not this one,
- * nobody is writing any more, because a data folder has one berth at a time.
+ * nobody is writing any more, because a data directory has one berth at a time.
  */
 const PATTERN = /^\.berth-([0-9a-z]+)-[0-9a-f]{16}\.tmp$/
 

@@ -1,20 +1,20 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { FolderChain, isPassable, type Listed, readFolder } from './folders.ts'
+import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
 import { Pace } from './pace.ts'
 import { childPath, type PinnedEntry } from './pinned.ts'
 import { isStale } from './temporary.ts'
 
 const READ_AND_SEARCH = 0o500
 
-/** A folder under way: the entries still to count, and the mode to give back to a folder that was closed. */
+/** A directory under way: the entries still to count, and the mode to give back to a directory that was closed. */
 interface Frame {
-  entries: Listed[]
+  entries: ListedEntry[]
   closedMode: number | null
 }
 
 /**
- * Bytes that the file system has allocated for everything below a pinned folder: files, links and
- * folders, each inode once, the folder itself not (an empty workspace uses nothing). Folders that
+ * Bytes that the file system has allocated for everything below a pinned directory: files, links and
+ * directories, each inode once, the directory itself not (an empty workspace uses nothing). Folders that
  * are closed to berth's user (`chmod 000`) are opened for the time of the count, or they would be
  * a way around the limit.
  *
@@ -24,9 +24,9 @@ interface Frame {
 export async function measureUsage(root: PinnedEntry): Promise<number> {
   const pace = new Pace()
   const counted = new Set<string>()
-  using chain = new FolderChain(root)
+  using chain = new DirectoryChain(root)
   let bytes = 0
-  const frames: Frame[] = [{ entries: await readFolder(root), closedMode: null }]
+  const frames: Frame[] = [{ entries: await readDirectory(root), closedMode: null }]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries.pop()
     if (pace.due) await pace.rest()
@@ -34,24 +34,24 @@ export async function measureUsage(root: PinnedEntry): Promise<number> {
       if (entry === undefined) {
         frames.pop()
         if (frames.length > 0) leave(chain, frame)
-      } else if (entry.kind === 'folder') {
-        const folder = chain.enter(entry.name)
-        bytes += folder.stats.blocks * 512
+      } else if (entry.kind === 'directory') {
+        const dir = chain.enter(entry.name)
+        bytes += dir.stats.blocks * 512
         const below: Frame = { entries: [], closedMode: null }
         frames.push(below)
-        below.closedMode = openClosed(folder)
-        below.entries = await readFolder(folder)
+        below.closedMode = openClosed(dir)
+        below.entries = await readDirectory(dir)
       } else {
         bytes += measureFile(chain.current, entry, counted)
       }
     } catch (error) {
-      if (!isPassable(error)) throw error
+      if (!canSkip(error)) throw error
     }
   }
   return bytes
 }
 
-function leave(chain: FolderChain, frame: Frame): void {
+function leave(chain: DirectoryChain, frame: Frame): void {
   try {
     if (frame.closedMode !== null) chmodSync(chain.current.path, frame.closedMode)
   } finally {
@@ -59,16 +59,16 @@ function leave(chain: FolderChain, frame: Frame): void {
   }
 }
 
-/** Makes a folder readable that is not, and returns its mode from before; null where nothing had to be done. */
-function openClosed(folder: PinnedEntry): number | null {
-  const mode = folder.stats.mode & 0o7777
+/** Makes a directory readable that is not, and returns its mode from before; null where nothing had to be done. */
+function openClosed(dir: PinnedEntry): number | null {
+  const mode = dir.stats.mode & 0o7777
   if (process.geteuid?.() === 0 || (mode & READ_AND_SEARCH) === READ_AND_SEARCH) return null
-  chmodSync(folder.path, mode | READ_AND_SEARCH)
+  chmodSync(dir.path, mode | READ_AND_SEARCH)
   return mode
 }
 
-function measureFile(folder: PinnedEntry, entry: Listed, counted: Set<string>): number {
-  const path = childPath(folder, entry.name)
+function measureFile(dir: PinnedEntry, entry: ListedEntry, counted: Set<string>): number {
+  const path = childPath(dir, entry.name)
   const stats = lstatSync(path)
   if (typeof entry.name === 'string' && isStale(entry.name) && stats.isFile()) {
     unlinkSync(path)

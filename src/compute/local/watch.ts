@@ -3,17 +3,17 @@ import { relative } from 'node:path'
 import type { WatchOptions, WorkspaceWatch } from '../workspace.ts'
 
 /**
- * Tells of changes under a folder of a workspace, which is there and inside it now. Links are not
+ * Tells of changes under a directory of a workspace, which is there and inside it now. Links are not
  * followed, so that what the server plants leads the watch nowhere.
  *
- * chokidar, since systems differ much in what they tell of renames, atomic saves and new folders, and it
+ * chokidar, since systems differ much in what they tell of renames, atomic saves and new directories, and it
  * has met them all; loaded with the first watch.
  */
-export async function watchFolder(
-  folder: string,
+export async function watchDirectory(
+  dir: string,
   { ignored, onChange }: WatchOptions,
 ): Promise<WorkspaceWatch> {
-  const root = realpathSync(folder)
+  const root = realpathSync(dir)
   const { watch } = await import('chokidar')
   const watcher = watch(root, {
     followSymlinks: false,

@@ -1,7 +1,7 @@
 import { closeSync, constants, fchmodSync, openSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
-  type FolderEntry,
+  type DirectoryEntry,
   type Staging,
   type WatchOptions,
   type Workspace,
@@ -11,13 +11,13 @@ import {
   type WorkspaceWatch,
 } from '../workspace.ts'
 import { readInto, writeFrom } from './descriptor-io.ts'
+import { readDirectory } from './directories.ts'
 import { identityOf, LocalFile } from './file.ts'
-import { readFolder } from './folders.ts'
-import { type Jail, type LocateOptions, locate, type Place, refusal } from './jail.ts'
+import { type Jail, type LocatedPath, type LocateOptions, locate, toWorkspaceError } from './jail.ts'
 import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
 import { childPath, openForReading, type PinnedEntry, pinRoot, systemCode } from './pinned.ts'
-import { placeFolder } from './place.ts'
+import { placeDirectory } from './place.ts'
 import { removeEntry } from './remove.ts'
 import { STAGING, StagingArea } from './staging.ts'
 import { isTemporary, temporaryName } from './temporary.ts'
@@ -25,11 +25,11 @@ import { measureUsage } from './usage.ts'
 
 /** Bytes moved by one turn through the thread pool. */
 const CHUNK = 16 * 1024 * 1024
-/** How often a write begins again when a folder on the way is removed under it. */
+/** How often a write begins again when a directory on the way is removed under it. */
 const MAX_ATTEMPTS = 8
 
 /**
- * A workspace that is a folder of this machine. Every access walks from that folder by descriptors
+ * A workspace that is a directory of this machine. Every access walks from that directory by descriptors
  * and follows no link by itself (`jail.ts`), so that processes on the server can change the tree at any time
  * without leading berth out of it. Metadata calls are synchronous, in slices of a few milliseconds; contents move
  * through the thread pool.
@@ -39,7 +39,7 @@ export class LocalWorkspace implements Workspace {
   readonly #area: StagingArea
 
   /**
-   * @param root the workspace's folder, absolute; it exists before the first call
+   * @param root the workspace's directory, absolute; it exists before the first call
    * @param byDescriptor whether `/proc/self/fd` is there; see `PinnedEntry` for what is weaker without it
    */
   constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
@@ -73,9 +73,9 @@ export class LocalWorkspace implements Workspace {
 
   /** See `Workspace.open`. */
   async open(path: string): Promise<WorkspaceFile> {
-    const { parent, entry, folderMeant } = this.#locate(path, { follow: true })
+    const { parent, entry, mustBeDirectory } = this.#locate(path, { follow: true })
     parent[Symbol.dispose]()
-    if (entry?.stats.isFile() && !folderMeant) return new LocalFile(entry, path)
+    if (entry?.stats.isFile() && !mustBeDirectory) return new LocalFile(entry, path)
     entry?.[Symbol.dispose]()
     throw entry === null ? missing(path) : notAFile(path)
   }
@@ -95,18 +95,18 @@ export class LocalWorkspace implements Workspace {
   }
 
   /** See `Workspace.entries`. */
-  async entries(path: string): Promise<FolderEntry[]> {
+  async entries(path: string): Promise<DirectoryEntry[]> {
     using place = this.#locate(path, { follow: true })
     if (place.entry === null) throw missing(path)
     if (!place.entry.stats.isDirectory())
       throw new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
     try {
-      const listed = await readFolder(place.entry)
+      const listed = await readDirectory(place.entry)
       return listed
         .flatMap(({ name, kind }) => (typeof name === 'string' && !isTemporary(name) ? [{ name, kind }] : []))
         .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
     } catch (error) {
-      throw refusal(error, path)
+      throw toWorkspaceError(error, path)
     }
   }
 
@@ -115,15 +115,15 @@ export class LocalWorkspace implements Workspace {
    * bits; other hard links to it keep the old bytes. A link inside the workspace stays, its target is replaced.
    */
   async write(path: string, content: Uint8Array): Promise<void> {
-    const { names, folderMeant } = parsePath(path)
+    const { names, mustBeDirectory } = parsePath(path)
     if (isTemporary(names.at(-1) ?? '')) throw invalid(path, 'is a name that berth keeps for itself')
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#replace(path, content, !folderMeant)
+        return await this.#replace(path, content, !mustBeDirectory)
       } catch (error) {
-        // Missing folders are made but for a path that could name a folder only, and nothing else is missing to a write.
+        // Missing directories are made but for a path that could name a directory only, and nothing else is missing to a write.
         if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
-        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw refusal(error, path)
+        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
       }
     }
   }
@@ -133,7 +133,7 @@ export class LocalWorkspace implements Workspace {
     using place = this.#locate(path, { follow: false })
     if (place.name === '') throw theRoot(path)
     const stats = place.entry?.stats
-    if (stats === undefined || (place.folderMeant && stats.isFile())) throw missing(path)
+    if (stats === undefined || (place.mustBeDirectory && stats.isFile())) throw missing(path)
     if (stats.isSymbolicLink()) this.#refuseLinkOut(path)
     try {
       await removeEntry(place.parent, place.name)
@@ -143,7 +143,7 @@ export class LocalWorkspace implements Workspace {
           `${quote(path)} is still being written to. Stop the server or the process, then remove it again.`,
         )
       }
-      throw refusal(error, path)
+      throw toWorkspaceError(error, path)
     }
   }
 
@@ -153,8 +153,8 @@ export class LocalWorkspace implements Workspace {
       using place = this.#locate(path, { follow: true })
       const stats = place.entry?.stats
       if (stats === undefined) return null
-      if (stats.isDirectory()) return { kind: 'folder', size: 0 }
-      if (place.folderMeant) return null
+      if (stats.isDirectory()) return { kind: 'directory', size: 0 }
+      if (place.mustBeDirectory) return null
       return stats.isFile() ? { kind: 'file', size: stats.size } : { kind: 'other', size: 0 }
     } catch (error) {
       if (error instanceof WorkspaceError && (error.fault === 'missing' || error.fault === 'not_a_file'))
@@ -169,19 +169,19 @@ export class LocalWorkspace implements Workspace {
   }
 
   /** See `Workspace.place`. */
-  place(folder: string, path: string): Promise<void> {
-    return placeFolder(this.#jail, this.#area, folder, path)
+  place(dir: string, path: string): Promise<void> {
+    return placeDirectory(this.#jail, this.#area, dir, path)
   }
 
   /** See `Workspace.watch`. */
   async watch(path: string, options: WatchOptions): Promise<WorkspaceWatch> {
     using place = this.#locate(path, { follow: false })
     if (!place.entry?.stats.isDirectory()) throw missing(path)
-    const { watchFolder } = await import('./watch.ts')
-    return await watchFolder(place.entry.path.toString(), options)
+    const { watchDirectory } = await import('./watch.ts')
+    return await watchDirectory(place.entry.path.toString(), options)
   }
 
-  /** See `Workspace.usage`; folders count too, the workspace's own does not. */
+  /** See `Workspace.usage`; directories count too, the workspace's own does not. */
   async usage(): Promise<number> {
     using root = this.#root()
     return await measureUsage(root)
@@ -191,18 +191,18 @@ export class LocalWorkspace implements Workspace {
     return pinRoot(this.#jail.root, this.#jail.byDescriptor)
   }
 
-  #locate(path: string, options: LocateOptions): Place {
+  #locate(path: string, options: LocateOptions): LocatedPath {
     return locate(this.#jail, path, options)
   }
 
   #openFile(path: string): { descriptor: number; size: number } {
     using place = this.#locate(path, { follow: true })
     if (place.entry === null) throw missing(path)
-    if (!place.entry.stats.isFile() || place.folderMeant) throw notAFile(path)
+    if (!place.entry.stats.isFile() || place.mustBeDirectory) throw notAFile(path)
     try {
       return { descriptor: openForReading(place.entry), size: place.entry.stats.size }
     } catch (error) {
-      throw systemCode(error) === 'ENOENT' ? missing(path) : refusal(error, path)
+      throw systemCode(error) === 'ENOENT' ? missing(path) : toWorkspaceError(error, path)
     }
   }
 
@@ -210,7 +210,7 @@ export class LocalWorkspace implements Workspace {
     using place = this.#locate(path, { follow: true, makeParents })
     if (place.name === '') throw theRoot(path)
     const replaced = place.entry?.stats
-    if (place.folderMeant || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
+    if (place.mustBeDirectory || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
     const temporary = childPath(place.parent, temporaryName())
     const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
     const descriptor = openSync(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
@@ -250,7 +250,7 @@ function discard(path: string | Buffer): void {
   try {
     unlinkSync(path)
   } catch {
-    // Gone already, or its folder is; the error under way says more.
+    // Gone already, or its directory is; the error under way says more.
   }
 }
 

@@ -2,11 +2,11 @@ import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
 import { GRACE_MS, terminate } from '../terminate.ts'
-import { Gatherer } from './gatherer.ts'
+import { OutputBatcher } from './gatherer.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputPump } from './output.ts'
-import { type Configuration, type ExitReport, type SpawnRequest, WINDOW } from './protocol.ts'
+import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { type Started, type StartOptions, startOnPipes, startOnTerminal } from './start.ts'
 import { TERMINAL_TYPE, type Terminal } from './terminal.ts'
@@ -30,10 +30,10 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 const NO_SETSID =
   'Ctrl-C and job control do not work on this terminal: setsid is missing. Install util-linux on this machine.'
 
-/** What a command needs of the agent. */
+/** What a command needs of sandboxd. */
 export interface CommandContext {
   libc: Libc
-  configuration: Configuration
+  configuration: SandboxdConfiguration
   /** The terminal of a command that asks for one. */
   pty: { pty: Pty; calls: PtyCalls } | null
   /** Marks the next process that starts as the one to go first when memory runs out. */
@@ -50,11 +50,11 @@ export class Command {
   readonly marker: string
   #stdin: MemoryFile | null = null
   #terminal: Terminal | null = null
-  #gatherer: Gatherer | null = null
+  #batcher: OutputBatcher | null = null
   #pid: number | null = null
   #ending: Promise<void> | null = null
   #graceEnds = Number.POSITIVE_INFINITY
-  readonly #givenUp = Promise.withResolvers<number>()
+  readonly #abandoned = Promise.withResolvers<number>()
   #cancelled = false
   #timedOut = false
 
@@ -106,13 +106,13 @@ export class Command {
     const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps
     const drained = Promise.all(open.map((pump) => pump.run()))
-    const exitCode = await Promise.race([process.exited, this.#givenUp.promise])
+    const exitCode = await Promise.race([process.exited, this.#abandoned.promise])
     clearTimeout(timer)
     if (this.#request.endBackground) this.#end(GRACE_MS)
     await this.#ending
     terminal?.release()
     if (open.length > 0) await drain(drained, open, terminal === null ? DRAIN_MS : TERMINAL_DRAIN_MS)
-    this.#gatherer?.flush()
+    this.#batcher?.flush()
     return { exitCode, timedOut: this.#timedOut, truncated: pumps.some((pump) => pump.truncated) }
   }
 
@@ -137,7 +137,7 @@ export class Command {
       () => this.#graceEnds,
     )
     // Only a process that may not be signalled (setuid) or cannot act on it is still there after that.
-    void this.#ending.then(() => setTimeout(() => this.#givenUp.resolve(137), DRAIN_MS))
+    void this.#ending.then(() => setTimeout(() => this.#abandoned.resolve(137), DRAIN_MS))
   }
 
   #spawn(): Started {
@@ -154,7 +154,7 @@ export class Command {
     }
     if (terminal === null || pty === null) return startOnPipes(options)
     const setsid = Bun.which('setsid', { PATH: this.#context.configuration.env.PATH ?? '' })
-    if (setsid === null) this.#say(NO_SETSID)
+    if (setsid === null) this.#printNote(NO_SETSID)
     return startOnTerminal({ ...options, ...pty, size: terminal, setsid })
   }
 
@@ -164,7 +164,7 @@ export class Command {
     const type = terminal === null ? {} : { TERM: TERMINAL_TYPE }
     return withOomScore(() =>
       Bun.spawn(argv, {
-        cwd: folderOf(configuration.workspace, cwd),
+        cwd: workingDirectory(configuration.workspace, cwd),
         env: { ...configuration.env, ...type, ...env, [MARKER_NAME]: this.marker },
         stdio: stdio as ['ignore', number, number],
         detached,
@@ -176,24 +176,24 @@ export class Command {
     const send = (data: Uint8Array): void => this.#context.output(stream, data)
     if (this.#request.terminal === null)
       return new OutputPump(fd, this.#credit, this.#request.outputLimit, send)
-    const gatherer = new Gatherer(send)
-    this.#gatherer = gatherer
-    return new OutputPump(fd, this.#credit, this.#request.outputLimit, (data) => gatherer.add(data))
+    const batcher = new OutputBatcher(send)
+    this.#batcher = batcher
+    return new OutputPump(fd, this.#credit, this.#request.outputLimit, (data) => batcher.add(data))
   }
 
   /** A line from berth itself, before the command has printed anything. */
-  #say(message: string): void {
+  #printNote(message: string): void {
     const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
     this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
   }
 }
 
-function folderOf(workspace: string, cwd: string): string {
-  const folder = cwd === '' ? workspace : `${workspace}/${cwd}`
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+function workingDirectory(workspace: string, cwd: string): string {
+  const dir = cwd === '' ? workspace : `${workspace}/${cwd}`
+  if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new Error(`The working folder "${cwd}" does not exist.`)
   }
-  return folder
+  return dir
 }
 
 /** Whether it resolves so soon. */

@@ -1,30 +1,30 @@
 import { ComputeError } from '../driver.ts'
 import { FrameChannel } from './channel.ts'
-import { type AgentCommand, AgentExecution } from './execution.ts'
+import { type SandboxdCommand, SandboxdExecution } from './execution.ts'
 import {
-  type Configuration,
   decodeJson,
   type ExitReport,
   FRAME,
-  MAX_FROM_AGENT,
+  MAX_FROM_SANDBOXD,
   ProtocolError,
+  type SandboxdConfiguration,
 } from './protocol.ts'
 
-/** Milliseconds after a command's timeout, or its cancellation, at which the agent should have ended it. */
+/** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
 
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Milliseconds in which an agent that is asked has to answer. */
+/** Milliseconds in which sandboxd that is asked has to answer. */
 const PONG_MS = 5_000
 
 /**
- * Berth's end of the socket to an agent. What arrives is not trusted: a command may have taken the
+ * Berth's end of the socket to sandboxd. What arrives is not trusted: a command may have taken the
  * agent over. Whatever breaks the protocol closes the connection and so ends the sandbox.
  */
-export class AgentConnection {
-  readonly #executions = new Map<number, AgentExecution>()
+export class SandboxdConnection {
+  readonly #executions = new Map<number, SandboxdExecution>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
@@ -35,8 +35,8 @@ export class AgentConnection {
   #over = false
 
   /** Connects over an inherited socket; the descriptor belongs to the connection from here on. */
-  static async open(fd: number): Promise<AgentConnection> {
-    const connection = new AgentConnection(fd)
+  static async open(fd: number): Promise<SandboxdConnection> {
+    const connection = new SandboxdConnection(fd)
     await connection.#channel.open()
     return connection
   }
@@ -44,12 +44,12 @@ export class AgentConnection {
   private constructor(fd: number) {
     this.#channel = new FrameChannel({
       fd,
-      maxPayload: MAX_FROM_AGENT,
+      maxPayload: MAX_FROM_SANDBOXD,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
       onClosed: () => this.close('Its agent ended.'),
       onBroken: (error) => this.close(`Its agent broke the protocol: ${error}`),
     })
-    // Nobody may be waiting for it when the agent ends early.
+    // Nobody may be waiting for it when sandboxd ends early.
     this.#ready.promise.catch(() => {})
   }
 
@@ -64,7 +64,7 @@ export class AgentConnection {
   }
 
   /** Commands under way. */
-  get executions(): Iterable<AgentExecution> {
+  get executions(): Iterable<SandboxdExecution> {
     return this.#executions.values()
   }
 
@@ -73,18 +73,18 @@ export class AgentConnection {
     return this.#executions.size
   }
 
-  /** Sends the configuration; resolves when the agent takes commands. Throws `ComputeError`. */
-  async configure(configuration: Configuration): Promise<void> {
+  /** Sends the configuration; resolves when sandboxd takes commands. Throws `ComputeError`. */
+  async configure(configuration: SandboxdConfiguration): Promise<void> {
     this.#channel.sendJson(FRAME.configure, 0, configuration)
     await this.#ready.promise
   }
 
   /** Starts a command. Throws `ComputeError` when the connection is over. */
-  exec(command: AgentCommand): AgentExecution {
+  exec(command: SandboxdCommand): SandboxdExecution {
     if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId
-    const execution = new AgentExecution(id, command, this.#channel, (graceMs) =>
+    const execution = new SandboxdExecution(id, command, this.#channel, (graceMs) =>
       this.#watch(id, graceMs + OVERDUE_MS),
     )
     this.#executions.set(id, execution)
@@ -93,13 +93,13 @@ export class AgentConnection {
     return execution
   }
 
-  /** Asks the agent to end all commands and itself. */
+  /** Asks sandboxd to end all commands and itself. */
   shutdown(): void {
     this.#channel.send(FRAME.shutdown, 0)
   }
 
-  /** Resolves when the agent has dealt with all that it was sent before, or is gone. */
-  async caughtUp(): Promise<void> {
+  /** Resolves when sandboxd has dealt with all that it was sent before, or is gone. */
+  async drained(): Promise<void> {
     if (this.#over) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#pongs.push(resolve)
@@ -143,7 +143,7 @@ export class AgentConnection {
     }
   }
 
-  /** Makes sure that a command which should be over does not hang on an agent that was stopped. */
+  /** Makes sure that a command which should be over does not hang on sandboxd that was stopped. */
   #watch(id: number, ms: number): void {
     if (ms > MAX_TIMER_MS) return
     this.#unwatch(id)
@@ -158,7 +158,7 @@ export class AgentConnection {
   }
 
   async #ping(id: number): Promise<void> {
-    const alive = await Promise.race([this.caughtUp().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
+    const alive = await Promise.race([this.drained().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
     if (!alive) this.close('Its agent does not answer.')
     else if (this.#executions.has(id)) this.#watch(id, OVERDUE_MS)
   }

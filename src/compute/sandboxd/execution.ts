@@ -3,13 +3,13 @@ import { GRACE_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
 import { CHUNK, encodeNumber, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
 
-/** A command for an agent: on pipes, or on a terminal of that size, which has one stream alone. */
-export type AgentCommand = ExecCommand & { readonly terminal?: TerminalSize }
+/** A command for sandboxd: on pipes, or on a terminal of that size, which has one stream alone. */
+export type SandboxdCommand = ExecCommand & { readonly terminal?: TerminalSize }
 
 /** Most columns and rows of a terminal. */
 const MOST_CELLS = 10_000
 
-/** Output bytes delivered after which the agent is told that it may send more. */
+/** Output bytes delivered after which sandboxd is told that it may send more. */
 const CREDIT_STEP = WINDOW / 4
 
 /** Longest grace that a frame can carry and a timer can wait for. */
@@ -19,13 +19,13 @@ const MAX_GRACE_MS = 2 ** 30
 const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
 
 /** Berth's side of one command: delivers its output in order, gives credit, settles `exit`. */
-export class AgentExecution {
+export class SandboxdExecution {
   /** Its number in frames, and the end of its processes' marker. */
   readonly id: number
-  readonly #command: AgentCommand
+  readonly #command: SandboxdCommand
   readonly #channel: FrameChannel
   readonly #onCancel: (graceMs: number) => void
-  readonly #settled = Promise.withResolvers<ExecExit>()
+  readonly #result = Promise.withResolvers<ExecExit>()
   #delivery: Promise<void> | null = null
   #window = WINDOW
   readonly #received = { stdout: 0, stderr: 0 }
@@ -33,7 +33,12 @@ export class AgentExecution {
   #over = false
 
   /** `onCancel` is called once for each call of `cancel` while the command runs. */
-  constructor(id: number, command: AgentCommand, channel: FrameChannel, onCancel: (graceMs: number) => void) {
+  constructor(
+    id: number,
+    command: SandboxdCommand,
+    channel: FrameChannel,
+    onCancel: (graceMs: number) => void,
+  ) {
     this.id = id
     this.#command = command
     this.#channel = channel
@@ -42,7 +47,7 @@ export class AgentExecution {
 
   /** Settles when the command is over and its output delivered; rejects with `ComputeError`. */
   get exit(): Promise<ExecExit> {
-    return this.#settled.promise
+    return this.#result.promise
   }
 
   /** Whether the command has ended, whoever still takes its output. */
@@ -50,7 +55,7 @@ export class AgentExecution {
     return this.#over
   }
 
-  /** Tells the agent to run the command. */
+  /** Tells sandboxd to run the command. */
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
     const { background, terminal } = this.#command
@@ -59,7 +64,7 @@ export class AgentExecution {
       ...{ command, cwd, env, timeoutMs, outputLimit },
       stdin: withInput,
       endBackground: background === 'ends',
-      terminal: terminal === undefined ? null : possibleSize(terminal),
+      terminal: terminal === undefined ? null : clampSize(terminal),
     }
     this.#channel.sendJson(FRAME.spawn, this.id, request)
     if (!withInput) return
@@ -74,7 +79,7 @@ export class AgentExecution {
 
   /** Gives the command's terminal another size. */
   resize(size: TerminalSize): void {
-    if (!this.#over) this.#channel.sendJson(FRAME.resize, this.id, possibleSize(size))
+    if (!this.#over) this.#channel.sendJson(FRAME.resize, this.id, clampSize(size))
   }
 
   #sendBytes(kind: number, data: Uint8Array): void {
@@ -83,7 +88,7 @@ export class AgentExecution {
     }
   }
 
-  /** Has the agent end the command; see `Execution`. */
+  /** Has sandboxd end the command; see `Execution`. */
   cancel(graceMs = GRACE_MS): void {
     if (this.#over) return
     const grace = Math.min(Math.max(Math.ceil(graceMs), 0), MAX_GRACE_MS)
@@ -91,7 +96,7 @@ export class AgentExecution {
     this.#onCancel(grace)
   }
 
-  /** Output from the agent. Throws `ProtocolError` where it sends more than it may. */
+  /** Output from sandboxd. Throws `ProtocolError` where it sends more than it may. */
   receive(stream: 'stdout' | 'stderr', data: Uint8Array): void {
     if (data.length === 0) throw new ProtocolError('The agent sent output without bytes.')
     this.#received[stream] += data.length
@@ -110,12 +115,12 @@ export class AgentExecution {
 
   /** The command has ended. */
   finish(result: ExecExit): void {
-    this.#settle(() => this.#settled.resolve(result))
+    this.#complete(() => this.#result.resolve(result))
   }
 
   /** The command could not be started. */
   fail(message: string): void {
-    this.#settle(() => this.#settled.reject(new ComputeError(message)))
+    this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
   /** The sandbox is gone. */
@@ -123,7 +128,7 @@ export class AgentExecution {
     this.finish(KILLED)
   }
 
-  #settle(settle: () => void): void {
+  #complete(settle: () => void): void {
     if (this.#over) return
     this.#over = true
     if (this.#delivery === null) settle()
@@ -132,24 +137,24 @@ export class AgentExecution {
 
   #deliver(stream: 'stdout' | 'stderr', data: Uint8Array): void {
     if (this.#delivery !== null) {
-      this.#delivery = this.#delivery.then(() => this.#hand(stream, data))
+      this.#delivery = this.#delivery.then(() => this.#deliverNow(stream, data))
       return
     }
-    const pending = this.#hand(stream, data)
+    const pending = this.#deliverNow(stream, data)
     if (pending !== undefined) this.#delivery = pending
   }
 
   /** Hands output to the caller; a promise only where the caller returned one. */
-  #hand(stream: 'stdout' | 'stderr', data: Uint8Array): Promise<void> | undefined {
+  #deliverNow(stream: 'stdout' | 'stderr', data: Uint8Array): Promise<void> | undefined {
     try {
       const pending = this.#command.onOutput(stream, data)
       if (pending === undefined) return this.#credit(data.length)
       return pending.then(
         () => this.#credit(data.length),
-        (error: unknown) => this.#refused(error),
+        (error: unknown) => this.#deliveryFailed(error),
       )
     } catch (error) {
-      this.#refused(error)
+      this.#deliveryFailed(error)
       return undefined
     }
   }
@@ -163,14 +168,14 @@ export class AgentExecution {
   }
 
   /** The caller's own fault in taking output: the command is of no use any more. */
-  #refused(error: unknown): void {
+  #deliveryFailed(error: unknown): void {
     this.cancel()
     this.#over = true
-    this.#settled.reject(error)
+    this.#result.reject(error)
   }
 }
 
-function possibleSize({ columns, rows }: TerminalSize): TerminalSize {
+function clampSize({ columns, rows }: TerminalSize): TerminalSize {
   const possible = (cells: number): number => Math.min(Math.max(Math.floor(cells) || 1, 1), MOST_CELLS)
   return { columns: possible(columns), rows: possible(rows) }
 }

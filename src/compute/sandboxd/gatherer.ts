@@ -7,7 +7,7 @@ const GATHER_MS = 4
  * Puts small pieces of output together. A terminal gives out a few lines at a time, for each of which a frame would be
  * sent and its receiver woken up. The first piece after a pause is sent at once.
  */
-export class Gatherer {
+export class OutputBatcher {
   readonly #send: (data: Uint8Array) => void
   #pieces: Uint8Array[] = []
   #bytes = 0

@@ -14,7 +14,7 @@ const RLIMIT_FSIZE = 1
 const RLIMIT_CORE = 4
 const RLIMIT_NPROC = 6
 
-/** The system calls of the agent that Bun has no function for. */
+/** The system calls of sandboxd that Bun has no function for. */
 export interface Libc {
   /**
    * A pipe. Bun gives children socket pairs for output, on which opening `/dev/stdout` fails with

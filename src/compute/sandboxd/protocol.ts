@@ -1,7 +1,7 @@
 import type { TerminalSize } from '../driver.ts'
 
 /**
- * What berth and the agent inside a sandbox say to each other, over one socket pair that the agent
+ * What berth and sandboxd inside a sandbox say to each other, over one socket pair that sandboxd
  * inherits as file descriptor 3. There is no path to it, so nothing else in the sandbox can connect.
  *
  * A frame is a header of 9 bytes, little-endian, and a payload:
@@ -12,7 +12,7 @@ import type { TerminalSize } from '../driver.ts'
  * (everything else).
  */
 export const FRAME = {
-  /** To the agent. */
+  /** To sandboxd. */
   configure: 1,
   spawn: 2,
   stdin: 3,
@@ -23,7 +23,7 @@ export const FRAME = {
   shutdown: 8,
   type: 9,
   resize: 10,
-  /** From the agent. */
+  /** From sandboxd. */
   ready: 16,
   stdout: 17,
   stderr: 18,
@@ -35,11 +35,11 @@ export const FRAME = {
 /** Bytes of a frame's header. */
 export const HEADER_BYTES = 9
 
-/** Largest payload that berth takes from an agent: whatever runs in the sandbox may have taken it over. */
-export const MAX_FROM_AGENT = 256 * 1024
+/** Largest payload that berth takes from sandboxd: whatever runs in the sandbox may have taken it over. */
+export const MAX_FROM_SANDBOXD = 256 * 1024
 
-/** Largest payload that the agent takes from berth. */
-export const MAX_TO_AGENT = 64 * 1024 * 1024
+/** Largest payload that sandboxd takes from berth. */
+export const MAX_TO_SANDBOXD = 64 * 1024 * 1024
 
 /** Output bytes of one execution that may be under way, undelivered, at a time. */
 export const WINDOW = 256 * 1024
@@ -47,28 +47,28 @@ export const WINDOW = 256 * 1024
 /** Largest piece of output or input in one frame. */
 export const CHUNK = 64 * 1024
 
-/** The file descriptor on which the agent finds its socket. */
-export const AGENT_FD = 3
+/** The file descriptor on which sandboxd finds its socket. */
+export const SANDBOXD_FD = 3
 
-/** The file descriptor on which the agent finds the socket that terminals come over. */
+/** The file descriptor on which sandboxd finds the socket that terminals come over. */
 export const TERMINALS_FD = 5
 
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
-export interface Configuration {
+export interface SandboxdConfiguration {
   /** Absolute path of the workspace as commands see it; their home directory. */
   workspace: string
   /** The clean base environment of every command. */
   env: Record<string, string>
-  /** First 24 hex digits of every command's INVOCATION_ID: data folder and server. */
+  /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
-  /** Whether processes that lose their parent come to the agent, because no PID namespace holds them. */
-  adopt: boolean
-  /** Limits that the agent itself has to keep, for want of a cgroup. */
+  /** Whether processes that lose their parent come to sandboxd, because no PID namespace holds them. */
+  adoptOrphans: boolean
+  /** Limits that sandboxd itself has to keep, for want of a cgroup. */
   watch: { memoryBytes?: number; processes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
-  /** Whether terminals come from berth, over the descriptor for them, since the agent can open none. */
-  terminalsComeFromBerth: boolean
+  /** Whether terminals come from berth, over the descriptor for them, since sandboxd can open none. */
+  receivesTerminals: boolean
 }
 
 /** Payload of `spawn`. */

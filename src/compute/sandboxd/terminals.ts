@@ -1,16 +1,16 @@
 import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
-import { type Configuration, TERMINALS_FD } from './protocol.ts'
+import { type SandboxdConfiguration, TERMINALS_FD } from './protocol.ts'
 import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 
-/** Where an agent has its terminals from. Nothing is loaded before the first one. */
+/** Where sandboxd has its terminals from. Nothing is loaded before the first one. */
 export class Terminals {
   #calls: PtyCalls | null = null
   #descriptors: DescriptorCalls | null = null
 
   /** A new terminal: opened here or, where this process may not, by berth, which has sent it already. */
-  open({ terminalsComeFromBerth }: Configuration): { pty: Pty; calls: PtyCalls } {
+  open({ receivesTerminals }: SandboxdConfiguration): { pty: Pty; calls: PtyCalls } {
     this.#calls ??= loadPtyCalls()
-    return { pty: terminalsComeFromBerth ? this.#receive() : this.#calls.open(), calls: this.#calls }
+    return { pty: receivesTerminals ? this.#receive() : this.#calls.open(), calls: this.#calls }
   }
 
   #receive(): Pty {

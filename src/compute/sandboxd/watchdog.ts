@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readMarker } from '../processes.ts'
 import { killAll, signal } from '../terminate.ts'
-import type { Configuration } from './protocol.ts'
+import type { SandboxdConfiguration } from './protocol.ts'
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 500
@@ -11,19 +11,19 @@ const INTERVAL_MS = 500
  * that holds most memory is ended, or the command that has started most processes.
  */
 export class Watchdog {
-  readonly #configuration: Configuration
+  readonly #configuration: SandboxdConfiguration
   readonly #find: () => number[]
   readonly #commandsRun: () => boolean
   #occupied = false
 
-  /** `find` lists the server's processes but the agent, `commandsRun` says whether a command is under way. */
-  constructor(configuration: Configuration, find: () => number[], commandsRun: () => boolean) {
+  /** `find` lists the server's processes but sandboxd, `commandsRun` says whether a command is under way. */
+  constructor(configuration: SandboxdConfiguration, find: () => number[], commandsRun: () => boolean) {
     this.#configuration = configuration
     this.#find = find
     this.#commandsRun = commandsRun
   }
 
-  /** Looks from now on, as long as the agent lives. */
+  /** Looks from now on, as long as sandboxd lives. */
   start(): void {
     setInterval(() => void this.#look(), INTERVAL_MS)
   }

@@ -1,4 +1,4 @@
-import type { FolderEntry } from '../../compute/workspace.ts'
+import type { DirectoryEntry } from '../../compute/workspace.ts'
 import { escapeHtml } from '../sites/answers.ts'
 
 /** Entries that a listing shows at most. */
@@ -9,11 +9,11 @@ const SHOWN = 10_000
  *
  * @param names of the folder from the site's own down
  */
-export function listingPage(names: readonly string[], entries: readonly FolderEntry[]): string {
+export function listingPage(names: readonly string[], entries: readonly DirectoryEntry[]): string {
   const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
   const visible = entries.filter(({ name, kind }) => !name.startsWith('.') && kind !== 'other')
   const links = visible.slice(0, SHOWN).map(({ name, kind }) => {
-    const tail = kind === 'folder' ? '/' : ''
+    const tail = kind === 'directory' ? '/' : ''
     // With "./" before it a name with a colon is no scheme.
     return `<li><a href="./${encodeURIComponent(name)}${tail}">${escapeHtml(name)}${tail}</a></li>`
   })

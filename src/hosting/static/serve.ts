@@ -69,7 +69,7 @@ class FileSite {
   async #folder(request: FileRequest, { names, folder }: Target): Promise<FileResponse | null> {
     const path = this.#prefix + names.join('/') || '.'
     const entry = await quietly(() => this.workspace.stat(path))
-    if (entry?.kind !== 'folder') return null
+    if (entry?.kind !== 'directory') return null
     const { listing } = this.options
     if (!folder) {
       const index = await this.#contents.find([...names, INDEX].join('/'))

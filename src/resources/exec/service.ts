@@ -112,7 +112,7 @@ export class ExecService {
         if (error instanceof WorkspaceError) return null
         throw error
       })
-    if (entry?.kind !== 'folder') {
+    if (entry?.kind !== 'directory') {
       throw badRequest(
         `"cwd" in the body: expected a folder inside the workspace, got ${JSON.stringify(cwd)}.`,
       )

@@ -1,5 +1,5 @@
 import { type Compute, ComputeError, type Limits, type Sandbox } from '../../compute/driver.ts'
-import { Fleet } from '../../compute/fleet.ts'
+import { SandboxRegistry } from '../../compute/sandbox-registry.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -44,7 +44,7 @@ export class ServerLifecycle {
   readonly #plans: Plans
   readonly #metering: Metering
   readonly #followers: ServerFollower
-  readonly #fleet: Fleet
+  readonly #sandboxes: SandboxRegistry
   readonly #idle: IdleWatch
   readonly #turns = new KeyedMutex()
   #sweeping: Promise<void> = Promise.resolve()
@@ -70,7 +70,7 @@ export class ServerLifecycle {
     this.#metering = metering
     this.#followers = followers
     metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
-    this.#fleet = new Fleet(compute, logger, (serverId) => this.#markSleeping(serverId))
+    this.#sandboxes = new SandboxRegistry(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
   }
 
@@ -81,7 +81,7 @@ export class ServerLifecycle {
 
   /** The sandbox of a server, where it runs. */
   sandbox(serverId: string): Sandbox | undefined {
-    return this.#fleet.get(serverId)
+    return this.#sandboxes.get(serverId)
   }
 
   /** The server is in use until the returned function is called. */
@@ -91,7 +91,7 @@ export class ServerLifecycle {
 
   /** A call touched the server without needing its sandbox. */
   touch(serverId: string): void {
-    if (this.#fleet.get(serverId)) this.#idle.touch(serverId)
+    if (this.#sandboxes.get(serverId)) this.#idle.touch(serverId)
   }
 
   /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
@@ -109,14 +109,14 @@ export class ServerLifecycle {
     this.#metering.checkBudget(row.accountId, overBudget)
     await this.#afterReaping()
     try {
-      const present = this.#fleet.get(row.id)
-      const sandbox = await this.#fleet.start(row.id, row.handle, this.limits(row))
+      const present = this.#sandboxes.get(row.id)
+      const sandbox = await this.#sandboxes.start(row.id, row.handle, this.limits(row))
       try {
         // It may have been used up while the sandbox came up.
         this.#metering.checkBudget(row.accountId, overBudget)
         this.#records.runs(row)
       } catch (error) {
-        await this.#fleet.stop(row.id)
+        await this.#sandboxes.stop(row.id)
         throw error
       }
       this.#idle.touch(row.id)
@@ -140,7 +140,7 @@ export class ServerLifecycle {
     this.#idle.forget(row.id)
     this.#followers.stopping(row.id)
     this.#records.sleeps(row.id)
-    await this.#fleet.stop(row.id)
+    await this.#sandboxes.stop(row.id)
     this.#meter.changed(row)
   }
 
@@ -148,7 +148,7 @@ export class ServerLifecycle {
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
     this.#followers.stopping(serverId)
-    await this.#fleet.stop(serverId)
+    await this.#sandboxes.stop(serverId)
     await this.#followers.removed(serverId)
     this.#meter.forget(serverId)
   }
@@ -170,7 +170,7 @@ export class ServerLifecycle {
 
   /** Has every process of every server stand still until the returned function is called. */
   pause(): Promise<() => void> {
-    return this.#fleet.pause()
+    return this.#sandboxes.pause()
   }
 
   /** Resolves when the folders that no server owns are removed, where that is under way. */
@@ -183,7 +183,7 @@ export class ServerLifecycle {
   async shutDown(): Promise<void> {
     this.#stopping = true
     this.#idle.stop()
-    await this.#fleet.close()
+    await this.#sandboxes.close()
     this.#metering.close()
     await this.#meter.stop()
   }

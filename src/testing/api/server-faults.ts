@@ -150,7 +150,7 @@ async function happens(
   { kind, ...lasting }: ServerFault,
 ): Promise<ActiveFault | null> {
   if (kind === 'crash') {
-    sandbox.mishaps.crash()
+    sandbox.faultInjection.crash()
     await sandbox.exited
     return null
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import { ServerFolders } from '../../../src/compute/local/server-folders.ts'
+import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, processesMarked, run, until } from '../bench.ts'
@@ -137,7 +137,7 @@ export function endTests(name: Isolation): void {
       await host.exited
       const handle = { kind: 'local', folder: 'servers/srv_host' }
       await driverOn(name, bench.dataDir).reap([handle])
-      const marker = new ServerFolders(bench.dataDir).serverMarker(handle)
+      const marker = new ServerDirectories(bench.dataDir).serverMarker(handle)
       const family = { roots: [], sessions: [], marker, except: [] }
       await until('all to be gone', () => findFamily(family).length === 0)
       expect((await run(other, 'echo well')).stdout).toBe('well\n')
@@ -154,14 +154,14 @@ async function startHost(bench: Bench, command: string): Promise<Bun.Subprocess>
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const handle = { kind: 'local', folder: 'servers/srv_host' }
-  const marker = new ServerFolders(bench.dataDir).serverMarker(handle)
+  const marker = new ServerDirectories(bench.dataDir).serverMarker(handle)
   await until('the host’s command', () => processesMarked(marker).length >= 2)
   return host
 }
 
 /** All marked processes of the data folder, agents too. */
 async function processesOf(bench: Bench): Promise<number[]> {
-  const marker = new ServerFolders(bench.dataDir).dataMarker()
+  const marker = new ServerDirectories(bench.dataDir).dataMarker()
   return findFamily({ roots: [], sessions: [], marker, except: [] })
 }
 

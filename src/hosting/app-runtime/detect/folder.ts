@@ -25,7 +25,7 @@ export class AppFolder {
 
   /** Whether a folder is there; an empty path means the app's own. */
   async hasFolder(path: string): Promise<boolean> {
-    return (await this.#stat(path))?.kind === 'folder'
+    return (await this.#stat(path))?.kind === 'directory'
   }
 
   /** The first of these files that is there, or null. */

@@ -84,7 +84,7 @@ class Occupancy {
 
   async #isFolder(path: string): Promise<boolean> {
     try {
-      return (await this.#workspace.stat(path))?.kind === 'folder'
+      return (await this.#workspace.stat(path))?.kind === 'directory'
     } catch (error) {
       // It leads out of the workspace.
       if (error instanceof WorkspaceError) return false

@@ -69,11 +69,11 @@ export class ActiveFaults {
       over: Promise.withResolvers(),
     }
     this.#entries.set(kind, entry)
-    const { mishaps } = this.#sandbox
-    if (kind === 'hang') await mishaps.freeze()
+    const { faultInjection } = this.#sandbox
+    if (kind === 'hang') await faultInjection.freeze()
     if (kind === 'disk_full') {
       await this.#onFull(true)
-      await mishaps.fillStorage(true)
+      await faultInjection.fillStorage(true)
     }
     // It may have been lifted before it held.
     if (!this.#entries.has(kind)) return this.#undo(kind)
@@ -118,10 +118,10 @@ export class ActiveFaults {
   }
 
   #undo(kind: LastingKind): void {
-    const { mishaps } = this.#sandbox
-    if (kind === 'hang') mishaps.thaw()
+    const { faultInjection } = this.#sandbox
+    if (kind === 'hang') faultInjection.thaw()
     if (kind !== 'disk_full') return
     void this.#onFull(false)
-    void mishaps.fillStorage(false)
+    void faultInjection.fillStorage(false)
   }
 }

@@ -34,7 +34,7 @@ export function hogCommand(memoryBytes: number): string {
  */
 export async function exhaustMemory(sandbox: Sandbox): Promise<void> {
   checkMemory(sandbox)
-  const { limit, enforcedBy } = sandbox.mishaps.memory
+  const { limit, enforcedBy } = sandbox.faultInjection.memory
   const { exit } = sandbox.exec({
     command: hogCommand(limit),
     timeoutMs: TIMEOUT_MS,
@@ -49,8 +49,8 @@ export async function exhaustMemory(sandbox: Sandbox): Promise<void> {
 }
 
 /** @throws NoMemoryFault where a process of the server must not be made to run out of memory */
-export function checkMemory({ mishaps }: Sandbox): void {
-  const { limit, enforcedBy } = mishaps.memory
+export function checkMemory({ faultInjection }: Sandbox): void {
+  const { limit, enforcedBy } = faultInjection.memory
   if (enforcedBy === 'none') {
     throw new NoMemoryFault(
       'Nothing holds a server to its memory on this machine, so that none can run out of it alone. "berth doctor" says what is missing.',

@@ -1,7 +1,7 @@
 import type {
   ExecCommand,
   Execution,
-  Mishaps,
+  FaultInjection,
   Sandbox,
   TerminalCommand,
   TerminalExecution,
@@ -54,8 +54,8 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.exited
   }
 
-  get mishaps(): Mishaps {
-    return this.#inner.mishaps
+  get faultInjection(): FaultInjection {
+    return this.#inner.faultInjection
   }
 
   exec(command: ExecCommand): Execution {
@@ -124,7 +124,7 @@ export class FaultySandbox implements Sandbox {
 
   /** What is run in place of a command, as the faults have it that last now. */
   #commandNow(command: string, { faults, hogCommand }: Loaded): string {
-    const met = faults.meet('oom') === null ? command : hogCommand(this.mishaps.memory.limit)
+    const met = faults.meet('oom') === null ? command : hogCommand(this.faultInjection.memory.limit)
     return [
       // Its shell stops itself, and goes on when the fault is over.
       faults.has('hang') ? 'kill -STOP $$' : '',

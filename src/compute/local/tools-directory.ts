@@ -11,17 +11,17 @@ import { dirname, join } from 'node:path'
 import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
 
 /**
- * A folder with the tools that every sandbox has though the machine may not: `bun`, `bunx` and `node`, all of them the
+ * A directory with the tools that every sandbox has though the machine may not: `bun`, `bunx` and `node`, all of them the
  * Bun that berth's own executable is, and settings by which a package manager can be sent to a registry. It holds a few
  * lines of text, and sandboxes see it read-only.
  *
  * The variable by which the executable becomes Bun is set for these tools alone: with it, no berth would be berth.
  */
-export class ToolsFolder {
-  /** Absolute path of the folder. */
+export class ToolsDirectory {
+  /** Absolute path of the directory. */
   readonly path: string
   /** Absolute path of it as commands see it. */
-  readonly seenAs: string
+  readonly pathInSandbox: string
   readonly #program: string
   #prepared = false
 
@@ -32,20 +32,20 @@ export class ToolsFolder {
    */
   constructor(path: string, program: string, seenAs = path) {
     this.path = path
-    this.seenAs = seenAs
+    this.pathInSandbox = seenAs
     this.#program = program
   }
 
   /** A PATH with the tools at its end: what the machine has itself comes first. */
   extend(path: string): string {
-    return `${path}:${join(this.seenAs, 'bin')}`
+    return `${path}:${join(this.pathInSandbox, 'bin')}`
   }
 
   /** Writes what is not there yet, once. Sandboxes that run may be using it. */
   prepare(): void {
     if (this.#prepared) return
     // Bun goes by the name that it is started under.
-    const link = join(this.seenAs, 'lib/node')
+    const link = join(this.pathInSandbox, 'lib/node')
     keepLink(join(this.path, 'lib/node'), this.#program)
     keepScript(join(this.path, 'bin/bun'), `BUN_BE_BUN=1 exec ${quote(this.#program)} "$@"\n`)
     keepScript(join(this.path, 'bin/bunx'), `BUN_BE_BUN=1 exec ${quote(this.#program)} x "$@"\n`)

@@ -6,20 +6,20 @@ import { pinRoot } from './pinned.ts'
 import { removeEntry } from './remove.ts'
 import { STAGING, StagingArea } from './staging.ts'
 
-/** The handle of a server on this machine. The folder is relative to the data folder, which may be moved. */
+/** The handle of a server on this machine. The directory is relative to the data directory, which may be moved. */
 export interface LocalHandle extends Handle {
   readonly kind: 'local'
   readonly folder: string
 }
 
-/** A server's id, which is also a folder's name: nothing that leads elsewhere. */
+/** A server's id, which is also a directory's name: nothing that leads elsewhere. */
 const SERVER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 /**
- * Where the servers of one data folder lie: `servers/<id>/workspace`. The tiers share it, so that a
+ * Where the servers of one data directory lie: `servers/<id>/workspace`. The tiers share it, so that a
  * server made under one runs under another.
  */
-export class ServerFolders {
+export class ServerDirectories {
   readonly #dataDir: string
   #marker: string | null = null
 
@@ -42,22 +42,22 @@ export class ServerFolders {
     return nameOf(handle)
   }
 
-  /** Absolute path of the server's own folder. Throws `ComputeError` for a handle of another driver. */
-  folder(handle: Handle): string {
+  /** Absolute path of the server's own directory. Throws `ComputeError` for a handle of another driver. */
+  dir(handle: Handle): string {
     return join(this.#servers, nameOf(handle))
   }
 
   /** Absolute path of the server's workspace. */
   workspace(handle: Handle): string {
-    return join(this.folder(handle), 'workspace')
+    return join(this.dir(handle), 'workspace')
   }
 
-  /** Removes the server's folder with all it holds, however deep and whatever its permissions. */
+  /** Removes the server's directory with all it holds, however deep and whatever its permissions. */
   async destroy(handle: Handle): Promise<void> {
     await this.#remove(nameOf(handle))
   }
 
-  /** Removes the folders that none of these handles means, and what a killed berth was preparing in the others. */
+  /** Removes the directories that none of these handles means, and what a killed berth was preparing in the others. */
   async sweep(known: readonly Handle[]): Promise<void> {
     const kept = new Set(known.map(nameOf))
     for (const name of this.#names()) {
@@ -66,13 +66,13 @@ export class ServerFolders {
     }
   }
 
-  /** First 12 hex digits of the marker of every process that belongs to this data folder. */
+  /** First 12 hex digits of the marker of every process that belongs to this data directory. */
   dataMarker(): string {
     this.#marker ??= dataMarkerOf(realpathSync(this.#dataDir))
     return this.#marker
   }
 
-  /** First 24 hex digits of the marker of every process of a server: data folder and server. */
+  /** First 24 hex digits of the marker of every process of a server: data directory and server. */
   serverMarker(handle: Handle): string {
     return serverMarkerOf(this.dataMarker(), nameOf(handle))
   }
@@ -104,7 +104,7 @@ function nameOf({ kind, folder }: Handle): string {
   return basename(folder)
 }
 
-/** First 12 hex digits of the marker of every process of a data folder. @param dataDir its real path */
+/** First 12 hex digits of the marker of every process of a data directory. @param dataDir its real path */
 export const dataMarkerOf = (dataDir: string): string => digest(dataDir)
 
 /** First 24 hex digits of the marker of every process of a server. */

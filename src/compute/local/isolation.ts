@@ -7,7 +7,7 @@ import type { SpawnPlan } from './spawn.ts'
 
 /** What every local driver is given. */
 export interface LocalDriverOptions {
-  /** Absolute path of the data folder. */
+  /** Absolute path of the data directory. */
   dataDir: string
   /** How berth starts itself again. */
   self: SelfCommand
@@ -15,14 +15,14 @@ export interface LocalDriverOptions {
   path: string
   logger: Logger
   /** Reaches the files under a workspace's absolute path. */
-  workspace(folder: string): Workspace
+  workspace(dir: string): Workspace
 }
 
 /** The server that a sandbox is started for. */
 export interface ServerToStart {
   id: string
-  /** Absolute path of the server's own folder. */
-  folder: string
+  /** Absolute path of the server's own directory. */
+  dir: string
   /** Absolute path of its workspace. */
   workspace: string
   /** First 24 hex digits of its processes' markers. */
@@ -30,20 +30,20 @@ export interface ServerToStart {
   limits: Limits
 }
 
-/** How the agent's process is started, and its commands after it. */
+/** How sandboxd's process is started, and its commands after it. */
 export interface Launch extends SpawnPlan {
   /** Absolute path of the workspace as commands see it. */
   workspace: string
   /** The clean base environment of every command. */
   commandEnv: Record<string, string>
-  /** Absolute path of the folder of tools as commands see it. */
+  /** Absolute path of the directory of tools as commands see it. */
   tools: string
   /** Whether the sandbox has a PID namespace of its own, which ends with it. */
   pidNamespace: boolean
 }
 
 /** Outcome of trying a tier on this machine. */
-export type TierProbe =
+export type IsolationProbe =
   | {
       available: true
       network: string
@@ -53,21 +53,21 @@ export type TierProbe =
   | { available: false; reason: string; remedy: string }
 
 /** One way to isolate a server's processes on this machine. */
-export interface Tier {
+export interface LocalIsolation {
   readonly name: Isolation
   /** Whether the sandbox has a user namespace of its own. */
   readonly userNamespace: boolean
   /** Tries the real thing once. Never throws. */
-  probe(): Promise<TierProbe>
-  /** How to start the agent for a server. */
+  probe(): Promise<IsolationProbe>
+  /** How to start sandboxd for a server. */
   launch(server: ServerToStart): Promise<Launch>
 }
 
 /**
- * Settings of Bun, its JavaScript engine and its allocator in the agent. Without them it starts threads when it likes
+ * Settings of Bun, its JavaScript engine and its allocator in sandboxd. Without them it starts threads when it likes
  * to, and aborts where the server's processes have left no room for one.
  */
-export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
+export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_useConcurrentGC: '0',
   BUN_JSC_useConcurrentJIT: '0',
   BUN_JSC_numberOfGCMarkers: '1',

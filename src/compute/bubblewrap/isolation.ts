@@ -1,20 +1,20 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ComputeError } from '../driver.ts'
-import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { type SystemPath, systemFolders, toolFolders } from '../local/system-files.ts'
 import {
-  AGENT_ENVIRONMENT,
   baseEnvironment,
+  type IsolationProbe,
   type Launch,
   type LocalDriverOptions,
+  type LocalIsolation,
+  SANDBOXD_ENVIRONMENT,
   type ServerToStart,
-  type Tier,
-  type TierProbe,
-} from '../local/tier.ts'
-import { ToolsFolder } from '../local/tools-folder.ts'
+} from '../local/isolation.ts'
+import { runOnce, type SpawnPlan } from '../local/spawn.ts'
+import { type SystemPath, systemDirectories, toolDirectories } from '../local/system-files.ts'
+import { ToolsDirectory } from '../local/tools-directory.ts'
 import { selfFiles } from '../self.ts'
-import { EtcFolder } from './etc.ts'
+import { EtcDirectory } from './etc.ts'
 import { explainFailure, MISSING } from './remedy.ts'
 
 /**
@@ -32,7 +32,7 @@ const MAX_TMP_BYTES = 2 ** 31
 /** Size of /run, bytes. */
 const RUN_BYTES = 16 * 2 ** 20
 
-/** Where the agent's executable and, run from source, its files are inside. */
+/** Where sandboxd's executable and, run from source, its files are inside. */
 const PROGRAM = '/berth'
 const SOURCES = '/run/berth/src'
 
@@ -43,22 +43,22 @@ const TOOLS = '/opt/berth'
  * Isolation by namespaces: a file tree of its own, its own processes, no capabilities, the host's
  * network. See bwrap(1).
  */
-export class BubblewrapTier implements Tier {
+export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'
   readonly userNamespace = true
   readonly #options: LocalDriverOptions
-  readonly #etc: EtcFolder
-  readonly #tools: ToolsFolder
+  readonly #etc: EtcDirectory
+  readonly #tools: ToolsDirectory
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#etc = new EtcFolder(join(options.dataDir, 'sandbox', 'etc'))
-    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
+    this.#etc = new EtcDirectory(join(options.dataDir, 'sandbox', 'etc'))
+    this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 
-  async probe(): Promise<TierProbe> {
+  async probe(): Promise<IsolationProbe> {
     const program = this.#program()
     if (program === null) return { available: false, ...MISSING }
     const { dataDir } = this.#options
@@ -89,7 +89,7 @@ export class BubblewrapTier implements Tier {
     return { ...plan, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
   }
 
-  #plan(program: string, place: Place, inner: string[]): SpawnPlan {
+  #plan(program: string, place: SandboxMounts, inner: string[]): SpawnPlan {
     this.#fixed ??= this.#makeFixedArgs()
     const { system, own, path } = this.#fixed
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
@@ -110,20 +110,20 @@ export class BubblewrapTier implements Tier {
   /** The arguments that are the same for every server, and the PATH inside. */
   #makeFixedArgs(): FixedArgs {
     const { dataDir, self, path } = this.#options
-    const folders = this.#etc.prepare({
+    const directories = this.#etc.prepare({
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,
     })
     this.#tools.prepare()
-    const tools = toolFolders(path, [dataDir, homedir()])
+    const tools = toolDirectories(path, [dataDir, homedir()])
     const { program, sources } = selfFiles(self)
     const system = [
       ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
       ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
       ...['--ro-bind', '/usr', '/usr'],
-      ...systemFolders().flatMap(linkOrBind),
+      ...systemDirectories().flatMap(linkOrBind),
       ...['--ro-bind', this.#etc.path, '/etc'],
-      ...folders.flatMap(bind),
+      ...directories.flatMap(bind),
       // To the kernel a root's sandbox is still root, whom its settings obey without any capability.
       ...[
         '--proc',
@@ -141,10 +141,10 @@ export class BubblewrapTier implements Tier {
     ]
     // After /tmp and /run, where some of it may lie.
     const own = [
-      ...tools.folders.flatMap(bind),
+      ...tools.directories.flatMap(bind),
       ...['--ro-bind', program, PROGRAM, '--ro-bind', this.#tools.path, TOOLS],
-      // For the agent alone: process 1 keeps the environment of bwrap itself.
-      ...Object.entries(AGENT_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
+      // For sandboxd alone: process 1 keeps the environment of bwrap itself.
+      ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
     ]
     return { system, own, path: tools.path }
@@ -155,25 +155,25 @@ export class BubblewrapTier implements Tier {
 interface FixedArgs {
   /** Namespaces and the system's files. */
   system: string[]
-  /** Tools of PATH and the agent's executable. */
+  /** Tools of PATH and sandboxd's executable. */
   own: string[]
   /** The PATH inside. */
   path: string
 }
 
 /** What differs between servers. */
-interface Place {
+interface SandboxMounts {
   id: string
   workspace: string
   tmpBytes: number
 }
 
-function memoryArgs({ tmpBytes }: Place): string[] {
+function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
   const size = String(tmpBytes)
   return ['--size', size, '--tmpfs', '/tmp', '--size', size, '--tmpfs', '/dev/shm']
 }
 
-function serverArgs({ id, workspace }: Place): string[] {
+function serverArgs({ id, workspace }: SandboxMounts): string[] {
   return [
     // What is left of bwrap's own file system lies in memory and has no limit: nothing may be written there.
     ...['--bind', workspace, '/workspace', '--remount-ro', '/dev', '--remount-ro', '/'],
@@ -186,6 +186,6 @@ function bind({ path, real }: SystemPath): string[] {
 }
 
 /** A link into /usr stays one, so that paths mean inside what they mean outside. */
-function linkOrBind(folder: SystemPath): string[] {
-  return folder.real === folder.path ? bind(folder) : ['--symlink', folder.real.slice(1), folder.path]
+function linkOrBind(dir: SystemPath): string[] {
+  return dir.real === dir.path ? bind(dir) : ['--symlink', dir.real.slice(1), dir.path]
 }

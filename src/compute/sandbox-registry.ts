@@ -2,17 +2,17 @@ import type { Logger } from '../runtime/logger.ts'
 import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from './driver.ts'
 
 /** Told when a sandbox ended without having been asked to. */
-export type GoneListener = (serverId: string, reason: string) => void
+export type SandboxExitListener = (serverId: string, reason: string) => void
 
 /** The sandboxes that run in this process, by server. */
-export class Fleet {
+export class SandboxRegistry {
   readonly #compute: Compute
   readonly #logger: Logger
-  readonly #onGone: GoneListener
+  readonly #onGone: SandboxExitListener
   readonly #running = new Map<string, Sandbox>()
   #closed = false
 
-  constructor(compute: Compute, logger: Logger, onGone: GoneListener) {
+  constructor(compute: Compute, logger: Logger, onGone: SandboxExitListener) {
     this.#compute = compute
     this.#logger = logger
     this.#onGone = onGone

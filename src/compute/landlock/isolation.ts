@@ -1,20 +1,20 @@
 import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import {
+  baseEnvironment,
+  type IsolationProbe,
+  type Launch,
+  type LocalDriverOptions,
+  type LocalIsolation,
+  SANDBOXD_ENVIRONMENT,
+  type ServerToStart,
+} from '../local/isolation.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { removeEntry } from '../local/remove.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { etcFiles, systemFolders, toolFolders } from '../local/system-files.ts'
-import {
-  AGENT_ENVIRONMENT,
-  baseEnvironment,
-  type Launch,
-  type LocalDriverOptions,
-  type ServerToStart,
-  type Tier,
-  type TierProbe,
-} from '../local/tier.ts'
-import { ToolsFolder } from '../local/tools-folder.ts'
+import { etcFiles, systemDirectories, toolDirectories } from '../local/system-files.ts'
+import { ToolsDirectory } from '../local/tools-directory.ts'
 import { userName } from '../local/user.ts'
 import { agentArguments } from '../processes.ts'
 import { TERMINALS_FD } from '../sandboxd/protocol.ts'
@@ -40,20 +40,23 @@ const REMEDY =
  * Isolation by Landlock: the user's own rights, less all files but the system's and the server's own.
  * Works without any privilege, in containers too.
  */
-export class LandlockTier implements Tier {
+export class LandlockIsolation implements LocalIsolation {
   readonly name = 'landlock'
   readonly userNamespace = false
   readonly #options: LocalDriverOptions
-  readonly #tools: ToolsFolder
+  readonly #tools: ToolsDirectory
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'tools'), selfFiles(options.self).program)
+    this.#tools = new ToolsDirectory(
+      join(options.dataDir, 'sandbox', 'tools'),
+      selfFiles(options.self).program,
+    )
   }
 
-  async probe(): Promise<TierProbe> {
+  async probe(): Promise<IsolationProbe> {
     const { self, dataDir, path } = this.#options
-    // What must not work, tried under the real rules: to list the data folder.
+    // What must not work, tried under the real rules: to list the data directory.
     const script = 'ls "$0" >/dev/null 2>&1 && exit 3; exit 0'
     const plan: LandlockPlan = {
       argv: ['/bin/sh', '-c', script, dataDir],
@@ -69,14 +72,14 @@ export class LandlockTier implements Tier {
     return { available: false, reason, remedy: REMEDY }
   }
 
-  async launch({ folder, workspace, marker }: ServerToStart): Promise<Launch> {
+  async launch({ dir, workspace, marker }: ServerToStart): Promise<Launch> {
     const { self } = this.#options
-    const tmp = await emptyFolder(folder, 'tmp')
+    const tmp = await emptyDirectory(dir, 'tmp')
     const { paths, path } = this.#readable()
     const environment = baseEnvironment(workspace, userName(), this.#tools.extend(path), tmp)
     const plan: LandlockPlan = {
       argv: [...self.argv, ...agentArguments(marker)],
-      env: { PATH: path, ...AGENT_ENVIRONMENT },
+      env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
       read: paths,
       write: [...DEVICES, workspace, tmp],
       keep: [TERMINALS_FD],
@@ -89,7 +92,7 @@ export class LandlockTier implements Tier {
       workspace,
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...environment, TAR_OPTIONS: '--no-same-owner' } : environment,
-      tools: this.#tools.seenAs,
+      tools: this.#tools.pathInSandbox,
       pidNamespace: false,
     }
   }
@@ -99,8 +102,8 @@ export class LandlockTier implements Tier {
     const { self, dataDir, path } = this.#options
     const { program, sources } = selfFiles(self)
     this.#tools.prepare()
-    const tools = toolFolders(path, [dataDir, homedir()])
-    const system = [...systemFolders(), ...etcFiles(), ...tools.folders].map(({ real }) => real)
+    const tools = toolDirectories(path, [dataDir, homedir()])
+    const system = [...systemDirectories(), ...etcFiles(), ...tools.directories].map(({ real }) => real)
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
     return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
   }
@@ -112,8 +115,8 @@ function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {
   return { argv: [...self.argv, '__landlock'], env: { PATH, ...rest }, input }
 }
 
-/** A folder with nothing in it, in place of what a former start left there. */
-async function emptyFolder(parent: string, name: string): Promise<string> {
+/** A directory with nothing in it, in place of what a former start left there. */
+async function emptyDirectory(parent: string, name: string): Promise<string> {
   using pinned = pinRoot(parent, true)
   await removeEntry(pinned, name)
   mkdirSync(join(parent, name), { mode: 0o700 })

@@ -7,7 +7,14 @@ import type { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
 import type { Libc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
-import { CHUNK, type Configuration, decodeJson, decodeNumber, FRAME, type SpawnRequest } from './protocol.ts'
+import {
+  CHUNK,
+  decodeJson,
+  decodeNumber,
+  FRAME,
+  type SandboxdConfiguration,
+  type SpawnRequest,
+} from './protocol.ts'
 import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
 import { Watchdog } from './watchdog.ts'
@@ -19,32 +26,32 @@ const POOL_THREADS = 2
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
 
-/** What an agent is made of. */
-export interface AgentOptions {
+/** What sandboxd is made of. */
+export interface SandboxdOptions {
   libc: Libc
   /** The way to berth. */
   channel: FrameChannel
-  /** Ends the agent's process. */
-  leave(): Promise<void>
+  /** Ends sandboxd's process. */
+  exit(): Promise<void>
 }
 
 /** Obeys berth's frames: starts commands, passes their input and output, ends them. */
-export class Agent {
-  readonly #options: AgentOptions
+export class Sandboxd {
+  readonly #options: SandboxdOptions
   readonly #commands = new Map<number, Command>()
-  #configuration: Configuration | null = null
+  #configuration: SandboxdConfiguration | null = null
   #leaving: Promise<void> | null = null
   #oomScore: number | null = null
   readonly #terminals = new Terminals()
 
-  constructor(options: AgentOptions) {
+  constructor(options: SandboxdOptions) {
     this.#options = options
   }
 
   /** Acts on one frame. */
   receive(kind: number, id: number, payload: Uint8Array): void {
     const command = this.#commands.get(id)
-    if (kind === FRAME.configure) this.#configure(decodeJson(payload) as Configuration)
+    if (kind === FRAME.configure) this.#configure(decodeJson(payload) as SandboxdConfiguration)
     else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
     else if (kind === FRAME.stdin) command?.write(payload)
     else if (kind === FRAME.begin) this.#begin(id)
@@ -53,7 +60,7 @@ export class Agent {
     else if (kind === FRAME.cancel) command?.cancel(decodeNumber(payload))
     else if (kind === FRAME.credit) command?.credit(decodeNumber(payload))
     else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
-    else if (kind === FRAME.shutdown) void this.#options.leave()
+    else if (kind === FRAME.shutdown) void this.#options.exit()
   }
 
   /** Ends every process of the server but this one. */
@@ -62,21 +69,21 @@ export class Agent {
     return this.#leaving
   }
 
-  /** The server's processes: all of the PID namespace, or all that descend from the agent or carry the marker. */
+  /** The server's processes: all of the PID namespace, or all that descend from sandboxd or carry the marker. */
   readonly #find = (): number[] => {
-    const { marker, adopt } = this.#configuration ?? { marker: '', adopt: true }
+    const { marker, adoptOrphans } = this.#configuration ?? { marker: '', adoptOrphans: true }
     const except = [process.pid, 1]
-    return findFamily({ roots: [adopt ? process.pid : 1], sessions: [], marker, except })
+    return findFamily({ roots: [adoptOrphans ? process.pid : 1], sessions: [], marker, except })
   }
 
-  #configure(configuration: Configuration): void {
+  #configure(configuration: SandboxdConfiguration): void {
     const { libc, channel } = this.#options
     const { rlimits, watch } = configuration
     this.#configuration = configuration
     libc.limit('core', 0)
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
-    if (configuration.adopt) adoptOrphans(libc, () => this.#childPids())
+    if (configuration.adoptOrphans) adoptOrphans(libc, () => this.#childPids())
     if (watch.memoryBytes !== undefined || watch.processes !== undefined) {
       new Watchdog(configuration, this.#find, () => this.#commands.size > 0).start()
     }
@@ -133,7 +140,7 @@ export class Agent {
 
   /**
    * The child takes the score at the moment of the fork; this process goes back to its own right
-   * after. So the hog is what the kernel ends when memory runs out, never the agent.
+   * after. So the hog is what the kernel ends when memory runs out, never sandboxd.
    */
   #withOomScore<T>(spawn: () => T): T {
     this.#writeOomScore('1000')

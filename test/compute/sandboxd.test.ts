@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
-import { AgentConnection } from '../../src/compute/sandboxd/connection.ts'
+import { SandboxdConnection } from '../../src/compute/sandboxd/connection.ts'
 import {
   encodeFrame,
   encodeJson,
   FRAME,
   FrameReader,
-  MAX_FROM_AGENT,
+  MAX_FROM_SANDBOXD,
   ProtocolError,
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
@@ -51,7 +51,7 @@ describe('an agent that breaks the protocol', () => {
     ['more output than it has credit for', tooMuch],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
     await using agent = new FalseAgent(frames)
-    const connection = await AgentConnection.open(agent.fd)
+    const connection = await SandboxdConnection.open(agent.fd)
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
     const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
@@ -62,15 +62,15 @@ describe('an agent that breaks the protocol', () => {
 
   test('by its death fails a start that waits for it', async () => {
     await using agent = new FalseAgent([])
-    const connection = await AgentConnection.open(agent.fd)
+    const connection = await SandboxdConnection.open(agent.fd)
     const configured = connection.configure({
       workspace: '/',
       env: {},
       marker: '0'.repeat(24),
-      adopt: false,
+      adoptOrphans: false,
       watch: {},
       rlimits: {},
-      terminalsComeFromBerth: false,
+      receivesTerminals: false,
     })
     agent.process.kill('SIGKILL')
     expect(configured).rejects.toBeInstanceOf(ComputeError)
@@ -88,7 +88,7 @@ describe('frames', () => {
 
   test.each([1, 2, 7, 9, 10, 500, 5000])('are cut alike from pieces of %p bytes', (size) => {
     const seen: Array<[number, number, number]> = []
-    const reader = new FrameReader(MAX_FROM_AGENT, (kind, id, payload) =>
+    const reader = new FrameReader(MAX_FROM_SANDBOXD, (kind, id, payload) =>
       seen.push([kind, id, payload.length]),
     )
     for (let at = 0; at < stream.length; at += size) reader.push(stream.subarray(at, at + size))

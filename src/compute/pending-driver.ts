@@ -6,7 +6,7 @@ import type { Workspace } from './workspace.ts'
  * The driver that a selection under way will come to. Whatever is built on a driver can so be built
  * while the probes still run; nothing may be asked of it before the selection has resolved.
  */
-export class ElectedDriver implements Compute {
+export class PendingDriver implements Compute {
   #driver: Compute | null = null
 
   /** @param selecting settles before the first call */
@@ -20,34 +20,34 @@ export class ElectedDriver implements Compute {
   }
 
   create(serverId: string): Promise<Handle> {
-    return this.#elected.create(serverId)
+    return this.#selected.create(serverId)
   }
 
   start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
-    return this.#elected.start(serverId, handle, limits)
+    return this.#selected.start(serverId, handle, limits)
   }
 
   workspace(handle: Handle): Workspace {
-    return this.#elected.workspace(handle)
+    return this.#selected.workspace(handle)
   }
 
   reap(handles: Handle[]): Promise<void> {
-    return this.#elected.reap(handles)
+    return this.#selected.reap(handles)
   }
 
   destroy(handle: Handle): Promise<void> {
-    return this.#elected.destroy(handle)
+    return this.#selected.destroy(handle)
   }
 
   sweep(known: Handle[]): Promise<void> {
-    return this.#elected.sweep(known)
+    return this.#selected.sweep(known)
   }
 
   isSentFromServer(connection: Connection): Promise<boolean> {
-    return this.#elected.isSentFromServer(connection)
+    return this.#selected.isSentFromServer(connection)
   }
 
-  get #elected(): Compute {
+  get #selected(): Compute {
     if (this.#driver === null) throw new Error('A compute driver is asked for before one is selected.')
     return this.#driver
   }

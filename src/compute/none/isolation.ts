@@ -1,31 +1,34 @@
 import { join } from 'node:path'
 import {
-  AGENT_ENVIRONMENT,
   baseEnvironment,
+  type IsolationProbe,
   type Launch,
   type LocalDriverOptions,
+  type LocalIsolation,
+  SANDBOXD_ENVIRONMENT,
   type ServerToStart,
-  type Tier,
-  type TierProbe,
-} from '../local/tier.ts'
-import { ToolsFolder } from '../local/tools-folder.ts'
+} from '../local/isolation.ts'
+import { ToolsDirectory } from '../local/tools-directory.ts'
 import { userName } from '../local/user.ts'
 import { agentArguments } from '../processes.ts'
 import { selfFiles } from '../self.ts'
 
 /** No isolation: commands run with the rights of the user who started berth, in a clean environment. */
-export class PlainTier implements Tier {
+export class NoIsolation implements LocalIsolation {
   readonly name = 'none'
   readonly userNamespace = false
   readonly #options: LocalDriverOptions
-  readonly #tools: ToolsFolder
+  readonly #tools: ToolsDirectory
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#tools = new ToolsFolder(join(options.dataDir, 'sandbox', 'tools'), selfFiles(options.self).program)
+    this.#tools = new ToolsDirectory(
+      join(options.dataDir, 'sandbox', 'tools'),
+      selfFiles(options.self).program,
+    )
   }
 
-  async probe(): Promise<TierProbe> {
+  async probe(): Promise<IsolationProbe> {
     return { available: true, network: 'shared with this machine' }
   }
 
@@ -34,10 +37,10 @@ export class PlainTier implements Tier {
     this.#tools.prepare()
     return {
       argv: [...self.argv, ...agentArguments(marker)],
-      env: { PATH: path, ...AGENT_ENVIRONMENT },
+      env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
       workspace,
       commandEnv: baseEnvironment(workspace, userName(), this.#tools.extend(path), '/tmp'),
-      tools: this.#tools.seenAs,
+      tools: this.#tools.pathInSandbox,
       pidNamespace: false,
     }
   }

@@ -1,0 +1,125 @@
+import { type Dirent, readdirSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { childPath, type EntryName, type PinnedEntry, pinChild, systemCode } from './pinned.ts'
+
+/** Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist. */
+const MAX_HELD = 64
+/** From this size on (bytes of the directory itself) reading a directory takes longer than a turn through the thread pool. */
+const LARGE_FOLDER = 128 * 1024
+
+/** An entry as its directory lists it. Only a hint: what it names may change at any time. */
+export interface ListedEntry {
+  name: EntryName
+  kind: 'file' | 'directory' | 'other'
+}
+
+/**
+ * The chain of directories from a pinned one down to where a walk stands. It lets go of directories far
+ * above and finds them again by name when the walk comes back, following no link then either.
+ */
+export class DirectoryChain implements Disposable {
+  readonly #chain: { name: EntryName; dir: PinnedEntry | null }[] = []
+
+  /** `top` stays the caller's to dispose of. */
+  constructor(private readonly top: PinnedEntry) {}
+
+  /** How many directories below the first one the walk stands. */
+  get depth(): number {
+    return this.#chain.length
+  }
+
+  /** The directory where the walk stands. Throws the system's error when it was moved away meanwhile. */
+  get current(): PinnedEntry {
+    const last = this.#chain.length - 1
+    let from = last
+    while (from >= 0 && this.#chain[from]?.dir === null) from -= 1
+    for (let index = from + 1; index <= last; index += 1) {
+      const link = this.#chain[index]
+      if (link === undefined) break
+      link.dir = pinDirectory(this.#at(index - 1), link.name)
+      this.#release(index - MAX_HELD)
+    }
+    return this.#at(last)
+  }
+
+  /** Steps down and returns the directory. Throws the system's error, `ENOTDIR` where no directory stands. */
+  enter(name: EntryName): PinnedEntry {
+    const dir = pinDirectory(this.current, name)
+    this.#chain.push({ name, dir })
+    this.#release(this.#chain.length - 1 - MAX_HELD)
+    return dir
+  }
+
+  /** Steps back up and returns the name of the directory it leaves. */
+  leave(): EntryName {
+    const left = this.#chain.pop()
+    if (left === undefined) throw new Error('the walk stands at its first folder')
+    left.dir?.[Symbol.dispose]()
+    return left.name
+  }
+
+  [Symbol.dispose](): void {
+    for (let index = 0; index < this.#chain.length; index += 1) this.#release(index)
+  }
+
+  #at(index: number): PinnedEntry {
+    return this.#chain[index]?.dir ?? this.top
+  }
+
+  #release(index: number): void {
+    const link = this.#chain[index]
+    link?.dir?.[Symbol.dispose]()
+    if (link !== undefined) link.dir = null
+  }
+}
+
+/** What a pinned directory holds, in no order. Throws the system's error. */
+export async function readDirectory(dir: PinnedEntry): Promise<ListedEntry[]> {
+  const options = { withFileTypes: true } as const
+  const large = dir.stats.size >= LARGE_FOLDER
+  return listed(dir, large ? await readdir(dir.path, options) : readdirSync(dir.path, options))
+}
+
+function listed(dir: PinnedEntry, entries: Dirent[]): ListedEntry[] {
+  const known: ListedEntry[] = []
+  let unclear = false
+  for (const entry of entries) {
+    // A name that is not UTF-8 arrives with U+FFFD in it: only its bytes lead to the file.
+    if (entry.name.includes('\uFFFD')) unclear = true
+    else known.push({ name: entry.name, kind: kindOf(dir, entry.name, entry) })
+  }
+  if (unclear) {
+    for (const bytes of readdirSync(dir.path, { encoding: 'buffer' })) {
+      const text = bytes.toString()
+      if (!text.includes('\uFFFD')) continue
+      const name = Buffer.from(text).equals(bytes) ? text : bytes
+      known.push({ name, kind: kindOf(dir, name) })
+    }
+  }
+  return known
+}
+
+function kindOf(dir: PinnedEntry, name: EntryName, dirent?: Dirent): ListedEntry['kind'] {
+  if (dirent?.isFile()) return 'file'
+  if (dirent?.isDirectory()) return 'directory'
+  if (dirent?.isSymbolicLink()) return 'other'
+  // Not every file system tells the type with the name.
+  try {
+    using entry = pinChild(dir, name)
+    return entry.stats.isFile() ? 'file' : entry.stats.isDirectory() ? 'directory' : 'other'
+  } catch {
+    return 'other'
+  }
+}
+
+function pinDirectory(dir: PinnedEntry, name: EntryName): PinnedEntry {
+  const entry = pinChild(dir, name)
+  if (entry.stats.isDirectory()) return entry
+  entry[Symbol.dispose]()
+  throw Object.assign(new Error(`${childPath(dir, name)} is not a folder`), { code: 'ENOTDIR' })
+}
+
+/** Whether an error only says that a directory went away, was replaced, or may not be entered: a walk goes on without it. */
+export function canSkip(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(systemCode(error) ?? '')
+}
