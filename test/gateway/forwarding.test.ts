@@ -219,6 +219,8 @@ describe('an answer reaches the client', () => {
     ['a folded line', 'A: b\r\n c\r\n\r\n'],
     ['chunks that are none', 'Transfer-Encoding: chunked\r\n\r\nok'],
     ['another encoding', 'Transfer-Encoding: gzip\r\n\r\nok'],
+    ['a length spelt with an underscore', 'Content_Length: 2\r\n\r\nok'],
+    ['an encoding spelt with an underscore', 'Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n'],
   ])('never with %s: 502', async (_name, rest) => {
     await using backend = await rawApp()
     await using site = await testSite(backend)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { Body } from '../../src/hosting/sites/http1/body.ts'
 import { get, Raw, rawApp, testSite } from './support.ts'
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
@@ -67,6 +68,12 @@ describe('what programs may read in different ways is refused, and the connectio
     ['too many digits', '0000000000000001\r\na\r\n'],
     ['more content than it says', '1\r\nab\r\n'],
     ['a bare LF behind the content', '1\r\na\n0\r\n\r\n'],
+    ['another octet for the CR behind it', '1x\na\r\n'],
+    ['another octet for the CR behind the content', '1\r\nax\n0\r\n\r\n'],
+    ['another octet for the LF behind the content', '1\r\na\rx0\r\n\r\n'],
+    ['another octet for the CR behind the last', '0\r\n!\n\r\n'],
+    ['another octet for the LF behind the last', '0\r\n\rx'],
+    ['another octet for the CR behind a trailer', '0\r\nA: bx\n\r\n'],
     ['a bare LF in its extension', '1;a\nb\r\na\r\n'],
     ['a bare CR in its extension', '1;a\rb\r\na\r\n'],
     ['a bare LF behind the last', '0\r\n\n'],
@@ -92,6 +99,23 @@ describe('what programs may read in different ways is refused, and the connectio
     expect(await slow.end()).toStartWith('HTTP/1.1 400 ')
     await upstream.end()
     expect(upstream.received).not.toContain('HTTP/1.1')
+  })
+
+  test('no octet stands for a CR or LF of the framing of chunks', () => {
+    const bytes = Buffer.from('5;a=b\r\nhello\r\nA\r\n0123456789\r\n0\r\nX-T: v\r\n\r\n')
+    const accepted: string[] = []
+    for (const [at, needed] of bytes.entries()) {
+      if (needed !== 13 && needed !== 10) continue
+      for (let octet = 0; octet < 256; octet += 1) {
+        const changed = Buffer.from(bytes)
+        changed[at] = octet
+        const body = new Body()
+        body.begin('chunked', 0)
+        const isAccepted = body.consume(changed, 0, changed.length) === bytes.length && body.done
+        if (isAccepted !== (octet === needed)) accepted.push(`${octet} at ${at}`)
+      }
+    }
+    expect(accepted).toEqual([])
   })
 
   test('an answer that the app gives without being asked reaches nobody', async () => {

@@ -4,6 +4,7 @@ export const LF = 10
 const SPACE = 32
 const TAB = 9
 const COLON = 58
+const UNDERSCORE = 95
 
 /** Octets of a token (RFC 9110, 5.6.2): methods and field names. */
 export const TOKEN = octets("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -132,6 +133,11 @@ export class Fields {
       found = found === null ? value : `${found}, ${value}`
     }
     return found
+  }
+
+  /** Whether a field's name has a `_`, which `kindOf` takes for a `-`. */
+  hasUnderscore(bytes: Uint8Array, index: number): boolean {
+    return bytes.subarray(this.line[index], this.nameEnd[index]).includes(UNDERSCORE)
   }
 
   /** The name of a field in lower case. */

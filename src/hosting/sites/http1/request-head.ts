@@ -14,7 +14,6 @@ const CONNECT: Refusal = { status: 501, message: 'No tunnels are made here.' }
 
 const SPACE = 32
 const SLASH = 47
-const UNDERSCORE_OCTET = 95
 const VERSION_1 = Buffer.from('HTTP/1.')
 
 /** How the end of a body is told. */
@@ -111,14 +110,14 @@ export class RequestHead {
           this.host = fields.value(bytes, index)
           break
         case Field.contentLength:
-          if (hasUnderscore(bytes, index)) return UNDERSCORE
+          if (fields.hasUnderscore(bytes, index)) return UNDERSCORE
           if (this.framing !== 'none') return LENGTHS
           this.framing = 'length'
           this.length = parseLength(fields.value(bytes, index))
           if (this.length < 0) return LENGTHS
           break
         case Field.transferEncoding:
-          if (hasUnderscore(bytes, index)) return UNDERSCORE
+          if (fields.hasUnderscore(bytes, index)) return UNDERSCORE
           if (this.framing === 'length') return LENGTHS
           if (this.framing === 'chunked' || this.minor === 0) return ENCODING
           if (fields.value(bytes, index).toLowerCase() !== 'chunked') return ENCODING
@@ -158,8 +157,4 @@ export class RequestHead {
     this.targetStart += start.length
     return null
   }
-}
-
-function hasUnderscore(bytes: Buffer, index: number): boolean {
-  return bytes.subarray(fields.line[index], fields.nameEnd[index]).includes(UNDERSCORE_OCTET)
 }

@@ -5,6 +5,8 @@ import type { Framing } from './request-head.ts'
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r\n$/
 
+const UNDERSCORE = 'a line of its header that frames the body is spelt with "_"'
+
 /** What the gateway needs to know of an answer's head. Filled anew by each `parse`. */
 export class ResponseHead {
   status = 0
@@ -39,12 +41,14 @@ export class ResponseHead {
     for (let index = 0; index < fields.count; index += 1) {
       switch (fields.kind[index]) {
         case Field.contentLength:
+          if (fields.hasUnderscore(bytes, index)) return UNDERSCORE
           if (this.framing !== 'close') return 'it tells its length more than once'
           this.framing = 'length'
           this.length = parseLength(fields.value(bytes, index))
           if (this.length < 0) return 'its Content-Length is no number'
           break
         case Field.transferEncoding:
+          if (fields.hasUnderscore(bytes, index)) return UNDERSCORE
           if (this.framing !== 'close') return 'it tells its length more than once'
           if (fields.value(bytes, index).toLowerCase() !== 'chunked' || this.minor === 0)
             return 'its transfer encoding is not "chunked"'
