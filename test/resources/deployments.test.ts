@@ -153,6 +153,17 @@ test('it goes with its server, which is told', async () => {
   await expect(fetch(url)).rejects.toThrow()
 })
 
+test('it goes with a server that sleeps too, which is told', async () => {
+  const serverId = await berth.server()
+  await write(serverId, 'index.html', 'x')
+  const { url } = (await publish(serverId)).body
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
+  await berth.call('DELETE', `/servers/${serverId}`)
+  const removed = await eventsOf(serverId, 'deployment.removed')
+  expect(removed).toHaveLength(1)
+  expect(removed[0].data).toEqual({ server_id: serverId, url })
+})
+
 test('a sleeping server is woken to publish', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.html', 'woken')

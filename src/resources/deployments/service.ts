@@ -118,14 +118,6 @@ export class DeploymentsService {
     if (app) this.#told(serverId, () => app.restart(this.#environment(app)))
   }
 
-  /** The server's record goes with the transaction that this is called in. */
-  removing({ id, accountId }: ServerRow): void {
-    const row = this.#find(id)
-    if (!row || !this.#isLive(row)) return
-    const url = this.#dependencies.hosting.urlOf(row.port)
-    this.#dependencies.outbox.emit(accountId, 'deployment.removed', { server_id: id, url })
-  }
-
   #environment(app: HostedApp): Readonly<Record<string, string>> {
     const environment = this.#dependencies.secrets.environment(app.serverId)
     app.hide(environment)

@@ -40,7 +40,6 @@ export function assemble(parts: AssemblyParts) {
     appPorts: new AppPorts(parts),
     logs: join(dataDir, 'logs'),
     preparation: new Preparation(packages),
-    address: addressOf(host),
   })
   const records = new ProjectRecords(parts)
   const code = new ProjectCode({
@@ -82,19 +81,12 @@ export function assemble(parts: AssemblyParts) {
       apps.serverStops(serverId)
       hosting.serverStops(serverId)
     },
-    serverGoes(row: ServerRow): void {
-      apps.serverGoes(row.id)
-      deployments.removing(row)
+    serverGoes({ id }: ServerRow): void {
+      apps.serverGoes(id)
     },
     async serverGone(serverId: string): Promise<void> {
       packages.forget(serverId)
       await hosting.serverGone(serverId)
     },
   }
-}
-
-/** The address under which this machine reaches what listens there. */
-function addressOf(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
 }

@@ -3,8 +3,10 @@ import { once } from '../../runtime/once.ts'
 import { deployments } from '../deployments/table.ts'
 import { projects } from '../projects/table.ts'
 import type { ServerFollower } from '../servers/follower.ts'
+import type { ServerRow } from '../servers/table.ts'
 import type { Assembled } from './assemble.ts'
 import type { AssemblyParts } from './parts.ts'
+import { siteUrl } from './site-url.ts'
 
 /**
  * Projects and deployments, loaded when the first is asked for: a start waits for none of it, and a
@@ -79,7 +81,14 @@ export class HostingEntry implements ServerFollower {
     this.#loaded?.serverStops(serverId)
   }
 
-  removing(row: Parameters<ServerFollower['removing']>[0]): void {
+  /** What the server publishes goes with it, whether it runs or sleeps: subscribers wait for that. */
+  removing(row: ServerRow): void {
+    const { queries, outbox, host } = this.#parts
+    const published = queries.select().from(deployments).where(eq(deployments.serverId, row.id)).get()
+    if (published) {
+      const url = siteUrl(host, published.port)
+      outbox.emit(row.accountId, 'deployment.removed', { server_id: row.id, url })
+    }
     this.#loaded?.serverGoes(row)
   }
 

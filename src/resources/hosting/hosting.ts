@@ -6,6 +6,7 @@ import type { ServersService } from '../servers/service.ts'
 import { HostedApp, type HostedAppOptions, type HostedAppParts } from './app.ts'
 import type { PromisedPort, SitePorts } from './ports.ts'
 import type { Preparation } from './prepare.ts'
+import { siteUrl } from './site-url.ts'
 
 /** Ids of what has an app, and a log of its own. */
 const APP_ID = /^(?:prj|srv)_/
@@ -16,8 +17,8 @@ interface HostingDependencies extends Omit<HostedAppParts, 'servers'> {
   sites: SiteHost
   sitePorts: SitePorts
   preparation: Preparation
-  /** The address under which sites are reached. */
-  address: string
+  /** The address that sites listen on. */
+  host: string
 }
 
 /** The apps that answer under ports of their own: those of projects and what servers publish. */
@@ -41,7 +42,7 @@ export class Hosting {
 
   /** Where a site answers. */
   urlOf(port: number): string {
-    return `http://${this.#dependencies.address}:${port}/`
+    return siteUrl(this.#dependencies.host, port)
   }
 
   /** The app of this id, made where there is none yet. */
