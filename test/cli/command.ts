@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
 import { command as berth } from '../support/serve.ts'
-import { stateHome } from '../support/state-home.ts'
+import { home, stateHome } from '../support/state-home.ts'
 
 /** How one command is run. */
 export interface RunOptions {
@@ -26,7 +26,7 @@ export interface Outcome {
 /** The environment of every berth started here. */
 export const bareEnvironment = (env: Record<string, string> = {}): Record<string, string> => ({
   PATH: process.env.PATH ?? '/usr/bin:/bin',
-  HOME: tmpdir(),
+  HOME: home,
   XDG_STATE_HOME: stateHome,
   ...env,
 })
@@ -72,13 +72,14 @@ export interface Served extends AsyncDisposable {
 
 /** Starts `berth serve --json` on a free port; resolves at the ready line. */
 export async function serve(args: readonly string[] = [], options: RunOptions = {}): Promise<Served> {
-  const folder = temporaryFolder()
-  const cwd = options.cwd ?? folder.path
+  // Where it starts in the directory of another, that one removes it.
+  const own = options.cwd === undefined ? temporaryFolder() : null
+  const cwd = options.cwd ?? own?.path ?? tmpdir()
   const child = start(['serve', '--json', '--port', '0', '--log-level', 'warn', ...args], { ...options, cwd })
   const stderr = child.stderr.text()
   const { value } = await child.stdout.getReader().read()
   if (!value) {
-    folder[Symbol.dispose]()
+    own?.[Symbol.dispose]()
     throw new Error(`berth did not start (exit code ${await child.exited}): ${await stderr}`)
   }
   const served: Served = {
@@ -93,7 +94,7 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await child.exited
-      folder[Symbol.dispose]()
+      own?.[Symbol.dispose]()
     },
   }
   return served

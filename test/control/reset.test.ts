@@ -1,9 +1,8 @@
-import { heapStats } from 'bun:jsc'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { executable, type TestBerth, testBerth } from '../support/berth.ts'
+import { type TestBerth, testBerth } from '../support/berth.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { dumpTables, measuredTables, treeOf, type Used, useEverything } from '../support/state.ts'
 import { TaskCalls } from '../support/tasks.ts'
@@ -203,25 +202,5 @@ describe('without a seed', () => {
     const answers = await Promise.all([1, 2, 3].map(() => berth.control('POST', '/reset')))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
     expect((await berth.call('POST', '/servers')).status).toBe(201)
-  })
-
-  // The executable's heap cannot be seen into.
-  test.skipIf(executable !== undefined)('nothing keeps an ended state in memory', async () => {
-    await using berth = await testBerth()
-    const round = async () => {
-      const id = await berth.server()
-      await berth.exec(id, 'sleep 1000 & echo')
-      await new TaskCalls(berth, id).run('run: echo hi')
-      await berth.control('POST', '/reset')
-    }
-    const objects = () => {
-      Bun.gc(true)
-      return heapStats().objectCount
-    }
-    for (let time = 0; time < 4; time += 1) await round()
-    const before = objects()
-    for (let time = 0; time < 8; time += 1) await round()
-    // Eight states are made of some 80,000 objects.
-    expect(objects() - before).toBeLessThan(20_000)
   })
 })

@@ -117,8 +117,12 @@ export function copyOf(name: string): Copy {
         env: {
           ...environment,
           PATH: `${bin}:${environment.PATH}`,
+          // Runners keep what they translated there.
+          TMPDIR: folder.path,
           NO_COLOR: '1',
           FORCE_COLOR: undefined,
+          // By it Playwright believes that it runs inside Jest, and refuses.
+          JEST_WORKER_ID: undefined,
           PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
         },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,13 +1,20 @@
-import { afterAll } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { afterAll, beforeAll } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
  * Where instances under test say that they run, in place of the home of whoever runs the tests. Loaded before all tests
- * (bunfig.toml), so that it goes when the last of them is done.
+ * (bunfig.toml), so that it goes when the last of them is done. A parallel runner loads it once for many files, and
+ * runs what is below before and after each of them.
  */
 export const stateHome = mkdtempSync(join(tmpdir(), 'berth-state-'))
 
+/** The home of the commands that are tried: shells keep their histories there, and some programs their settings. */
+export const home = join(stateHome, 'home')
+
 process.env.XDG_STATE_HOME = stateHome
+beforeAll(() => {
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+})
 afterAll(() => rmSync(stateHome, { recursive: true, force: true }))
