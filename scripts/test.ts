@@ -1,192 +1,173 @@
 /**
- * Runs everything that checks berth and prints, last, one line: `N passed, N failed, N skipped`, with
- * the reason of every skip above it, and what passed at a second try alone. With --source-only the tests against the executable are left out.
+ * Checks berth and prints, last, one line: `N passed, N failed, N skipped`. Above it stand the report of each failed test,
+ * what passed at a second try only, the reason of each skip, the slowest files, and the time that each part took.
+ *
+ *     scripts/test            everything: each test once, from source or against the executable
+ *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
+ *     scripts/test --all      everything: each test from source, and against the executable if it can be
+ *     scripts/check           format, lint, types, and the tests that run from source
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-
-const root = join(import.meta.dir, '..')
-const reports = join(root, 'node_modules/.cache/reports')
-const sourceOnly = process.argv.includes('--source-only')
-const bin = (name: string) => join(root, 'node_modules/.bin', name)
-
-const total = {
-  passed: 0,
-  failed: 0,
-  failures: [] as string[],
-  reports: [] as string[],
-  skipped: new Set<string>(),
-  unsteady: [] as string[],
-}
+import { root, runProgram } from './suite/programs.ts'
+import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suite/test-files.ts'
+import { runTests, type TestResult, type TestRun } from './suite/test-runner.ts'
 
 /** In CI, where other work has the machine too, failures in so few files are looked at a second time. */
 const SECOND_LOOKS = process.env.CI ? 2 : 0
 
-/** Lines of a failed test's report that the end of the output repeats. */
-const REPEATED_LINES = 60
+/** Rows of the table of slow files. */
+const SLOWEST = 12
 
-/** Runs a program with its output shown; resolves to whether it succeeded and what it said on stderr. */
-async function run(title: string, command: string[], env: Record<string, string> = {}) {
-  console.log(`\n— ${title}`)
-  const child = Bun.spawn(command, {
-    cwd: root,
-    stdin: 'ignore',
-    stdout: 'inherit',
-    stderr: 'pipe',
-    env: { ...process.env, ...env },
-  })
-  const decoder = new TextDecoder()
-  let said = ''
-  for await (const chunk of child.stderr) {
-    process.stderr.write(chunk)
-    said += decoder.decode(chunk, { stream: true })
-  }
-  return { succeeded: (await child.exited) === 0, said }
+/**
+ * What a whole run may take before it fails: far more than it does, since machines differ and have other work. The goal
+ * on two processors is 6 minutes for scripts/test and 2 for scripts/check.
+ */
+const BUDGET = {
+  test: { minutes: 30, processorMinutes: 24 },
+  check: { minutes: 10, processorMinutes: 8 },
 }
 
-/** What the runner said of each failed test: the lines between the result before and its own. */
-function reportsOf(said: string): string[] {
-  const reports: string[] = []
-  let lines: string[] = []
-  for (const line of said.split('\n')) {
-    // Failures are listed once more, by their names alone.
-    if (/^\d+ tests? failed:/.test(line)) break
-    lines.push(line)
-    if (/^\(fail\)/.test(line)) reports.push(lines.slice(-REPEATED_LINES).join('\n'))
-    if (/^\((?:pass|fail|skip|todo)\)|\.test\.ts:$/.test(line)) lines = []
-  }
-  return reports
+const flags = process.argv.slice(2).filter((one) => one.startsWith('--'))
+const paths = process.argv.slice(2).filter((one) => !one.startsWith('--'))
+const unknown = flags.find((flag) => !['--all', '--source-only'].includes(flag))
+if (unknown !== undefined)
+  fail(`scripts/test knows no ${unknown}: give it nothing, --all, or paths of tests.`)
+const sourceOnly = flags.includes('--source-only')
+
+const total = {
+  passed: 0,
+  failures: [] as string[],
+  reports: [] as string[],
+  skipped: new Set<string>(),
+  reasons: new Set<string>(),
+  unsteady: [] as string[],
+  fileSeconds: [] as [file: string, seconds: number][],
+  parts: [] as { title: string; seconds: number; processorSeconds: number }[],
 }
 
-/** A check that passes or fails as a whole. */
+/** Runs a program that passes or fails as a whole. */
 async function check(title: string, command: string[]): Promise<void> {
-  if ((await run(title, command)).succeeded) total.passed += 1
-  else {
-    total.failed += 1
-    total.failures.push(title)
-  }
+  console.log(`\n— ${title}`)
+  const { succeeded, seconds, processorSeconds } = await runProgram(command)
+  total.parts.push({ title, seconds, processorSeconds })
+  if (succeeded) total.passed += 1
+  else total.failures.push(title)
 }
 
-/** A test of a suite, by its file and its name. */
-interface Result {
-  readonly file: string
-  readonly name: string
-  readonly outcome: 'passed' | 'failed' | 'skipped'
-}
+/** Runs test files, and a second time those that failed if they are few. */
+async function suite(title: string, files: readonly string[], env: Record<string, string>): Promise<void> {
+  if (files.length === 0) return
+  console.log(`\n— ${title}`)
+  const name = title.replaceAll(/\W+/g, '-')
+  const run = await runTests(name, files, env)
+  take(title, run)
+  total.fileSeconds.push(...run.fileSeconds)
+  total.reports.push(...run.reports)
+  for (const reason of run.reasons) total.reasons.add(reason)
 
-/** Test files, counted by the report that the runner writes. */
-async function suite(title: string, paths: string[], env: Record<string, string> = {}): Promise<void> {
-  const { succeeded, said, results } = await runTests(title, paths, env)
-  total.reports.push(...reportsOf(said))
-  const namesOf = (outcome: Result['outcome']) =>
-    results.filter((one) => one.outcome === outcome).map(({ name }) => name)
-  total.passed += namesOf('passed').length
-  for (const name of namesOf('skipped')) total.skipped.add(name)
-  const failed = results.filter(({ outcome }) => outcome === 'failed')
-  // A file that cannot be loaded fails no test of its own.
-  if (!succeeded && failed.length === 0) {
-    total.failed += 1
-    total.failures.push(title)
+  const failed = run.results.filter(({ outcome }) => outcome === 'failed')
+  for (const { name, outcome } of run.results) {
+    if (outcome === 'passed') total.passed += 1
+    if (outcome === 'skipped') total.skipped.add(name)
   }
-  const steady = await secondLook(title, failed, env)
+  // A file that cannot be loaded has no test that could fail.
+  const tested = new Set(run.results.map(({ file }) => file))
+  const untested = files.filter((file) => !tested.has(file))
+  for (const file of untested) total.failures.push(`${file}: none of its tests ran`)
+  if (!run.succeeded && failed.length + untested.length === 0)
+    total.failures.push(`${title}: an error outside of all tests`)
+
+  const isSteady = await secondLook(title, failed, env)
   for (const one of failed) {
-    if (steady(one)) {
+    if (isSteady(one)) {
       total.passed += 1
       total.unsteady.push(`${one.file}: ${one.name}`)
-    } else {
-      total.failed += 1
-      total.failures.push(one.name)
-    }
+    } else total.failures.push(`${one.file}: ${one.name}`)
   }
 }
 
-/** Runs the files of what failed alone, where they are few; resolves to whether a test passes there. */
+/** Runs the files of failed tests alone if they are few; resolves to whether a test passes there. */
 async function secondLook(
   title: string,
-  failed: Result[],
+  failed: TestResult[],
   env: Record<string, string>,
-): Promise<(one: Result) => boolean> {
+): Promise<(one: TestResult) => boolean> {
   const files = [...new Set(failed.map(({ file }) => file))]
   if (files.length === 0 || files.length > SECOND_LOOKS) return () => false
-  const { results } = await runTests(`${title}, a second look at what failed`, files, env)
+  const again = `${title}, a second look at what failed`
+  console.log(`\n— ${again}`)
+  const run = await runTests(again.replaceAll(/\W+/g, '-'), files, env, true)
+  take(again, run)
   return ({ file, name }) => {
-    const again = results.filter((one) => one.file === file && one.name === name)
-    return again.length > 0 && again.every(({ outcome }) => outcome === 'passed')
+    const found = run.results.filter((one) => one.file === file && one.name === name)
+    return found.length > 0 && found.every(({ outcome }) => outcome === 'passed')
   }
 }
 
-async function runTests(title: string, paths: string[], env: Record<string, string>) {
-  const report = join(reports, `${title.replaceAll(/\W+/g, '-')}.xml`)
-  rmSync(report, { force: true })
-  const reporter = ['--reporter=junit', `--reporter-outfile=${report}`]
-  const command = [process.execPath, 'test', '--timeout', '60000', ...reporter]
-  const ended = await run(title, [...command, ...paths], env)
-  return { ...ended, results: resultsIn(report) }
+/** Notes a run's times, and whether it left anything behind. */
+function take(title: string, { seconds, processorSeconds, leftovers }: TestRun): void {
+  total.parts.push({ title, seconds, processorSeconds })
+  if (leftovers.length === 0) total.passed += 1
+  for (const leftover of leftovers) total.failures.push(`${title} left behind ${leftover}`)
 }
 
-function resultsIn(report: string): Result[] {
-  let xml: string
+/** Returns how long something took, as minutes and seconds. */
+const clock = (seconds: number): string =>
+  `${Math.floor(Math.round(seconds) / 60)}:${String(Math.round(seconds) % 60).padStart(2, '0')}`
+
+function fail(message: string): never {
+  console.error(message)
+  process.exit(2)
+}
+
+function selected(): TestFiles {
+  if (paths.length === 0) return flags.includes('--all') ? everyCombination() : everyFileOnce()
   try {
-    xml = readFileSync(report, 'utf8')
-  } catch {
-    return []
+    return filesAt(paths)
+  } catch (error) {
+    fail(error instanceof Error ? error.message : String(error))
   }
-  const cases = xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)
-  return [...cases].map(([, attributes = '', inner = '']) => ({
-    file: attribute(attributes, 'file'),
-    name: attribute(attributes, 'name'),
-    outcome: /<failure|<error/.test(inner) ? 'failed' : inner.includes('<skipped') ? 'skipped' : 'passed',
-  }))
 }
 
-const attribute = (attributes: string, name: string): string =>
-  unescapeXml(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '?')
-
-const unescapeXml = (text: string): string =>
-  text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&apos;', "'")
-    .replaceAll('&amp;', '&')
-
-mkdirSync(reports, { recursive: true })
-await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
-await check('types', [bin('tsc')])
-// Whole lives of the service are tried on the executable, where there is one: once is enough for what takes long.
-const lives = ['e2e', 'examples']
-const parts = readdirSync(join(root, 'test')).filter((name) => sourceOnly || !lives.includes(name))
-await suite(
-  'tests from source',
-  parts.filter((name) => name !== 'support').map((name) => `test/${name}`),
-)
-if (!sourceOnly) {
+const files = selected()
+if (paths.length === 0) {
+  const bin = (name: string) => join(root, 'node_modules/.bin', name)
+  await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
+  await check('types', [bin('tsc')])
+}
+await suite('tests from source', files.source, {})
+if (!sourceOnly && files.executable.length > 0) {
   await check('build', [process.execPath, 'scripts/build.ts'])
-  await suite(
-    'tests against the executable',
-    [
-      'test/http',
-      'test/resources',
-      'test/control',
-      'test/events',
-      'test/compute',
-      'test/cli',
-      'test/signin',
-      'test/mcp',
-      ...lives.map((name) => `test/${name}`),
-    ],
-    {
-      BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'),
-    },
-  )
+  const env = { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth') }
+  await suite('tests against the executable', files.executable, env)
+}
+
+const sum = (of: 'seconds' | 'processorSeconds') => total.parts.reduce((all, part) => all + part[of], 0)
+const taken = { minutes: sum('seconds') / 60, processorMinutes: sum('processorSeconds') / 60 }
+// --all runs most of it twice, and a few files have no budget.
+if (paths.length === 0 && !flags.includes('--all')) {
+  const budget = BUDGET[sourceOnly ? 'check' : 'test']
+  if (taken.minutes > budget.minutes) total.failures.push(`it took more than ${budget.minutes} minutes`)
+  if (taken.processorMinutes > budget.processorMinutes)
+    total.failures.push(`it took more than ${budget.processorMinutes} minutes of a processor`)
 }
 
 console.log('')
 // Repeated here, where whoever sees only the end of a long output finds them.
 for (const report of total.reports) console.log(`${report}\n`)
-for (const name of total.failures) console.log(`failed: ${name}`)
+for (const reason of total.reasons) console.log(reason)
+for (const name of total.skipped) console.log(`skipped: ${name}`)
+console.log('\nThe slowest files, each with others beside it:')
+const slowest = total.fileSeconds.sort(([, one], [, other]) => other - one).slice(0, SLOWEST)
+for (const [file, seconds] of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+console.log('\nTime, and time of a processor:')
+for (const { title, seconds, processorSeconds } of total.parts)
+  console.log(`${clock(seconds).padStart(7)} ${clock(processorSeconds).padStart(7)}  ${title}`)
+console.log(
+  `${clock(taken.minutes * 60).padStart(7)} ${clock(taken.processorMinutes * 60).padStart(7)}  in all\n`,
+)
 for (const name of total.unsteady)
   console.log(`unsteady: ${name} (failed above, and passed when tried again)`)
-for (const name of total.skipped) console.log(`skipped: ${name}`)
-console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.size} skipped`)
-process.exit(total.failed === 0 ? 0 : 1)
+for (const name of total.failures) console.log(`failed: ${name}`)
+console.log(`${total.passed} passed, ${total.failures.length} failed, ${total.skipped.size} skipped`)
+process.exit(total.failures.length === 0 ? 0 : 1)

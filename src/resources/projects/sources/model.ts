@@ -37,14 +37,7 @@ const GitSource = t.Object(
 const ArchiveSource = t.Object(
   {
     type: t.Literal('archive'),
-    url: t.Optional(
-      t.String({
-        maxLength: 2048,
-        writeOnly: true,
-        description:
-          'An `https://` URL. `http://` only on this machine or a private network, if berth was started with `--allow-local-sources`.',
-      }),
-    ),
+    url: t.Optional(t.String({ maxLength: 2048, writeOnly: true, description: 'An `https://` URL.' })),
     data: t.Optional(t.String({ description: 'The archive itself as base64.' })),
   },
   {

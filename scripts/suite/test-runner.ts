@@ -1,0 +1,139 @@
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { TemporaryDirectory } from './leftovers.ts'
+import { root, runProgram } from './programs.ts'
+
+/** A test with how it ended. */
+export interface TestResult {
+  readonly file: string
+  readonly name: string
+  readonly outcome: 'passed' | 'failed' | 'skipped'
+}
+
+/** What a run of test files came to. */
+export interface TestRun {
+  readonly succeeded: boolean
+  readonly results: readonly TestResult[]
+  /** What the runner printed of each failure. */
+  readonly reports: readonly string[]
+  /** The lines in which tests say why they are skipped. */
+  readonly reasons: readonly string[]
+  /** Seconds that each file took, while others ran beside it. */
+  readonly fileSeconds: ReadonlyMap<string, number>
+  /** Files and processes that were there when all tests had ended. */
+  readonly leftovers: readonly string[]
+  readonly seconds: number
+  readonly processorSeconds: number
+}
+
+/** Lines of a failed test's report that are kept. */
+const REPORT_LINES = 60
+
+/** Reports and times of earlier runs. */
+const memory = join(root, 'dist/tests')
+
+/**
+ * One more than there are processors: a test waits for a process or for time to pass as often as it computes. With many
+ * more, tests are late for their own timeouts.
+ */
+const WORKERS = availableParallelism() + 1
+
+/**
+ * Runs test files in parallel, those that were slow the last time first.
+ *
+ * @param name names the reports and times below dist/tests
+ * @param files paths relative to the repository's root
+ * @param alone one file after the other
+ */
+export async function runTests(
+  name: string,
+  files: readonly string[],
+  env: Record<string, string>,
+  alone = false,
+): Promise<TestRun> {
+  mkdirSync(memory, { recursive: true })
+  const report = join(memory, `${name}.xml`)
+  rmSync(report, { force: true })
+  using temporary = new TemporaryDirectory()
+  const parallel = [
+    `--parallel=${WORKERS}`,
+    '--no-isolate',
+    `--timings=${join(memory, `${name}.json`)}`,
+    '--update-timings',
+  ]
+  const command = [
+    process.execPath,
+    'test',
+    ...['--timeout', '60000', '--reporter=junit', `--reporter-outfile=${report}`],
+    ...(alone ? [] : parallel),
+    ...files.map((file) => `./${file}`),
+  ]
+  const { stderr, ...ended } = await runProgram(command, { ...env, TMPDIR: temporary.path })
+  const xml = readIfThere(report)
+  return {
+    ...ended,
+    results: resultsIn(xml),
+    reports: reportsIn(stderr),
+    reasons: stderr.split('\n').filter((line) => line.startsWith('SKIP')),
+    fileSeconds: fileSecondsIn(xml),
+    leftovers: await temporary.leftovers(),
+  }
+}
+
+/** Returns the lines between each failure and the result before it. */
+function reportsIn(stderr: string): string[] {
+  const reports: string[] = []
+  let file = ''
+  let lines: string[] = []
+  for (const line of stderr.split('\n')) {
+    // At the end the runner lists all failures again, by their names only.
+    if (/^\d+ tests? failed:/.test(line)) break
+    lines.push(line)
+    const isFailure = /^\(fail\)|^✗ /.test(line)
+    // An error outside of all tests ends with the second of two rulers.
+    const isError = /^-{20,}$/.test(line) && lines.filter((one) => one === line).length === 2
+    if (isFailure || isError) reports.push([file, ...lines.slice(-REPORT_LINES)].join('\n'))
+    if (/\.test\.ts:$/.test(line)) file = line
+    if (isFailure || isError || /^\((?:pass|skip|todo)\)|\.test\.ts:$/.test(line)) lines = []
+  }
+  return reports
+}
+
+function resultsIn(xml: string): TestResult[] {
+  const cases = xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)
+  return [...cases].map(([, attributes = '', inner = '']) => ({
+    file: attribute(attributes, 'file'),
+    name: attribute(attributes, 'name'),
+    outcome: /<failure|<error/.test(inner) ? 'failed' : inner.includes('<skipped') ? 'skipped' : 'passed',
+  }))
+}
+
+/** A file's suite has the file's name; those within it are the file's groups of tests. */
+function fileSecondsIn(xml: string): Map<string, number> {
+  const suites = [...xml.matchAll(/<testsuite\b([^>]*)>/g)].map(([, attributes = '']) => attributes)
+  return new Map(
+    suites
+      .filter((one) => attribute(one, 'name') === attribute(one, 'file'))
+      .map((one) => [attribute(one, 'file'), Number(attribute(one, 'time'))]),
+  )
+}
+
+const attribute = (attributes: string, name: string): string =>
+  unescapeXml(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '?')
+
+const unescapeXml = (text: string): string =>
+  text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&apos;', "'")
+    .replaceAll('&amp;', '&')
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
