@@ -5,11 +5,11 @@ import { allDataDirectoryGroups, removeGroups } from './limits/groups.ts'
 import { dataMarkerOf } from './local/server-directories.ts'
 
 /**
- * Removes what killed instances with temporary data directories left: the control groups of their servers, then
- * the directories. A directory stays if something of its servers still runs, so that its owner can be found. Other berths may do
- * the same at the same time: a directory that is gone is passed over.
+ * Removes what killed instances left: temporary data directories and the control groups of their servers. Keeps a
+ * directory while one of its servers' processes still runs, so its owner can be found. Other instances may do the
+ * same at the same time, so a directory that has vanished is skipped.
  *
- * @param now milliseconds since 1970, by the machine
+ * @param now milliseconds since 1970, by the system clock
  */
 export function removeAbandoned(temporaryDir: string, now: number): void {
   const directories = findAbandoned(temporaryDir, now)

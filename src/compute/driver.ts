@@ -1,7 +1,7 @@
 import type { Isolation } from '../config/config.ts'
 import type { Workspace } from './workspace.ts'
 
-/** What one server may use. Values come from its tier. */
+/** What one server may use. The server's tier sets the values. */
 export interface Limits {
   /** Processor cores, may be fractional. */
   cpus: number
@@ -14,8 +14,8 @@ export interface Limits {
 }
 
 /**
- * What really holds on this machine, never more, in words for people and programs:
- * `none` where nothing enforces it, else the mechanism (`cgroup`, `watchdog`, `rlimit`, …).
+ * The limits that really hold on this machine, named by mechanism (`cgroup`, `watchdog`, `rlimit`, …); `none` if
+ * nothing enforces one.
  */
 export interface Enforced {
   isolation: Isolation
@@ -30,26 +30,29 @@ export interface Enforced {
 export type Probe =
   | {
       available: true
-      /** What it really holds servers to: found out when it is first asked for, which a start need not wait for. */
+      /**
+       * Returns the limits that hold under this driver. Finds them out at the first call, so a start need not wait
+       * for it.
+       */
       enforced(): Promise<Enforced>
-      /** What is weaker here than the tier's name promises, each in words for a person. */
+      /** Ways in which this isolation is weaker here than its name promises, each a sentence for a person. */
       notes?: readonly string[]
     }
   | {
       available: false
-      /** One sentence: what is missing or refused. */
+      /** What is missing or refused, in one sentence. */
       reason: string
-      /** One sentence: what a person can do about it. */
+      /** What a person can do about it, in one sentence. */
       remedy: string
     }
 
 /**
- * Names what a driver made for one server, as plain JSON kept in the database, so that a restarted
- * berth can find, use, end or remove it. Only drivers look inside.
+ * Identifies what a driver created for one server, as plain JSON kept in the database, so a restarted berth can find,
+ * use, stop or remove it. Only drivers read its fields.
  */
 export type Handle = { readonly kind: string; readonly [key: string]: unknown }
 
-/** Where servers' code runs and their files lie. */
+/** Runs servers' code and keeps their files. */
 export interface Compute {
   /** Makes an empty workspace for a new server. */
   create(serverId: string): Promise<Handle>
@@ -57,21 +60,23 @@ export interface Compute {
   /** Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. */
   start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox>
 
-  /** The server's files, whether it runs or not. */
+  /** Returns the server's files, whether it runs or not. */
   workspace(handle: Handle): Workspace
 
-  /** Ends whatever an earlier berth left running of these servers. */
+  /** Ends all processes that an earlier berth left running for these servers. */
   reap(handles: Handle[]): Promise<void>
 
   /** Removes all that belongs to the server; its sandbox is stopped already. Succeeds when nothing is there. */
   destroy(handle: Handle): Promise<void>
 
-  /** Removes what no server of the list owns: directories whose deletion a crash cut short. */
+  /**
+   * Removes everything that belongs to none of these servers, such as directories whose deletion a crash interrupted.
+   */
   sweep(known: Handle[]): Promise<void>
 
   /**
-   * Whether a process on a server has the other end of a connection to this process, or hides whose it is. False where
-   * the machine cannot tell. The driver looks itself, it does not ask the sandbox.
+   * Reports whether a process on a server, or one that hides who it is, has the other end of a connection to this
+   * process. Returns false if the machine cannot tell. The driver inspects the system; it does not ask the sandbox.
    */
   isSentFromServer(connection: Connection): Promise<boolean>
 }
@@ -87,62 +92,59 @@ export interface ComputeDriver extends Compute {
 /** A running server: one process tree that takes commands until it is stopped. */
 export interface Sandbox {
   /**
-   * Starts `sh -c command`. The result of the whole stands in `exit`; output arrives through
-   * `command.onOutput`. Throws `ComputeError` when the sandbox is gone or refuses.
+   * Starts `sh -c command`. The result resolves through `exit`, output is passed to `command.onOutput`. Throws
+   * `ComputeError` if the sandbox is gone or refuses.
    */
   exec(command: ExecCommand): Execution
 
   /**
-   * Starts `sh -c command` on a terminal of its own, as `exec` does on pipes: in the same environment, but for TERM,
-   * under the same limits, and with the same end of all that it started. Throws `ComputeError` as `exec` does.
+   * Starts `sh -c command` on a new terminal. Environment (except TERM), limits and cleanup are those of `exec`.
+   * Throws `ComputeError` as `exec` does.
    */
   terminal(command: TerminalCommand): TerminalExecution
 
   /**
-   * Has every process that commands have started stand still, so that its files do too, until the returned function is
-   * called. Those that stood still before are left so.
+   * Stops (SIGSTOP) every process that commands have started, so the files do not change, until the returned function
+   * is called. Processes that were stopped before stay stopped.
    */
   pause(): Promise<() => void>
 
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 
-  /** Whether it takes no commands any more: it is being stopped, or gone. */
+  /** Whether the sandbox accepts no more commands because it is stopping or gone. */
   readonly ending: boolean
 
   /**
-   * Absolute path, as commands see it, of the directory with the tools that berth brings along: `bin`, which stands at the
-   * end of their PATH, and settings for package managers. They cannot change it where they are isolated.
+   * Absolute path, inside the sandbox, of the directory with berth's own tools: `bin`, which is the last entry of
+   * PATH, and settings for package managers. Isolated commands cannot change it.
    */
   readonly tools: string
 
   /** Absolute path of the workspace as commands see it; it is their home directory. */
   readonly home: string
 
-  /** Resolves when the sandbox is gone: stopped, killed from inside, or out of memory. */
+  /** Resolves when the sandbox has ended: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 
-  /** What can be made to go wrong in it. */
+  /** Causes faults in this sandbox on purpose. */
   readonly faultInjection: FaultInjection
 }
 
-/** What can be made to go wrong in a running server, by the means by which it goes wrong by itself. */
+/** Causes faults in a running server, by the same means by which they occur naturally. */
 export interface FaultInjection {
-  /** Kills (SIGKILL) the sandbox, as if it had crashed; `exited` follows. */
+  /** Kills (SIGKILL) the sandbox, as a crash would; `exited` resolves. */
   crash(): void
-  /**
-   * Stops (SIGSTOP) every process that commands have started; what is started later is not stopped. Whatever ends
-   * commands can still do so.
-   */
+  /** Stops (SIGSTOP) every process that commands have started. Later processes run. Commands can still be ended. */
   freeze(): Promise<void>
   /** Lets them go on (SIGCONT). */
   thaw(): void
   /**
-   * Has the storage count as full, or as what it is again: what watches over it then ends processes as soon as the files
-   * grow. Resolves when that holds.
+   * Makes the storage count as full, or by its limit again. While it is full, the disk watch ends processes as soon
+   * as the files grow. Resolves when the change is in effect.
    */
   fillStorage(full: boolean): Promise<void>
-  /** Bytes of memory that the server may have, and what sees to it; `none` where nothing does. */
+  /** The server's memory limit in bytes and the mechanism that enforces it; `none` if nothing does. */
   readonly memory: { readonly limit: number; readonly enforcedBy: string }
   /** Bytes of files that it may have. */
   readonly storage: { readonly limit: number }
@@ -160,13 +162,13 @@ export interface ExecCommand {
   /** The command and all that it started is ended after this many milliseconds; null for never. */
   timeoutMs: number | null
   /**
-   * What becomes of processes that it started and that outlive it: they stay until the server stops (the
-   * default), or end with it.
+   * Whether processes that outlive the command keep running until the server stops (`stays`, the default) or end with
+   * it.
    */
   background?: 'stays' | 'ends'
   /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
   outputLimit?: number
-  /** Receives output as it comes, in order. While a returned promise is pending the command's pipe is not read on. */
+  /** Receives output in order. While a returned promise is pending, the command's pipe is not read. */
   onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
 }
 
@@ -181,20 +183,20 @@ export interface TerminalCommand
   extends Pick<ExecCommand, 'command' | 'cwd' | 'env' | 'timeoutMs' | 'background'> {
   readonly size: TerminalSize
   /**
-   * Bytes for standard input in place of the terminal, which stays within reach as /dev/tty. A terminal cuts lines
-   * of more than 4,095 bytes, and has no end.
+   * Bytes for standard input instead of the terminal, which remains available as /dev/tty. Use it for long input: a
+   * terminal cuts lines of more than 4,095 bytes and has no end of file.
    */
   stdin?: Uint8Array
-  /** Receives what the terminal shows, as `ExecCommand.onOutput` does; lines end with CR LF. */
+  /** Receives the terminal's output, as `ExecCommand.onOutput` does; lines end with CR LF. */
   onOutput(data: Uint8Array): void | Promise<void>
 }
 
-/** A TCP connection that somebody has opened to this process. */
+/** A TCP connection to this process. */
 export interface Connection {
-  /** The address that it comes from, as IPv4 or IPv6. */
+  /** The peer's IPv4 or IPv6 address. */
   readonly remoteAddress: string
   readonly remotePort: number
-  /** The port that it came to. */
+  /** The port of this process. */
   readonly localPort: number
 }
 
@@ -209,23 +211,24 @@ export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
   readonly exit: Promise<ExecExit>
   /**
-   * Ends the command and all that it started: SIGTERM, so many milliseconds of grace (a second without it),
-   * SIGKILL. Calling it again can make the grace shorter, not longer. Never throws.
+   * Ends the command and every process it started: SIGTERM, then SIGKILL after `graceMs` milliseconds (default
+   * 1,000). A second call can shorten the grace, not extend it. Never throws.
    */
   cancel(graceMs?: number): void
   /**
-   * The places, ports ascending, where the command's processes answer now whoever connects to 127.0.0.1 or ::1: a
-   * port that they have on one of these alone may be another program's on the other. The driver looks itself, it does
-   * not ask the sandbox. Empty where the command is over, null where nothing can be seen. Never throws.
+   * Returns the loopback addresses, by ascending port, at which the command's processes accept connections. 127.0.0.1
+   * and ::1 are listed separately, because another program may have the same port on the other one. The driver
+   * inspects the system; it does not ask the sandbox. Returns an empty list after the command has ended, null if
+   * sockets cannot be seen. Never throws.
    */
   listening(): Promise<readonly LoopbackAddress[] | null>
 }
 
-/** A command on a terminal under way. Once it is over, what is done to its terminal has no effect. */
+/** A running command on a terminal. After it has ended, writing and resizing have no effect. */
 export interface TerminalExecution extends Execution {
   /**
-   * Types on its terminal; byte 3 is Ctrl-C, byte 4 on an empty line the end of input. Of what no program has read a
-   * mebibyte is kept, the rest is lost.
+   * Types on the terminal; byte 3 is Ctrl-C, byte 4 on an empty line is end of input. Keeps up to 1 MiB that no
+   * program has read, and drops the rest.
    */
   write(data: Uint8Array): void
   /** Gives its terminal another size, which programs learn by SIGWINCH. */
@@ -234,13 +237,13 @@ export interface TerminalExecution extends Execution {
 
 /** How a command ended. */
 export interface ExecExit {
-  /** The exit status; 128+n where signal n ended it. */
+  /** The exit status; 128+n if signal n ended the command. */
   exitCode: number
   timedOut: boolean
   truncated: boolean
 }
 
-/** The compute backend failed: not the caller's fault, answered as 502 `compute_backend_error`. */
+/** The compute backend failed through no fault of the caller. Becomes a 502 response with `compute_backend_error`. */
 export class ComputeError extends Error {
   override readonly name = 'ComputeError'
 }

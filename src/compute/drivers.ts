@@ -7,15 +7,15 @@ import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
 import type { SelfCommand } from './self.ts'
 
-/** What the process around berth provides to compute. */
+/** What compute needs from the process that runs it. */
 export interface ComputeDependencies {
-  /** How berth starts itself again. */
+  /** The command by which berth starts itself again. */
   self: SelfCommand
   /** The PATH that berth was started with. */
   path: string
 }
 
-/** The drivers that run servers on this machine, strongest isolation first. */
+/** Returns the drivers that run servers on this machine, strongest isolation first. */
 export function localDrivers(
   options: ComputeDependencies & { dataDir: string; logger: Logger },
 ): ComputeDriver[] {

@@ -1,7 +1,7 @@
-/** Where the settings lie in a sandbox's directory of tools. */
+/** Path of the settings in a sandbox's tools directory. */
 export const NPM_SETTINGS_FILE = 'etc/npmrc'
 
-/** The variables that the settings are filled from. Nobody reads these settings without them. */
+/** The variables that the settings refer to. Without them the settings are not used. */
 export const NPM_VARIABLES = {
   /** A registry's address, with a slash at the end. */
   url: 'BERTH_PACKAGES_URL',
@@ -12,9 +12,9 @@ export const NPM_VARIABLES = {
 } as const
 
 /**
- * Settings for npm that name a registry with its credential. Npm takes a credential from a file alone: as a variable its
- * name has characters that a shell does not pass on. As npm's global settings they are weaker than a project's and a
- * user's own.
+ * Settings for npm that name a registry with its credential. Npm takes a credential only from a file: the variable
+ * for it would need characters that a shell does not pass on. They are npm's global settings, so a project's and a
+ * user's own take precedence.
  */
 export const NPM_SETTINGS = `registry=\${${NPM_VARIABLES.url}}
 //\${${NPM_VARIABLES.host}}/:_authToken=\${${NPM_VARIABLES.token}}

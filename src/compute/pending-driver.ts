@@ -3,13 +3,15 @@ import type { SelectedDriver } from './select.ts'
 import type { Workspace } from './workspace.ts'
 
 /**
- * The driver that a selection under way will come to. Whatever is built on a driver can so be built
- * while the probes still run; nothing may be asked of it before the selection has resolved.
+ * Stands in for the driver that is still being selected, so objects that need a driver can be created while the
+ * probes run. Throws if it is called before the selection has resolved.
  */
 export class PendingDriver implements Compute {
   #driver: Compute | null = null
 
-  /** @param selecting settles before the first call */
+  /**
+   * @param selecting resolves before the first call
+   */
   constructor(selecting: Promise<SelectedDriver>) {
     selecting.then(
       ({ driver }) => {

@@ -9,14 +9,14 @@ export const AGENT_COMMAND = '__agent'
 const AGENT_ARGUMENTS = /\0__agent\0([0-9a-f]{24})\0$/
 
 /**
- * The arguments of an agent outside a PID namespace. They tell whose it is: its environment may be read by root alone,
- * since it forbids being traced.
+ * Returns the arguments of an agent outside a PID namespace. They tell whose it is: its environment may be read by
+ * root alone, since it forbids being traced.
  */
 export function agentArguments(serverMarker: string): string[] {
   return [AGENT_COMMAND, serverMarker]
 }
 
-/** The marker of all that a server's command starts. */
+/** Returns the marker of all that a server's command starts. */
 export function commandMarker(serverMarker: string, commandId: number): string {
   return serverMarker + commandId.toString(16).padStart(8, '0')
 }
@@ -41,7 +41,7 @@ export interface Family {
   except: readonly number[]
 }
 
-/** All living processes; those that have ended and wait to be reaped are left out. */
+/** Returns all living processes; those that have ended and wait to be reaped are left out. */
 export function listProcesses(): ProcessInfo[] {
   const found: ProcessInfo[] = []
   for (const name of readdirSync('/proc')) {
@@ -53,13 +53,13 @@ export function listProcesses(): ProcessInfo[] {
   return found
 }
 
-/** Whether a process stands still, by a signal or under a debugger. */
+/** Reports whether a process stands still, by a signal or under a debugger. */
 export const isStopped = (pid: number): boolean => {
   const stat = readProc(pid, 'stat')
   return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
 }
 
-/** One process, or null where it has ended. */
+/** Returns one process, or null if it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
@@ -69,17 +69,20 @@ export function readProcess(pid: number): ProcessInfo | null {
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
 }
 
-/** All agents and what starts them in their sandboxes, of whichever berth, by the command that they were started with. */
+/**
+ * Returns all agents and what starts them in their sandboxes, of whichever berth, by the command that they were
+ * started with.
+ */
 export const findAgents = (): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d/.test(name))
     .map(Number)
     .filter((pid) => readProc(pid, 'cmdline')?.split('\0').includes(AGENT_COMMAND))
 
-/** The name of a process's program, cut to 15 characters; null where it has ended. */
+/** Returns the name of a process's program, cut to 15 characters; null if it has ended. */
 export const readName = (pid: number): string | null => readProc(pid, 'comm')?.trimEnd() ?? null
 
-/** Whether there is a process that the system does not show to this user. */
+/** Reports whether there is a process that the system does not show to this user. */
 export function isHidden(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -90,8 +93,8 @@ export function isHidden(pid: number): boolean {
 }
 
 /**
- * The marker that the process was started with, or, with the number 0, the one of the agent that it is; null where
- * there is none.
+ * Returns the marker that the process was started with, or, with the number 0, the one of the agent that it is; null
+ * if there is none.
  */
 export function readMarker(pid: number): string | null {
   const environ = readProc(pid, 'environ')
@@ -108,20 +111,20 @@ function readVariable(environ: string, name: string): string | null {
   return environ.slice(start + name.length + 1, end === -1 ? undefined : end)
 }
 
-/** The variable of a process's environment at its start; null where it has none, or may not be looked into. */
+/** Returns the variable of a process's environment at its start; null if it has none, or may not be looked into. */
 export function readEnvironment(pid: number, name: string): string | null {
   const environ = readProc(pid, 'environ')
   return environ === null ? null : readVariable(environ, name)
 }
 
-/** The pids of a family that live now. */
+/** Returns the pids of a family that live now. */
 export const findFamily = (family: Family): number[] => familyAmong(listProcesses(), readMarker, family)
 
 let looking: Promise<(family: Family) => number[]> | null = null
 
 /**
- * One look at all processes, for several families: a look takes milliseconds, and servers often end together. Whoever
- * asks before it begins shares it, so that nobody gets one from before the question.
+ * Returns one look at all processes, for several families: a look takes milliseconds, and servers often end together.
+ * Whoever asks before it begins shares it, so that nobody gets one from before the question.
  */
 export function lookForFamilies(): Promise<(family: Family) => number[]> {
   looking ??= new Promise((resolve) => {
@@ -149,13 +152,16 @@ function familyAmong(
   return processes.map(({ pid }) => pid).filter((pid) => members.has(pid) && !except.includes(pid))
 }
 
-/** The processes of any of these servers, agents too; a server's marker is 24 hex digits. One look at each process. */
+/**
+ * Returns the processes of any of these servers, agents too; a server's marker is 24 hex digits. One look at each
+ * process.
+ */
 export function findMarked(serverMarkers: ReadonlySet<string>): number[] {
   const pids = listProcesses().map(({ pid }) => pid)
   return pids.filter((pid) => pid !== process.pid && serverMarkers.has(readMarker(pid)?.slice(0, 24) ?? ''))
 }
 
-/** The descendants of a process, itself left out. */
+/** Returns the descendants of a process, itself left out. */
 export function findDescendants(pid: number): number[] {
   const found: number[] = []
   const pending = [pid]
@@ -168,7 +174,7 @@ export function findDescendants(pid: number): number[] {
   return found.filter((one) => readProcess(one) !== null)
 }
 
-/** The children of a process; null where the kernel does not list them (CONFIG_PROC_CHILDREN). */
+/** Returns the children of a process; null if the kernel does not list them (CONFIG_PROC_CHILDREN). */
 export function readChildren(pid: number): number[] | null {
   try {
     const threads = readdirSync(`/proc/${pid}/task`)
@@ -188,7 +194,7 @@ function scanDescendants(pid: number): number[] {
   return [...members]
 }
 
-/** These processes of a list and all that descend from them. */
+/** Returns these processes of a list and all that descend from them. */
 export function descendantsAmong(processes: readonly ProcessInfo[], roots: readonly number[]): Set<number> {
   const members = new Set(roots)
   addDescendants(processes, members)

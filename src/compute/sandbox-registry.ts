@@ -1,7 +1,7 @@
 import type { Logger } from '../runtime/logger.ts'
 import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from './driver.ts'
 
-/** Told when a sandbox ended without having been asked to. */
+/** Called when a sandbox ended without being asked to. */
 export type SandboxExitListener = (serverId: string, reason: string) => void
 
 /** The sandboxes that run in this process, by server. */
@@ -18,7 +18,7 @@ export class SandboxRegistry {
     this.#onGone = onGone
   }
 
-  /** The server's sandbox, where it runs. */
+  /** Returns the server's sandbox if it runs. */
   get(serverId: string): Sandbox | undefined {
     return this.#running.get(serverId)
   }
@@ -51,7 +51,7 @@ export class SandboxRegistry {
     await sandbox.stop()
   }
 
-  /** Has every process of every server stand still until the returned function is called. */
+  /** Pauses every process of every server until the returned function is called. */
   async pause(): Promise<() => void> {
     const resumes = await Promise.all([...this.#running.values()].map((sandbox) => sandbox.pause()))
     return () => {
@@ -59,7 +59,7 @@ export class SandboxRegistry {
     }
   }
 
-  /** Ends every process of every server and starts none any more. */
+  /** Ends every process of every server and starts none anymore. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.allSettled([...this.#running.keys()].map((serverId) => this.stop(serverId)))

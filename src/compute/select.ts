@@ -12,9 +12,9 @@ export interface RejectedDriver {
 /** The driver in force. */
 export interface SelectedDriver {
   driver: ComputeDriver
-  /** What it really enforces on this machine. */
+  /** Returns what it really enforces on this machine. */
   enforced(): Promise<Enforced>
-  /** What is weaker here than the tier's name promises. */
+  /** Ways in which the isolation is weaker here than its name promises. */
   notes: readonly string[]
   /** The stronger ones, which were tried and cannot be used. */
   rejected: RejectedDriver[]
@@ -22,7 +22,7 @@ export interface SelectedDriver {
 
 /**
  * Tries the drivers in the given order, strongest first, and takes the first that works, or the one
- * that was asked for. Throws `StartupError` where that one, or none at all, can be used.
+ * that was asked for. Throws `StartupError` if that one, or none at all, can be used.
  */
 export async function selectDriver(
   wanted: 'auto' | Isolation,
@@ -42,7 +42,7 @@ export async function selectDriver(
   )
 }
 
-/** Tries every driver, for a person who wants to know what this machine offers. */
+/** Tries every driver, to show what this machine offers. */
 export async function probeDrivers(
   drivers: readonly ComputeDriver[],
 ): Promise<Array<{ name: Isolation; probe: Probe }>> {

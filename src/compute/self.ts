@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 
-/** How berth starts itself again, as sandboxd inside a sandbox. */
+/** The command by which berth starts itself again, such as sandboxd inside a sandbox. */
 export interface SelfCommand {
   /** Program and first arguments; a hidden command's name follows. */
   readonly argv: readonly string[]
@@ -9,17 +9,20 @@ export interface SelfCommand {
 }
 
 /**
- * Finds out how this process was started.
+ * Determines how this process was started.
  *
  * @param execPath `process.execPath`
- * @param mainPath `Bun.main`, which in a compiled executable lies in Bun's virtual file system
+ * @param mainPath `Bun.main`, which is in Bun's virtual file system for a compiled executable
  */
 export function selfCommand(execPath: string, mainPath: string): SelfCommand {
   const compiled = mainPath.startsWith('/$bunfs/')
   return { argv: compiled ? [execPath] : [execPath, mainPath], compiled }
 }
 
-/** The program's file, and the directory of the source files it needs; null where it holds them itself. */
+/**
+ * Returns the program's file, and the directory of its source files; null for a compiled executable, which contains
+ * them.
+ */
 export function selfFiles({ argv, compiled }: SelfCommand): { program: string; sources: string | null } {
   const [program, main] = argv
   if (program === undefined) throw new Error('The command by which berth starts itself is empty.')

@@ -17,9 +17,9 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * Ends processes: SIGTERM, time to go by themselves, then `killAll`. `find` lists who is left.
+ * Ends processes: SIGTERM, a grace period, then `killAll`. `find` lists the remaining ones.
  *
- * @param graceEnds by `performance.now()`; asked again and again, so that it may change meanwhile
+ * @param graceEnds the end of the grace by `performance.now()`; called repeatedly, so it may change meanwhile
  */
 export async function terminate(find: () => number[], graceEnds: () => number = endOfGrace()): Promise<void> {
   for (const pid of find()) {
@@ -40,9 +40,9 @@ function endOfGrace(): () => number {
 }
 
 /**
- * Ends processes at once. They are stopped before they are killed, round by round until no new one
- * appears: a fork bomb that is killed one by one grows back as fast. Where `find` answers at once, all are stopped
- * before anything is waited for.
+ * Ends processes at once. Stops them before killing them, round by round until no new one appears: a fork bomb that
+ * is killed one by one grows back as fast. If `find` returns an array rather than a promise, all are stopped before
+ * the first wait.
  */
 export async function killAll(find: () => number[] | Promise<number[]>): Promise<void> {
   const deadline = performance.now() + GIVE_UP_MS

@@ -1,34 +1,34 @@
 /**
- * A server's files, as berth itself reaches them: directly, so that they can be read and written
- * while the server sleeps. Whatever runs on the server may plant symbolic links or swap directories
- * while a call is under way; an implementation keeps every access inside the workspace even then.
+ * A server's files, as berth itself accesses them: directly, so they can be read and written while the server sleeps.
+ * Processes on the server may plant symbolic links or swap directories at any time; an implementation still keeps
+ * every access inside the workspace.
  *
  * Paths are relative to the workspace or begin with `/workspace/`; separators are `/`.
  */
 export interface Workspace {
   /**
-   * Relative paths of all regular files, sorted by code point, links not followed. `.git` and
+   * Returns relative paths of all regular files, sorted by code point, links not followed. `.git` and
    * `node_modules` directories are left out unless `all` is set.
    */
   list(options: { all: boolean }): Promise<string[]>
 
-  /** The bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`. */
+  /** Returns the bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`. */
   read(path: string): Promise<Uint8Array>
 
   /**
-   * A regular file, to be read in parts, and as it was when it was opened even where another takes its place. The
-   * caller disposes of it. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`.
+   * Opens a regular file to be read in parts. Later reads see the opened file even if another replaces it. The caller
+   * disposes of it. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`.
    */
   open(path: string): Promise<WorkspaceFile>
 
   /**
-   * Whether a file that was open under this identity is still what stands at the path, with the content it had. Much
-   * cheaper than opening it, and it tells nothing else of what stands there.
+   * Reports whether the path still leads to the file that had this identity when it was open, with the same content.
+   * Much cheaper than opening it.
    */
   unchanged(path: string, identity: string): Promise<boolean>
 
   /**
-   * What stands in a directory, sorted by code point; links as `other`, names that are not UTF-8 left out. Throws
+   * Lists a directory, sorted by code point. Links are `other`; names that are not UTF-8 are left out. Throws
    * `WorkspaceError` `outside`, `missing`, `not_a_file`.
    */
   entries(path: string): Promise<DirectoryEntry[]>
@@ -42,36 +42,36 @@ export interface Workspace {
   /** Removes a file, a link or a whole directory. Throws `WorkspaceError` `outside`, `missing`, `root`. */
   remove(path: string): Promise<void>
 
-  /** What stands at the path (links inside the workspace followed), or null where nothing does. */
+  /** Returns the entry at the path (following links inside the workspace), or null if there is none. */
   stat(path: string): Promise<WorkspaceEntry | null>
 
   /**
-   * An empty directory of this machine in which berth prepares what it is to `place`, on the workspace's file system and
-   * out of reach of whatever runs on the server. One that a killed berth leaves goes at the next start.
+   * Creates an empty directory on this machine in which berth prepares files for `place`. It is on the workspace's
+   * file system and out of reach of processes on the server. The next start removes one that a killed berth leaves.
    */
   staging(): Promise<Staging>
 
   /**
-   * Moves a directory of a `staging` directory, or that directory itself, to a path, replacing whatever stands there: a reader
-   * sees the old, for an instant nothing, or the new, never a part. A link at the path is replaced, not followed.
-   * Missing parent directories are made. Folders become 0755, files 0644 or 0755.
+   * Moves a directory in a `staging` directory, or that directory itself, to a path, replacing any entry there. A
+   * reader sees the old tree, for an instant nothing, or the new tree, never a part. A link at the path is replaced,
+   * not followed. Creates missing parent directories. Directories become 0755, files 0644 or 0755.
    *
-   * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error where
-   * the directory holds a device, a pipe, a socket or a file with a second name.
+   * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error if the
+   * directory holds a device, a pipe, a socket or a file with a second hard link.
    */
   place(dir: string, path: string): Promise<void>
 
   /**
-   * Has changes under a directory told from when this resolves, until the watch is closed. Throws
-   * `WorkspaceError` `outside`, `missing`.
+   * Reports changes below a directory, from the time this resolves until the watch is closed. Throws `WorkspaceError`
+   * `outside`, `missing`.
    */
   watch(path: string, options: WatchOptions): Promise<WorkspaceWatch>
 
-  /** Bytes in use: the sum of what the file system has allocated for files, each inode once. */
+  /** Returns the bytes in use: what the file system has allocated for files, each inode once. */
   usage(): Promise<number>
 }
 
-/** What a path of a workspace leads to. */
+/** The entry at a path of a workspace. */
 export interface WorkspaceEntry {
   kind: 'file' | 'directory' | 'other'
   /** Bytes, for a file. */
@@ -84,9 +84,12 @@ export interface Staging extends AsyncDisposable {
   readonly path: string
 }
 
-/** What a watch tells. */
+/** A watch's filter and callback. */
 export interface WatchOptions {
-  /** Whether a file or directory, by its path relative to the watched directory, is passed over with all below it. */
+  /**
+   * Reports whether a file or directory, by its path relative to the watched directory, is passed over with all below
+   * it.
+   */
   ignored(path: string): boolean
   /** Called for each file that is written, made or removed, with such a path. */
   onChange(path: string): void
@@ -98,7 +101,7 @@ export interface WorkspaceWatch {
   close(): Promise<void>
 }
 
-/** Something that stands in a directory. */
+/** An entry of a directory. */
 export interface DirectoryEntry {
   name: string
   kind: 'file' | 'directory' | 'other'
@@ -114,7 +117,7 @@ export interface WorkspaceFile extends Disposable {
   readonly changedAt: number
   /** Another text for another file, and after each change of this one. */
   readonly identity: string
-  /** Bytes from an offset on; fewer than asked for where the file ends before. */
+  /** Reads bytes from an offset; returns fewer than asked for at the end of the file. */
   read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>
 }
 
@@ -122,11 +125,11 @@ export interface WorkspaceFile extends Disposable {
 export type WorkspaceFault =
   /** The path, or a link on the way, leads out of the workspace. */
   | 'outside'
-  /** Nothing stands there. */
+  /** There is no entry. */
   | 'missing'
-  /** Something stands there, or on the way, that is not a regular file. */
+  /** An entry at the path, or on the way, is not a regular file. */
   | 'not_a_file'
-  /** The workspace's own directory was meant; it cannot be replaced or removed. */
+  /** The path names the workspace's own directory, which cannot be replaced or removed. */
   | 'root'
   /** The path can name no file: empty, a NUL byte, a component or the whole too long. */
   | 'invalid'

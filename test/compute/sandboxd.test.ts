@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
+import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { SandboxdConnection } from '../../src/compute/sandboxd/connection.ts'
 import {
   encodeFrame,
@@ -10,7 +11,6 @@ import {
   ProtocolError,
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
-import { FrameWriter } from '../../src/compute/sandboxd/writer.ts'
 
 const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
 

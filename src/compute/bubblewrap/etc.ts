@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { etcFiles, type SystemPath } from '../local/system-files.ts'
 
-/** What changes while berth runs: networks come and go. */
+/** Files that change while berth runs, when the machine joins another network. */
 const VOLATILE = ['/etc/hosts', '/etc/resolv.conf']
 
 /**
@@ -18,8 +18,8 @@ export class EtcDirectory {
   }
 
   /**
-   * Brings it up to date, in place, since sandboxes that run see the same directory. Returns the directories of the
-   * system's /etc that are to be mounted onto the places kept for them.
+   * Creates or updates the files in place, because running sandboxes see the same directory. Returns the directories
+   * of the system's /etc to mount onto the mount points kept for them.
    *
    * @param accounts contents of passwd and group
    */
@@ -35,7 +35,7 @@ export class EtcDirectory {
     return directories
   }
 
-  /** Copies again what may have changed since. */
+  /** Copies again the files that may have changed since. */
   refresh(): void {
     for (const entry of etcFiles()) if (VOLATILE.includes(entry.path)) this.#copy(entry)
   }

@@ -18,30 +18,30 @@ import { EtcDirectory } from './etc.ts'
 import { explainFailure, MISSING } from './remedy.ts'
 
 /**
- * Keeps commands from making user namespaces, in which they would have all capabilities again: where
- * berth is root, enough to mount control groups and lift their own limits.
+ * Keeps commands from creating user namespaces. They would have all capabilities in one; if berth is root, that is
+ * enough to mount control groups and lift their own limits.
  */
 const NO_NESTING = '--disable-userns'
 
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 const USER = 'berth'
 
-/** Largest /tmp, bytes; half of the server's memory where that is less, since it lies in memory. */
+/** Largest /tmp, bytes. It is in memory, so a server with less than twice this gets half of its memory. */
 const MAX_TMP_BYTES = 2 ** 31
 
 /** Size of /run, bytes. */
 const RUN_BYTES = 16 * 2 ** 20
 
-/** Where sandboxd's executable and, run from source, its files are inside. */
+/** Paths inside the sandbox of sandboxd's executable and, when berth runs from source, of its source files. */
 const PROGRAM = '/berth'
 const SOURCES = '/run/berth/src'
 
-/** Where the tools are inside that berth brings along. */
+/** Path inside the sandbox of the tools that berth provides. */
 const TOOLS = '/opt/berth'
 
 /**
- * Isolation by namespaces: a file tree of its own, its own processes, no capabilities, the host's
- * network. See bwrap(1).
+ * Isolates a server by namespaces: its own file tree and processes, no capabilities, the host's network. See
+ * bwrap(1).
  */
 export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'
@@ -107,7 +107,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     return Bun.which('bwrap', { PATH: this.#options.path })
   }
 
-  /** The arguments that are the same for every server, and the PATH inside. */
+  /** Returns the arguments that are the same for every server, and the PATH inside. */
   #makeFixedArgs(): FixedArgs {
     const { dataDir, self, path } = this.#options
     const directories = this.#etc.prepare({
@@ -124,7 +124,8 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...systemDirectories().flatMap(linkOrBind),
       ...['--ro-bind', this.#etc.path, '/etc'],
       ...directories.flatMap(bind),
-      // To the kernel a root's sandbox is still root, whom its settings obey without any capability.
+      // The kernel takes root in a sandbox that root started for root: it may change kernel settings without a
+      // capability.
       ...[
         '--proc',
         '/proc',
@@ -139,11 +140,11 @@ export class BubblewrapIsolation implements LocalIsolation {
         '/run',
       ],
     ]
-    // After /tmp and /run, where some of it may lie.
+    // After /tmp and /run, because some of these paths may be below them.
     const own = [
       ...tools.directories.flatMap(bind),
       ...['--ro-bind', program, PROGRAM, '--ro-bind', this.#tools.path, TOOLS],
-      // For sandboxd alone: process 1 keeps the environment of bwrap itself.
+      // Set for sandboxd only: process 1 keeps bwrap's own environment.
       ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
     ]
@@ -161,7 +162,7 @@ interface FixedArgs {
   path: string
 }
 
-/** What differs between servers. */
+/** The paths and sizes that differ between servers. */
 interface SandboxMounts {
   id: string
   workspace: string
@@ -175,7 +176,7 @@ function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
 
 function serverArgs({ id, workspace }: SandboxMounts): string[] {
   return [
-    // What is left of bwrap's own file system lies in memory and has no limit: nothing may be written there.
+    // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
     ...['--bind', workspace, '/workspace', '--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--hostname', id, '--chdir', '/'],
   ]
@@ -185,7 +186,7 @@ function bind({ path, real }: SystemPath): string[] {
   return ['--ro-bind', real, path]
 }
 
-/** A link into /usr stays one, so that paths mean inside what they mean outside. */
+/** Keeps a link into /usr a link, so a path means the same inside and outside. */
 function linkOrBind(dir: SystemPath): string[] {
   return dir.real === dir.path ? bind(dir) : ['--symlink', dir.real.slice(1), dir.path]
 }

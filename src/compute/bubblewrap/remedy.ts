@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Why a tier cannot be used, and what a person can do about it. */
+/** Why an isolation cannot be used, and what a person can do about it. */
 export interface Refusal {
   reason: string
   remedy: string
@@ -13,7 +13,7 @@ export const MISSING: Refusal = {
     'Install it: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap.',
 }
 
-/** Reads what bwrap said when it failed. */
+/** Turns bwrap's error output into cause and remedy. */
 export function explainFailure(said: string): Refusal {
   const reason = `bwrap failed: ${said === '' ? 'it said nothing' : said}`
   if (/mount proc|proc on .*newroot/i.test(said)) {

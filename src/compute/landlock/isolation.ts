@@ -25,7 +25,10 @@ import { gapsOf } from './ruleset.ts'
 /** Devices that programs count on; not those behind which other users' terminals and memory lie. */
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`)
 
-/** What runtimes read about the machine; nothing of other processes, which Landlock keeps from being traced. */
+/**
+ * Files that language runtimes read about the machine. They show nothing of other processes, because Landlock denies
+ * tracing them.
+ */
 const MACHINE = ['/proc', '/sys/devices/system', '/sys/fs/cgroup']
 
 /** The names of users and groups. */
@@ -56,7 +59,7 @@ export class LandlockIsolation implements LocalIsolation {
 
   async probe(): Promise<IsolationProbe> {
     const { self, dataDir, path } = this.#options
-    // What must not work, tried under the real rules: to list the data directory.
+    // Tries, under the real rules, an access that must fail: listing the data directory.
     const script = 'ls "$0" >/dev/null 2>&1 && exit 3; exit 0'
     const plan: LandlockPlan = {
       argv: ['/bin/sh', '-c', script, dataDir],
@@ -97,7 +100,7 @@ export class LandlockIsolation implements LocalIsolation {
     }
   }
 
-  /** What commands may read and execute, and the PATH that is left of it. */
+  /** Returns the paths that commands may read and execute, and the part of PATH that is among them. */
   #readable(): { paths: string[]; path: string } {
     const { self, dataDir, path } = this.#options
     const { program, sources } = selfFiles(self)
@@ -115,7 +118,7 @@ function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {
   return { argv: [...self.argv, '__landlock'], env: { PATH, ...rest }, input }
 }
 
-/** A directory with nothing in it, in place of what a former start left there. */
+/** Creates an empty directory, after removing what an earlier start left there. */
 async function emptyDirectory(parent: string, name: string): Promise<string> {
   using pinned = pinRoot(parent, true)
   await removeEntry(pinned, name)

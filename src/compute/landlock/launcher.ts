@@ -8,9 +8,9 @@ import { type LandlockCalls, loadCalls } from './syscalls.ts'
 const O_PATH = 0o10000000
 
 /**
- * The hidden command `berth __landlock`: gives up rights and then becomes the program of its plan.
- * Landlock holds for the calling thread alone, and Bun has several; the program that replaces it
- * begins with one, which has what that thread had.
+ * Runs the hidden command `berth __landlock`: gives up rights, then executes the program of its plan. Landlock
+ * applies to the calling thread only and Bun has several; the executed program starts with one thread, which keeps
+ * that thread's restrictions.
  */
 export async function runLauncher(): Promise<void> {
   try {

@@ -1,6 +1,6 @@
-/** What the launcher is told on descriptor 4, as JSON. */
+/** The launcher's input on descriptor 4, as JSON. */
 export interface LandlockPlan {
-  /** The program that takes the launcher's place, with its arguments. */
+  /** The program to execute, with its arguments. */
   argv: string[]
   /** Its whole environment. */
   env: Record<string, string>
@@ -8,9 +8,9 @@ export interface LandlockPlan {
   read: string[]
   /** Absolute paths that they may also change. */
   write: string[]
-  /** Descriptors that the program finds open, beside 0 to 3. */
+  /** Descriptors to leave open for the program, besides 0 to 3. */
   keep: number[]
-  /** Whether the version of the kernel's Landlock is to be written to standard error. */
+  /** Whether to write the version of the kernel's Landlock to standard error. */
   announce: boolean
 }
 

@@ -17,19 +17,19 @@ const VERSION_1 = (1n << 13n) - 1n
 const SCOPE_ABSTRACT_UNIX_SOCKET = 1n << 0n
 const SCOPE_SIGNAL = 1n << 1n
 
-/** What a rule of this kernel's Landlock can consist of. */
+/** The rights that rules can name under this kernel's Landlock. */
 export interface Rights {
-  /** All rights over files; what no rule grants is refused. */
+  /** All rights over files. A right that no rule grants is denied. */
   all: bigint
   /** Reading and executing. */
   read: bigint
-  /** Those of `all` that a rule for a single file may name. */
+  /** The rights in `all` that a rule for a single file may name. */
   file: bigint
   /** Kinds of contact with processes outside that are refused. */
   scoped: bigint
 }
 
-/** The rights that a version of the interface has. */
+/** Returns the rights that a version of the interface has. */
 export function rightsOf(version: number): Rights {
   let all = VERSION_1
   if (version >= 2) all |= REFER
@@ -59,7 +59,7 @@ export function ruleAttribute(access: bigint, fd: number): Uint8Array {
   return bytes
 }
 
-/** What an older version cannot refuse, in words for a person; nothing where all is well. */
+/** Returns what an older version cannot deny, each a sentence for a person; empty for the newest. */
 export function gapsOf(version: number): string[] {
   const gaps = ["commands can set limits and priorities of the user's other processes (prlimit, nice)"]
   if (version < 3) gaps.push('commands can truncate files that they may not write')

@@ -1,4 +1,5 @@
-import { dlopen, ptr } from 'bun:ffi'
+import { ptr } from 'bun:ffi'
+import { openLibc } from '../sandboxd/libc.ts'
 
 /** System call numbers, the same on all 64-bit architectures. */
 const LANDLOCK_CREATE_RULESET = 444
@@ -18,17 +19,14 @@ const SECUREBITS = 0b1111n
 /** Highest capability number that Linux can have. */
 const LAST_CAPABILITY = 63
 
-/** The C library's names: glibc, then musl. */
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-
-/** The system calls of the launcher. Each throws where the kernel refuses. */
+/** The launcher's system calls. Each throws if the kernel refuses. */
 export interface LandlockCalls {
   /** Version of the kernel's Landlock interface. */
   version(): number
   /** Descriptor of a new ruleset. */
   createRuleset(attribute: Uint8Array): number
   addRule(ruleset: number, attribute: Uint8Array): void
-  /** Puts the calling thread, and whatever it starts, under the ruleset for good. */
+  /** Puts the calling thread and everything it starts under the ruleset, irrevocably. */
   restrictSelf(ruleset: number): void
   /** Gives up all capabilities and every way to new ones. */
   dropPrivileges(): void
@@ -38,9 +36,15 @@ export interface LandlockCalls {
   become(argv: readonly string[], env: Readonly<Record<string, string>>): never
 }
 
-/** Loads the C library. Throws where there is none. */
+/** Loads the C library. Throws if there is none. */
 export function loadCalls(): LandlockCalls {
-  const libc = open()
+  const libc = openLibc({
+    syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+    prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
+    fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
+    capset: { args: ['ptr', 'ptr'], returns: 'int' },
+    execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'int' },
+  })
   const syscall = (number: number, ...args: Array<bigint | number>): number => {
     const [a = 0, b = 0, c = 0, d = 0] = args
     return Number(libc.syscall(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d)))
@@ -96,22 +100,4 @@ export function loadCalls(): LandlockCalls {
       throw new Error(`${program} cannot be executed under Landlock (${kept.length} strings were passed).`)
     },
   }
-}
-
-function open() {
-  for (const library of LIBRARIES) {
-    try {
-      const { symbols } = dlopen(library, {
-        syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
-        prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
-        fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
-        capset: { args: ['ptr', 'ptr'], returns: 'int' },
-        execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'int' },
-      })
-      return symbols
-    } catch {
-      // The other one then.
-    }
-  }
-  throw new Error(`None of ${LIBRARIES.join(', ')} could be loaded.`)
 }

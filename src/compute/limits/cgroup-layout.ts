@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Limits } from '../driver.ts'
 
-/** What a cgroup can hold a server to. */
+/** The resources that a cgroup can limit. */
 export const RESOURCES = ['cpu', 'memory', 'processes'] as const
 
 /** One of them. */
 export type Resource = (typeof RESOURCES)[number]
 
-/** A directory of the cgroup file system in which groups may be made, and what groups there hold. */
+/** A directory of the cgroup file system in which groups can be created, and the resources they limit. */
 export interface CgroupBase {
   dir: string
   version: 1 | 2
@@ -21,7 +21,10 @@ const CONTROLLERS: Record<Resource, string> = { cpu: 'cpu', memory: 'memory', pr
 /** Length of the period over which processor time is dealt out, microseconds. */
 const PERIOD_US = 100_000
 
-/** The places where this process may be able to make groups, in order of preference for each resource. */
+/**
+ * Returns the directories in which this process may be able to create groups, in order of preference for each
+ * resource.
+ */
 export function findBases(): Record<Resource, CgroupBase[]> {
   const mounts = readMounts()
   const groups = readOwnGroups()
@@ -43,7 +46,9 @@ export function findBases(): Record<Resource, CgroupBase[]> {
   return bases
 }
 
-/** The files to write in a group, in order, for a limit. Files that this kernel does not have may be missing. */
+/**
+ * Returns the files to write in a group, in order, for a limit. Files that this kernel does not have may be missing.
+ */
 export function settings(
   version: 1 | 2,
   resource: Resource,
@@ -73,19 +78,19 @@ export function settings(
 }
 
 /**
- * The file that a single-threaded process writes 0 to in order to enter a group. Version 1's `tasks` takes
+ * Returns the file that a single-threaded process writes 0 to in order to enter a group. Version 1's `tasks` takes
  * no lock for that; version 2 has no such file for ordinary groups.
  */
 export function entrance(version: 1 | 2): string {
   return version === 2 ? 'cgroup.procs' : 'tasks'
 }
 
-/** The file in which the kernel counts the processes it ended for want of memory, on a line `oom_kill N`. */
+/** Returns the file in which the kernel counts the processes it ended for lack of memory, on a line `oom_kill N`. */
 export function memoryEvents(version: 1 | 2): string {
   return version === 2 ? 'memory.events' : 'memory.oom_control'
 }
 
-/** Whether groups made in a directory of cgroup v2 have a controller; `cgroup.subtree_control` says so. */
+/** Reports whether groups in a directory of cgroup v2 have a controller, by its `cgroup.subtree_control`. */
 function offers(dir: string, controller: string): boolean {
   try {
     return readFileSync(join(dir, 'cgroup.subtree_control'), 'utf8').trim().split(' ').includes(controller)
@@ -115,7 +120,7 @@ function readMounts(): CgroupMount[] {
   return mounts
 }
 
-/** This process's group by controller; the empty name stands for version 2. See cgroups(7). */
+/** Returns this process's group by controller; the empty name is version 2. See cgroups(7). */
 function readOwnGroups(): Map<string, string> {
   const groups = new Map<string, string>()
   for (const line of readText('/proc/self/cgroup').split('\n')) {

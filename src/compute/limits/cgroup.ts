@@ -16,15 +16,15 @@ const EMPTY_MS = 1000
 /** How often a group is made again whose parent another berth removes meanwhile. */
 const MAX_ATTEMPTS = 8
 
-/** Writes itself into the files up to `--`, and becomes the command after it. */
+/** A shell script that writes its own pid into the files before `--`, then executes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
 
-/** Where the groups of each resource are made; one that is missing is left to `rest`. */
+/** The directory for each resource's groups. A missing resource is left to the fallback limiter. */
 export type CgroupBases = Partial<Record<Resource, CgroupBase>>
 
 /**
- * Limits by control groups: one group for each server, below one for each data directory, so that two
- * berths never touch each other's. What no cgroup holds here is left to another limiter.
+ * Limits servers by control groups: one group per server, inside one per data directory, so two berths never touch
+ * each other's groups. Resources without a cgroup are left to the fallback limiter.
  */
 export class CgroupLimiter implements Limiter {
   readonly enforced: Pick<Enforced, 'cpu' | 'memory' | 'processes'>
@@ -34,9 +34,9 @@ export class CgroupLimiter implements Limiter {
   readonly #openGroups = new Set<string>()
 
   /**
-   * @param bases where groups can be made; tried before
-   * @param parent name of the group that holds those of all servers of this data directory
-   * @param fallback keeps what `bases` does not
+   * @param bases directories in which groups can be created, already tried
+   * @param parent name of the group that contains those of all servers of this data directory
+   * @param fallback limits the resources that `bases` lacks
    */
   constructor(bases: CgroupBases, parent: string, fallback: Limiter) {
     this.#bases = bases
@@ -49,7 +49,7 @@ export class CgroupLimiter implements Limiter {
     }
   }
 
-  /** Throws where a group cannot be made or set. */
+  /** Throws if a group cannot be made or set. */
   openGroup(serverId: string, limits: Limits): LimitGroup {
     this.#openGroups.add(serverId)
     const directories = this.#directories(serverId)
@@ -92,7 +92,7 @@ export class CgroupLimiter implements Limiter {
     for (const base of Object.values(this.#bases)) removeAbandoned(base.dir)
   }
 
-  /** The groups above the servers' go when nothing is in them any more. */
+  /** The groups above the servers' go when nothing is in them anymore. */
   #removeParents(): void {
     if (this.#openGroups.size > 0) return
     for (const dir of this.#directories('')) attempt(() => rmdirSync(dir))
@@ -125,8 +125,9 @@ export class CgroupLimiter implements Limiter {
 }
 
 /**
- * Removes groups of data directories that are gone, as far as nothing is in them: a berth that was killed could not, and one
- * on another directory never sees them. Young ones may be about to be entered.
+ * Removes empty groups of data directories that no longer exist: a killed berth could not remove them, and a berth
+ * with another data directory has no other reason to look. Recent groups stay, because a process may be about to
+ * enter them.
  */
 function removeAbandoned(dir: string): void {
   for (const { groups, changedAt } of dataDirectoryGroups(dir)) {
@@ -134,7 +135,10 @@ function removeAbandoned(dir: string): void {
   }
 }
 
-/** Milliseconds since 1970 by the machine, which dates its directories by it whatever berth's own clock says. */
+/**
+ * Returns milliseconds since 1970 by the system clock. The kernel dates directories by it, whatever berth's own clock
+ * shows.
+ */
 function physicalNow(): number {
   return performance.timeOrigin + performance.now()
 }
@@ -149,9 +153,9 @@ function countKills(dir: string, version: 1 | 2): number {
 }
 
 /**
- * Makes a group, and its parent where that is missing. An empty one that is there already is made anew: it is a killed
- * berth's, and another berth that takes it for abandoned would remove it before it is entered. The parent may be removed
- * for the same reason until the group is in it.
+ * Creates a group, and its parent if that is missing. Recreates an empty group that exists: a killed berth left it,
+ * and another berth that considers it abandoned could remove it before it is entered. Until the group is in it, the
+ * parent may be removed for the same reason.
  *
  * @throws the system's error
  */
@@ -161,14 +165,17 @@ function makeGroup(dir: string): void {
       if (mkdirSync(dir, { recursive: true }) !== undefined) return
       rmdirSync(dir)
     } catch (error) {
-      // It has processes, so that nobody can remove it.
+      // It has processes, so nobody can remove it.
       if ((error as NodeJS.ErrnoException).code === 'EBUSY') return
       if (!isGone(error) || attempt === MAX_ATTEMPTS) throw error
     }
   }
 }
 
-/** Removes an empty group; what is not yet empty, or not ours to remove, is left to the next sweep. */
+/**
+ * Removes an empty group. Leaves a group that does not become empty, or that belongs to another user, to the next
+ * sweep.
+ */
 async function removeGroup(dir: string): Promise<void> {
   const deadline = performance.now() + EMPTY_MS
   for (let pause = 1; ; pause *= 2) {
@@ -186,7 +193,7 @@ function attempt(call: () => void): void {
   try {
     call()
   } catch {
-    // What this is for can do without.
+    // The step is optional.
   }
 }
 

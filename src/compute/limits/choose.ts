@@ -11,15 +11,15 @@ const PROBE_GROUP = 'probe.tmp'
 /** Limits under which the probe's own process runs without noticing. */
 const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 64, storageBytes: 2 ** 30 }
 
-/** Succeeds where one of the process's groups has the name given. */
+/** A shell script that succeeds if one of its own groups has the given name. */
 const INSIDE = 'while read -r line; do case $line in *"$0"*) exit 0;; esac; done < /proc/self/cgroup; exit 1'
 
 /**
- * The strongest way to hold servers to their limits that works here. Every candidate is tried with
- * a process of its own: that a directory looks writable says little about cgroups.
+ * Chooses the strongest limiter that works here. Tries every candidate with a process of its own: a writable
+ * directory says little about cgroups.
  *
- * @param dataMarker twelve hex digits that stand for the data directory
- * @param userNamespace whether each sandbox has a user namespace of its own
+ * @param dataMarker twelve hex digits that identify the data directory
+ * @param userNamespace whether each sandbox has its own user namespace
  */
 export async function chooseLimiter(dataMarker: string, userNamespace: boolean): Promise<Limiter> {
   const fallback = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
@@ -31,7 +31,7 @@ export async function chooseLimiter(dataMarker: string, userNamespace: boolean):
     const [base] = candidates[resource]
     if (base !== undefined) first[resource] = base
   }
-  // Usually all of the preferred places work; only else is each tried by itself.
+  // Usually all preferred directories work. If not, try each one by itself.
   const bases = (await tryBases(first, parent, fallback))
     ? first
     : await findWorkingBases(candidates, parent, fallback)

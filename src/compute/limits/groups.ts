@@ -3,28 +3,32 @@ import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { findBases } from './cgroup-layout.ts'
 
-/** Milliseconds after which an empty group of an unknown data folder is taken for left behind. */
+/** Milliseconds after which an empty group of an unknown data directory is taken for left behind. */
 export const ABANDONED_MS = 60_000
 
 const NAME = /^berth-([0-9a-f]{12})$/
 
-/** The name of the group that holds those of all servers of a data folder. @param dataMarker twelve hex digits that stand for it */
+/**
+ * Returns the name of the group that contains those of all servers of a data directory.
+ *
+ * @param dataMarker twelve hex digits that identify it
+ */
 export const groupName = (dataMarker: string): string => `berth-${dataMarker}`
 
-/** A group that holds those of the servers of one data folder. */
+/** A group that contains those of all servers of one data directory. */
 export interface DataDirectoryGroup {
   path: string
   /** Its own and those below, the inner ones first. */
   groups: string[]
-  /** The twelve hex digits that stand for the data folder. */
+  /** The twelve hex digits that identify the data directory. */
   dataMarker: string
-  /** What is in any of them. */
+  /** The processes in all of them. */
   pids: number[]
-  /** When one of them changed last, milliseconds since 1970; infinite where one was removed meanwhile. */
+  /** When one of them last changed, milliseconds since 1970; infinite if one has been removed since. */
   changedAt: number
 }
 
-/** The groups of data folders, whoever's, below a folder of the cgroup file system. */
+/** Returns the groups of data directories of any berth below a directory of the cgroup file system. */
 export function dataDirectoryGroups(dir: string): DataDirectoryGroup[] {
   return groupsIn(dir).flatMap((name) => {
     const dataMarker = NAME.exec(name)?.[1]
@@ -41,25 +45,29 @@ export function dataDirectoryGroups(dir: string): DataDirectoryGroup[] {
   })
 }
 
-/** Those in all places where this process may be able to make groups. */
+/** Returns the groups in all directories in which this process may be able to create some. */
 export function allDataDirectoryGroups(): DataDirectoryGroup[] {
   const places = Object.values(findBases()).flatMap((bases) => bases.map(({ dir }) => dir))
   return [...new Set(places)].flatMap(dataDirectoryGroups)
 }
 
-/** Removes groups, in this order, as far as nothing is in them. @returns whether none of them is left */
+/**
+ * Removes the groups that are empty, in this order.
+ *
+ * @returns whether none of them is left
+ */
 export function removeGroups(groups: readonly string[]): boolean {
   for (const group of groups) {
     try {
       rmdirSync(group)
     } catch {
-      // It is not empty, it is gone, or it is not ours to remove.
+      // It is not empty, already gone, or another user's.
     }
   }
   return groups.every((group) => ifPresent(() => statSync(group)) === null)
 }
 
-/** The processes in a group; none where it is gone. */
+/** Returns the processes in a group; none if it is gone. */
 export function processesOf(dir: string): number[] {
   try {
     return readFileSync(join(dir, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
@@ -78,7 +86,7 @@ function groupsIn(dir: string): string[] {
 }
 
 /**
- * Milliseconds since 1970. Infinite for a group that is gone: somebody has just removed it, and its owner may be making it
- * anew, so that it must not pass for abandoned.
+ * Returns milliseconds since 1970. Returns infinity for a group that is gone: its owner may be recreating it, so it
+ * must not count as abandoned.
  */
 const changedAt = (dir: string): number => ifPresent(() => statSync(dir).mtimeMs) ?? Number.POSITIVE_INFINITY

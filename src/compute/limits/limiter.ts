@@ -1,30 +1,31 @@
 import type { Enforced, Limits } from '../driver.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 
-/** What holds one server's processes. */
+/** Limits one server's processes. */
 export interface LimitGroup {
   /**
-   * What to put before a command line so that its process is in the group from the first moment, with
-   * all that it starts. A process that enters by itself does so at once; one that is moved by another
-   * waits 10 ms for the kernel.
+   * Command prefix that puts a process into the group before it starts anything. A process that enters by itself does
+   * so at once; one that is moved by another waits 10 ms for the kernel.
    */
   readonly enter: readonly string[]
-  /** The processes in it, wherever they went; none where the mechanism does not know. */
+  /**
+   * Returns the processes in the group, including those that left their parent; empty if the mechanism does not know.
+   */
   pids(): number[]
-  /** How often the kernel ended a process of the group for want of memory. */
+  /** Returns how often the kernel ended a process of the group for lack of memory. */
   memoryKills(): number
   /** Removes it; its processes have ended. */
   close(): Promise<void>
-  /** What is left to sandboxd to keep. */
+  /** The limits that sandboxd has to enforce. */
   readonly sandboxd: Pick<SandboxdConfiguration, 'watch' | 'rlimits'>
 }
 
 /** One way to hold servers to their limits, as strong as this machine allows. */
 export interface Limiter {
-  /** What it really enforces. */
+  /** What this limiter really enforces. */
   readonly enforced: Pick<Enforced, 'cpu' | 'memory' | 'processes'>
   /** Makes the group of one server. */
   openGroup(serverId: string, limits: Limits): LimitGroup
-  /** Ends what a berth that was killed left in the groups of these servers, and removes the groups. */
+  /** Ends what a killed berth left in these servers' groups, and removes the groups. */
   sweep(serverIds: readonly string[]): Promise<void>
 }

@@ -6,9 +6,9 @@ import type { Limiter, LimitGroup } from './limiter.ts'
 const HEADROOM = 200
 
 /**
- * Limits without a cgroup: sandboxd looks at the server's processes twice a second and ends what
- * exceeds. `ownUserNamespace` says whether the kernel counts the processes of each sandbox apart, so
- * that RLIMIT_NPROC holds for it alone; it never holds for root.
+ * Limits servers without a cgroup: sandboxd looks at the server's processes twice a second and ends those that exceed
+ * a limit. `ownUserNamespace` says whether the kernel counts each sandbox's processes separately, so RLIMIT_NPROC
+ * limits that sandbox only; it never limits root.
  */
 export class WatchdogLimiter implements Limiter {
   readonly enforced: Limiter['enforced']
@@ -43,7 +43,7 @@ export class WatchdogLimiter implements Limiter {
 
   /**
    * Keeps a fork bomb from taking the machine before the watchdog looks. The kernel counts all that the user runs,
-   * so that this is no limit of the server's own; it does not hold for root.
+   * so this is no limit of the server's own; it does not hold for root.
    */
   #ceiling(processes: number): number {
     return countThreads(this.#uid) + processes + HEADROOM

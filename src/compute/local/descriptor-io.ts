@@ -1,13 +1,13 @@
 import { read, write } from 'node:fs'
 
-// As `promisify` of node:util would make them: that module alone costs a start a millisecond.
+// Not by `promisify`: loading node:util costs a start one millisecond.
 
 /**
- * Reads from a descriptor into `bytes`; resolves to how many bytes came, 0 at the end of the file.
+ * Reads from a descriptor into `bytes`; resolves to the number of bytes read, 0 at the end of the file.
  *
- * @param at where in `bytes` the first goes
- * @param position where in the file the first lies
- * @throws what the system says
+ * @param at offset in `bytes` of the first byte
+ * @param position offset in the file of the first byte
+ * @throws the system's error
  */
 export const readInto = (
   descriptor: number,
@@ -21,11 +21,11 @@ export const readInto = (
   })
 
 /**
- * Writes a part of `bytes` to a descriptor; resolves to how many bytes went.
+ * Writes a part of `bytes` to a descriptor; resolves to the number of bytes written.
  *
- * @param at where in `bytes` the first lies
- * @param position where in the file the first goes; null for where the descriptor stands
- * @throws what the system says
+ * @param at offset in `bytes` of the first byte
+ * @param position offset in the file of the first byte; null for the descriptor's current position
+ * @throws the system's error
  */
 export const writeFrom = (
   descriptor: number,

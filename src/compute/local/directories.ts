@@ -4,18 +4,18 @@ import { childPath, type EntryName, type PinnedEntry, pinChild, systemCode } fro
 
 /** Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist. */
 const MAX_HELD = 64
-/** From this size on (bytes of the directory itself) reading a directory takes longer than a turn through the thread pool. */
-const LARGE_FOLDER = 128 * 1024
+/** Size of a directory itself, in bytes, from which reading it takes longer than a turn through the thread pool. */
+const LARGE_DIRECTORY = 128 * 1024
 
-/** An entry as its directory lists it. Only a hint: what it names may change at any time. */
+/** An entry as its directory lists it. It is only a hint: the entry may change at any time. */
 export interface ListedEntry {
   name: EntryName
   kind: 'file' | 'directory' | 'other'
 }
 
 /**
- * The chain of directories from a pinned one down to where a walk stands. It lets go of directories far
- * above and finds them again by name when the walk comes back, following no link then either.
+ * The chain of directories from a pinned one down to a walk's current one. Releases directories far above and pins
+ * them again by name on the way back, still without following links.
  */
 export class DirectoryChain implements Disposable {
   readonly #chain: { name: EntryName; dir: PinnedEntry | null }[] = []
@@ -23,12 +23,12 @@ export class DirectoryChain implements Disposable {
   /** `top` stays the caller's to dispose of. */
   constructor(private readonly top: PinnedEntry) {}
 
-  /** How many directories below the first one the walk stands. */
+  /** The number of directories between the first one and the current one. */
   get depth(): number {
     return this.#chain.length
   }
 
-  /** The directory where the walk stands. Throws the system's error when it was moved away meanwhile. */
+  /** The walk's current directory. Throws the system's error if it has been moved away. */
   get current(): PinnedEntry {
     const last = this.#chain.length - 1
     let from = last
@@ -42,7 +42,7 @@ export class DirectoryChain implements Disposable {
     return this.#at(last)
   }
 
-  /** Steps down and returns the directory. Throws the system's error, `ENOTDIR` where no directory stands. */
+  /** Steps down and returns the directory. Throws the system's error, `ENOTDIR` if the entry is not a directory. */
   enter(name: EntryName): PinnedEntry {
     const dir = pinDirectory(this.current, name)
     this.#chain.push({ name, dir })
@@ -73,10 +73,10 @@ export class DirectoryChain implements Disposable {
   }
 }
 
-/** What a pinned directory holds, in no order. Throws the system's error. */
+/** Lists a pinned directory, in no particular order. Throws the system's error. */
 export async function readDirectory(dir: PinnedEntry): Promise<ListedEntry[]> {
   const options = { withFileTypes: true } as const
-  const large = dir.stats.size >= LARGE_FOLDER
+  const large = dir.stats.size >= LARGE_DIRECTORY
   return listed(dir, large ? await readdir(dir.path, options) : readdirSync(dir.path, options))
 }
 
@@ -103,7 +103,7 @@ function kindOf(dir: PinnedEntry, name: EntryName, dirent?: Dirent): ListedEntry
   if (dirent?.isFile()) return 'file'
   if (dirent?.isDirectory()) return 'directory'
   if (dirent?.isSymbolicLink()) return 'other'
-  // Not every file system tells the type with the name.
+  // Not every file system reports the type with the name.
   try {
     using entry = pinChild(dir, name)
     return entry.stats.isFile() ? 'file' : entry.stats.isDirectory() ? 'directory' : 'other'
@@ -119,7 +119,10 @@ function pinDirectory(dir: PinnedEntry, name: EntryName): PinnedEntry {
   throw Object.assign(new Error(`${childPath(dir, name)} is not a folder`), { code: 'ENOTDIR' })
 }
 
-/** Whether an error only says that a directory went away, was replaced, or may not be entered: a walk goes on without it. */
+/**
+ * Reports whether an error only means that a directory vanished, was replaced, or may not be entered, so a walk can
+ * skip it.
+ */
 export function canSkip(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(systemCode(error) ?? '')
 }

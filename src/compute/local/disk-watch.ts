@@ -6,11 +6,11 @@ const INTERVAL_MS = 2000
 /** The part of the time that looking may take: one twentieth. */
 const COST_FACTOR = 20
 
-/** What a watch needs to know. */
+/** The options of a `DiskWatch`. */
 export interface DiskWatchOptions {
   /** Bytes that the workspace may use. */
   limit: number
-  /** Bytes that it uses. */
+  /** Returns bytes that it uses. */
   usage(): Promise<number>
   sandbox: {
     readonly occupied: boolean
@@ -21,23 +21,23 @@ export interface DiskWatchOptions {
 }
 
 /**
- * Ends a server's processes when its files exceed its storage and still grow; what only cleans up may
- * go on. Looks only while something runs that could write.
+ * Ends a server's processes when its files exceed its storage and still grow; processes that only clean up may
+ * continue. Looks only while processes run that could write.
  */
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #timer: Timer | null = null
   #over = false
-  /** What the last look found. */
+  /** Bytes in use at the last look. */
   #last = 0
-  /** Whether the storage counts as full, whatever it holds. */
+  /** Whether the storage counts as full regardless of its limit. */
   #full = false
 
   constructor(options: DiskWatchOptions) {
     this.#options = options
   }
 
-  /** Looks from now on until the sandbox is gone. */
+  /** Looks regularly until the sandbox is gone. */
   start(): void {
     void this.#options.sandbox.exited.then(() => {
       this.#over = true
@@ -46,7 +46,7 @@ export class DiskWatch {
     this.#next(INTERVAL_MS)
   }
 
-  /** Has the storage count as full with what it holds now, or by its limit again. */
+  /** Makes the storage count as full at its current size, or by its limit again. */
   async fill(full: boolean): Promise<void> {
     if (full) this.#last = await this.#options.usage()
     this.#full = full

@@ -21,7 +21,7 @@ import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
 import { LocalSandbox } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
-/** Runs servers as processes of this machine; the tier decides how they are isolated. */
+/** Runs servers as processes of this machine; a `LocalIsolation` decides how they are isolated. */
 export class LocalDriver implements ComputeDriver {
   readonly #isolation: LocalIsolation
   readonly #options: LocalDriverOptions
@@ -101,7 +101,10 @@ export class LocalDriver implements ComputeDriver {
     return isSentFromServer(connection)
   }
 
-  /** What all that the server can write to takes: its workspace, and its temporary directory where that lies on disk. */
+  /**
+   * Returns the bytes of everything that the server can write: its workspace, and its temporary directory if that is
+   * on disk.
+   */
   async #usage(handle: Handle): Promise<number> {
     const temporary = join(this.#directories.dir(handle), 'tmp')
     const inTemporary = await this.#options
@@ -133,7 +136,7 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
-  /** Whoever needs limits also clears away what berths that were killed left of theirs. */
+  /** Chooses the limiter, and removes what killed berths left of theirs. */
   async #chooseLimiter(): Promise<Limiter> {
     const limiter = await chooseLimiter(this.#directories.dataMarker(), this.#isolation.userNamespace)
     await limiter.sweep([])

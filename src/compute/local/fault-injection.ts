@@ -1,26 +1,26 @@
 import type { FaultInjection, Limits } from '../driver.ts'
 import { signal } from '../terminate.ts'
 
-/** Rounds of stopping newcomers before those that still come are left. */
+/** Most rounds of stopping processes that started meanwhile. */
 const ROUNDS = 50
 
-/** What the faults of a sandbox on this machine are made of. */
+/** The options of a `LocalFaultInjection`. */
 export interface LocalFaultOptions {
   /** The process that the sandbox ends with. */
   pid: number
-  /** All that commands have started. */
+  /** Returns all that commands have started. */
   started(): number[]
-  /** Resolves when sandboxd has acted on whatever it was sent before. */
+  /** Resolves when sandboxd has acted on everything it was sent before. */
   drained(): Promise<void>
   limits: Limits
-  /** What holds it to its memory. */
+  /** The mechanism that enforces the memory limit. */
   memoryHeldBy: string
 }
 
-/** What can be made to go wrong in a sandbox on this machine: signals, and the watch over its storage. */
+/** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
 export class LocalFaultInjection implements FaultInjection {
   readonly #options: LocalFaultOptions
-  /** What watches over its storage. */
+  /** The watch over its storage. */
   storageWatch: { fill(full: boolean): Promise<void> } | null = null
 
   constructor(parts: LocalFaultOptions) {

@@ -5,13 +5,13 @@ import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
 import type { SpawnPlan } from './spawn.ts'
 
-/** What every local driver is given. */
+/** The options of every local driver. */
 export interface LocalDriverOptions {
   /** Absolute path of the data directory. */
   dataDir: string
-  /** How berth starts itself again. */
+  /** The command by which berth starts itself again. */
   self: SelfCommand
-  /** The PATH that berth itself was started with. */
+  /** The PATH that berth was started with. */
   path: string
   logger: Logger
   /** Reaches the files under a workspace's absolute path. */
@@ -38,16 +38,16 @@ export interface Launch extends SpawnPlan {
   commandEnv: Record<string, string>
   /** Absolute path of the directory of tools as commands see it. */
   tools: string
-  /** Whether the sandbox has a PID namespace of its own, which ends with it. */
+  /** Whether the sandbox has its own PID namespace, which ends with it. */
   pidNamespace: boolean
 }
 
-/** Outcome of trying a tier on this machine. */
+/** Outcome of trying an isolation on this machine. */
 export type IsolationProbe =
   | {
       available: true
       network: string
-      /** What is weaker here than the tier's name promises, each in words for a person. */
+      /** Ways in which the isolation is weaker here than its name promises, each a sentence for a person. */
       notes?: string[]
     }
   | { available: false; reason: string; remedy: string }
@@ -55,17 +55,17 @@ export type IsolationProbe =
 /** One way to isolate a server's processes on this machine. */
 export interface LocalIsolation {
   readonly name: Isolation
-  /** Whether the sandbox has a user namespace of its own. */
+  /** Whether the sandbox has its own user namespace. */
   readonly userNamespace: boolean
   /** Tries the real thing once. Never throws. */
   probe(): Promise<IsolationProbe>
-  /** How to start sandboxd for a server. */
+  /** Returns how to start sandboxd for a server. */
   launch(server: ServerToStart): Promise<Launch>
 }
 
 /**
- * Settings of Bun, its JavaScript engine and its allocator in sandboxd. Without them it starts threads when it likes
- * to, and aborts where the server's processes have left no room for one.
+ * Settings of Bun, its JavaScript engine and its allocator in sandboxd. Without them it starts threads at any time,
+ * and aborts if the server's processes have used up their number.
  */
 export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_useConcurrentGC: '0',
@@ -73,11 +73,11 @@ export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_numberOfGCMarkers: '1',
   BUN_JSC_useWarmUpMarkedBlocks: '0',
   UV_THREADPOOL_SIZE: '2',
-  // Memory goes back to the system without a thread for it.
+  // Returns memory to the system without an extra thread.
   MIMALLOC_SCAVENGER: '0',
 }
 
-/** The environment that every command has, whatever its tier. */
+/** Returns the environment that every command has, under each isolation. */
 export function baseEnvironment(
   home: string,
   user: string,

@@ -5,7 +5,7 @@ import { childPath, type PinnedEntry, pinChild, pinRoot, systemCode } from './pi
 
 /** As many as Linux follows in one path. */
 const MAX_LINKS = 40
-/** Bounds what one path can cost; the longest straight path has half as many names. */
+/** Limits the cost of one path. The longest path without links has half as many names. */
 const MAX_STEPS = 5_000
 
 /** A workspace's directory, and whether entries are pinned by descriptor (Linux) or by checked path. */
@@ -14,17 +14,17 @@ export interface Jail {
   byDescriptor: boolean
 }
 
-/** Where a path leads: a name in a pinned directory, and what stands there. */
+/** The result of walking a path: a name in a pinned directory, and the entry of that name. */
 export interface LocatedPath extends Disposable {
   parent: PinnedEntry
-  /** Empty where the workspace's own directory is meant; `parent` and `entry` are that directory then. */
+  /** Empty for the workspace's own directory; then `parent` and `entry` are that directory. */
   name: string
   entry: PinnedEntry | null
-  /** Only a directory can be meant: the path, or the link it ends in, closes with a `/`. */
+  /** Whether the path, or the link it ends in, ends with `/`, so it can only name a directory. */
   mustBeDirectory: boolean
 }
 
-/** What to do at the path's last name and at missing directories before it. */
+/** How to treat the path's last name, and missing directories before it. */
 export interface LocateOptions {
   /** Follow a link that the path ends in. Links before it are followed always. */
   follow: boolean
@@ -33,16 +33,18 @@ export interface LocateOptions {
 }
 
 /**
- * Walks a path name by name from the workspace's directory; each step is taken relative to the pinned
- * directory before it and follows no link. A link's target is read and walked by the same rules, so
- * nothing that is swapped meanwhile leads out: what the walk reaches is inside, whatever order things happen in.
+ * Walks a path name by name from the workspace's directory. Each step is relative to the pinned directory before it
+ * and follows no link. A link's target is read and walked by the same rules, so the walk stays inside even if entries
+ * are swapped meanwhile.
  *
- * `..` never goes to the kernel, whose parent of a moved directory may be outside. It begins again at the root with the
- * names so far but one, which needs two descriptors for a path of any depth where a stack needs one for each name.
+ * `..` never goes to the kernel, because the parent of a moved directory may be outside. The walk starts again at the
+ * root with the names so far except the last, which needs two descriptors for a path of any depth; a stack would need
+ * one for each name.
  *
  * The calls are synchronous on purpose: each takes 2–5 µs, a turn through the thread pool about 100.
  *
- * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`. The caller disposes of the place.
+ * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`. The caller disposes
+ * of the result.
  */
 export function locate(jail: Jail, path: string, options: LocateOptions): LocatedPath {
   let { names: ahead, mustBeDirectory } = parsePath(path)
@@ -132,7 +134,7 @@ function place(
   }
 }
 
-/** The entry, or null where nothing stands. */
+/** Pins an entry; returns null if there is none. */
 function tryPin(dir: PinnedEntry, name: string, path: string): PinnedEntry | null {
   try {
     return pinChild(dir, name)
@@ -142,7 +144,7 @@ function tryPin(dir: PinnedEntry, name: string, path: string): PinnedEntry | nul
   }
 }
 
-/** Where the link leads, or null when it is no longer a link. */
+/** Returns the link's target as a route, or null if the entry is no longer a link. */
 function linkRoute(
   jail: Jail,
   dir: PinnedEntry,
@@ -172,7 +174,7 @@ function makeDirectory(dir: PinnedEntry, name: string, path: string): void {
   }
 }
 
-/** Turns a system error that the path or the disk is to blame for into a refusal; others stay as they are. */
+/** Turns a system error that the path or the disk caused into a `WorkspaceError`; returns other errors unchanged. */
 export function toWorkspaceError(error: unknown, path: string): unknown {
   switch (systemCode(error)) {
     case 'ENOSPC':

@@ -6,7 +6,7 @@ import { isTemporary } from './temporary.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules'])
 
-/** A directory under way: its entries that matter, sorted, and how far the walk has come. */
+/** A directory of the walk: its relevant entries, sorted, and the next one to visit. */
 interface Frame {
   prefix: string
   entries: SortedEntry[]
@@ -21,9 +21,9 @@ interface SortedEntry {
 }
 
 /**
- * Relative paths of all regular files below a pinned directory, by code point. Links are not followed; directories that
- * cannot be read are passed over, so are names that are not UTF-8 and paths beyond the system's length (no path of
- * the API could name them).
+ * Returns relative paths of all regular files below a pinned directory, by code point. Links are not followed;
+ * directories that cannot be read are passed over, so are names that are not UTF-8 and paths beyond the system's
+ * length (no path of the API could name them).
  */
 export async function listFiles(root: PinnedEntry, all: boolean): Promise<string[]> {
   const files: string[] = []

@@ -9,7 +9,10 @@ const SLICE_MS = 4
 export class Pace {
   #sliceEnd = performance.now() + SLICE_MS
 
-  /** Whether the slice is used up; then `await rest()`. Apart, so that the common case costs no turn. */
+  /**
+   * Whether the slice is used up; then `await rest()`. Separate from `rest`, so the common case costs no turn of the
+   * event loop.
+   */
   get due(): boolean {
     return performance.now() >= this.#sliceEnd
   }

@@ -1,6 +1,6 @@
 import { WorkspaceError } from '../workspace.ts'
 
-/** Where commands see the workspace, whichever directory of the host holds it. */
+/** Where commands see the workspace, whatever the host's directory is called. */
 const MOUNT_POINT = 'workspace'
 /** Linux: PATH_MAX without the closing NUL, and NAME_MAX. Beyond these no command could use the path either. */
 export const MAX_PATH_BYTES = 4095
@@ -9,13 +9,13 @@ const MAX_NAME_BYTES = 255
 /** A path taken apart: names and `..`, to be walked from the workspace's directory or a link's own. */
 export interface Route {
   names: string[]
-  /** The path ends in `/`, `/.` or `/..`: only a directory can be meant. */
+  /** Whether the path ends in `/`, `/.` or `/..`, so it can only name a directory. */
   mustBeDirectory: boolean
 }
 
 /**
- * Takes a caller's path apart: relative to the workspace, or beginning with `/workspace`. `..` is kept, since what
- * it leads to depends on the links before it. Throws `WorkspaceError` `invalid`, `outside`.
+ * Splits a caller's path, which is relative to the workspace or begins with `/workspace`. Keeps `..`, because its
+ * meaning depends on the links before it. Throws `WorkspaceError` `invalid`, `outside`.
  */
 export function parsePath(path: string): Route {
   if (path.includes('\0')) throw invalid(path, 'contains a NUL byte')
@@ -32,8 +32,8 @@ export function parsePath(path: string): Route {
 }
 
 /**
- * Takes a link's target apart. An absolute one must lie below `/workspace`, as commands see it, or
- * below the directory itself, as commands of the tiers without a mount of their own see it; else null.
+ * Splits a link's target. Returns null for an absolute target that is neither below `/workspace`, as commands usually
+ * see it, nor below `root`, as commands see it under an isolation without mounts.
  */
 export function parseLink(target: string, root: string): (Route & { absolute: boolean }) | null {
   const route = split(target)
@@ -46,7 +46,7 @@ export function parseLink(target: string, root: string): (Route & { absolute: bo
   return null
 }
 
-/** Removes `name/..` pairs: right where the first name stands for nothing, so that no link can be among them. */
+/** Removes `name/..` pairs. Correct only if the first name does not exist, because then no link can be among them. */
 export function cancelParents(names: string[]): string[] {
   const kept: string[] = []
   for (const name of names) {
@@ -56,18 +56,18 @@ export function cancelParents(names: string[]): string[] {
   return kept
 }
 
-/** The refusal of a path that leaves the workspace. */
+/** Returns the refusal of a path that leaves the workspace. */
 export const outside = (path: string): WorkspaceError =>
   new WorkspaceError(
     'outside',
     `${quote(path)} leads out of the workspace. Use a path relative to it or below /workspace/, and no symbolic link that leaves it.`,
   )
 
-/** The refusal of a path that can name no file. */
+/** Returns the refusal of a path that can name no file. */
 export const invalid = (path: string, why: string): WorkspaceError =>
   new WorkspaceError('invalid', `${quote(path)} ${why}. Use another path.`)
 
-/** A path as it stands in a message: on one line and not too long. */
+/** Formats a path for a message: on one line and not too long. */
 export function quote(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
 }

@@ -1,20 +1,22 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync, type Stats } from 'node:fs'
 
-/** The name of a directory's entry: text, or the raw bytes where they are not UTF-8. */
+/** The name of a directory's entry: text, or the raw bytes if they are not UTF-8. */
 export type EntryName = string | Buffer
 
-/** Linux: a descriptor that only names an inode. Opening so never blocks, has no side effect, and needs no permission on the entry. */
+/**
+ * Linux: a descriptor that only names an inode. Opening so never blocks, has no side effect, and needs no permission
+ * on the entry.
+ */
 const O_PATH = 0o10000000
 
 /**
- * Something of a workspace, held so that no rename or planted link can put another thing in its
- * place while it is used. `path` is what to hand to `node:fs`: on Linux `/proc/self/fd/N`, which
- * the kernel resolves to this very inode, so `path/name` is looked up as `openat` would.
+ * An entry of a workspace, held so that no rename or planted link can replace it while it is used. Pass `path` to
+ * `node:fs`: on Linux it is `/proc/self/fd/N`, which the kernel resolves to this very inode, so `path/name` is looked
+ * up as `openat` would.
  *
- * Where there is no such directory (macOS) `path` is the real path, checked after each step: links are
- * still never followed, but a directory that is swapped for a link between the check and the next call
- * is followed once. The tiers that isolate exist on Linux only; elsewhere a command runs with the
- * user's own rights anyway, so that this gives it nothing it could not reach itself.
+ * Without /proc (macOS) `path` is the real path, checked after each step. Links are still never followed, except for
+ * a directory that is swapped for a link between the check and the next call. All isolations need Linux; elsewhere a
+ * command has the user's own rights anyway, so it gains nothing by this.
  */
 export class PinnedEntry implements Disposable {
   #open = true
@@ -22,11 +24,11 @@ export class PinnedEntry implements Disposable {
   constructor(
     readonly path: string,
     readonly stats: Stats,
-    /** The descriptor behind `path`, or null where entries are checked paths. */
+    /** The descriptor behind `path`, or null if entries are checked paths. */
     private readonly descriptor: number | null,
   ) {}
 
-  /** Whether `path` names the inode itself, and not a place in the tree. */
+  /** Whether `path` names the inode itself rather than a path in the tree. */
   get pinned(): boolean {
     return this.descriptor !== null
   }
@@ -48,7 +50,7 @@ export function pinRoot(root: string, byDescriptor: boolean): PinnedEntry {
   return new PinnedEntry(path, lstatSync(path), null)
 }
 
-/** Pins what stands in a pinned directory, a link as the link itself. Throws the system's error. */
+/** Pins an entry of a pinned directory, a link as the link itself. Throws the system's error. */
 export function pinChild(dir: PinnedEntry, name: EntryName): PinnedEntry {
   const path = childPath(dir, name)
   if (dir.pinned) return pin(path, constants.O_NOFOLLOW)
@@ -59,14 +61,17 @@ export function pinChild(dir: PinnedEntry, name: EntryName): PinnedEntry {
   return new PinnedEntry(path.toString(), stats, null)
 }
 
-/** The path by which `node:fs` reaches an entry of a pinned directory; its last component is for the call to follow or not. */
+/**
+ * Returns the path by which `node:fs` reaches an entry of a pinned directory; its last component is for the call to
+ * follow or not.
+ */
 export function childPath(dir: PinnedEntry, name: EntryName): string | Buffer {
   return typeof name === 'string' ? `${dir.path}/${name}` : Buffer.concat([Buffer.from(`${dir.path}/`), name])
 }
 
 /**
- * A descriptor for reading a pinned regular file; the caller closes it. `O_NONBLOCK` keeps the call
- * from waiting where a FIFO took the place of a checked path.
+ * Opens a pinned regular file for reading; the caller closes the descriptor. `O_NONBLOCK` keeps the call from waiting
+ * if a FIFO has replaced a checked path.
  */
 export function openForReading(file: PinnedEntry): number {
   const noFollow = file.pinned ? 0 : constants.O_NOFOLLOW
@@ -77,7 +82,7 @@ export function openForReading(file: PinnedEntry): number {
   throw Object.assign(new Error(`${file.path} was replaced`), { code: 'ENOENT' })
 }
 
-/** The code of a system error (`ENOENT`), else undefined. */
+/** Returns the code of a system error (`ENOENT`), else undefined. */
 export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined

@@ -1,21 +1,22 @@
-import { chmodSync, lstatSync, renameSync } from 'node:fs'
+import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { WorkspaceError } from '../workspace.ts'
 import { type Jail, type LocatedPath, locate, toWorkspaceError } from './jail.ts'
+import { Pace } from './pace.ts'
 import { quote } from './path.ts'
 import { childPath, systemCode } from './pinned.ts'
-import { normalizeTree } from './settle.ts'
 import type { StagingArea } from './staging.ts'
 
-/** How often it begins again when the place is taken, or a directory on the way removed, under it. */
+/** Most attempts if the target, or a directory on the way, changes meanwhile. */
 const MAX_ATTEMPTS = 8
 const ALL_RIGHTS = 0o700
 
 /**
- * Moves a prepared directory to a path of a workspace. What stood there goes to the staging area first, in one rename,
- * and is removed when the new directory stands; where the new one cannot be put there, the old one comes back. A kill
+ * Moves a prepared directory to a path of a workspace. The old entry goes to the staging area first, in one rename,
+ * and is removed once the new directory is in place; if the new one cannot be moved, the old one is put back. A kill
  * in between leaves nothing at the path, never a part.
  *
- * See `Workspace.place` for what it throws.
+ * Throws as `Workspace.place` does.
  */
 export async function placeDirectory(
   jail: Jail,
@@ -57,7 +58,7 @@ async function swap(jail: Jail, area: StagingArea, dir: string, path: string): P
       throw error
     }
   }
-  // A process that goes on writing into the old directory keeps it from going: the next start removes it then.
+  // A process that still writes into the old directory may keep it from being removed; the next start removes it.
   await old.remove().catch(() => {})
 }
 
@@ -72,6 +73,34 @@ function putBack(from: string, to: string | Buffer): void {
   try {
     renameSync(from, to)
   } catch {
-    // Something else stands there by now: the next attempt moves that away.
+    // Something else has been created there; the next attempt moves that away.
+  }
+}
+
+/**
+ * Gives a prepared tree the permissions of a user's files: directories 0755, files 0644, or 0755 if their owner could
+ * execute them. Removes all other bits, such as set-user-id. Links are left alone and not followed. Nothing but berth
+ * may change the tree meanwhile.
+ *
+ * @throws Error if the tree holds a device, a pipe, a socket, or a file with a second hard link, which may be one of
+ * the machine's own files
+ */
+async function normalizeTree(dir: string): Promise<void> {
+  const pace = new Pace()
+  const pending = [dir]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (pace.due) await pace.rest()
+    // Before it is read: its owner may have no right to.
+    chmodSync(next, 0o755)
+    for (const entry of readdirSync(next, { withFileTypes: true })) {
+      const path = join(next, entry.name)
+      const stats = lstatSync(path)
+      if (stats.isDirectory()) pending.push(path)
+      else if (stats.isFile() && stats.nlink === 1) chmodSync(path, stats.mode & 0o100 ? 0o755 : 0o644)
+      else if (!stats.isSymbolicLink()) {
+        const what = stats.isFile() ? 'a file with a second name' : 'no file, folder or link'
+        throw new Error(`${quote(path.slice(dir.length + 1))} cannot be placed: it is ${what}.`)
+      }
+    }
   }
 }

@@ -3,8 +3,8 @@ import { findDescendants, readMarker } from '../processes.ts'
 import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**
- * The local addresses, as /proc/net/tcp writes them with words in the machine's byte order, by which a caller of each
- * loopback address is answered: the kernel takes the first of these that a socket is bound to.
+ * The local addresses that receive connections to each loopback address, written as in /proc/net/tcp, with words in
+ * the machine's byte order. The kernel takes the first of these that a socket is bound to.
  */
 const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = {
   '127.0.0.1': [
@@ -19,13 +19,12 @@ const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = 
 }
 
 /**
- * Where on this machine's loopback a command's processes listen: those below `root` that carry the command's marker,
- * and all that descend from them. The sockets are looked up in berth's own network, so that a sandbox with another one
- * cannot pass off what listens there; an address that another program answers at is left out, also where the command
- * has the same port on any address.
+ * Returns the loopback addresses on which a command's processes listen: the processes below `root` that carry the
+ * command's marker, and all their descendants. Looks sockets up in berth's own network namespace, so a sandbox with
+ * another one cannot claim them. Leaves an address out if another program receives its connections.
  *
  * @param root the host's pid of the sandbox's first process
- * @returns null where sockets or their owners cannot be seen
+ * @returns null if sockets or their owners cannot be seen
  */
 export function listeningAddresses(root: number, marker: string): LoopbackAddress[] | null {
   const family = commandFamily(root, marker)
@@ -52,7 +51,7 @@ export function listeningAddresses(root: number, marker: string): LoopbackAddres
 
 const HOSTS = ['127.0.0.1', '::1'] as const
 
-/** Whether whoever connects there comes to one of the sockets that are owned. */
+/** Reports whether connections to this address and port go to one of the owned sockets. */
 function answers(
   host: LoopbackAddress['host'],
   port: number,
@@ -67,7 +66,7 @@ function answers(
   return false
 }
 
-/** The TCP ports that a process listens on, ascending; none where they cannot be seen. */
+/** Returns the TCP ports that a process listens on, ascending; none if they cannot be seen. */
 export function portsOf(pid: number): number[] {
   const owned = new Set(socketsOf(pid) ?? [])
   const all = readTcpSockets() ?? []

@@ -6,20 +6,20 @@ import { isTemporary, temporaryName } from './temporary.ts'
 
 /** How often one entry that changes meanwhile is tried again before the removal gives up. */
 const MAX_PASSES = 100
-/** After so many a directory is renamed: who writes there by its path finds it no more. */
+/** Passes after which a directory is renamed, so processes that write there by its path no longer find it. */
 const PASSES_IN_PLACE = 5
 const ALL_RIGHTS = 0o700
 
-/** A directory under way: what is still to be removed from it, and how often an entry had to be tried again. */
+/** A directory of the walk: the entries still to remove, and how often each had to be tried again. */
 interface Frame {
   entries: ListedEntry[]
   passes: Map<EntryName, number>
 }
 
 /**
- * Removes an entry of a pinned directory, a directory with all below it. Links are removed, never
- * followed. Folders that berth's user may not enter or change are opened first. What is gone already
- * is no error. Throws the system's error; `ENOTEMPTY` when something goes on writing into a directory.
+ * Removes an entry of a pinned directory, and a directory with everything below it. Links are removed, never
+ * followed. Directories that berth's user may not enter or change are made accessible first. An entry that is already
+ * gone is no error. Throws the system's error; `ENOTEMPTY` if a process keeps writing into a directory.
  */
 export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise<void> {
   const pace = new Pace()
@@ -43,7 +43,7 @@ export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise
     } catch (error) {
       const code = systemCode(error)
       if (code === 'ENOENT') continue
-      // A file took the place of a directory since it was listed, or a directory that of a file.
+      // Since it was listed, a file has replaced a directory, or a directory a file.
       const swapped =
         entry && (entry.kind === 'directory' ? code === 'ENOTDIR' : isDirectory(chain, entry.name))
       if (!swapped) throw error

@@ -24,35 +24,35 @@ const READY_MS = 15_000
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 500
 
-/** Milliseconds that sandboxd has to say that no command is about to begin, before its processes are paused all the same. */
+/** Milliseconds to wait for sandboxd's confirmation that no command is about to begin, before pausing anyway. */
 const PAUSE_PATIENCE_MS = 250
 
-/** Rounds of pausing newcomers before those that still come are left. */
+/** Most rounds of pausing processes that started meanwhile. */
 const PAUSE_ROUNDS = 50
 
-/** What a sandbox is started with. */
+/** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
   launch: Launch
   /** First 24 hex digits of its processes' markers. */
   marker: string
   group: LimitGroup
   limits: Limits
-  /** What holds it to its memory. */
+  /** The mechanism that enforces the memory limit. */
   memoryHeldBy: string
 }
 
-/** A server's processes on this machine: sandboxd in its isolation, and what sandboxd started. */
+/** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
 export class LocalSandbox implements Sandbox {
   readonly faultInjection: LocalFaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #connection: SandboxdConnection
   readonly #start: SandboxStart
   readonly #exited: Promise<{ reason: string }>
-  /** Where sandboxd can open no terminals itself. */
+  /** Opens terminals for a sandboxd that cannot; null for one that can. */
   readonly #terminals: TerminalSender | null
   #stopping: Promise<void> | null = null
 
-  /** Starts sandboxd; resolves when it takes commands. Throws `ComputeError` with what the start said. */
+  /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
     const spawned = spawnWithSocket({
       ...start.launch,
@@ -131,8 +131,8 @@ export class LocalSandbox implements Sandbox {
   }
 
   /**
-   * Ends all that commands have started, in the background too; those under way are told why on their
-   * standard error.
+   * Ends everything that commands have started, in the background too. Writes the reason to the standard error of
+   * running commands.
    */
   async endProcesses(reason: string): Promise<void> {
     for (const execution of this.#connection.executions) execution.note(reason)
@@ -141,7 +141,7 @@ export class LocalSandbox implements Sandbox {
     const ended = killAll(() =>
       this.#started().filter((pid) => (complete ? doomed : doomed.add(pid)).has(pid)),
     )
-    // All were stopped before anything could be waited for; a command that comes from now on is none of them.
+    // All have been stopped before the first wait; a command that starts from now on is not among them.
     complete = true
     await ended
   }
@@ -203,7 +203,7 @@ export class LocalSandbox implements Sandbox {
     }
   }
 
-  /** Waits for the end, whoever brings it about, and leaves nothing behind. */
+  /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
   async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
     const why = await Promise.race([this.#connection.closed, ended])
@@ -214,7 +214,7 @@ export class LocalSandbox implements Sandbox {
     await this.#process.exited
     const { marker, group } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
-    // Of a PID namespace too: the kernel ends what is in it, but not before its first process is reported as ended.
+    // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
     await killAll(async () => {
       const find = await lookForFamilies()
       const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]

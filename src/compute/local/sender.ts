@@ -16,12 +16,13 @@ const MAX_TRIES = 10
 let senders: number[] = []
 
 /**
- * Whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of another one
- * of this user, by what the kernel says of sockets, descriptors and descent.
+ * Reports whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of
+ * another one of this user, by what the kernel says of sockets, descriptors and descent.
  *
- * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one process to
- * another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own network), and what
- * comes from another machine or from another user's program, does not; nor does anything where no server runs.
+ * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one
+ * process to another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own
+ * network), and what comes from another machine or from another user's program, does not; nor does anything where no
+ * server runs.
  */
 export async function isSentFromServer({
   remoteAddress,
@@ -43,7 +44,7 @@ export async function isSentFromServer({
 }
 
 async function isServers({ inode, uid }: TcpSocket, agents: readonly number[]): Promise<boolean> {
-  // Closed already: whoever sent it waits for no answer.
+  // Closed already: the party that sent it waits for no answer.
   if (inode === '0') return true
   const processes = listProcesses()
   const inside = descendantsAmong(processes, agents)
@@ -56,7 +57,10 @@ async function isServers({ inode, uid }: TcpSocket, agents: readonly number[]): 
   return uid === process.geteuid?.() && !outside.some(servesLogin)
 }
 
-/** A process that has a socket; null where none is seen. Of processes on servers nothing is looked at, however much they have. */
+/**
+ * Returns a process that has a socket; null if none is seen. Of processes on servers nothing is looked at, however
+ * much they have.
+ */
 async function findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
   const pace = new Pace()
   const known = new Set(senders)
@@ -76,8 +80,8 @@ async function findHolder(inode: string, outside: readonly number[]): Promise<nu
 const servesLogin = (pid: number): boolean => /^sshd(?:-session)?$/.test(readName(pid) ?? '')
 
 /**
- * Whether a process descends from an agent: it adopts what loses its parent, or a PID namespace does. One that ends
- * while it is looked at, time and again, counts as such.
+ * Reports whether a process descends from an agent: it adopts what loses its parent, or a PID namespace does. One
+ * that ends while it is looked at, time and again, counts as such.
  */
 function isOnServer(pid: number, agents: readonly number[]): boolean {
   // What berth itself runs in is not beneath berth, though it may be a server of another one.
@@ -88,7 +92,10 @@ function isOnServer(pid: number, agents: readonly number[]): boolean {
   return first !== undefined && !own.has(first)
 }
 
-/** A process, its parent and so on, as far as they are shown; null where one of them ends meanwhile, time and again. */
+/**
+ * Returns a process, its parent and so on, as far as they are shown; null if one of them ends meanwhile, time and
+ * again.
+ */
 function ancestorsOf(pid: number): number[] | null {
   const chain: number[] = []
   let tries = 0
@@ -111,7 +118,7 @@ function ancestorsOf(pid: number): number[] | null {
   return chain
 }
 
-/** How /proc/net/tcp and tcp6 write an address: as words of four bytes, each in the machine's byte order. */
+/** Returns how /proc/net/tcp and tcp6 write an address: as words of four bytes, each in the machine's byte order. */
 function inTable(address: string): string[] {
   const parsed = plain(address)
   const written = words(parsed.toByteArray())
@@ -125,7 +132,7 @@ const words = (bytes: number[]): string =>
     .join('')
     .toUpperCase()
 
-/** Whether an address is one of this machine. */
+/** Reports whether an address is one of this machine. */
 function isOwnAddress(address: string): boolean {
   const parsed = plain(address)
   if (parsed.range() === 'loopback') return true
@@ -133,5 +140,5 @@ function isOwnAddress(address: string): boolean {
   return own.some((one) => plain(one.address).toString() === parsed.toString())
 }
 
-/** An address without its zone, IPv4 as such also where it stands in IPv6. */
+/** Returns an address without its zone, IPv4 as such also where it stands in IPv6. */
 const plain = (address: string) => ipaddr.process(address.replace(/%.*$/, ''))

@@ -16,8 +16,8 @@ export interface LocalHandle extends Handle {
 const SERVER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 /**
- * Where the servers of one data directory lie: `servers/<id>/workspace`. The tiers share it, so that a
- * server made under one runs under another.
+ * The directories of one data directory's servers: `servers/<id>/workspace`. All isolations share them, so a server
+ * can change its isolation.
  */
 export class ServerDirectories {
   readonly #dataDir: string
@@ -27,7 +27,7 @@ export class ServerDirectories {
     this.#dataDir = dataDir
   }
 
-  /** Makes an empty workspace. Throws where the server has one already. */
+  /** Makes an empty workspace. Throws if the server has one already. */
   async create(serverId: string): Promise<LocalHandle> {
     if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's folder.`)
     const folder = `servers/${serverId}`
@@ -37,27 +37,30 @@ export class ServerDirectories {
     return { kind: 'local', folder }
   }
 
-  /** The server's id. Throws `ComputeError` for a handle of another driver. */
+  /** Returns the server's id. Throws `ComputeError` for a handle of another driver. */
   name(handle: Handle): string {
     return nameOf(handle)
   }
 
-  /** Absolute path of the server's own directory. Throws `ComputeError` for a handle of another driver. */
+  /** Returns absolute path of the server's own directory. Throws `ComputeError` for a handle of another driver. */
   dir(handle: Handle): string {
     return join(this.#servers, nameOf(handle))
   }
 
-  /** Absolute path of the server's workspace. */
+  /** Returns absolute path of the server's workspace. */
   workspace(handle: Handle): string {
     return join(this.dir(handle), 'workspace')
   }
 
-  /** Removes the server's directory with all it holds, however deep and whatever its permissions. */
+  /** Removes the server's directory with everything in it, at any depth and with any permissions. */
   async destroy(handle: Handle): Promise<void> {
     await this.#remove(nameOf(handle))
   }
 
-  /** Removes the directories that none of these handles means, and what a killed berth was preparing in the others. */
+  /**
+   * Removes the directories of all other servers, and what a killed berth was preparing in these servers'
+   * directories.
+   */
   async sweep(known: readonly Handle[]): Promise<void> {
     const kept = new Set(known.map(nameOf))
     for (const name of this.#names()) {
@@ -66,13 +69,13 @@ export class ServerDirectories {
     }
   }
 
-  /** First 12 hex digits of the marker of every process that belongs to this data directory. */
+  /** Returns first 12 hex digits of the marker of every process that belongs to this data directory. */
   dataMarker(): string {
     this.#marker ??= dataMarkerOf(realpathSync(this.#dataDir))
     return this.#marker
   }
 
-  /** First 24 hex digits of the marker of every process of a server: data directory and server. */
+  /** Returns first 24 hex digits of the marker of every process of a server: data directory and server. */
   serverMarker(handle: Handle): string {
     return serverMarkerOf(this.dataMarker(), nameOf(handle))
   }
@@ -87,7 +90,7 @@ export class ServerDirectories {
 
   async #remove(name: string): Promise<void> {
     if (!this.#names().includes(name)) return
-    // Nothing of the server runs any more. The system's own rm takes a tree of any depth in one pass.
+    // Nothing of the server runs anymore. The system's own rm takes a tree of any depth in one pass.
     const rm = Bun.spawn(['rm', '-rf', '--', join(this.#servers, name)], {
       stdio: ['ignore', 'ignore', 'ignore'],
     })
@@ -104,10 +107,10 @@ function nameOf({ kind, folder }: Handle): string {
   return basename(folder)
 }
 
-/** First 12 hex digits of the marker of every process of a data directory. @param dataDir its real path */
+/** Returns first 12 hex digits of the marker of every process of a data directory. @param dataDir its real path */
 export const dataMarkerOf = (dataDir: string): string => digest(dataDir)
 
-/** First 24 hex digits of the marker of every process of a server. */
+/** Returns first 24 hex digits of the marker of every process of a server. */
 export const serverMarkerOf = (dataMarker: string, serverId: string): string => dataMarker + digest(serverId)
 
 function digest(text: string): string {

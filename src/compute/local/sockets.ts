@@ -2,7 +2,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Pace } from './pace.ts'
 
-/** A TCP socket of this machine. Addresses are as /proc/net/tcp writes them, with words in the machine's byte order. */
+/**
+ * A TCP socket of this machine. Addresses are as /proc/net/tcp writes them, with words in the machine's byte order.
+ */
 export interface TcpSocket {
   readonly address: string
   readonly port: number
@@ -10,7 +12,7 @@ export interface TcpSocket {
   readonly listens: boolean
   /** Whose it is: the number of a user. */
   readonly uid: number
-  /** The kernel's number for it; `0` for one that no process has any more. */
+  /** The kernel's number for it; `0` for one that no process has anymore. */
   readonly inode: string
 }
 
@@ -20,7 +22,7 @@ const LISTENING = '0A'
 /** Their tables; one is missing in a kernel without IPv6. */
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
 
-/** All TCP sockets of berth's own network; null where the system does not show them. */
+/** Returns all TCP sockets of berth's own network; null if the system does not show them. */
 export function readTcpSockets(): TcpSocket[] | null {
   const texts = TABLES.map((path) => {
     try {
@@ -33,8 +35,8 @@ export function readTcpSockets(): TcpSocket[] | null {
 }
 
 /**
- * The TCP sockets of berth's own network whose local port is one of these; null where the system does not show them. There
- * may be many others, which hold nothing up.
+ * Returns the TCP sockets of berth's own network whose local port is one of these; null if the system does not show
+ * them. There may be many others, which hold nothing up.
  */
 export async function findTcpSockets(ports: readonly number[]): Promise<TcpSocket[] | null> {
   const texts = await Promise.all(TABLES.map((path) => readFile(path, 'latin1').catch(() => null)))
@@ -55,7 +57,7 @@ function socketsIn(
     : there.flatMap((text) => text.split('\n').filter(isMeant).flatMap(socketOf))
 }
 
-/** None of the first line, which names the columns. */
+/** Parses one line; returns an empty list for the first line, which names the columns. */
 function socketOf(line: string): TcpSocket[] {
   const fields = line.trim().split(/\s+/)
   const [, local = '', remote = '', state] = fields
@@ -74,7 +76,7 @@ function socketOf(line: string): TcpSocket[] {
   ]
 }
 
-/** The kernel's numbers of the sockets that a process has; null where its descriptors may not be looked into. */
+/** Returns the kernel's numbers of the sockets that a process has; null if its descriptors may not be looked into. */
 export function socketsOf(pid: number): string[] | null {
   return (
     descriptorsOf(pid)?.flatMap((fd) => {
@@ -88,7 +90,7 @@ export function socketsOf(pid: number): string[] | null {
   )
 }
 
-/** Whether a process has a socket, as far as its descriptors may be looked into. */
+/** Reports whether a process has a socket, as far as its descriptors may be looked into. */
 export async function hasSocket(pid: number, inode: string, pace: Pace): Promise<boolean> {
   const link = `socket:[${inode}]`
   for (const fd of descriptorsOf(pid) ?? []) {

@@ -1,11 +1,11 @@
 import { closeSync, writeSync } from 'node:fs'
 
-/** Most that is kept of what a start says on standard error, characters. */
+/** Most characters kept of a start's error output. */
 const MAX_SAID = 2000
 
 /**
- * A process to start with bytes to read on descriptor 4, a socket to berth on descriptor 3 and, where `terminals` is
- * set, which takes `input` too, one on descriptor 5 that berth sends terminals over.
+ * A process to start. It has a socket to berth on descriptor 3, `input` to read on descriptor 4, and, if `terminals`
+ * is set (which requires `input`), a socket on descriptor 5 over which berth sends terminals.
  */
 export interface SpawnPlan {
   argv: readonly string[]
@@ -19,13 +19,13 @@ export interface Spawned {
   process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   /** Berth's end of the socket pair; the caller's to close. */
   socket: number
-  /** Berth's end of the socket for terminals, the caller's to close too; null where none was asked for. */
+  /** Berth's end of the socket for terminals, the caller's to close too; null if none was asked for. */
   terminals: number | null
 }
 
 /**
- * Starts a process. It must be called on the main thread: `--die-with-parent` follows the thread.
- * Throws the system's error where the program cannot be started.
+ * Starts a process. Must be called on the main thread: `--die-with-parent` follows the thread. Throws the system's
+ * error if the program cannot be started.
  */
 export function spawnWithSocket({ argv, env, input, terminals = false }: SpawnPlan): Spawned {
   const process = Bun.spawn([...argv], {
@@ -36,7 +36,7 @@ export function spawnWithSocket({ argv, env, input, terminals = false }: SpawnPl
       ...(input === undefined ? [] : ['pipe' as const]),
       ...(terminals ? ['pipe' as const] : []),
     ],
-    // Ctrl-C on berth's terminal is for berth alone, which then ends its servers in order.
+    // Ctrl-C on berth's terminal reaches berth only, which then stops its servers in order.
     detached: true,
   }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   const [, , , socket = -1, inputEnd = -1, terminalsEnd] = process.stdio as unknown as Array<
@@ -46,7 +46,7 @@ export function spawnWithSocket({ argv, env, input, terminals = false }: SpawnPl
   return { process, socket, terminals: terminalsEnd ?? null }
 }
 
-/** Runs a process to its end; `said` is what it wrote to standard error. */
+/** Runs a process to its end; `said` is its error output. */
 export async function runOnce(plan: SpawnPlan): Promise<{ code: number; said: string }> {
   const { process, socket, terminals } = spawnWithSocket(plan)
   try {
@@ -58,7 +58,7 @@ export async function runOnce(plan: SpawnPlan): Promise<{ code: number; said: st
   }
 }
 
-/** Collects what a process says on standard error, to its end or until it is told to stop. */
+/** Collects a process's error output, until its end or until `stop` is called. */
 export function collectErrors(stream: ReadableStream<Uint8Array>): { text: Promise<string>; stop(): void } {
   const reader = stream.getReader()
   const read = async (): Promise<string> => {
@@ -74,7 +74,7 @@ export function collectErrors(stream: ReadableStream<Uint8Array>): { text: Promi
   return { text: read().catch(() => ''), stop: () => void reader.cancel().catch(() => {}) }
 }
 
-/** The few KiB fit into the socket's buffer: this waits for nobody. */
+/** A few KiB fit into the socket's buffer, so this does not block. */
 function writeAndClose(fd: number, bytes: Uint8Array): void {
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)

@@ -6,12 +6,12 @@ import { pinRoot } from './pinned.ts'
 import { removeEntry } from './remove.ts'
 import { isStale, isTemporary, temporaryName } from './temporary.ts'
 
-/** Name of the staging area beside a workspace. */
+/** Name of the staging directory beside a workspace. */
 export const STAGING = 'staging'
 
 /**
- * The directory beside a workspace in which berth prepares what is to be placed there. It is on the workspace's file
- * system, so that a rename brings things over whole, and no sandbox sees it.
+ * The directory beside a workspace in which berth prepares files before moving them in. It is on the workspace's file
+ * system, so one rename moves a whole tree, and no sandbox sees it.
  */
 export class StagingArea {
   readonly #root: string
@@ -32,14 +32,14 @@ export class StagingArea {
     return { path, [Symbol.asyncDispose]: () => this.#remove(name) }
   }
 
-  /** A name in the area that nothing bears, for something that is moved away. */
+  /** Returns a name in the area that nothing bears, for something that is moved away. */
   freshPath(): { path: string; remove(): Promise<void> } {
     mkdirSync(this.#root, { recursive: true, mode: 0o700 })
     const name = temporaryName()
     return { path: join(this.#root, name), remove: () => this.#remove(name) }
   }
 
-  /** Whether a path lies in one of the area's directories. */
+  /** Reports whether a path is inside one of the area's directories. */
   holds(path: string): boolean {
     const [name, ...below] = path.startsWith(`${this.#root}/`)
       ? path.slice(this.#root.length + 1).split('/')
@@ -47,7 +47,7 @@ export class StagingArea {
     return name !== undefined && isTemporary(name) && !below.includes('..')
   }
 
-  /** Removes what berths that were killed left here. */
+  /** Removes what killed berths left here. */
   async sweep(): Promise<void> {
     for (const name of ifPresent(() => readdirSync(this.#root)) ?? [])
       if (isStale(name)) await this.#remove(name)
@@ -55,7 +55,7 @@ export class StagingArea {
 
   async #remove(name: string): Promise<void> {
     using root = ifPresent(() => pinRoot(this.#root, this.#byDescriptor))
-    // The server's whole folder is gone.
+    // The server's whole directory is gone.
     if (root === null) return
     await removeEntry(root, name)
   }

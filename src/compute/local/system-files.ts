@@ -1,10 +1,13 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Folders of the system that lie beside /usr, or lead into it. */
+/** Directories of the system beside /usr, or links into it. */
 const BESIDE_USR = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']
 
-/** What programs read of /etc; nothing there that is particular to this machine's users or services, private keys least of all. */
+/**
+ * What programs read of /etc. Nothing here is particular to this machine's users or services, private keys least of
+ * all.
+ */
 const ETC = [
   'alternatives',
   'fonts',
@@ -30,24 +33,24 @@ const ETC = [
   'timezone',
 ]
 
-/** Folders of PATH that hold stand-ins which cannot do without their owner's home. */
+/** Directories of PATH with version managers' shims, which do not work without their owner's home. */
 const STAND_INS = /\/shims$/
 
-/** What every system has in these places, so that PATH is never without it. */
+/** Directories that every system has, so PATH always includes them. */
 const STANDARD_PATH = ['/usr/local/bin', '/usr/bin', '/bin']
 
-/** A file or directory under the name by which it is reached; `target` is set where that name is a link. */
+/** A file or directory: the path by which it is reached, and its real path, which differs for a link. */
 export interface SystemPath {
   path: string
   real: string
 }
 
-/** The directories that lie beside /usr on this system: real ones, or links into it. */
+/** Returns the directories beside /usr on this system: real ones, or links into it. */
 export function systemDirectories(): SystemPath[] {
   return BESIDE_USR.map((name) => `/${name}`).flatMap(found)
 }
 
-/** What of /etc programs need. */
+/** Returns the files and directories of /etc that programs need. */
 export function etcFiles(): SystemPath[] {
   return ETC.map((name) => `/etc/${name}`).flatMap(found)
 }
@@ -56,12 +59,12 @@ export function etcFiles(): SystemPath[] {
 export interface ToolDirectories {
   /** The PATH that is left. */
   path: string
-  /** Folders outside the system's own that it leads to, with the libraries beside them. */
+  /** Directories outside the system's own that PATH leads to, with the libraries beside them. */
   directories: SystemPath[]
 }
 
 /**
- * Sorts out a PATH for a sandbox that shows only what it must.
+ * Selects the parts of PATH for a sandbox that shows as little as possible.
  *
  * @param path the host's PATH
  * @param hidden absolute paths that must not become visible as a part of a tool directory
@@ -87,7 +90,10 @@ export function toolDirectories(path: string, hidden: readonly string[]): ToolDi
   return { path: kept.join(':'), directories }
 }
 
-/** Where a directory really lies; null for what is none, or is out of reach, as another user's on a PATH that was handed on. */
+/**
+ * Returns a directory's real path; null if it is not a directory or not accessible, such as another user's on an
+ * inherited PATH.
+ */
 function realDirectory(path: string): string | null {
   try {
     return statSync(path).isDirectory() ? realpathSync(path) : null
@@ -109,7 +115,7 @@ function isSystem(dir: string): boolean {
   return /^\/(usr|bin|sbin|lib\w*)(\/|$)/.test(dir)
 }
 
-/** A directory at least two levels deep that holds none of those to hide. */
+/** Reports whether a directory is at least two levels deep and contains none of the hidden paths. */
 function mayShow(dir: string, hidden: readonly string[]): boolean {
   if (dir.split('/').length < 3) return false
   return hidden.every((other) => !`${other}/`.startsWith(`${dir}/`))

@@ -11,11 +11,11 @@ import { dirname, join } from 'node:path'
 import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
 
 /**
- * A directory with the tools that every sandbox has though the machine may not: `bun`, `bunx` and `node`, all of them the
- * Bun that berth's own executable is, and settings by which a package manager can be sent to a registry. It holds a few
- * lines of text, and sandboxes see it read-only.
+ * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
+ * the Bun inside berth's own executable, and settings that point a package manager to a registry. It holds a few
+ * lines of text; sandboxes see it read-only.
  *
- * The variable by which the executable becomes Bun is set for these tools alone: with it, no berth would be berth.
+ * Only these scripts set the variable that turns the executable into Bun: with it, berth could not start as berth.
  */
 export class ToolsDirectory {
   /** Absolute path of the directory. */
@@ -26,9 +26,9 @@ export class ToolsDirectory {
   #prepared = false
 
   /**
-   * @param path where it lies
+   * @param path absolute path of the directory
    * @param program absolute path of berth's executable, or of Bun, as commands see it
-   * @param seenAs where commands see it, if not where it lies
+   * @param pathInSandbox where commands see the directory, if elsewhere
    */
   constructor(path: string, program: string, seenAs = path) {
     this.path = path
@@ -36,15 +36,15 @@ export class ToolsDirectory {
     this.#program = program
   }
 
-  /** A PATH with the tools at its end: what the machine has itself comes first. */
+  /** Returns a PATH with the tools as its last entry, so the machine's own tools take precedence. */
   extend(path: string): string {
     return `${path}:${join(this.pathInSandbox, 'bin')}`
   }
 
-  /** Writes what is not there yet, once. Sandboxes that run may be using it. */
+  /** Writes the missing files, once per process. Running sandboxes may be using the directory. */
   prepare(): void {
     if (this.#prepared) return
-    // Bun goes by the name that it is started under.
+    // Bun takes its role from the name under which it is started.
     const link = join(this.pathInSandbox, 'lib/node')
     keepLink(join(this.path, 'lib/node'), this.#program)
     keepScript(join(this.path, 'bin/bun'), `BUN_BE_BUN=1 exec ${quote(this.#program)} "$@"\n`)

@@ -13,13 +13,12 @@ interface Frame {
 }
 
 /**
- * Bytes that the file system has allocated for everything below a pinned directory: files, links and
- * directories, each inode once, the directory itself not (an empty workspace uses nothing). Folders that
- * are closed to berth's user (`chmod 000`) are opened for the time of the count, or they would be
- * a way around the limit.
+ * Measures the bytes that the file system has allocated for everything below a pinned directory: files, links and
+ * directories, each inode once, without the directory itself (an empty workspace uses nothing). Opens directories
+ * that are closed to berth's user (`chmod 000`) for the time of the count; otherwise they would bypass the limit.
  *
- * Removes the temporary files of a berth that was killed while it wrote: this is the walk that
- * looks at every file, and it comes by after commands anyway.
+ * Also removes the temporary files of killed berths, because this walk looks at every file and runs after commands
+ * anyway.
  */
 export async function measureUsage(root: PinnedEntry): Promise<number> {
   const pace = new Pace()
@@ -59,7 +58,7 @@ function leave(chain: DirectoryChain, frame: Frame): void {
   }
 }
 
-/** Makes a directory readable that is not, and returns its mode from before; null where nothing had to be done. */
+/** Makes an unreadable directory readable and returns its previous mode; returns null if it was readable. */
 function openClosed(dir: PinnedEntry): number | null {
   const mode = dir.stats.mode & 0o7777
   if (process.geteuid?.() === 0 || (mode & READ_AND_SEARCH) === READ_AND_SEARCH) return null

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * The name of the user that this process runs as, by its number: the environment, which Bun's
- * `os.userInfo` goes by, may say something else or nothing.
+ * Returns the name of the user that this process runs as, by its uid: the environment, which Bun's `os.userInfo`
+ * trusts, may name another user or none.
  */
 export function userName(): string {
   const uid = String(process.getuid?.() ?? 0)

@@ -3,11 +3,11 @@ import { relative } from 'node:path'
 import type { WatchOptions, WorkspaceWatch } from '../workspace.ts'
 
 /**
- * Tells of changes under a directory of a workspace, which is there and inside it now. Links are not
- * followed, so that what the server plants leads the watch nowhere.
+ * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
+ * leads the watch outside.
  *
- * chokidar, since systems differ much in what they tell of renames, atomic saves and new directories, and it
- * has met them all; loaded with the first watch.
+ * Uses chokidar, loaded with the first watch, because systems differ in how they report renames, atomic saves and new
+ * directories.
  */
 export async function watchDirectory(
   dir: string,
@@ -19,7 +19,7 @@ export async function watchDirectory(
     followSymlinks: false,
     ignoreInitial: true,
     ignorePermissionErrors: true,
-    // The file is told of when it is there, not while it is moved into place.
+    // Reports a file once it is in place, not while it is moved.
     atomic: true,
     ignored: (path) => path !== root && ignored(relative(root, path)),
   })

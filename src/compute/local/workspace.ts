@@ -29,31 +29,30 @@ const CHUNK = 16 * 1024 * 1024
 const MAX_ATTEMPTS = 8
 
 /**
- * A workspace that is a directory of this machine. Every access walks from that directory by descriptors
- * and follows no link by itself (`jail.ts`), so that processes on the server can change the tree at any time
- * without leading berth out of it. Metadata calls are synchronous, in slices of a few milliseconds; contents move
- * through the thread pool.
+ * A workspace that is a directory of this machine. Every access walks from that directory by descriptors and follows
+ * no link by itself (`jail.ts`), so processes on the server can change the tree at any time without leading berth
+ * outside. Metadata calls are synchronous, in slices of a few milliseconds; contents move through the thread pool.
  */
 export class LocalWorkspace implements Workspace {
   readonly #jail: Jail
   readonly #area: StagingArea
 
   /**
-   * @param root the workspace's directory, absolute; it exists before the first call
-   * @param byDescriptor whether `/proc/self/fd` is there; see `PinnedEntry` for what is weaker without it
+   * @param root the workspace's directory, absolute; must exist before the first call
+   * @param byDescriptor whether `/proc/self/fd` is available; `PinnedEntry` says what is weaker without it
    */
   constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
     this.#jail = { root, byDescriptor }
     this.#area = new StagingArea(join(dirname(root), STAGING), byDescriptor)
   }
 
-  /** See `Workspace.list`. Folders that cannot be opened and names that are not UTF-8 are passed over. */
+  /** See `Workspace.list`. Directories that cannot be opened and names that are not UTF-8 are passed over. */
   async list(options: { all: boolean }): Promise<string[]> {
     using root = this.#root()
     return await listFiles(root, options.all)
   }
 
-  /** See `Workspace.read`. A file that is growing is read up to the size it had when it was opened. */
+  /** See `Workspace.read`. Reads a growing file up to the size it had when it was opened. */
   async read(path: string): Promise<Uint8Array> {
     const { descriptor, size } = this.#openFile(path)
     try {
@@ -81,8 +80,8 @@ export class LocalWorkspace implements Workspace {
   }
 
   /**
-   * See `Workspace.unchanged`. One call that follows links, wherever they lead: only the inode that was reached inside, with the
-   * times it had, gives the same identity.
+   * See `Workspace.unchanged`. Makes one call that follows links, wherever they lead: only the inode that was reached
+   * inside, with its old times, has the same identity.
    */
   async unchanged(path: string, identity: string): Promise<boolean> {
     const { names } = parsePath(path)
@@ -121,14 +120,14 @@ export class LocalWorkspace implements Workspace {
       try {
         return await this.#replace(path, content, !mustBeDirectory)
       } catch (error) {
-        // Missing directories are made but for a path that could name a directory only, and nothing else is missing to a write.
+        // Parents are created, except for a path that can only name a directory, so nothing else can be missing.
         if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
         if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
       }
     }
   }
 
-  /** See `Workspace.remove`. Where a link stands it goes itself, its target stays; one that leads out is `outside`. */
+  /** See `Workspace.remove`. Removes a link itself, not its target; throws `outside` for one that leads out. */
   async remove(path: string): Promise<void> {
     using place = this.#locate(path, { follow: false })
     if (place.name === '') throw theRoot(path)
@@ -250,7 +249,7 @@ function discard(path: string | Buffer): void {
   try {
     unlinkSync(path)
   } catch {
-    // Gone already, or its directory is; the error under way says more.
+    // Already gone; the error being thrown says more.
   }
 }
 

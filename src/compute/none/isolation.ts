@@ -13,7 +13,7 @@ import { userName } from '../local/user.ts'
 import { agentArguments } from '../processes.ts'
 import { selfFiles } from '../self.ts'
 
-/** No isolation: commands run with the rights of the user who started berth, in a clean environment. */
+/** Applies no isolation: commands run with the rights of the user who started berth, in a clean environment. */
 export class NoIsolation implements LocalIsolation {
   readonly name = 'none'
   readonly userNamespace = false

@@ -1,15 +1,14 @@
 import { encodeFrame, encodeJson, type FrameHandler, FrameReader } from './protocol.ts'
-import { FrameWriter } from './writer.ts'
 
-/** What a channel tells its owner. */
+/** A channel's socket and event handlers. */
 export interface ChannelOptions {
   /** The connected socket; it belongs to the channel from here on. */
   fd: number
   /** Largest payload taken. */
   maxPayload: number
-  /** Receives each frame. Whatever it throws goes to `onBroken`. */
+  /** Receives each frame. An exception is passed to `onBroken`. */
   onFrame: FrameHandler
-  /** The peer is gone. Called once, also after `close`. */
+  /** Called once when the connection is gone, also after `close`. */
   onClosed(): void
   /** The peer broke the protocol, or a frame could not be dealt with. */
   onBroken(error: unknown): void
@@ -64,7 +63,7 @@ export class FrameChannel {
     this.#writer?.send(encodeJson(kind, id, value))
   }
 
-  /** Ends the connection at once; what was not sent is forgotten. */
+  /** Closes the connection at once; drops unsent frames. */
   close(): void {
     this.#writer?.close()
     this.#socket?.terminate()
@@ -77,5 +76,57 @@ function once(call: () => void): () => void {
     if (called) return
     called = true
     call()
+  }
+}
+
+/** The part of a socket that a writer needs: `write` accepts what fits and returns the number of bytes. */
+export interface ByteSink {
+  write(data: Uint8Array): number
+}
+
+/** Sends frames over a socket that takes them only in part when its peer is slow. */
+export class FrameWriter {
+  readonly #sink: ByteSink
+  #queue: Uint8Array[] = []
+  #closed = false
+  #pending = 0
+
+  constructor(sink: ByteSink) {
+    this.#sink = sink
+  }
+
+  /** Bytes that wait for the peer. */
+  get pending(): number {
+    return this.#pending
+  }
+
+  /** Sends a frame, now or when those before it are through. */
+  send(frame: Uint8Array): void {
+    if (this.#closed) return
+    this.#queue.push(frame)
+    this.#pending += frame.length
+    if (this.#queue.length === 1) this.flush()
+  }
+
+  /** Continues after the socket has reported that it accepts bytes again. */
+  flush(): void {
+    let sent = 0
+    for (const frame of this.#queue) {
+      const written = this.#sink.write(frame)
+      if (written > 0) this.#pending -= written
+      if (written < frame.length) {
+        this.#queue = [frame.subarray(Math.max(written, 0)), ...this.#queue.slice(sent + 1)]
+        return
+      }
+      sent += 1
+    }
+    this.#queue = []
+  }
+
+  /** Drops unsent frames and ignores later ones. */
+  close(): void {
+    this.#closed = true
+    this.#queue = []
+    this.#pending = 0
   }
 }

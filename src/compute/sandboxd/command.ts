@@ -2,10 +2,9 @@ import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
 import { GRACE_MS, terminate } from '../terminate.ts'
-import { OutputBatcher } from './gatherer.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
-import { Credit, OutputPump } from './output.ts'
+import { Credit, OutputBatcher, OutputPump } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { type Started, type StartOptions, startOnPipes, startOnTerminal } from './start.ts'
@@ -14,23 +13,23 @@ import { TERMINAL_TYPE, type Terminal } from './terminal.ts'
 /** Milliseconds after the process's end in which its pipes may still deliver. */
 const DRAIN_MS = 100
 
-/** And its terminal: what is written there comes by a task of the kernel's, which a very busy machine keeps waiting. */
+/** The same for a terminal, whose output passes through a kernel task that a very busy machine may delay. */
 const TERMINAL_DRAIN_MS = 1_000
 
 /**
- * Milliseconds in which most commands are over. Until then nothing is read: what they print waits in
- * the pipe, and is taken in one go where setting up streams would cost as much as the command.
+ * Milliseconds in which most commands end. Until then nothing is read: the output waits in the pipe and is read at
+ * once, because setting up streams would cost as much as the command.
  */
 const QUICK_MS = 3
 
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** What is said where the program is missing that gives a command its terminal. */
+/** Printed if the program that gives a command its terminal is missing. */
 const NO_SETSID =
   'Ctrl-C and job control do not work on this terminal: setsid is missing. Install util-linux on this machine.'
 
-/** What a command needs of sandboxd. */
+/** What a command needs from sandboxd. */
 export interface CommandContext {
   libc: Libc
   configuration: SandboxdConfiguration
@@ -90,7 +89,7 @@ export class Command {
     this.#credit.add(bytes)
   }
 
-  /** Ends the command and all that it started; it has so many milliseconds to go by itself. */
+  /** Ends the command and everything it started, after `graceMs` milliseconds to end by itself. */
   cancel(graceMs: number): void {
     this.#cancelled = true
     this.#end(graceMs)
@@ -181,7 +180,7 @@ export class Command {
     return new OutputPump(fd, this.#credit, this.#request.outputLimit, (data) => batcher.add(data))
   }
 
-  /** A line from berth itself, before the command has printed anything. */
+  /** Prints a line from berth itself, before the command has printed anything. */
   #printNote(message: string): void {
     const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
     this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
@@ -196,7 +195,7 @@ function workingDirectory(workspace: string, cwd: string): string {
   return dir
 }
 
-/** Whether it resolves so soon. */
+/** Reports whether a promise resolves within `ms` milliseconds. */
 async function endsWithin(ms: number, end: Promise<unknown>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(resolve, ms, false)
@@ -206,7 +205,11 @@ async function endsWithin(ms: number, end: Promise<unknown>): Promise<boolean> {
   return ended
 }
 
-/** Waits for the end of the streams, but not for a background child that keeps them open. @param forMs so long without an end */
+/**
+ * Waits for the streams to end, but not for a background child that keeps them open.
+ *
+ * @param forMs milliseconds to wait for the end
+ */
 async function drain(drained: Promise<unknown>, pumps: readonly OutputPump[], forMs: number): Promise<void> {
   for (const pump of pumps) pump.expectEnd()
   for (;;) {

@@ -16,12 +16,12 @@ const OVERDUE_MS = 10_000
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Milliseconds in which sandboxd that is asked has to answer. */
+/** Milliseconds that sandboxd has to answer a ping. */
 const PONG_MS = 5_000
 
 /**
- * Berth's end of the socket to sandboxd. What arrives is not trusted: a command may have taken the
- * agent over. Whatever breaks the protocol closes the connection and so ends the sandbox.
+ * Berth's end of the socket to sandboxd. Input is not trusted: a command may have taken sandboxd over. Any violation
+ * of the protocol closes the connection and so ends the sandbox.
  */
 export class SandboxdConnection {
   readonly #executions = new Map<number, SandboxdExecution>()
@@ -29,7 +29,7 @@ export class SandboxdConnection {
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
   readonly #channel: FrameChannel
-  /** Those who wait for a sign of life, in the order in which they asked. */
+  /** Resolves pending pings, in the order in which they were sent. */
   readonly #pongs: Array<() => void> = []
   #lastId = 0
   #over = false
@@ -46,10 +46,10 @@ export class SandboxdConnection {
       fd,
       maxPayload: MAX_FROM_SANDBOXD,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
-      onClosed: () => this.close('Its agent ended.'),
-      onBroken: (error) => this.close(`Its agent broke the protocol: ${error}`),
+      onClosed: () => this.close('sandboxd ended.'),
+      onBroken: (error) => this.close(`sandboxd broke the protocol: ${error}`),
     })
-    // Nobody may be waiting for it when sandboxd ends early.
+    // Nothing may be waiting for it if sandboxd ends early.
     this.#ready.promise.catch(() => {})
   }
 
@@ -98,7 +98,7 @@ export class SandboxdConnection {
     this.#channel.send(FRAME.shutdown, 0)
   }
 
-  /** Resolves when sandboxd has dealt with all that it was sent before, or is gone. */
+  /** Resolves when sandboxd has processed everything it was sent before, or is gone. */
   async drained(): Promise<void> {
     if (this.#over) return
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -159,7 +159,7 @@ export class SandboxdConnection {
 
   async #ping(id: number): Promise<void> {
     const alive = await Promise.race([this.drained().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
-    if (!alive) this.close('Its agent does not answer.')
+    if (!alive) this.close('sandboxd does not respond.')
     else if (this.#executions.has(id)) this.#watch(id, OVERDUE_MS)
   }
 }

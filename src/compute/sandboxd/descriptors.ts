@@ -13,13 +13,17 @@ const CONTROL_HEADER_BYTES = 16
 
 /** Hands open descriptors to another process, over a unix socket of their own; see unix(7), SCM_RIGHTS. */
 export interface DescriptorCalls {
-  /** Sends copies; the descriptors stay the caller's to close. @throws Error where the other side takes none */
+  /** Sends copies; the descriptors stay the caller's to close. @throws Error if the other side takes none */
   send(socket: number, descriptors: readonly number[]): void
-  /** Takes what was sent at once, so many descriptors. @throws Error where nothing, or something else, is there */
+  /**
+   * Receives descriptors that were sent together.
+   *
+   * @throws Error if there are none, or another number
+   */
   receive(socket: number, count: number): number[]
 }
 
-/** Loads the C library. Throws where there is none. */
+/** Loads the C library. Throws if there is none. */
 export function loadDescriptorCalls(): DescriptorCalls {
   const calls = openLibc({
     sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
@@ -41,7 +45,7 @@ export function loadDescriptorCalls(): DescriptorCalls {
   }
 }
 
-/** One byte with descriptors beside it: a `struct msghdr` and all that it points to. */
+/** One byte with descriptors attached: a `struct msghdr` and all that it points to. */
 class Message {
   readonly header = new BigUint64Array(HEADER_BYTES / 8)
   readonly #byte = new Uint8Array(1)

@@ -3,22 +3,22 @@ import { GRACE_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
 import { CHUNK, encodeNumber, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
 
-/** A command for sandboxd: on pipes, or on a terminal of that size, which has one stream alone. */
+/** A command for sandboxd, on pipes or on a terminal of the given size, which has one stream only. */
 export type SandboxdCommand = ExecCommand & { readonly terminal?: TerminalSize }
 
 /** Most columns and rows of a terminal. */
 const MOST_CELLS = 10_000
 
-/** Output bytes delivered after which sandboxd is told that it may send more. */
+/** Delivered output bytes after which berth grants sandboxd more. */
 const CREDIT_STEP = WINDOW / 4
 
 /** Longest grace that a frame can carry and a timer can wait for. */
 const MAX_GRACE_MS = 2 ** 30
 
-/** Result of a command whose sandbox ended under it: as if SIGKILL had. */
+/** Result of a command whose sandbox ended: as after SIGKILL. */
 const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
 
-/** Berth's side of one command: delivers its output in order, gives credit, settles `exit`. */
+/** Berth's side of one command: delivers its output in order, gives credit, resolves `exit`. */
 export class SandboxdExecution {
   /** Its number in frames, and the end of its processes' marker. */
   readonly id: number
@@ -45,17 +45,17 @@ export class SandboxdExecution {
     this.#onCancel = onCancel
   }
 
-  /** Settles when the command is over and its output delivered; rejects with `ComputeError`. */
+  /** Resolves when the command has ended and its output is delivered; rejects with `ComputeError`. */
   get exit(): Promise<ExecExit> {
     return this.#result.promise
   }
 
-  /** Whether the command has ended, whoever still takes its output. */
+  /** Whether the command has ended, even if output is still being delivered. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Tells sandboxd to run the command. */
+  /** Asks sandboxd to run the command. */
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
     const { background, terminal } = this.#command
@@ -96,19 +96,19 @@ export class SandboxdExecution {
     this.#onCancel(grace)
   }
 
-  /** Output from sandboxd. Throws `ProtocolError` where it sends more than it may. */
+  /** Output from sandboxd. Throws `ProtocolError` if it sends more than it may. */
   receive(stream: 'stdout' | 'stderr', data: Uint8Array): void {
-    if (data.length === 0) throw new ProtocolError('The agent sent output without bytes.')
+    if (data.length === 0) throw new ProtocolError('sandboxd sent output without bytes.')
     this.#received[stream] += data.length
     if (this.#received[stream] > (this.#command.outputLimit ?? Number.POSITIVE_INFINITY)) {
-      throw new ProtocolError('The agent sent more output than was asked for.')
+      throw new ProtocolError('sandboxd sent more output than was asked for.')
     }
     this.#window -= data.length
-    if (this.#window < 0) throw new ProtocolError('The agent sent more output than it was given credit for.')
+    if (this.#window < 0) throw new ProtocolError('sandboxd sent more output than it was given credit for.')
     this.#deliver(stream, data)
   }
 
-  /** A line from berth itself on the command's standard error, so that a person learns what happened to it. */
+  /** Prints a line from berth itself on the command's standard error, so a person learns what happened. */
   note(message: string): void {
     this.#deliver('stderr', new TextEncoder().encode(`berth: ${message}\n`))
   }
@@ -123,7 +123,7 @@ export class SandboxdExecution {
     this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
-  /** The sandbox is gone. */
+  /** Ends the execution because the sandbox is gone. */
   abandon(): void {
     this.finish(KILLED)
   }
@@ -144,7 +144,7 @@ export class SandboxdExecution {
     if (pending !== undefined) this.#delivery = pending
   }
 
-  /** Hands output to the caller; a promise only where the caller returned one. */
+  /** Passes output to the caller; returns a promise only if the caller does. */
   #deliverNow(stream: 'stdout' | 'stderr', data: Uint8Array): Promise<void> | undefined {
     try {
       const pending = this.#command.onOutput(stream, data)
@@ -167,7 +167,7 @@ export class SandboxdExecution {
     this.#delivered = 0
   }
 
-  /** The caller's own fault in taking output: the command is of no use any more. */
+  /** The caller's own fault in taking output: the command is of no use anymore. */
   #deliveryFailed(error: unknown): void {
     this.cancel()
     this.#over = true

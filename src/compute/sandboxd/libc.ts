@@ -17,11 +17,11 @@ const RLIMIT_NPROC = 6
 /** The system calls of sandboxd that Bun has no function for. */
 export interface Libc {
   /**
-   * A pipe. Bun gives children socket pairs for output, on which opening `/dev/stdout` fails with
-   * ENXIO, so that scripts that are fine everywhere else break. Reading from it never waits.
+   * Creates a pipe. Bun gives children socket pairs for output; opening `/dev/stdout` on these fails with ENXIO,
+   * which breaks scripts that work elsewhere. Reading from the pipe never blocks.
    */
   pipe(): { read: number; write: number }
-  /** An unnamed file in memory, for standard input of any size. */
+  /** Returns an unnamed file in memory, for standard input of any size. */
   memoryFile(): number
   /** Makes orphans of the sandbox children of this process. */
   adoptOrphans(): void
@@ -29,7 +29,7 @@ export interface Libc {
   reap(pid: number): void
   /** Keeps processes of the same user from tracing this one or taking its descriptors. */
   forbidTracing(): void
-  /** Gives this process a session keyring of its own: one that it shared would hold others' keys. */
+  /** Gives this process a new session keyring; a shared one would contain other programs' keys. */
   leaveKeyring(): void
   /** Sets a resource limit on this process and all it starts. */
   limit(resource: 'fileBytes' | 'processes' | 'core', value: number): void
@@ -40,7 +40,7 @@ const RESOURCES = { fileBytes: RLIMIT_FSIZE, core: RLIMIT_CORE, processes: RLIMI
 /** The C library's names: glibc, then musl. */
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`] as const
 
-/** Loads the C library; about 0.3 ms. Throws where there is none. */
+/** Loads the C library; about 0.3 ms. Throws if there is none. */
 export function loadLibc(): Libc {
   const symbols = openLibc({
     pipe2: { args: ['ptr', 'int'], returns: 'int' },
@@ -76,7 +76,7 @@ export function loadLibc(): Libc {
   }
 }
 
-/** The C library's functions by name. Throws where there is no library. */
+/** Returns the C library's functions by name. Throws if there is no library. */
 export function openLibc<Functions extends Record<string, FFIFunction>>(
   functions: Functions,
 ): Library<Functions>['symbols'] {

@@ -12,7 +12,7 @@ import { Sandboxd } from './sandboxd.ts'
 export async function runSandboxd(): Promise<void> {
   const libc = loadLibc()
   libc.leaveKeyring()
-  // Ends with its socket, in order, rather than by a terminal's signals, which are meant for berth.
+  // Ends with its socket, in order, not by a terminal's signals, which are meant for berth.
   for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(name, () => {})
   const exit = async (): Promise<void> => {
     await sandboxd.shutdown()

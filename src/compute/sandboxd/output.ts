@@ -1,14 +1,17 @@
 import { closeSync, readSync } from 'node:fs'
 import { CHUNK } from './protocol.ts'
 
-/** Milliseconds between two reads of output that nobody wants: endless printing costs little. */
+/** Milliseconds between two reads of discarded output, so endless printing costs little. */
 const DISCARD_PAUSE_MS = 2
 
-/** What a pipe and the reader's buffer can hold of a process that has ended, with room to spare. */
+/** Upper bound for what a pipe and the reader's buffer hold of a process that has ended. */
 const TAIL_BYTES = 512 * 1024
 
-/** What is read at once of a command that has ended; reading waits for nobody, so that one serves all. */
+/** Buffer for the rest of a command that has ended. These reads are synchronous, so one buffer serves all. */
 const BUFFER = new Uint8Array(CHUNK)
+
+/** Milliseconds for which pieces are gathered that follow one another: too short for a person to notice. */
+const GATHER_MS = 4
 
 /** How many bytes of output may be sent, shared by an execution's two streams. */
 export class Credit {
@@ -25,12 +28,12 @@ export class Credit {
     for (const wake of this.#waiting.splice(0)) wake()
   }
 
-  /** Whether there is credit for all of these bytes. */
+  /** Reports whether there is credit for all of these bytes. */
   covers(bytes: number): boolean {
     return bytes <= this.#bytes
   }
 
-  /** Takes up to so many bytes; 0 where none are left. */
+  /** Takes up to `most` bytes; returns 0 if none are left. */
   take(most: number): number {
     const taken = Math.min(most, this.#bytes)
     this.#bytes -= taken
@@ -43,7 +46,7 @@ export class Credit {
   }
 }
 
-/** Moves what a command writes to one stream from its pipe to berth. */
+/** Moves one stream's output from a command's pipe to berth. */
 export class OutputPump {
   readonly #fd: number
   readonly #credit: Credit
@@ -58,7 +61,7 @@ export class OutputPump {
   /** Whether output was dropped for exceeding the limit. */
   truncated = false
 
-  /** Reads `fd` and closes it in the end. `limit` is the most bytes to send; what comes after is dropped. */
+  /** Reads `fd` and finally closes it. Sends at most `limit` bytes and drops the rest. */
   constructor(fd: number, credit: Credit, limit: number | null, send: (data: Uint8Array) => void) {
     this.#fd = fd
     this.#credit = credit
@@ -66,22 +69,25 @@ export class OutputPump {
     this.#send = send
   }
 
-  /** The command's process has ended: what it wrote is still sent, but not what others go on writing for ever. */
+  /**
+   * Announces that the command's process has ended: its output is still sent, but not what other processes keep
+   * writing.
+   */
   expectEnd(): void {
     this.#tail = TAIL_BYTES
   }
 
   /**
-   * Sends nothing more. Reading goes on, since a background child that printed into a closed pipe
-   * would die of SIGPIPE.
+   * Sends nothing more. Continues to read, because a background child that prints into a closed pipe would die of
+   * SIGPIPE.
    */
   discard(): void {
     this.#discarding = true
   }
 
   /**
-   * Sends what the pipe holds of a command that has ended. Returns whether that was all of it: somebody
-   * may still hold the pipe's other end, or the receiver have no room; `run` then does the rest.
+   * Sends what is left in the pipe of a command that has ended. Returns whether that was everything: another process
+   * may hold the pipe's other end, or the receiver may have no room; then call `run`.
    */
   takeEnd(): boolean {
     try {
@@ -119,7 +125,7 @@ export class OutputPump {
         await this.#deliver(value)
       }
     } catch (error) {
-      // So a terminal says that no program holds it any more.
+      // A terminal reports this way that no program holds it anymore.
       if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error
     } finally {
       closeSync(this.#fd)
@@ -145,5 +151,49 @@ export class OutputPump {
     this.stalled = true
     await this.#credit.available()
     this.stalled = false
+  }
+}
+
+/**
+ * Puts small pieces of output together. A terminal gives out a few lines at a time, for each of which a frame would
+ * be sent and its receiver woken up. The first piece after a pause is sent at once.
+ */
+export class OutputBatcher {
+  readonly #send: (data: Uint8Array) => void
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+  #timer: Timer | null = null
+
+  /** `send` is given the gathered bytes. */
+  constructor(send: (data: Uint8Array) => void) {
+    this.#send = send
+  }
+
+  /** Takes the next piece. */
+  add(data: Uint8Array): void {
+    if (this.#timer === null) {
+      this.#send(data)
+      this.#timer = setTimeout(() => this.#next(), GATHER_MS)
+      return
+    }
+    this.#pieces.push(data)
+    this.#bytes += data.length
+    if (this.#bytes >= CHUNK) this.flush()
+  }
+
+  /** Sends the pieces gathered so far. */
+  flush(): void {
+    if (this.#bytes === 0) return
+    const gathered = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#bytes = 0
+    this.#send(gathered)
+  }
+
+  /** Pieces go on coming: they are gathered anew. After a pause the next one is sent at once. */
+  #next(): void {
+    const paused = this.#bytes === 0
+    this.flush()
+    this.#timer = paused ? null : setTimeout(() => this.#next(), GATHER_MS)
   }
 }

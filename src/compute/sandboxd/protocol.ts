@@ -1,15 +1,15 @@
 import type { TerminalSize } from '../driver.ts'
 
 /**
- * What berth and sandboxd inside a sandbox say to each other, over one socket pair that sandboxd
- * inherits as file descriptor 3. There is no path to it, so nothing else in the sandbox can connect.
+ * The protocol between berth and sandboxd, over one socket pair that sandboxd inherits as file descriptor 3. The
+ * socket has no path, so nothing else in the sandbox can connect.
  *
  * A frame is a header of 9 bytes, little-endian, and a payload:
  *
- *     u32 length of the payload · u8 kind · u32 id of the execution, 0 where none is meant
+ * u32 length of the payload · u8 kind · u32 id of the execution, or 0
  *
- * Payloads are bytes (stdin, type, stdout, stderr), a u32 (credit, and cancel: milliseconds of grace), or JSON
- * (everything else).
+ * Payloads are bytes (stdin, type, stdout, stderr), a u32 (credit in bytes; cancel in milliseconds of grace), or JSON
+ * (all others).
  */
 export const FRAME = {
   /** To sandboxd. */
@@ -35,7 +35,7 @@ export const FRAME = {
 /** Bytes of a frame's header. */
 export const HEADER_BYTES = 9
 
-/** Largest payload that berth takes from sandboxd: whatever runs in the sandbox may have taken it over. */
+/** Largest payload that berth accepts from sandboxd, which a process in the sandbox may have taken over. */
 export const MAX_FROM_SANDBOXD = 256 * 1024
 
 /** Largest payload that sandboxd takes from berth. */
@@ -50,7 +50,7 @@ export const CHUNK = 64 * 1024
 /** The file descriptor on which sandboxd finds its socket. */
 export const SANDBOXD_FD = 3
 
-/** The file descriptor on which sandboxd finds the socket that terminals come over. */
+/** The file descriptor of sandboxd's socket for terminals. */
 export const TERMINALS_FD = 5
 
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
@@ -61,13 +61,13 @@ export interface SandboxdConfiguration {
   env: Record<string, string>
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
-  /** Whether processes that lose their parent come to sandboxd, because no PID namespace holds them. */
+  /** Whether sandboxd adopts processes that lose their parent, because no PID namespace contains them. */
   adoptOrphans: boolean
-  /** Limits that sandboxd itself has to keep, for want of a cgroup. */
+  /** Limits that sandboxd has to enforce itself, for lack of a cgroup. */
   watch: { memoryBytes?: number; processes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
-  /** Whether terminals come from berth, over the descriptor for them, since sandboxd can open none. */
+  /** Whether berth sends terminals over `TERMINALS_FD`, because sandboxd cannot open any. */
   receivesTerminals: boolean
 }
 
@@ -83,7 +83,7 @@ export interface SpawnRequest {
   endBackground: boolean
   /** Whether `stdin` frames and a `begin` follow before the command starts. */
   stdin: boolean
-  /** Size of the terminal that the command has in place of pipes; null for pipes. */
+  /** Size of the command's terminal; null for pipes. */
   terminal: TerminalSize | null
 }
 
@@ -99,14 +99,14 @@ export interface FailureReport {
   message: string
 }
 
-/** The peer broke the protocol; what it says next is not read. */
+/** The peer broke the protocol; nothing more is read from it. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
 
 const NO_BYTES = new Uint8Array(0)
 
-/** A frame as bytes, header and payload in one piece. */
+/** Returns a frame as bytes, header and payload in one piece. */
 export function encodeFrame(kind: number, id: number, payload: Uint8Array = NO_BYTES): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES + payload.length)
   const view = new DataView(frame.buffer)
@@ -117,22 +117,19 @@ export function encodeFrame(kind: number, id: number, payload: Uint8Array = NO_B
   return frame
 }
 
-/** A frame whose payload is JSON. */
+/** Returns a frame whose payload is JSON. */
 export function encodeJson(kind: number, id: number, value: unknown): Uint8Array {
   return encodeFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
 }
 
-/**
- * The payload of a `credit` frame, so many more bytes of output may be sent, and of a `cancel` frame, so many
- * milliseconds of grace are given.
- */
+/** Encodes the payload of a `credit` frame (bytes of output) or a `cancel` frame (milliseconds of grace). */
 export function encodeNumber(value: number): Uint8Array {
   const payload = new Uint8Array(4)
   new DataView(payload.buffer).setUint32(0, value, true)
   return payload
 }
 
-/** Reads a JSON payload. Throws `ProtocolError` where it is none. */
+/** Reads a JSON payload. Throws `ProtocolError` if it is none. */
 export function decodeJson(payload: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(payload))
@@ -141,7 +138,7 @@ export function decodeJson(payload: Uint8Array): unknown {
   }
 }
 
-/** Reads a payload that is a number. Throws `ProtocolError` where it is none. */
+/** Reads a payload that is a number. Throws `ProtocolError` if it is none. */
 export function decodeNumber(payload: Uint8Array): number {
   if (payload.length !== 4) throw new ProtocolError('A number in a frame is not 4 bytes long.')
   return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0, true)

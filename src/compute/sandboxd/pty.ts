@@ -15,7 +15,7 @@ const TIOCGPTPEER = 0x5441
 
 /** A pseudo-terminal as two descriptors, which the caller has to close. Neither becomes a controlling terminal. */
 export interface Pty {
-  /** Who reads it sees what is printed, who writes it types. Reading and writing wait for nobody. */
+  /** Reading it returns the output, writing to it types. Neither blocks. */
   readonly master: number
   /** The terminal that programs have. */
   readonly slave: number
@@ -23,20 +23,24 @@ export interface Pty {
 
 /** The system calls about pseudo-terminals, for which Bun has no function that a reader could hold up. */
 export interface PtyCalls {
-  /** @throws Error that says why none can be had */
+  /**
+   * Opens a terminal.
+   *
+   * @throws Error that says why none can be opened
+   */
   open(): Pty
   /** Sets the size; the programs in front learn of it by SIGWINCH. */
   resize(master: number, size: TerminalSize): void
 }
 
-/** Loads the C library; about 0.3 ms. Throws where there is none. */
+/** Loads the C library; about 0.3 ms. Throws if there is none. */
 export function loadPtyCalls(): PtyCalls {
   const { ioctl } = openLibc({ ioctl: { args: ['int', 'u64', 'u64'], returns: 'int' } })
   return {
     open() {
       const master = openMultiplexer()
       ioctl(master, TIOCSPTLCK, ptr(new Int32Array(1)))
-      // By way of the master, not by its name, which may lead elsewhere where /dev is another one.
+      // Through the master, not by name: the name may lead elsewhere if /dev is another one.
       const slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)
       if (slave >= 0) return { master, slave }
       closeSync(master)

@@ -1,10 +1,10 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
-import { findFamily } from '../processes.ts'
+import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
-import { adoptOrphans } from './adopt.ts'
 import type { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
+import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
 import type { Libc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
 import {
@@ -14,19 +14,20 @@ import {
   FRAME,
   type SandboxdConfiguration,
   type SpawnRequest,
+  TERMINALS_FD,
 } from './protocol.ts'
+import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 import { SpawnError } from './spawn-error.ts'
-import { Terminals } from './terminals.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** Threads of Bun's pool: AGENT_ENVIRONMENT keeps them to so many. */
+/** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
 const POOL_THREADS = 2
 
 /** Reads at a time that bring them to life, and how often that is tried. */
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
 
-/** What sandboxd is made of. */
+/** The options of `Sandboxd`. */
 export interface SandboxdOptions {
   libc: Libc
   /** The way to berth. */
@@ -139,8 +140,8 @@ export class Sandboxd {
   }
 
   /**
-   * The child takes the score at the moment of the fork; this process goes back to its own right
-   * after. So the hog is what the kernel ends when memory runs out, never sandboxd.
+   * Starts a child with the highest out-of-memory score. The child inherits it at the fork; this process then
+   * restores its own, so the kernel ends a command first, never sandboxd.
    */
   #withOomScore<T>(spawn: () => T): T {
     this.#writeOomScore('1000')
@@ -155,12 +156,12 @@ export class Sandboxd {
     try {
       if (this.#oomScore !== null) writeSync(this.#oomScore, score, 0)
     } catch {
-      // Not permitted where berth's own score was set by an administrator: the kernel's choice then.
+      // Not permitted if an administrator has set berth's own score; then the kernel chooses.
     }
   }
 }
 
-/** Opened before `forbidTracing` closes /proc/self; null where this process may not write it. */
+/** Opened before `forbidTracing` closes /proc/self; null if this process may not write it. */
 function openOomScore(): number | null {
   try {
     return openSync('/proc/self/oom_score_adj', 'r+')
@@ -170,9 +171,9 @@ function openOomScore(): number | null {
 }
 
 /**
- * Has Bun start the threads that it reads pipes with while there is room for them: it aborts where it wants one and
- * the server's processes have used up their number. The first command is the faster for it. One thread may be quick
- * enough to do all reads of a round, so that rounds go on until the threads are there.
+ * Makes Bun start its threads for reading pipes while the process limit leaves room: it aborts if it needs a thread
+ * later and cannot have one. The first command is also faster. One thread may be quick enough for all reads of a
+ * round, so rounds repeat until the threads exist.
  */
 async function warmUp(libc: Libc): Promise<void> {
   for (let round = 0; round < WARM_UP_ROUNDS; round++) {
@@ -187,7 +188,7 @@ async function warmUp(libc: Libc): Promise<void> {
   }
 }
 
-/** How many threads of Bun's pool have come to life: each gives itself a name. */
+/** Counts the threads of Bun's pool, by their names. */
 function poolThreads(): number {
   try {
     const threads = readdirSync('/proc/self/task')
@@ -197,4 +198,34 @@ function poolThreads(): number {
     // One that has ended since, or no /proc: the next round looks again.
     return 0
   }
+}
+
+/** Provides terminals. Loads nothing before the first one. */
+class Terminals {
+  #calls: PtyCalls | null = null
+  #descriptors: DescriptorCalls | null = null
+
+  /** Returns a new terminal: opened here, or received from berth if this process may not open any. */
+  open({ receivesTerminals }: SandboxdConfiguration): { pty: Pty; calls: PtyCalls } {
+    this.#calls ??= loadPtyCalls()
+    return { pty: receivesTerminals ? this.#receive() : this.#calls.open(), calls: this.#calls }
+  }
+
+  #receive(): Pty {
+    this.#descriptors ??= loadDescriptorCalls()
+    const [master = -1, slave = -1] = this.#descriptors.receive(TERMINALS_FD, 2)
+    return { master, slave }
+  }
+}
+
+/**
+ * Adopts the sandbox's orphans if no PID namespace contains them. They can then be found as descendants even without
+ * a marker, and are reaped when they end. `own` lists the children that Bun itself waits for.
+ */
+function adoptOrphans(libc: Libc, own: () => number[]): void {
+  libc.adoptOrphans()
+  process.on('SIGCHLD', () => {
+    const waitedFor = new Set(own())
+    for (const pid of readChildren(process.pid) ?? []) if (!waitedFor.has(pid)) libc.reap(pid)
+  })
 }

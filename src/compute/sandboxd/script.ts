@@ -4,13 +4,13 @@ import { MemoryFile } from './memory-file.ts'
 /** Longest single argument that Linux passes to a program, with room for the terminating zero. */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
-/** The descriptor on which a command finds what does not fit into an argument. */
+/** The descriptor of a command that is too long for an argument. */
 const SCRIPT_FD = 3
 
 /** Runs a command too long for an argument: the shell reads it from a descriptor, which it then closes. */
 const LONG_COMMAND = `eval "$(cat <&${SCRIPT_FD})" ${SCRIPT_FD}<&-`
 
-/** What a shell is given of a command. */
+/** A command as a shell receives it. */
 export interface Script {
   /** The argument after `sh -c`. */
   readonly command: string
@@ -18,7 +18,7 @@ export interface Script {
   readonly fds: number[]
 }
 
-/** A shell command of any length as an argument and, where it is too long for one, a file beside it. */
+/** Turns a shell command of any length into an argument and, if it is too long for one, a file. */
 export function scriptOf(libc: Libc, command: string): Script {
   if (Buffer.byteLength(command) <= MAX_ARGUMENT) return { command, fds: [] }
   const file = new MemoryFile(libc)

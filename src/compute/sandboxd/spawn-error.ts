@@ -3,7 +3,7 @@ export class SpawnError extends Error {
   override readonly name = 'SpawnError'
 }
 
-/** What the system's refusal to start a process means, for a person. */
+/** Explains the system's refusal to start a process, for a person. */
 export function spawnError(error: unknown): SpawnError {
   return new SpawnError(explain(error), { cause: error })
 }

@@ -8,19 +8,19 @@ import { scriptOf } from './script.ts'
 import { spawnError } from './spawn-error.ts'
 import { Terminal, terminalArguments } from './terminal.ts'
 
-/** What every start of a command is made of. */
+/** The options of every start of a command. */
 export interface StartOptions {
   libc: Libc
   command: string
   /** Standard input; closed by the start. Null for none, or the terminal. */
   stdin: MemoryFile | null
-  /** Reads what comes from `fd`, which belongs to it. */
+  /** Creates the reader of `fd`, which takes ownership of it. */
   pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump
   /** @param stdio descriptors from number 0 on */
   spawn(argv: string[], stdio: Array<number | 'ignore'>, newSession: boolean): Bun.Subprocess
 }
 
-/** A command that runs, and whoever reads its output. */
+/** A running command, and the readers of its output. */
 export interface Started {
   readonly process: Bun.Subprocess
   readonly pumps: readonly OutputPump[]
@@ -55,13 +55,13 @@ export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions
   }
 }
 
-/** What a start on a terminal needs beside that. */
+/** The additional options of a start on a terminal. */
 export interface TerminalOptions extends StartOptions {
   calls: PtyCalls
   /** Belongs to the start. */
   pty: Pty
   size: TerminalSize
-  /** Path of the program that makes it the controlling terminal; null where there is none. */
+  /** Path of the program that makes it the controlling terminal; null if there is none. */
   setsid: string | null
 }
 
@@ -76,7 +76,7 @@ export function startOnTerminal(options: TerminalOptions): Started {
     const input = stdin === null ? null : 2 + theirs.length
     const argv = terminalArguments(script, setsid, input)
     const stdio = [pty.slave, pty.slave, pty.slave, ...theirs]
-    // setsid makes the session where it is there; a leader of one would have to fork for it.
+    // If setsid is available, it creates the session; a session leader would have to fork for that.
     const process = spawn(argv, stdio, setsid === null)
     return { process, pumps: [pump(pty.master, 'stdout')], terminal }
   } catch (error) {

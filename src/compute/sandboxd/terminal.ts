@@ -3,16 +3,16 @@ import type { TerminalSize } from '../driver.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import type { Script } from './script.ts'
 
-/** What programs take a terminal for, unless their variables say otherwise: the kind that all know. */
+/** The TERM of commands on a terminal, a type that all programs know. */
 export const TERMINAL_TYPE = 'xterm-256color'
 
-/** Bytes that are kept of what was typed and no program has read; what is beyond is lost, as on any terminal. */
+/** Most bytes kept of typed input that no program has read; the rest is lost, as on any terminal. */
 const MOST_TYPED = 2 ** 20
 
-/** Milliseconds until it is tried again to type what a terminal has no room for. */
+/** Milliseconds between attempts to type into a full terminal. */
 const FULL_PAUSE_MS = 10
 
-/** Gives a command its own standard input, which lies behind its script's descriptors; the terminal stays in reach. */
+/** Gives a command its own standard input, from the descriptor after its script's; the terminal stays available. */
 const WITH_INPUT = (fd: number): string => `exec /bin/sh -c "$1" <&${fd} ${fd}<&-`
 
 /** A pseudo-terminal while its command runs. */
@@ -24,7 +24,7 @@ export class Terminal {
   #timer: Timer | undefined
   #released = false
 
-  /** The descriptors of `pty` belong to it from here on, but for the master: whoever reads that closes it. */
+  /** Takes ownership of the slave descriptor of `pty`; the reader of the master closes that one. */
   constructor(calls: PtyCalls, pty: Pty, size: TerminalSize) {
     this.#calls = calls
     this.#pty = pty
@@ -52,8 +52,8 @@ export class Terminal {
   }
 
   /**
-   * The command is over: nothing is typed any more, and output ends when no program holds the terminal. Until now it
-   * was held here, so that a command that closes its own output for a while does not end it.
+   * Stops typing and closes the slave, so output ends when no program holds the terminal. It is kept open until now
+   * because a command may close its own output for a while.
    */
   release(): void {
     if (this.#released) return
@@ -80,18 +80,18 @@ export class Terminal {
     try {
       return writeSync(this.#pty.master, data)
     } catch {
-      // Full: programs that do not read what is typed are given time.
+      // The terminal is full: wait for programs to read.
       return 0
     }
   }
 }
 
 /**
- * The command line that runs a script with the terminal on descriptor 0 as its controlling one, which makes Ctrl-C
- * and job control work.
+ * Returns the command line that runs a script with descriptor 0 as its controlling terminal, which makes Ctrl-C and
+ * job control work.
  *
- * @param setsid path of the program that sees to it; null for none, so that the terminal is not the controlling one
- * @param input descriptor of a standard input of its own; null for the terminal
+ * @param setsid path of the program that sets the controlling terminal; null to do without
+ * @param input descriptor of a separate standard input; null for the terminal
  */
 export function terminalArguments(script: Script, setsid: string | null, input: number | null): string[] {
   const { command } = script

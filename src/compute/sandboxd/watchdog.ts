@@ -7,8 +7,8 @@ import type { SandboxdConfiguration } from './protocol.ts'
 const INTERVAL_MS = 500
 
 /**
- * Keeps a server within its memory and its number of processes where no cgroup does: the process
- * that holds most memory is ended, or the command that has started most processes.
+ * Enforces a server's memory and process limits if no cgroup does: ends the process with the most memory, or the
+ * command with the most processes.
  */
 export class Watchdog {
   readonly #configuration: SandboxdConfiguration
@@ -16,7 +16,10 @@ export class Watchdog {
   readonly #commandsRun: () => boolean
   #occupied = false
 
-  /** `find` lists the server's processes but sandboxd, `commandsRun` says whether a command is under way. */
+  /**
+   * @param find lists the server's processes except sandboxd
+   * @param commandsRun reports whether a command is running
+   */
   constructor(configuration: SandboxdConfiguration, find: () => number[], commandsRun: () => boolean) {
     this.#configuration = configuration
     this.#find = find
@@ -29,7 +32,7 @@ export class Watchdog {
   }
 
   async #look(): Promise<void> {
-    // An idle server costs nothing: only commands and what they left behind can grow.
+    // An idle server costs nothing: only commands and their children can grow.
     if (!this.#occupied && !this.#commandsRun()) return
     const { watch } = this.#configuration
     const pids = this.#find()
@@ -56,7 +59,7 @@ async function endLargestCommand(find: () => number[]): Promise<void> {
   await killAll(() => find().filter((pid) => readMarker(pid) === largest))
 }
 
-/** Bytes that only this process holds: its own pages and shared memory, not files' pages. */
+/** Returns bytes that only this process holds: its own pages and shared memory, not files' pages. */
 function memoryOf(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1')
