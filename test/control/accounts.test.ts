@@ -97,10 +97,19 @@ describe('accounts', () => {
   })
 
   test('the first one cannot be deleted', async () => {
-    const [first] = (await berth.control('GET', '/accounts')).body.accounts
+    const first = (await berth.control('GET', '/accounts')).body.accounts.at(-1)
     const { status, body } = await berth.control('DELETE', `/accounts/${first.id}`)
     expect([status, body.error]).toEqual([400, 'bad_request'])
     expect(body.message).toContain('is the first one')
+  })
+
+  test('are listed newest first', async () => {
+    const list = async (): Promise<string[]> =>
+      (await berth.control('GET', '/accounts')).body.accounts.map(({ id }: { id: string }) => id)
+    const before = await list()
+    const older = await account()
+    const newer = await account()
+    expect(await list()).toEqual([newer.id, older.id, ...before])
   })
 
   test('take a plan as a whole, and limits on top of it', async () => {

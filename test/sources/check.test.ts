@@ -185,6 +185,25 @@ describe('an archive', () => {
     expect(await badRequestOf(check(git('https://example.com/a'), bytes))).toContain('"source.type"')
   })
 
+  test('comes over http from this machine or a private network, where that is allowed, and from nowhere else', async () => {
+    const addresses: Record<string, string[]> = {
+      'example.com': ['93.184.215.14'],
+      'mixed.example.com': ['10.0.0.1', '93.184.215.14'],
+      'nas.example.com': ['10.0.0.1', 'fd00::1'],
+    }
+    await using world = new World({ allowLocal: true, resolve: async (name) => addresses[name] ?? [] })
+    const take = (url: string) => world.sources.check({ type: 'archive', url }, null)
+    for (const host of ['example.com', 'mixed.example.com', '93.184.215.14', '[2606:4700::1111]']) {
+      const message = await badRequestOf(take(`http://${host}/a.zip`))
+      expect(message).toStartWith(
+        '"source.url" in the body: From a public host an archive is fetched over https only.',
+      )
+      expect(await take(`https://${host}/a.zip`)).toBeNull()
+    }
+    for (const host of ['nas.example.com', '127.0.0.1:8080', '192.168.1.2', '[::1]', 'not-there.example.com'])
+      expect(await take(`http://${host}/a.zip`)).toBeNull()
+  })
+
   test.each(['AQI', 'AQID\n', 'A-_D', ' AQID', 'AQID=', 'AR==', 'é'])('of %p is no base64', async (data) => {
     expect(await badRequestOf(check({ type: 'archive', data }))).toStartWith('"source.data" in the body: ')
   })

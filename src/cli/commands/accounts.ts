@@ -44,7 +44,7 @@ export function registerAccounts(program: Command, session: Session): void {
   const add = (usage: string, description: string) =>
     withControl(withJson(accounts.command(usage).description(description)))
 
-  add('list', 'list all accounts with what they use').action(async (options: Options) => {
+  add('list', 'list all accounts with what they use, newest first').action(async (options: Options) => {
     const client = await connectControl(session, options)
     const answer = await client.request<{ accounts: Account[] }>('GET', '/_berth/accounts')
     if (options.json) return printJson(session, answer)

@@ -1,4 +1,4 @@
-import { asc, eq, sql } from 'drizzle-orm'
+import { asc, desc, eq, sql } from 'drizzle-orm'
 import { badRequest, notFound } from '../../errors.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -95,9 +95,9 @@ export class AccountsService {
     this.#servers = servers
   }
 
-  /** All accounts, the first one first. */
+  /** Lists all accounts, newest first. */
   list(): AccountView[] {
-    const rows = this.#queries.select().from(accounts).orderBy(asc(sql`rowid`)).all()
+    const rows = this.#queries.select().from(accounts).orderBy(desc(sql`rowid`)).all()
     return rows.map((row) => this.#view(row))
   }
 

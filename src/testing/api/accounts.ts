@@ -87,7 +87,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
       '',
       () => ({ accounts: accounts.list() }),
       controlOperation('control.accounts.list', {
-        summary: 'List accounts with what they use',
+        summary: 'List accounts with what they use, newest first',
         success: { 200: t.Object({ accounts: t.Array(Account) }) },
       }),
     )

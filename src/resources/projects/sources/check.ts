@@ -1,11 +1,14 @@
 import { badRequest } from '../../../errors.ts'
-import { parseArchiveUrl } from './download.ts'
+import { checkScheme, parseArchiveUrl } from './download.ts'
 import { SourceError } from './errors.ts'
 import { findFolder } from './git/folders.ts'
 import { parseGitUrl } from './git/location.ts'
 import { checkReference } from './git/reference.ts'
-import { checkName } from './hosts.ts'
+import { checkHost, checkName, type HostRules } from './hosts.ts'
 import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
+
+/** Milliseconds that a request waits for a name server. */
+const LOOKUP_MS = 2_000
 
 /** What a source is checked against. */
 interface CheckRules {
@@ -45,6 +48,21 @@ function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLoca
   if (url !== undefined) {
     asBadRequest('source.url', () => checkName(parseArchiveUrl(url, allowLocal).hostname, allowLocal))
   }
+}
+
+/**
+ * Refuses the http URL of an archive on a public host. A host that does not resolve within `LOOKUP_MS` is left to the
+ * fetch, which checks it again and says so.
+ *
+ * @param url one that `checkSource` lets pass
+ * @throws BerthError 400
+ */
+export async function checkPlainUrl(url: string, hosts: HostRules): Promise<void> {
+  const { protocol, hostname } = new URL(url)
+  if (protocol !== 'http:') return
+  const checked = checkHost(hostname, hosts).catch(() => null)
+  const host = await Promise.race([checked, Bun.sleep(LOOKUP_MS).then(() => null)])
+  if (host !== null) asBadRequest('source.url', () => checkScheme(protocol, host))
 }
 
 /**

@@ -35,8 +35,7 @@ export async function download(text: string, file: string, means: DownloadMeans)
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     means.signal.throwIfAborted()
     const host = await orAborted(checkHost(url.hostname, means.hosts), means.signal)
-    if (url.protocol === 'http:' && !host.local)
-      throw new SourceError('The archive is fetched over https only.')
+    checkScheme(url.protocol, host)
     const credentials = url.origin === origin ? { username, password } : null
     const answer = await get(url, host, credentials, means).catch((error) => {
       means.signal.throwIfAborted()
@@ -65,6 +64,14 @@ export function parseArchiveUrl(text: string, allowLocal: boolean): URL {
     throw new SourceError('An archive is fetched from an https:// URL.')
   }
   return url
+}
+
+/** Refuses http for a host that is not of this machine or a private network. @throws SourceError */
+export function checkScheme(protocol: string, { local }: CheckedHost): void {
+  if (protocol === 'https:' || local) return
+  throw new SourceError(
+    'From a public host an archive is fetched over https only. Use https://, or a host of this machine or a private network.',
+  )
 }
 
 function get(

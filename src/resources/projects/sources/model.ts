@@ -37,7 +37,14 @@ const GitSource = t.Object(
 const ArchiveSource = t.Object(
   {
     type: t.Literal('archive'),
-    url: t.Optional(t.String({ maxLength: 2048, writeOnly: true, description: 'An `https://` URL.' })),
+    url: t.Optional(
+      t.String({
+        maxLength: 2048,
+        writeOnly: true,
+        description:
+          'An `https://` URL. `http://` only on this machine or a private network, if berth was started with `--allow-local-sources`.',
+      }),
+    ),
     data: t.Optional(t.String({ description: 'The archive itself as base64.' })),
   },
   {

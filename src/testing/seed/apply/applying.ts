@@ -40,7 +40,7 @@ export class Applying {
   /** The id behind the name of an account; undefined where it is still to be made. */
   accountId(name: string = FIRST_ACCOUNT): string | undefined {
     const all = this.accounts.list()
-    if (name === FIRST_ACCOUNT) return all[0]?.id
+    if (name === FIRST_ACCOUNT) return all.at(-1)?.id
     const id = this.records.find('account', name)?.id
     return all.some((account) => account.id === id) ? id : undefined
   }
