@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createProgram, runProgram } from '../../src/cli/program.ts'
@@ -74,13 +74,6 @@ test('the README and the page on the command line name every command', async () 
   expect(left(readme, (name) => new RegExp(`\`${name}\``))).toEqual([])
   // A row of the table; "wait", "env" and "stop" stand beside "list".
   expect(left(page, (name) => new RegExp(`^\\|.*\`(berth )?${name}\\b.*\\|`, 'm'))).toEqual([])
-})
-
-test('every page of docs/ is linked from the README', () => {
-  const root = join(import.meta.dir, '../..')
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-  expect(pages.filter((name) => !readme.includes(`- [docs/${name}](docs/${name}): `))).toEqual([])
 })
 
 test('the help of run says of no option that a variable sets it where none does', async () => {

@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { shellQuote } from '../../src/cli/quote.ts'
+import { serve, temporaryFolder } from '../cli/command.ts'
+import { page } from '../docs/pages.ts'
+import { freePort } from '../support/ports.ts'
+import { cleanEnvironment, command } from '../support/serve.ts'
+
+/** The lines that the README has its reader type. */
+const TOUR = /## A tour[\s\S]*?```sh\n([\s\S]*?)```/.exec(page('README.md').text)?.[1] ?? ''
+
+test('every line of the tour in the README works as typed', async () => {
+  using directory = temporaryFolder()
+  const bin = join(directory.path, 'dist')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(command)} "$@"\n`)
+  chmodSync(join(bin, 'berth'), 0o755)
+  const first = freePort()
+  await using berth = await serve(['--allow-local-webhooks', '--project-ports', `${first}-${first + 9}`], {
+    cwd: directory.path,
+  })
+  // Without a screen `berth open` prints its link.
+  const { DISPLAY: _, WAYLAND_DISPLAY: __, BROWSER: ___, ...env } = cleanEnvironment()
+  const tour = Bun.spawn(['sh', '-euxc', TOUR], {
+    cwd: directory.path,
+    env,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [output, trace, exitCode] = await Promise.all([tour.stdout.text(), tour.stderr.text(), tour.exited])
+  expect(`exit code ${exitCode}\n${trace}`).toStartWith('exit code 0\n')
+  const shown = [
+    'hello\nberth\n',
+    'is ready at http://',
+    'data: {"exitCode":3',
+    '✓ Signed with',
+    '/signin/link/',
+  ]
+  expect(shown.filter((text) => !output.includes(text))).toEqual([])
+  // The tour ends with a reset.
+  expect((await berth.run(['servers', '--json'])).stdout).toBe('{"servers":[]}\n')
+}, 60_000)
