@@ -12,6 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['instance/start.ts', 'instance/state.ts', 'instance/generation.ts', 'instance/describe.ts'],
   ['instance/api.ts', 'testing/api', 'testing/inbox', 'testing/wait', 'testing/seed'],
   ['instance/services.ts'],
+  ['instance/state-lookup.ts'],
   ['testing'],
   ['signin'],
   ['resources'],

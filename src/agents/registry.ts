@@ -1,16 +1,28 @@
-import type { AgentName } from '../config/agents.ts'
+import type { AgentConfig, AgentName } from '../config/agents.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
+import type { Queries } from '../storage/database.ts'
 import type { Agent } from './agent.ts'
-import type { AgentParts } from './parts.ts'
+import type { ScenarioStore } from './scripted/store.ts'
+
+/** What agents need. */
+interface AgentDependencies {
+  config: AgentConfig
+  queries: Queries
+  clock: Clock
+  logger: Logger
+  scenarios: ScenarioStore
+}
 
 /** Every kind of agent, loaded when it is first needed: a start pays for none. */
-const AGENTS: Record<AgentName, (parts: AgentParts) => Promise<Agent>> = {
-  scripted: async (parts) => new (await import('./scripted/agent.ts')).ScriptedAgent(parts),
-  openai: async (parts) => (await import('./model/agent.ts')).openaiAgent(parts),
-  anthropic: async (parts) => (await import('./model/agent.ts')).anthropicAgent(parts),
-  command: async (parts) => new (await import('./command/agent.ts')).CommandAgent(parts),
+const AGENTS: Record<AgentName, (dependencies: AgentDependencies) => Promise<Agent>> = {
+  scripted: async (dependencies) => new (await import('./scripted/agent.ts')).ScriptedAgent(dependencies),
+  openai: async (dependencies) => (await import('./model/agent.ts')).openaiAgent(dependencies),
+  anthropic: async (dependencies) => (await import('./model/agent.ts')).anthropicAgent(dependencies),
+  command: async (dependencies) => new (await import('./command/agent.ts')).CommandAgent(dependencies),
 }
 
 /** The agent that the configuration names, made at the first call. */
-export const configuredAgent = (parts: AgentParts): (() => Promise<Agent>) =>
-  once(() => AGENTS[parts.config.agent](parts))
+export const configuredAgent = (dependencies: AgentDependencies): (() => Promise<Agent>) =>
+  once(() => AGENTS[dependencies.config.agent](dependencies))

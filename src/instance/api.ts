@@ -40,21 +40,18 @@ const GROUPS = {
   files: async ({ access, services }: Parts) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: Parts) =>
-    (await import('../resources/deployments/routes.ts')).deploymentsRoutes(
-      access,
-      services.hosting.deployments,
-    ),
+    (await import('../resources/deployments/routes.ts')).deploymentsRoutes(access, services.deployments),
   tasks: async ({ access, services }: Parts) =>
-    (await import('../resources/tasks/routes.ts')).tasksRoutes(access, services.tasks.service),
+    (await import('../resources/tasks/routes.ts')).tasksRoutes(access, services.tasks),
   builds: async ({ access, services }: Parts) =>
-    (await import('../resources/builds/routes.ts')).buildsRoutes(access, services.builds.service),
+    (await import('../resources/builds/routes.ts')).buildsRoutes(access, services.builds),
   projects: async ({ access, services }: Parts) =>
-    (await import('../resources/projects/routes.ts')).projectsRoutes(access, services.hosting.projects),
+    (await import('../resources/projects/routes.ts')).projectsRoutes(access, services.projects),
   secrets: async ({ access, services }: Parts) =>
     (await import('../resources/secrets/routes.ts')).secretsRoutes(
       access,
       services.secrets,
-      services.hosting.projects,
+      services.projects,
     ),
   keys: async ({ access, services }: Parts) =>
     (await import('../resources/keys/routes.ts')).keysRoutes(access, services.keys),
@@ -139,7 +136,9 @@ export function createApi(services: Services, host: HostOptions): Api {
     changes: services.credentialChanges,
     sees: capture?.body,
   })
-  const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, services.accountExists)
+  const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
+    services.state.hasAccount(id),
+  )
   /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
     // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.

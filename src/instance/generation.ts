@@ -1,54 +1,33 @@
-import type { Compute, Connection } from '../compute/driver.ts'
-import type { Config } from '../config/config.ts'
 import type { OperationIndex } from '../contract/operation-index.ts'
-import type { HostRoutes } from '../http/listener.ts'
-import type { Plan } from '../resources/accounts/plan.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
-import type { WebhookSurroundings } from '../resources/webhooks/compose.ts'
-import type { SteerableClock } from '../runtime/clock.ts'
-import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
-import { base62, type Random } from '../runtime/random.ts'
-import type { SignInLinks } from '../signin/session/links.ts'
+import { base62 } from '../runtime/random.ts'
+import { Supervisor } from '../runtime/supervisor.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
 import type { CredentialsFile, DataFolder } from '../storage/folder.ts'
 import { openCipher } from '../storage/master-key.ts'
 import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { createApi } from './api.ts'
-import { createServices, type Services } from './services.ts'
+import { createServices, type ServiceDependencies, type Services, startOrder } from './services.ts'
 
 /** What stays when one generation follows another. */
-export interface GenerationParts {
-  config: Config
-  version: string
-  logger: Logger
-  clock: SteerableClock
+export interface GenerationDependencies
+  extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios'> {
   folder: DataFolder
-  compute: Compute
-  /** Settles when the compute driver can be asked. */
+  /** Settles when the compute driver can be used. */
   driverSelected: Promise<unknown>
-  plan: Plan
   fixtures: Fixtures | null
-  webhooks: WebhookSurroundings | undefined
-  environment: Readonly<Record<string, string | undefined>>
-  randomFor: (purpose: string) => Random
-  /** The address of the main port, without a slash at the end, once it listens. */
+  /** Resolves when no request is open any more, or after a while. */
+  requestsEnded: () => Promise<void>
+  /** Returns the address of the main port, without a slash at the end, once it listens. */
   baseUrl: () => string
-  /** Has the main port ask these first; null for nobody any more. */
-  route: (routes: HostRoutes | null) => void
-  /** Has the connection of a request closed without an answer, seconds later. */
-  expire: (request: Request) => void
-  /** The connection that a request came on, or null where it is gone. */
-  connectionOf: (request: Request) => Connection | null
-  /** Links that sign a browser in, in whatever state. */
-  links: SignInLinks
   /** The control API over services; asked for at its first request. */
   control: ControlMaker
 }
 
 /** What the control API of a generation works on. */
-export interface Controlled {
+export interface ControlDependencies {
   services: Services
   credentials: CredentialsFile
   /** The operations of the API. */
@@ -58,7 +37,7 @@ export interface Controlled {
 }
 
 /** Makes the control API of a generation. */
-export type ControlMaker = (controlled: Controlled) => Promise<ControlApp>
+export type ControlMaker = (dependencies: ControlDependencies) => Promise<ControlApp>
 
 /**
  * Everything that is composed over one state of the data folder: database, services, API. A start begins one; a
@@ -68,14 +47,12 @@ export type ControlMaker = (controlled: Controlled) => Promise<ControlApp>
 export class Generation {
   readonly services: Services
   readonly credentials: CredentialsFile
-  readonly #parts: GenerationParts
+  readonly #dependencies: GenerationDependencies
   readonly #database: Database
   readonly #api: ReturnType<typeof createApi>
   readonly #control: () => Promise<ControlApp>
-  readonly #ended = new AbortController()
-  #routed = false
-  #opening: Promise<void> | null = null
-  #ready = false
+  readonly #supervisor: Supervisor
+  #fixtures: Fixtures | null = null
 
   /**
    * Opens the state and composes what works on it; nothing runs yet.
@@ -83,47 +60,20 @@ export class Generation {
    * @param first ids that are to be the first ones where the state is empty
    * @throws StartupError where the state cannot be used
    */
-  constructor(parts: GenerationParts, first?: FirstIds) {
-    this.#parts = parts
-    const { config, version, logger, clock, folder, compute, plan, webhooks, environment, randomFor } = parts
+  constructor(dependencies: GenerationDependencies, first?: FirstIds) {
+    this.#dependencies = dependencies
+    const { config, folder } = dependencies
     this.#database = openDatabase(folder.database)
     try {
       const { queries } = this.#database
       this.services = createServices({
-        version,
-        logger,
-        clock,
-        randomFor,
-        repeatable: config.rngSeed !== null,
+        ...dependencies,
+        dataDir: folder.path,
         database: this.#database,
         cipher: openCipher({ queries, folder, given: config.masterKey }),
-        compute,
-        plan,
-        idleTimeoutMs: config.idleTimeoutMs,
-        allowLocalWebhooks: config.allowLocalWebhooks,
-        webhooks,
-        agents: config,
-        hosting: {
-          host: config.host,
-          publicHost: config.publicHost,
-          ports: config.projectPorts,
-          sourceFolders: config.sourceFolders,
-          allowLocalSources: config.allowLocalSources,
-          npmRegistry: config.npmRegistry,
-          dataDir: folder.path,
-          environment,
-          route: (routes) => {
-            this.#routed = true
-            parts.route(routes)
-          },
-        },
-        journalSize: config.journalSize,
-        scenarios: parts.fixtures?.scenarios ?? [],
-        links: parts.links,
-        expire: parts.expire,
-        connectionOf: parts.connectionOf,
+        scenarios: dependencies.fixtures?.scenarios ?? [],
       })
-      this.credentials = firstCredentials(parts, this.services, first)
+      this.credentials = firstCredentials(dependencies, this.services, first)
     } catch (error) {
       this.#database.close()
       throw error
@@ -134,14 +84,22 @@ export class Generation {
       return operationIndex(await this.#api.whole())
     })
     const { services, credentials } = this
-    this.#control = once(() =>
-      parts.control({ services, credentials, operations, stopping: this.#ended.signal }),
+    this.#supervisor = new Supervisor(
+      startOrder(services, {
+        driverSelected: dependencies.driverSelected,
+        requestsEnded: dependencies.requestsEnded,
+        keepFirstKey: () => credentials.api_key && services.keys.keepCopy(credentials.api_key),
+        applyFixtures: () => this.#applyFixtures(),
+      }),
+      dependencies.logger,
     )
+    const stopping = this.#supervisor.aborted
+    this.#control = once(() => dependencies.control({ services, credentials, operations, stopping }))
   }
 
   /** Whether what there was before runs again, and fixtures are applied. */
   get ready(): boolean {
-    return this.#ready
+    return this.#supervisor.started
   }
 
   /** Answers a request for the API. Never throws. */
@@ -155,11 +113,8 @@ export class Generation {
   }
 
   /** Says of what a killed berth has left unfinished what became of it: before anybody can ask. */
-  async prepare(): Promise<void> {
-    await this.services.tasks.recover()
-    // What builds have left lies in workspaces, which only the driver knows.
-    await this.#parts.driverSelected
-    await this.services.builds.recover()
+  recover(): Promise<void> {
+    return this.#supervisor.recover()
   }
 
   /**
@@ -170,36 +125,23 @@ export class Generation {
    * @throws StartupError where fixtures cannot be applied
    */
   open(fixtures: Fixtures | null): Promise<void> {
-    this.#opening ??= this.#open(fixtures)
-    return this.#opening
+    this.#fixtures ??= fixtures
+    return this.#supervisor.start()
   }
 
   /** Gives up what `open` is still to do. */
   abandon(): void {
-    this.#ended.abort()
+    this.#supervisor.abort()
   }
 
-  /** Ends all that runs; what is asked for from now on fails. Open requests get their answers. */
-  async stop(): Promise<void> {
-    const { faults, tasks, builds, hosting, servers } = this.services
-    this.#ended.abort()
-    faults.stop()
-    await tasks.stop()
-    await builds.stop()
-    await hosting.stop()
-    await servers.shutDown()
-    await builds.close()
-    await hosting.close()
-    if (this.#routed) this.#parts.route(null)
+  /** Ends all that runs; what is asked for from now on fails. Open requests get their responses. */
+  stop(): Promise<void> {
+    return this.#supervisor.stop()
   }
 
-  /** Lets go of the state, when it is stopped and the open requests are answered. */
+  /** Lets go of the state. */
   async close(): Promise<void> {
-    const { deliveries, keys, signIn } = this.services
-    await this.#opening?.catch(() => {})
-    await deliveries.stop()
-    keys.stop()
-    signIn.stop()
+    await this.#supervisor.stop()
     this.#database.close()
   }
 
@@ -218,39 +160,22 @@ export class Generation {
     this.#database.copyTo(path)
   }
 
-  async #open(fixtures: Fixtures | null): Promise<void> {
-    const { deliveries, hosting, servers, builds, keys } = this.services
-    const steps = [
-      () => deliveries.start(),
-      () => hosting.open(),
-      () => servers.recover(),
-      () => hosting.resume(),
-      () => builds.resume(),
-      () => this.credentials.api_key && keys.keepCopy(this.credentials.api_key),
-      () => fixtures && this.#apply(fixtures),
-    ]
-    for (const step of steps) {
-      if (this.#ended.signal.aborted) return
-      await step()
-    }
-    this.#ready = true
-  }
-
-  async #apply(fixtures: Fixtures): Promise<void> {
+  async #applyFixtures(): Promise<void> {
+    if (this.#fixtures === null) return
     const { applyFixtures } = await import('../testing/seed/apply/apply.ts')
     const { services, credentials } = this
-    await applyFixtures(fixtures, {
+    await applyFixtures(this.#fixtures, {
       services,
       firstKey: credentials.api_key,
-      baseUrl: this.#parts.baseUrl(),
-      ended: this.#ended.signal,
+      baseUrl: this.#dependencies.baseUrl(),
+      ended: this.#supervisor.aborted,
     })
   }
 }
 
 /** The first key and the admin token: those of an earlier start, or new ones, kept for the next. */
 function firstCredentials(
-  { config, folder, randomFor }: GenerationParts,
+  { config, folder, randomFor }: GenerationDependencies,
   { keys }: Services,
   first: FirstIds | undefined,
 ): CredentialsFile {

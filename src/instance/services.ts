@@ -1,78 +1,82 @@
-import { eq } from 'drizzle-orm'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { configuredAgent } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
 import type { Compute, Connection } from '../compute/driver.ts'
-import type { AgentConfig } from '../config/agents.ts'
+import type { Config } from '../config/config.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
+import type { HostRoutes } from '../http/listener.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { Plan } from '../resources/accounts/plan.ts'
 import { Plans } from '../resources/accounts/plans.ts'
-import { accounts } from '../resources/accounts/table.ts'
-import { BuildsEntry } from '../resources/builds/compose.ts'
+import { removalListener } from '../resources/deployments/removal.ts'
 import { Outbox } from '../resources/events/outbox.ts'
 import { ExecService } from '../resources/exec/service.ts'
 import { FilesService } from '../resources/files/service.ts'
-import { composeHosting } from '../resources/hosting/compose.ts'
-import type { HostingSurroundings } from '../resources/hosting/parts.ts'
 import { KeysService } from '../resources/keys/service.ts'
 import { SecretsService } from '../resources/secrets/service.ts'
+import { lazyListener, ServerLifecycleListeners } from '../resources/servers/lifecycle-listener.ts'
 import { ServersService } from '../resources/servers/service.ts'
-import { TasksEntry } from '../resources/tasks/compose.ts'
 import { TemplateCatalog } from '../resources/templates/catalog.ts'
-import { composeWebhooks, type WebhookSurroundings } from '../resources/webhooks/compose.ts'
+import { Deliveries, type WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import type { SteerableClock } from '../runtime/clock.ts'
 import { createIds } from '../runtime/ids.ts'
+import { Lazy } from '../runtime/lazy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Notifier } from '../runtime/notifier.ts'
 import type { Random } from '../runtime/random.ts'
-import { SignIn } from '../signin/compose.ts'
+import type { Lifecycle, Service } from '../runtime/service.ts'
 import type { SignInLinks } from '../signin/session/links.ts'
+import { SignIn } from '../signin/sign-in.ts'
 import type { Cipher } from '../storage/cipher.ts'
 import type { Database } from '../storage/database.ts'
 import { FaultyCompute } from '../testing/faults/compute/compute.ts'
 import { FaultStore } from '../testing/faults/store.ts'
 import { JOURNAL_BYTES, Journal } from '../testing/journal/journal.ts'
+import { StateLookup } from './state-lookup.ts'
 
-/** What the services stand on. */
-export interface Foundations {
+/** What the services need. */
+export interface ServiceDependencies {
+  config: Config
   version: string
   logger: Logger
   clock: SteerableClock
-  /** The randomness of each purpose. */
+  /** Returns the randomness of each purpose. */
   randomFor: (purpose: string) => Random
-  /** Whether the same requests are to have the same answers in every run: these wait for what is measured. */
-  repeatable: boolean
+  /** Absolute path of the data directory. */
+  dataDir: string
   database: Database
   cipher: Cipher
   compute: Compute
   /** What accounts may use that have no plan of their own. */
   plan: Plan
-  /** Milliseconds without use after which a server goes to sleep; null for never. */
-  idleTimeoutMs: number | null
-  /** Whether webhooks may go to this machine, and without TLS. */
-  allowLocalWebhooks: boolean
-  webhooks: WebhookSurroundings | undefined
-  hosting: HostingSurroundings
-  agents: AgentConfig
+  webhooks: WebhookOverrides | undefined
+  /** The variables that berth was started with. */
+  environment: Readonly<Record<string, string | undefined>>
   /** Links that sign a browser in. */
   links: SignInLinks
-  /** Requests that the journal keeps; 0 for none. */
-  journalSize: number
   /** Scenarios of the scripted agent that files give. */
   scenarios: readonly FileScenario[]
-  /** Has the connection of a request closed without an answer, seconds later. */
+  /** Makes the main port ask these first from now on; null for nobody any more. */
+  route: (routes: HostRoutes | null) => void
+  /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
-  /** The connection that a request came on, or null where it is gone. */
+  /** Returns the connection that a request came on, or null if it is gone. */
   connectionOf: (request: Request) => Connection | null
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
 export type Services = ReturnType<typeof createServices>
 
-/** Wires the services up. */
-export function createServices(foundations: Foundations) {
-  const { logger, clock, randomFor, database, cipher } = foundations
+/**
+ * Wires the services up. Tasks, builds, webhooks, and hosting with projects and deployments are loaded on first use.
+ * `startOrder` says when they start and stop.
+ */
+export function createServices(dependencies: ServiceDependencies) {
+  const { config, version, logger, clock, randomFor, dataDir, database, cipher, route } = dependencies
   const { queries } = database
+  const state = new StateLookup(queries)
+  const repeatable = config.rngSeed !== null
   const ids = createIds(clock, randomFor)
   // How often a test asks whether something has happened changes no id of the API's requests.
   const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
@@ -80,9 +84,7 @@ export function createServices(foundations: Foundations) {
   const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const outbox = new Outbox({ queries, clock, ids })
   const changes = new Notifier()
-  const accountExists = (accountId: string): boolean =>
-    queries.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get() !== undefined
-  const plans = new Plans(database, foundations.plan)
+  const plans = new Plans(database, dependencies.plan)
   const metering = new Metering({ queries, clock, outbox, plans, logger })
   const credentialChanges = new CredentialChanges()
   const common = {
@@ -98,85 +100,215 @@ export function createServices(foundations: Foundations) {
     metering,
     credentialChanges,
   }
-  const compute = new FaultyCompute(foundations.compute, (serverId) => servers.measure(serverId))
-  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: foundations.expire })
+
+  const compute = new FaultyCompute(dependencies.compute, (serverId) => servers.measure(serverId))
+  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: dependencies.expire })
   const servers = new ServersService({
     ...common,
     compute,
     isNamed: (id) => keys.names(id) || signIn.grants.names(id),
-    repeatable: foundations.repeatable,
-    idleTimeoutMs: foundations.idleTimeoutMs,
+    repeatable,
+    idleTimeoutMs: config.idleTimeoutMs,
   })
   const keys = new KeysService({
     ...common,
     random: randomFor('api_key'),
     owners: {
       server: (accountId, id) => servers.owns(accountId, id),
-      project: (accountId, id) => hosting.ownsProject(accountId, id),
+      project: (accountId, id) => state.ownsProject(accountId, id),
     },
   })
-  const { dataDir } = foundations.hosting
   const signIn = new SignIn({
     ...common,
     dataDir,
-    links: foundations.links,
+    links: dependencies.links,
     counts: (id, key) => keys.opens(id, key),
-  })
-  const { webhooks, deliveries } = composeWebhooks({
-    ...common,
-    version: foundations.version,
-    randomFor,
-    allowLocal: foundations.allowLocalWebhooks,
-    surroundings: foundations.webhooks,
   })
   const secrets = new SecretsService({ database, cipher, servers })
   const templates = new TemplateCatalog()
-  const hosting = composeHosting({
+  const scenarios = new ScenarioStore(queries, dependencies.scenarios)
+  const agent = configuredAgent({ ...common, config, scenarios })
+
+  const deliveries = new Deliveries({
     ...common,
-    ...foundations.hosting,
-    repeatable: foundations.repeatable,
+    version,
     randomFor,
-    servers,
-    secrets,
-    templates,
+    allowLocal: config.allowLocalWebhooks,
+    overrides: dependencies.webhooks,
   })
-  const scenarios = new ScenarioStore(queries, foundations.scenarios)
-  const agent = configuredAgent({ ...common, config: foundations.agents, scenarios })
-  const tasks = new TasksEntry({ ...common, servers, secrets, agent })
-  const builds = new BuildsEntry({ ...common, dataDir, servers, secrets, templates, hosting, agent })
-  servers.follow(tasks)
-  servers.follow(builds)
-  servers.follow(hosting)
+  const webhooks = new Lazy(async () => {
+    const { WebhooksService } = await import('../resources/webhooks/service.ts')
+    return new WebhooksService({
+      ...common,
+      destinations: deliveries.destinations,
+      random: randomFor('webhook_secret'),
+      onDeleted(id) {
+        deliveries.forget(id)
+        changes.notify()
+      },
+    })
+  })
+
+  const apps = new Lazy(async () => {
+    const [{ Hosting }, { ProjectsService }, { DeploymentsService }] = await Promise.all([
+      import('../hosting/hosting.ts'),
+      import('../resources/projects/service.ts'),
+      import('../resources/deployments/service.ts'),
+    ])
+    const hosting = new Hosting({
+      clock,
+      logger,
+      servers,
+      recordedPorts: () => state.sitePorts(),
+      host: config.host,
+      publicHost: config.publicHost,
+      ports: config.projectPorts,
+      npmRegistry: config.npmRegistry,
+      dataDir,
+      repeatable,
+    })
+    route(hosting.slugHosts)
+    const { sourceFolders, allowLocalSources: allowLocal } = config
+    const projects = new ProjectsService({
+      ...common,
+      servers,
+      secrets,
+      templates,
+      hosting,
+      random: randomFor('project_name'),
+      sources: { sourceFolders, allowLocal, environment: dependencies.environment },
+    })
+    const deployments = new DeploymentsService({ ...common, servers, secrets, hosting })
+    const listeners = new ServerLifecycleListeners([projects.apps, deployments, hosting])
+    return { hosting, projects, deployments, listeners, route }
+  })
+  const tasks = new Lazy(async () => {
+    const { TasksService } = await import('../resources/tasks/service.ts')
+    return new TasksService({ ...common, servers, secrets, agent })
+  })
+  const logDirectory = join(dataDir, 'logs', 'builds')
+  const builds = new Lazy(async () => {
+    const { BuildsService } = await import('../resources/builds/service.ts')
+    return new BuildsService({
+      ...common,
+      servers,
+      secrets,
+      catalog: templates,
+      agent,
+      preparation: async () => (await apps.get()).hosting.preparation,
+      deployments: async () => (await apps.get()).deployments,
+      logDirectory,
+    })
+  })
+
+  servers.subscribe(lazyListener(tasks, (service) => service))
+  servers.subscribe(
+    // The logs of builds that are long over are removed too.
+    lazyListener(builds, (service) => service, { serverDeleted: (id) => existsSync(join(logDirectory, id)) }),
+  )
+  servers.subscribe(removalListener({ queries, outbox, host: config.host }))
+  servers.subscribe(
+    lazyListener(apps, ({ listeners }) => listeners, { serverStarted: (id) => state.hasApps(id) }),
+  )
+
   return {
     ...common,
-    accountExists,
-    version: foundations.version,
-    compute,
-    faults,
+    version,
+    state,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */
     inboxIds,
+    compute,
+    faults,
     servers,
-    /** Whether a process on a server has sent a request, or hides that it has; one whose connection is gone counts as such. */
+    /**
+     * Reports whether a process on a server sent a request, or hides that it did. One whose connection is gone counts
+     * as such.
+     */
     isSentFromServer: async (request: Request): Promise<boolean> => {
-      const connection = foundations.connectionOf(request)
+      const connection = dependencies.connectionOf(request)
       if (connection === null || (await compute.isSentFromServer(connection))) return true
       // What closes while one looks is not seen, but another connection that looks alike may be.
-      return foundations.connectionOf(request) === null
+      return dependencies.connectionOf(request) === null
     },
     exec: new ExecService(servers, secrets),
     files: new FilesService(servers),
     templates,
     secrets,
-    hosting,
     scenarios,
-    tasks,
-    builds,
     keys,
     signIn,
-    webhooks,
     deliveries,
-    journal: new Journal({ entries: foundations.journalSize, bytes: JOURNAL_BYTES }),
+    journal: new Journal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
+    webhooks: webhooks.get,
+    tasks: tasks.get,
+    builds: builds.get,
+    projects: async () => (await apps.get()).projects,
+    deployments: async () => (await apps.get()).deployments,
+    lazy: { tasks, builds, apps },
   }
 }
+
+/** What starts and stops between and after the services. */
+interface Boundary {
+  /** Settles when the compute driver can be used. */
+  driverSelected: Promise<unknown>
+  /** Resolves when no request is open any more, or after a while. Called when nothing runs that one could wait for. */
+  requestsEnded: () => Promise<void>
+  /** Keeps a copy of the first key. */
+  keepFirstKey: () => void
+  /** Applies the fixtures that were given. */
+  applyFixtures: () => Promise<void>
+}
+
+/** Lists what starts with an instance, in this order. It stops in reverse. */
+export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
+  const { signIn, keys, deliveries, servers, faults, state, lazy } = services
+  const { tasks, builds, apps } = lazy
+  const hasApps = (): boolean => state.hasApps()
+  const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
+  return [
+    { name: 'the compute driver', recover: () => boundary.driverSelected.then(() => {}) },
+    { name: 'signing in', stop: () => signIn.stop() },
+    { name: 'keys', stop: () => keys.stop() },
+    deliveries,
+    // What comes before them serves open requests until these have ended.
+    { name: 'open requests', stop: boundary.requestsEnded },
+    apps.service('sites', sites, { start: hasApps }),
+    builds.service('build logs', (service) => ({ stop: () => service.close() })),
+    { name: 'servers', start: () => servers.recover(), stop: () => servers.shutDown() },
+    apps.service('projects and deployments', bringUps, { start: hasApps }),
+    builds.service('builds', (service) => service, {
+      recover: hasUnfinishedBuilds,
+      start: hasUnfinishedBuilds,
+    }),
+    tasks.service('tasks', (service) => service, { recover: () => state.hasUnfinishedTasks() }),
+    { name: 'faults', stop: () => faults.stop() },
+    { name: 'the copy of the first key', start: boundary.keepFirstKey },
+    { name: 'fixtures', start: boundary.applyFixtures },
+  ]
+}
+
+type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
+
+/** The sites, at which callers wait until the apps run again. */
+const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
+  async start() {
+    await Promise.all([projects.apps.open(), deployments.open()])
+    await hosting.sweep()
+  },
+  async stop() {
+    await hosting.close()
+    route(null)
+  },
+})
+
+/** The bring-ups that an earlier berth was in the middle of. Apps that ran start with their servers, and end with them. */
+const bringUps = ({ hosting, projects }: Apps): Lifecycle => ({
+  start: () => projects.apps.resume(),
+  async stop() {
+    await projects.apps.stop()
+    await hosting.stop()
+  },
+})

@@ -8,7 +8,7 @@ import { ownName } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { type Answer, logged } from '../http/request-log.ts'
 import { instancePlan } from '../resources/accounts/plan.ts'
-import type { WebhookSurroundings } from '../resources/webhooks/compose.ts'
+import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
@@ -26,7 +26,7 @@ const RECOVERY_DELAY_MS = 15
 const START_LINK_MS = 3_600_000
 
 /** What the process around berth provides. */
-export interface Surroundings extends Pick<ComputeDependencies, 'self' | 'path'> {
+export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'path'> {
   version: string
   logger: Logger
   /** Milliseconds since the process started, by a clock that never jumps. */
@@ -37,7 +37,7 @@ export interface Surroundings extends Pick<ComputeDependencies, 'self' | 'path'>
   environment: Readonly<Record<string, string | undefined>>
   /** In place of the machine's clock, or the one that `--freeze` asks for. */
   clock?: SteerableClock
-  webhooks?: WebhookSurroundings
+  webhooks?: WebhookOverrides
   /** Resolves when the process is to end: a start that waits for what fixtures bring up is given up then. */
   stopRequested?: Promise<void>
   /** Is told of each request to the main port and its answer, as soon as that is there. */
@@ -85,19 +85,19 @@ type Release = () => void | Promise<void>
  *
  * @throws StartupError where it cannot start; whatever was taken is given back
  */
-export async function startBerth(config: Config, surroundings: Surroundings): Promise<Berth> {
+export async function startBerth(config: Config, dependencies: StartDependencies): Promise<Berth> {
   const releases: Release[] = []
   const release = async (): Promise<void> => {
     for (let next = releases.pop(); next; next = releases.pop()) {
       try {
         await next()
       } catch (error) {
-        surroundings.logger.error('something could not be given back at the stop', { error })
+        dependencies.logger.error('something could not be given back at the stop', { error })
       }
     }
   }
   try {
-    return await compose(config, surroundings, releases, release)
+    return await compose(config, dependencies, releases, release)
   } catch (error) {
     await release()
     throw error
@@ -106,17 +106,17 @@ export async function startBerth(config: Config, surroundings: Surroundings): Pr
 
 async function compose(
   config: Config,
-  surroundings: Surroundings,
+  dependencies: StartDependencies,
   releases: Release[],
   release: () => Promise<void>,
 ): Promise<Berth> {
-  const { logger, version, sinceStartMs, environment, webhooks, observe } = surroundings
+  const { logger, version, sinceStartMs, environment, webhooks, observe } = dependencies
   const { fixtures, clockStart } = await readGiven(config, environment)
-  const clock = surroundings.clock ?? new SteerableClock(clockStart)
+  const clock = dependencies.clock ?? new SteerableClock(clockStart)
   const { rngSeed } = config
   const plan = instancePlan(config.plan)
 
-  const temporaryDir = surroundings.temporaryDir ?? tmpdir()
+  const temporaryDir = dependencies.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
   if (ephemeral) releases.push(() => ephemeral.remove())
   const folder = takeDataFolder(ephemeral?.path ?? config.dataDir)
@@ -124,7 +124,7 @@ async function compose(
   // The probe runs a process: it goes on while the database opens and the app is built.
   const selecting = selectDriver(
     config.isolation,
-    localDrivers({ ...surroundings, dataDir: folder.path, logger }),
+    localDrivers({ ...dependencies, dataDir: folder.path, logger }),
   )
   selecting.catch(() => {})
   releases.push(() => clock.stop())
@@ -175,7 +175,7 @@ async function compose(
   })
   releases.push(() => instance.close())
   // While the probe runs, and before anybody can ask.
-  await instance.generation.prepare()
+  await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
   const answer = answering(instance, config, logger, observe)
@@ -194,7 +194,7 @@ async function compose(
     : // After whoever waits for the start has been told and has had an answer.
       Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
   // What fixtures declare is there before anybody is told.
-  if (fixtures) await orStopped(opening, surroundings.stopRequested)
+  if (fixtures) await orStopped(opening, dependencies.stopRequested)
   const recovered = opening
     .then(async () => {
       instance.sweep()
@@ -233,7 +233,7 @@ function answering(
   instance: Instance,
   { logLevel }: Config,
   logger: Logger,
-  observe: Surroundings['observe'],
+  observe: StartDependencies['observe'],
 ): Answer {
   const answer: Answer = (request) => instance.answer(request)
   const heard = logLevel === 'debug' ? logged(answer, logger) : answer
@@ -248,7 +248,7 @@ function answering(
 /** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
 async function readGiven(
   { fixtures: paths, freeze }: Config,
-  environment: Surroundings['environment'],
+  environment: StartDependencies['environment'],
 ): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
   if (paths.length === 0) return { fixtures: null, clockStart: { frozenAt: freeze } }
   const { readFixtures } = await import('../testing/seed/fixtures.ts')

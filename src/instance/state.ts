@@ -7,7 +7,7 @@ import { StateSwap } from '../storage/state.ts'
 import { isControlRequest } from '../testing/api/path.ts'
 import type { InstanceStates, Replaced } from '../testing/api/states.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
-import { Generation, type GenerationParts } from './generation.ts'
+import { Generation, type GenerationDependencies } from './generation.ts'
 
 /** What changes the state as a whole happens one after the other. */
 const TURN = 'state'
@@ -20,13 +20,15 @@ const GRACE_MS = 1_000
  * sees the old state or the new one, never half of one.
  */
 export class Instance implements InstanceStates {
-  readonly #parts: GenerationParts
+  readonly #parts: GenerationDependencies
   readonly #snapshots: Snapshots
   readonly #turns = new KeyedMutex()
   #generation: Generation
   /** Requests that the generation is answering. */
   #open = 0
   #whenIdle: (() => void) | null = null
+  /** Resolves when no connection is open any more, once berth stops. */
+  #drained: Promise<void> | null = null
   /** Resolves when requests are let in again; null while they are. */
   #closed: Promise<void> | null = null
   #failure: BerthError | null = null
@@ -36,7 +38,8 @@ export class Instance implements InstanceStates {
   readonly #stopping = new AbortController()
 
   /** @throws StartupError where the state cannot be used */
-  constructor(parts: GenerationParts) {
+  constructor(dependencies: Omit<GenerationDependencies, 'requestsEnded'>) {
+    const parts = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
     this.#parts = parts
     this.#snapshots = new Snapshots(parts.folder.path)
     this.#generation = new Generation(parts)
@@ -140,13 +143,10 @@ export class Instance implements InstanceStates {
   /** Ends the generation. @param drained resolves when no request is open any more */
   stop(drained: Promise<void>): Promise<void> {
     this.#stopping.abort()
+    this.#drained = drained
     // What is being brought up is not waited for.
     this.#generation.abandon()
-    return this.#turns.run(TURN, async () => {
-      await this.#generation.stop()
-      const over = await Promise.race([drained.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
-      if (!over) this.#parts.logger.info('requests that went on at the stop are cut off')
-    })
+    return this.#turns.run(TURN, () => this.#generation.stop())
   }
 
   /** Lets go of the state, once it is stopped. */
@@ -209,7 +209,7 @@ export class Instance implements InstanceStates {
   /** Composes what works on the state that is there now. @throws StartupError where it cannot be used */
   async #begin(first: FirstIds | undefined): Promise<void> {
     this.#generation = new Generation(this.#parts, first)
-    await this.#generation.prepare()
+    await this.#generation.recover()
   }
 
   /** Removes the state that does not hold. What stays of it goes with the next, or at the next start. */
@@ -235,16 +235,23 @@ export class Instance implements InstanceStates {
 
   async #end(): Promise<void> {
     const ending = this.#generation
-    const { promise: idle, resolve } = Promise.withResolvers<void>()
     // What happens from now on is told to nobody: the state in which it happens is about to go.
     await ending.services.deliveries.stop()
-    await ending.stop()
-    this.#whenIdle = resolve
-    if (this.#open > 0) await Promise.race([idle, Bun.sleep(GRACE_MS)])
-    this.#whenIdle = null
     await ending.close()
     // Folders that are still being removed would be taken from the next state.
     await ending.swept()
+  }
+
+  /** Resolves when no request is open any more, or after the grace that open ones have. */
+  async #requestsEnded(): Promise<void> {
+    const { promise: idle, resolve } = Promise.withResolvers<void>()
+    this.#whenIdle = resolve
+    if (this.#open === 0) resolve()
+    // At the end of berth those for the control API count too.
+    const ended = this.#drained ?? idle
+    const over = await Promise.race([ended.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
+    if (!over && this.#drained) this.#parts.logger.info('requests that went on at the stop are cut off')
+    this.#whenIdle = null
   }
 
   /** Does something while no request is let in. */

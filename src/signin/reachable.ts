@@ -3,7 +3,7 @@ import { accountCaller, type Caller } from '../http/caller.ts'
 /** Where the servers and projects of accounts are found. */
 export interface ReachableParts {
   servers: { list(caller: Caller): ReachableServer[] }
-  hosting: { projects(): Promise<{ listAll(caller: Caller): ReachableProject[] }> }
+  projects: () => Promise<{ listAll(caller: Caller): ReachableProject[] }>
 }
 
 /** A server, as a person knows it. */
@@ -30,8 +30,8 @@ export interface Reachable {
 /** Reads what a credential of an account can be limited to. */
 export async function reachableOf(
   accountId: string,
-  { servers, hosting }: ReachableParts,
+  { servers, projects }: ReachableParts,
 ): Promise<Reachable> {
   const caller = accountCaller(accountId)
-  return { servers: servers.list(caller), projects: (await hosting.projects()).listAll(caller) }
+  return { servers: servers.list(caller), projects: (await projects()).listAll(caller) }
 }

@@ -7,11 +7,11 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Queries } from '../storage/database.ts'
 import { accessRoutes } from './access/routes.ts'
 import { commandLineRoutes } from './command-line/routes.ts'
-import type { SignIn } from './compose.ts'
 import { oauthRoutes } from './oauth/routes.ts'
 import type { ReachableParts } from './reachable.ts'
 import { sessionRoutes } from './session/routes.ts'
 import { Visits } from './session/visits.ts'
+import type { SignIn } from './sign-in.ts'
 
 /** What signing in works on. */
 interface SignInParts extends ReachableParts {

@@ -127,11 +127,11 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
         }
       } else if (what < 5) {
         story.push(`stop ${id}`)
-        world.records.sleeps(id)
+        world.records.markSleeping(id)
         server.running = false
       } else if (what < 6 && !model.isCapped(account)) {
         story.push(`restart ${id}`)
-        world.records.sleeps(id)
+        world.records.markSleeping(id)
         world.start(id)
         server.running = true
       } else if (what < 7) {

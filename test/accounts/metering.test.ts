@@ -22,7 +22,7 @@ describe('running time', () => {
     for (let n = 0; n < 10; n++) {
       it.start('s')
       await it.clock.advance(1_950)
-      it.records.sleeps('s')
+      it.records.markSleeping('s')
       await it.clock.advance(500)
     }
     expect(it.charged().s).toBe(19 * 1_000)
@@ -124,7 +124,7 @@ describe('the budget', () => {
     const machine = new PretendedMachine(JANUARY)
     using it = world(0.01, new SteerableClock({ machine }))
     const asleep = Promise.withResolvers<void>()
-    it.metering.whenCapped(() => asleep.promise)
+    it.metering.onCapReached(() => asleep.promise)
     it.start('s')
     machine.pass(500_000)
     it.metering.settle('a')
@@ -137,7 +137,7 @@ describe('the budget', () => {
 
   test('that is raised while a server still falls asleep goes on being used from then on', async () => {
     using it = world(0.01)
-    it.metering.whenCapped(async () => {})
+    it.metering.onCapReached(async () => {})
     it.start('s')
     await it.clock.advance(100_000)
     it.setCap('a', 1)

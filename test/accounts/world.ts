@@ -53,10 +53,10 @@ export class World implements Disposable {
       queries,
       outbox,
       metering: this.metering,
-      followers: { removing() {} },
+      listeners: { serverDeleting() {} },
     })
-    this.metering.whenCapped(async (accountId) => {
-      for (const { id } of this.records.ofAccount(accountId)) this.records.sleeps(id)
+    this.metering.onCapReached(async (accountId) => {
+      for (const { id } of this.records.ofAccount(accountId)) this.records.markSleeping(id)
     })
   }
 
@@ -66,8 +66,8 @@ export class World implements Disposable {
     this.clock = new MovedClock(this.clock.now() + ms)
     this.open()
     for (const row of this.records.running()) {
-      if (this.metering.isCapped(row.accountId)) this.records.sleeps(row.id)
-      else this.records.runs(row)
+      if (this.metering.isCapped(row.accountId)) this.records.markSleeping(row.id)
+      else this.records.markRunning(row)
     }
   }
 
@@ -98,7 +98,7 @@ export class World implements Disposable {
     const row = this.records.find(id)
     if (!row) throw new Error(`no server ${id}`)
     this.metering.checkBudget(row.accountId)
-    this.records.runs(row)
+    this.records.markRunning(row)
   }
 
   /** Units charged to each server. */

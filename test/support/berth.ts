@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { selfCommand } from '../../src/compute/self.ts'
 import { type Config, loadConfig } from '../../src/config/config.ts'
-import { type ReadyInfo, type Surroundings, startBerth } from '../../src/instance/start.ts'
+import { type ReadyInfo, type StartDependencies, startBerth } from '../../src/instance/start.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { checkControlAnswer } from './control-document.ts'
 import { processesOf, until } from './processes.ts'
@@ -61,7 +61,7 @@ export interface TestOptions {
   /** A folder of an earlier berth; it is then not removed. */
   dataDir?: string
   /** Only from source. */
-  surroundings?: Partial<Surroundings>
+  surroundings?: Partial<StartDependencies>
 }
 
 /** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
@@ -140,7 +140,7 @@ interface Running {
   stop: () => Promise<void>
 }
 
-async function runSource(config: Config, surroundings: Partial<Surroundings> = {}): Promise<Running> {
+async function runSource(config: Config, surroundings: Partial<StartDependencies> = {}): Promise<Running> {
   const lines: string[] = []
   const berth = await startBerth(config, {
     version: '0.0.0-test',

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { type AddressInfo, createServer } from 'node:net'
-import type { WebhookSurroundings } from '../../src/resources/webhooks/compose.ts'
+import type { WebhookOverrides } from '../../src/resources/webhooks/deliveries.ts'
 import { type Authority, makeAuthority } from '../support/authority.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
@@ -12,7 +12,7 @@ beforeAll(() => {
   authority = makeAuthority()
 })
 
-const berthWith = (webhooks: WebhookSurroundings) =>
+const berthWith = (webhooks: WebhookOverrides) =>
   testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' }, surroundings: { webhooks } })
 
 const everywhereHere = async () => ['127.0.0.1']

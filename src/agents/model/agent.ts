@@ -1,7 +1,7 @@
-import type { AgentLimits } from '../../config/agents.ts'
+import type { AgentConfig, AgentLimits } from '../../config/agents.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { Masks } from '../../runtime/masks.ts'
 import { type Agent, AgentError, type Assignment, type Outcome, type Plan, type Planning } from '../agent.ts'
-import type { AgentParts } from '../parts.ts'
 import { Dialogue } from './dialogue.ts'
 import { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
@@ -10,8 +10,11 @@ import { PLANNING, planningGoal, systemPrompt } from './prompts.ts'
 import { anthropicProvider, openaiProvider, type Provider } from './providers.ts'
 import { Work } from './work.ts'
 
-/** What of the parts a model agent is made of. */
-type ModelParts = Pick<AgentParts, 'clock' | 'config'>
+/** What a model agent needs. */
+interface ModelDependencies {
+  clock: Clock
+  config: AgentConfig
+}
 
 /** What differs from berth's own choice. */
 export interface ModelAgentOptions {
@@ -20,11 +23,11 @@ export interface ModelAgentOptions {
 }
 
 /** The agent behind OpenAI's protocol. */
-export const openaiAgent = (parts: ModelParts, options?: ModelAgentOptions): ModelAgent =>
+export const openaiAgent = (parts: ModelDependencies, options?: ModelAgentOptions): ModelAgent =>
   new ModelAgent(openaiProvider(parts.config), parts, options)
 
 /** The agent behind Anthropic's protocol. */
-export const anthropicAgent = (parts: ModelParts, options?: ModelAgentOptions): ModelAgent =>
+export const anthropicAgent = (parts: ModelDependencies, options?: ModelAgentOptions): ModelAgent =>
   new ModelAgent(anthropicProvider(parts.config), parts, options)
 
 /** An agent that is a language model behind an endpoint: it thinks elsewhere, and works with berth's tools. */
@@ -33,7 +36,7 @@ export class ModelAgent implements Agent {
   readonly #limits: AgentLimits
   readonly secrets: readonly string[]
 
-  constructor(provider: Provider, { clock, config }: ModelParts, options: ModelAgentOptions = {}) {
+  constructor(provider: Provider, { clock, config }: ModelDependencies, options: ModelAgentOptions = {}) {
     this.#endpoint = new Endpoint(provider, clock, options.silenceMs)
     this.#limits = config.agentLimits
     this.secrets = provider.key === null ? [] : [provider.key]

@@ -14,8 +14,8 @@ export class CapAction {
     this.#logger = logger
   }
 
-  /** Says what is done. */
-  is(act: (accountId: string) => Promise<void>): void {
+  /** Sets what is done when an account's budget is used up. */
+  onCapReached(act: (accountId: string) => Promise<void>): void {
     this.#act = act
   }
 

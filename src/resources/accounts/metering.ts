@@ -69,9 +69,9 @@ export class Metering {
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
   }
 
-  /** Says who puts the servers of an account to sleep when its budget is used up. */
-  whenCapped(sleep: (accountId: string) => Promise<void>): void {
-    this.#atCap.is(sleep)
+  /** Sets what puts the servers of an account to sleep when its budget is used up. */
+  onCapReached(sleep: (accountId: string) => Promise<void>): void {
+    this.#atCap.onCapReached(sleep)
   }
 
   /** A server runs from now on, as is committed; nothing changes for one that does already. */

@@ -6,17 +6,17 @@ import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { StepKey } from './steps.ts'
-import { type BuildRow, builds, pendingSteps } from './table.ts'
+import { type BuildRow, builds, pendingSteps, UNFINISHED_STATUSES } from './table.ts'
 
 /** What the records need. */
-interface RecordsDependencies {
+export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
   metering: Metering
   /** Is told of every change. */
   changes: Notifier
-  servers: Pick<ServersService, 'builds'>
+  servers: Pick<ServersService, 'setBuilding'>
 }
 
 /** What a phase leaves in the record. */
@@ -24,8 +24,6 @@ export type Progress = Partial<Pick<BuildRow, 'artifacts' | 'template' | 'scaffo
 
 /** Builds whose templates are looked for in a workspace. */
 const MOST_SCAFFOLDED = 20
-
-const UNFINISHED = ['queued', 'running'] as const
 
 /**
  * The records of builds. Whether a server is being built on changes in the transaction in which a build of it begins
@@ -66,7 +64,7 @@ export class BuildRecords {
     const which = serverId === undefined ? undefined : eq(builds.serverId, serverId)
     const found = this.#queries.select().from(builds)
     return found
-      .where(and(which, inArray(builds.status, [...UNFINISHED])))
+      .where(and(which, inArray(builds.status, [...UNFINISHED_STATUSES])))
       .orderBy(asc(sql`rowid`))
       .all()
   }
@@ -102,7 +100,7 @@ export class BuildRecords {
     return this.#queries.transaction(() => {
       if (this.find(id)?.status !== 'queued') return false
       this.#update(id, { status: 'running' })
-      this.#dependencies.servers.builds(serverId, true)
+      this.#dependencies.servers.setBuilding(serverId, true)
       return true
     })
   }
@@ -134,7 +132,7 @@ export class BuildRecords {
         return step.status === 'running' ? { ...step, status: 'pending' as const } : step
       })
       this.#update(id, { ...progress, status: 'completed', url, steps })
-      if (row.status === 'running') this.#dependencies.servers.builds(serverId, false)
+      if (row.status === 'running') this.#dependencies.servers.setBuilding(serverId, false)
     })
   }
 

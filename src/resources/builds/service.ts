@@ -1,38 +1,107 @@
 import { BerthError, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
+import type { Lifecycle } from '../../runtime/service.ts'
+import { isInProject } from '../projects/inside.ts'
 import type { LogLines } from '../projects/model.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
-import type { BuildLogs } from './logs.ts'
+import { BuildLogs } from './logs.ts'
 import type { Build, CreatedBuild } from './model.ts'
-import type { BuildQueue } from './queue.ts'
-import type { BuildRecords } from './records.ts'
+import { existing } from './pipeline.ts'
+import { BuildQueue, type QueueDependencies } from './queue.ts'
+import { BuildRecords, type RecordsDependencies } from './records.ts'
 import { type BuildRow, toBuild, toSteps } from './table.ts'
 
 /** Lines of a log that are given where nobody says how many. */
 const DEFAULT_TAIL = 200
 
+/** How long a stop of berth waits for builds that it has ended. */
+const STOP_PATIENCE_MS = 1_000
+
 /** What the builds need. */
-interface BuildsDependencies {
-  records: BuildRecords
-  queue: BuildQueue
-  logs: BuildLogs
+interface BuildsDependencies
+  extends RecordsDependencies,
+    Omit<QueueDependencies, 'records' | 'logs' | 'servers' | 'isInProject'> {
   servers: ServersService
+  /** Absolute path of the directory of all builds' logs. */
+  logDirectory: string
 }
 
 /** Builds as callers see them. */
-export class BuildsService {
+export class BuildsService implements Lifecycle, ServerLifecycleListener {
+  readonly #dependencies: BuildsDependencies
   readonly #records: BuildRecords
   readonly #queue: BuildQueue
   readonly #logs: BuildLogs
   readonly #servers: ServersService
   #stopped = false
 
-  constructor({ records, queue, logs, servers }: BuildsDependencies) {
-    this.#records = records
-    this.#queue = queue
-    this.#logs = logs
+  constructor(dependencies: BuildsDependencies) {
+    const { clock, logger, logDirectory, queries, servers } = dependencies
+    this.#dependencies = dependencies
+    this.#records = new BuildRecords(dependencies)
+    this.#logs = new BuildLogs({ clock, logger, folder: logDirectory })
+    this.#queue = new BuildQueue({
+      ...dependencies,
+      records: this.#records,
+      logs: this.#logs,
+      isInProject: (serverId, path) => isInProject(queries, serverId, path.split('/')),
+    })
     this.#servers = servers
+  }
+
+  /** Ends the builds that ran when berth was killed, and removes the logs of servers that are gone. */
+  async recover(): Promise<void> {
+    for (const row of this.#records.unfinished()) {
+      if (row.status !== 'running') continue
+      const workspace = this.#servers.findWorkspace(row.serverId)
+      const artifacts = workspace ? await existing({ workspace }, row.artifacts) : row.artifacts
+      this.#logs.conclude(row, 'berth ended unexpectedly while the build ran.')
+      await this.#logs.finish(row)
+      this.#records.ends(row, null, { artifacts })
+    }
+    await this.#logs.sweep((serverId) => this.#servers.find(serverId) !== undefined)
+  }
+
+  /** Goes on with the builds that wait. The servers of before run again. */
+  start(): void {
+    const servers = new Set(this.#records.unfinished().map(({ serverId }) => serverId))
+    for (const serverId of servers) this.#queue.go(serverId)
+  }
+
+  /** Takes no more and ends what runs. What waits goes on at the next start. */
+  stop(): void {
+    this.#stopped = true
+    for (const row of this.#records.unfinished()) {
+      if (row.status !== 'running') continue
+      this.#records.ends(row, null)
+      this.#logs.conclude(row, 'berth was stopped while the build ran.')
+    }
+    this.#queue.stop()
+  }
+
+  /** Waits until nothing of builds runs any more, and writes their logs. The servers have stopped. */
+  async close(): Promise<void> {
+    await Promise.race([this.#queue.settled(), Bun.sleep(STOP_PATIENCE_MS)])
+    await this.#logs.finishAll()
+  }
+
+  /** Ends the builds that run or wait on the server. A stop of berth leaves those that wait for the next start. */
+  serverStopping(serverId: string): void {
+    if (this.#stopped) return
+    try {
+      this.#endAll(serverId)
+    } catch (error) {
+      // The server stops all the same.
+      this.#dependencies.logger.error('the end of builds could not be written', { serverId, error })
+    }
+    this.#queue.abort(serverId)
+  }
+
+  /** Removes the logs of the server's builds. A build that still ends, and may wait for the server, is not waited for. */
+  serverDeleted(serverId: string): Promise<void> {
+    return this.#logs.remove(serverId)
   }
 
   /** Those of a server, newest first. @throws BerthError 404 */
@@ -90,8 +159,24 @@ export class BuildsService {
     return row === undefined ? Promise.resolve() : this.#logs.follow(row, tail, gone, send)
   }
 
-  /** Takes no more. */
-  stop(): void {
-    this.#stopped = true
+  #endAll(serverId: string): void {
+    const left = this.#records.unfinished(serverId)
+    const reason = left.length === 0 ? '' : this.#reasonOf(serverId)
+    for (const row of left) {
+      this.#records.ends(row, null)
+      const phase = row.status === 'running' ? 'while the build ran' : 'while the build waited for its turn'
+      this.#logs.conclude(row, `${reason} ${phase}.`)
+      if (row.status === 'queued') void this.#logs.finish(row)
+    }
+  }
+
+  #reasonOf(serverId: string): string {
+    const row = this.#servers.find(serverId)
+    if (row !== undefined && this.#dependencies.metering.isCapped(row.accountId)) {
+      return 'The budget of the account was used up, and its servers were put to sleep,'
+    }
+    if (this.#servers.sandbox(serverId) === undefined)
+      return 'The server ended by itself, or did not come up again,'
+    return 'The server was stopped'
   }
 }

@@ -23,6 +23,9 @@ export const builds = sqliteTable('builds', {
   createdAt: integer('created_at').notNull(),
 })
 
+/** States of a build that has not ended. */
+export const UNFINISHED_STATUSES = ['queued', 'running'] as const
+
 /** A build as it is stored. */
 export type BuildRow = typeof builds.$inferSelect
 

@@ -1,7 +1,11 @@
 import { eq } from 'drizzle-orm'
 import { ComputeError } from '../../compute/driver.ts'
 import { BerthError } from '../../errors.ts'
-import { AppError, AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
+import type { HostedApp } from '../../hosting/hosted-app.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
+import type { Place, Preparation } from '../../hosting/preparation.ts'
+import type { PromisedPort } from '../../hosting/site-ports.ts'
 import { GatewayError } from '../../hosting/sites/upstream.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -10,17 +14,24 @@ import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
-import type { HostedApp } from '../hosting/app.ts'
-import type { Hosting } from '../hosting/hosting.ts'
-import type { PromisedPort } from '../hosting/ports.ts'
-import type { Place, Preparation } from '../hosting/prepare.ts'
-import { publishable } from '../hosting/publishable.ts'
 import { isInProject } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { Deployment, PublishedDeployment } from './model.ts'
 import { type DeploymentRow, deployments } from './table.ts'
+
+/** Serves the files of a workspace in which nothing is found that starts, as a listing where there is no page. */
+const LISTING: AppPlan = {
+  kind: 'files',
+  install: null,
+  build: null,
+  start: { kind: 'files', folder: '', fallback: false },
+  health: '/',
+  watch: false,
+  env: {},
+}
 
 /** Lines of the log that a failure tells. */
 const TOLD_LINES = 20
@@ -46,7 +57,7 @@ export interface Prepared {
 }
 
 /** Workspaces of servers, published: one each, under a URL that stays. */
-export class DeploymentsService {
+export class DeploymentsService implements ServerLifecycleListener {
   readonly #dependencies: DeploymentsDependencies
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
@@ -55,6 +66,9 @@ export class DeploymentsService {
   constructor(dependencies: DeploymentsDependencies) {
     this.#dependencies = dependencies
     this.#queries = dependencies.queries
+    dependencies.secrets.onChange((serverId, projectId) => {
+      if (projectId === '') this.#secretsChanged(serverId)
+    })
   }
 
   /** What a server publishes: at most one. @throws BerthError 404 */
@@ -96,11 +110,11 @@ export class DeploymentsService {
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
     // Nothing is live yet, whatever a berth that was killed has left.
-    for (const { serverId } of rows) this.#dependencies.servers.publishes(serverId, null)
+    for (const { serverId } of rows) this.#dependencies.servers.setPublicUrl(serverId, null)
     await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
   }
 
-  /** The server has come up: what it publishes is brought up again. */
+  /** Brings up again what the server publishes. */
   serverStarted(serverId: string): void {
     const row = this.#find(serverId)
     // What is being published just now comes up by itself.
@@ -112,8 +126,8 @@ export class DeploymentsService {
     })
   }
 
-  /** The variables of a server have changed. */
-  secretsChanged(serverId: string): void {
+  /** Restarts what a server publishes with its new variables. */
+  #secretsChanged(serverId: string): void {
     const app = this.#dependencies.hosting.find(serverId)
     if (app) this.#told(serverId, () => app.restart(this.#environment(app)))
   }
@@ -176,7 +190,7 @@ export class DeploymentsService {
         .values(values)
         .onConflictDoUpdate({ target: deployments.serverId, set: { plan, createdAt: values.createdAt } })
         .run()
-      servers.publishes(server.id, url)
+      servers.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
     })
     return { url, status: 'live' }
@@ -193,7 +207,7 @@ export class DeploymentsService {
       hasRun: this.#find(serverId) !== undefined,
       hides: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
-        if (this.#find(serverId)) servers.publishes(serverId, running ? hosting.urlOf(port) : null)
+        if (this.#find(serverId)) servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
       },
     })
   }
@@ -220,7 +234,10 @@ async function prepare(
   place: Place,
   environment: Readonly<Record<string, string>>,
 ): Promise<AppPlan> {
-  const plan = await publishable(preparation, place)
+  const plan = await preparation.plan(place).catch((error) => {
+    if (error instanceof NoAppFound) return LISTING
+    throw error
+  })
   await preparation.install(place, plan, environment)
   await preparation.build(place, plan, environment)
   return plan

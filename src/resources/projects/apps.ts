@@ -1,11 +1,13 @@
 import { notFound } from '../../errors.ts'
 import { missingVariables } from '../../hosting/app-runtime/plan.ts'
+import type { HostedApp } from '../../hosting/hosted-app.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { HostedApp } from '../hosting/app.ts'
-import type { Hosting } from '../hosting/hosting.ts'
 import type { SecretsService } from '../secrets/service.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
 import { BringUp } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
@@ -38,7 +40,7 @@ interface InitWishes {
 }
 
 /** The apps of projects: brought up, kept alive with their servers, and taken down. */
-export class ProjectApps {
+export class ProjectApps implements ServerLifecycleListener {
   readonly #dependencies: ProjectAppsDependencies
   readonly #records: ProjectRecords
   readonly #bringUp: BringUp
@@ -75,7 +77,7 @@ export class ProjectApps {
       port,
       slug,
       hasRun: runtimeStatus !== 'unbuilt',
-      onRunning: (running) => this.#records.runs(id, running ? 'running' : 'paused'),
+      onRunning: (running) => this.#records.setRuntimeStatus(id, running ? 'running' : 'paused'),
     })
   }
 
@@ -155,7 +157,7 @@ export class ProjectApps {
     for (const { id, initPhase } of this.#records.all()) if (!AT_REST.has(initPhase)) this.#go(id)
   }
 
-  /** The server has come up: so do the apps of its projects. */
+  /** Brings up the apps of the server's projects. */
   serverStarted(serverId: string): void {
     for (const { id } of this.#records.ofServer(serverId)) {
       if (!this.#bringUp.isUnderWay(id)) void this.#comesBack(id)
@@ -172,17 +174,17 @@ export class ProjectApps {
     else if (row.runtimeStatus !== 'unbuilt') await this.#resumeApp(row)
   }
 
-  /** The server stops: bring-ups on it have failed. */
-  serverStops(serverId: string): void {
+  /** Fails the bring-ups on the server. */
+  serverStopping(serverId: string): void {
     for (const { id } of this.#records.ofServer(serverId)) {
       void this.#bringUp.abort(id, 'server stopped')
-      this.#records.runs(id, 'paused')
+      this.#records.setRuntimeStatus(id, 'paused')
     }
   }
 
-  /** The server goes, and its projects with it: bring-ups on it are given up without a word. */
-  serverGoes(serverId: string): void {
-    for (const { id } of this.#records.ofServer(serverId)) void this.#bringUp.abort(id, 'dropped')
+  /** Gives up the bring-ups on the server, whose projects go with it, without an event. */
+  serverDeleting(server: ServerRow): void {
+    for (const { id } of this.#records.ofServer(server.id)) void this.#bringUp.abort(id, 'dropped')
   }
 
   /** Berth stops: bring-ups are left where they are, to go on at the next start. */

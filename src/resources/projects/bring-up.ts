@@ -2,10 +2,10 @@ import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
+import type { HostedApp } from '../../hosting/hosted-app.ts'
+import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { HostedApp } from '../hosting/app.ts'
-import type { Preparation } from '../hosting/prepare.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -105,14 +105,14 @@ export class BringUp {
     const app = await appOf(row)
     let done = () => {}
     app.log.beginRun(row.initRunId ?? id)
-    app.comes()
+    app.markStarting()
     try {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
       const complete = await this.#goOn(row, { server: used.row, sandbox: used.sandbox, app, signal })
       if (complete) records.ready(row, this.#dependencies.urlOf(records.find(id) ?? row))
-      else app.rests('It waits for variables that it cannot start without.')
+      else app.markDown('It waits for variables that it cannot start without.')
     } catch (error) {
       if (signal.aborted && signal.reason === 'dropped') return
       const reason = signal.aborted
@@ -120,9 +120,9 @@ export class BringUp {
         : told(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
-      app.rests('It could not be brought up; its log says why.')
+      app.markDown('It could not be brought up; its log says why.')
       // What ran before may not have come up again: berth was killed, or the server was stopped.
-      if (!app.isUp) records.runs(id, 'paused')
+      if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const phase = records.find(id)?.initPhase ?? 'fetch'
       records.failed(row, phase, await app.lastLines(TOLD_LINES))
     } finally {

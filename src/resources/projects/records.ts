@@ -9,7 +9,7 @@ import type { InitPhase, RuntimeStatus } from './model.ts'
 import { type ProjectRow, projects } from './table.ts'
 
 /** What the records need. */
-interface RecordsDependencies {
+export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   outbox: Outbox
@@ -136,8 +136,8 @@ export class ProjectRecords {
     })
   }
 
-  /** The app runs, or rests. One that was never ready stays unbuilt. */
-  runs(id: string, runtimeStatus: RuntimeStatus): void {
+  /** Records whether the app runs. One that was never ready stays unbuilt. */
+  setRuntimeStatus(id: string, runtimeStatus: RuntimeStatus): void {
     const now = this.find(id)?.runtimeStatus
     if (now !== undefined && now !== 'unbuilt' && now !== runtimeStatus) this.#update(id, { runtimeStatus })
   }

@@ -1,54 +1,63 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
+import type { PromisedPort } from '../../hosting/site-ports.ts'
 import { GatewayError } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Random } from '../../runtime/random.ts'
+import type { Cipher } from '../../storage/cipher.ts'
 import type { Plans } from '../accounts/plans.ts'
-import type { PromisedPort, SitePorts } from '../hosting/ports.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { ProjectSecrets, ProjectSecretsSet } from '../secrets/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { ProjectApps } from './apps.ts'
-import type { ProjectCode, SettledSource } from './code.ts'
+import type { TemplateCatalog } from '../templates/catalog.ts'
+import { ProjectApps } from './apps.ts'
+import { ProjectCode, type SettledSource } from './code.ts'
 import type { LogLines, Project, ProjectCreate, ProjectInit, ProjectUpdate } from './model.ts'
-import type { ProjectRecords } from './records.ts'
+import { ProjectRecords, type RecordsDependencies } from './records.ts'
 import { slugFor, twoWords } from './slug.ts'
+import type { SourcesOptions } from './sources/sources.ts'
 import { folderOf, type ProjectRow, toProject } from './table.ts'
 
 /** Lines of a log that are given where nobody says how many. */
 const DEFAULT_TAIL = 200
 
 /** What the projects need. */
-interface ProjectsDependencies {
-  clock: Clock
+interface ProjectsDependencies extends RecordsDependencies {
   ids: Ids
+  logger: Logger
+  cipher: Cipher
   /** For default names. */
   random: Random
   plans: Plans
-  sitePorts: SitePorts
   servers: ServersService
   secrets: SecretsService
-  records: ProjectRecords
-  code: ProjectCode
-  apps: ProjectApps
+  templates: TemplateCatalog
+  hosting: Hosting
+  /** Where code may come from. */
+  sources: SourcesOptions
 }
 
 /** Projects as callers see them. */
 export class ProjectsService {
+  readonly apps: ProjectApps
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
+  readonly #code: ProjectCode
   /** One project is made at a time: its slug, its port and its place among the server's are counted. */
   readonly #making = new KeyedMutex()
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
-    this.#records = dependencies.records
+    this.#records = new ProjectRecords(dependencies)
+    this.#code = new ProjectCode(dependencies)
+    this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
   }
 
   /** The projects of a server that the caller reaches, newest first. @throws BerthError 404 */
@@ -91,7 +100,7 @@ export class ProjectsService {
     wishes: ProjectCreate,
     upload: Uint8Array | null,
   ): Promise<Project> {
-    const { servers, code, apps } = this.#dependencies
+    const { servers } = this.#dependencies
     const server = servers.row(caller, serverId)
     if (caller.projects !== null) {
       throw new BerthError(
@@ -100,14 +109,15 @@ export class ProjectsService {
       )
     }
     checkEnvironment('env', wishes.env ?? {})
-    const settled = await code.settle(wishes, upload)
+    const settled = await this.#code.settle(wishes, upload)
     this.#checkCap(server)
     if (settled.source.type !== 'blank') servers.checkBudget(server)
     const row = await this.#making.run('', async () => {
       const { port, release } = await this.#port()
       try {
         // Code that comes takes the place of a folder: not of one that somebody else has made.
-        const folders = settled.source.type === 'blank' ? [] : await code.folders(servers.workspace(server))
+        const folders =
+          settled.source.type === 'blank' ? [] : await this.#code.folders(servers.workspace(server))
         this.#checkCap(servers.row(caller, serverId))
         return this.#add(server, wishes, settled, { port, folders: new Set(folders) })
       } finally {
@@ -117,13 +127,13 @@ export class ProjectsService {
     const { archive } = settled
     if (archive) {
       try {
-        await apps.arrives(row, (signal) => code.unpack(row, server, archive, signal))
+        await this.apps.arrives(row, (signal) => this.#code.unpack(row, server, archive, signal))
       } catch (error) {
         this.#records.remove(row)
         throw error
       }
     }
-    await apps.added(row, archive !== null)
+    await this.apps.added(row, archive !== null)
     return this.#show(this.row(caller, row.id))
   }
 
@@ -135,7 +145,7 @@ export class ProjectsService {
     const given = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
     if (Object.keys(given).length > 0) {
       this.#records.change(id, given)
-      await this.#dependencies.apps.exposed(this.row(caller, id))
+      await this.apps.exposed(this.row(caller, id))
     }
     return this.get(caller, id)
   }
@@ -162,24 +172,24 @@ export class ProjectsService {
    * @throws BerthError 400 where there is no code, 402 where the budget is used up, 404
    */
   async init(caller: Caller, id: string, { proceed = false }: ProjectInit): Promise<Project> {
-    const { servers, code, apps } = this.#dependencies
+    const { servers } = this.#dependencies
     const row = this.row(caller, id)
     const server = servers.row(caller, row.serverId)
-    const hasFiles = await code.isPresent(row, servers.workspace(server))
-    if (!hasFiles && !code.canFetch(row)) {
+    const hasFiles = await this.#code.isPresent(row, servers.workspace(server))
+    if (!hasFiles && !this.#code.canFetch(row)) {
       throw badRequest(
         `The project has no code. Put some into its folder ${folderOf(row)} of the server's workspace first.`,
       )
     }
     servers.checkBudget(server)
-    apps.init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
+    this.apps.init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
     return this.get(caller, id)
   }
 
   /** One project, when no bring-up of it is under way any more. @throws BerthError 404 */
   async settled(caller: Caller, id: string): Promise<Project> {
     this.row(caller, id)
-    await this.#dependencies.apps.settled(id)
+    await this.apps.settled(id)
     return this.get(caller, id)
   }
 
@@ -196,7 +206,7 @@ export class ProjectsService {
 
   /** The last lines of a project's log, oldest first. @throws BerthError 404 */
   async logs(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
-    const app = await this.#dependencies.apps.app(this.row(caller, id))
+    const app = await this.apps.app(this.row(caller, id))
     return [...(await app.log.tail(tail))]
   }
 
@@ -208,7 +218,7 @@ export class ProjectsService {
     gone: AbortSignal,
     send: SendEvent,
   ): Promise<void> {
-    const app = await this.#dependencies.apps.app(this.row(caller, id))
+    const app = await this.apps.app(this.row(caller, id))
     await app.log.follow(gone, tail, (event) =>
       event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
     )
@@ -220,7 +230,7 @@ export class ProjectsService {
     { source, defaults }: SettledSource,
     { port, folders }: { port: number; folders: ReadonlySet<string> },
   ): ProjectRow {
-    const { ids, clock, random, code } = this.#dependencies
+    const { ids, clock, random } = this.#dependencies
     const carriesCode = source.type !== 'blank'
     const title = name ?? defaults?.name ?? twoWords(random)
     const id = ids.next('prj', (taken) => this.#records.find(taken) !== undefined)
@@ -237,7 +247,7 @@ export class ProjectsService {
         visibility: visibility ?? defaults?.visibility ?? 'private',
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
         template: source.type === 'template' ? source.template : null,
-        source: code.seal(id, source),
+        source: this.#code.seal(id, source),
         port,
         runtimeStatus: 'unbuilt',
         initRunId: carriesCode ? ids.next('irun') : null,
@@ -251,7 +261,7 @@ export class ProjectsService {
 
   async #port(): Promise<PromisedPort> {
     try {
-      return await this.#dependencies.sitePorts.reserve()
+      return await this.#dependencies.hosting.reservePort()
     } catch (error) {
       if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
       throw error
@@ -268,9 +278,9 @@ export class ProjectsService {
   }
 
   async #remove(row: ProjectRow): Promise<void> {
-    const { servers, apps } = this.#dependencies
+    const { servers } = this.#dependencies
     const server = servers.find(row.serverId)
-    await apps.ended(row.id)
+    await this.apps.ended(row.id)
     if (server) {
       await servers
         .workspace(server)
@@ -281,12 +291,12 @@ export class ProjectsService {
       servers.meter.changed(server)
     }
     this.#records.remove(row)
-    await apps.forget(row)
+    await this.apps.forget(row)
   }
 
   #shown(caller: Caller, rows: ProjectRow[]): Project[] {
     return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#show(row))
   }
 
-  #show = (row: ProjectRow): Project => toProject(row, this.#dependencies.apps.urlOf(row))
+  #show = (row: ProjectRow): Project => toProject(row, this.apps.urlOf(row))
 }

@@ -7,8 +7,8 @@ import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Metering } from '../accounts/metering.ts'
 import { limitsOf } from '../accounts/plan.ts'
 import type { Plans } from '../accounts/plans.ts'
-import type { ServerFollower } from './follower.ts'
 import { IdleWatch } from './idle.ts'
+import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
 import type { ServerRow } from './table.ts'
@@ -25,8 +25,8 @@ interface LifecycleDependencies {
   compute: Compute
   plans: Plans
   metering: Metering
-  /** Is told when servers start and stop. */
-  followers: ServerFollower
+  /** Notified when servers start and stop. */
+  listeners: ServerLifecycleListeners
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
 }
@@ -43,7 +43,7 @@ export class ServerLifecycle {
   readonly #compute: Compute
   readonly #plans: Plans
   readonly #metering: Metering
-  readonly #followers: ServerFollower
+  readonly #listeners: ServerLifecycleListeners
   readonly #sandboxes: SandboxRegistry
   readonly #idle: IdleWatch
   readonly #turns = new KeyedMutex()
@@ -59,7 +59,7 @@ export class ServerLifecycle {
     compute,
     plans,
     metering,
-    followers,
+    listeners,
     idleTimeoutMs,
   }: LifecycleDependencies) {
     this.#records = records
@@ -68,8 +68,8 @@ export class ServerLifecycle {
     this.#compute = compute
     this.#plans = plans
     this.#metering = metering
-    this.#followers = followers
-    metering.whenCapped((accountId) => this.#sleepAtCap(accountId))
+    this.#listeners = listeners
+    metering.onCapReached((accountId) => this.#sleepAtCap(accountId))
     this.#sandboxes = new SandboxRegistry(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
   }
@@ -114,13 +114,13 @@ export class ServerLifecycle {
       try {
         // It may have been used up while the sandbox came up.
         this.#metering.checkBudget(row.accountId, overBudget)
-        this.#records.runs(row)
+        this.#records.markRunning(row)
       } catch (error) {
         await this.#sandboxes.stop(row.id)
         throw error
       }
       this.#idle.touch(row.id)
-      if (present === undefined) this.#followers.started(row, sandbox)
+      if (present === undefined) this.#listeners.serverStarted(row.id)
       return sandbox
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error
@@ -138,8 +138,8 @@ export class ServerLifecycle {
   /** Stops a server in its turn, and its record says so. */
   async stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
-    this.#followers.stopping(row.id)
-    this.#records.sleeps(row.id)
+    this.#listeners.serverStopping(row.id)
+    this.#records.markSleeping(row.id)
     await this.#sandboxes.stop(row.id)
     this.#meter.changed(row)
   }
@@ -147,9 +147,9 @@ export class ServerLifecycle {
   /** Ends the processes of a server whose record is gone. */
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
-    this.#followers.stopping(serverId)
+    this.#listeners.serverStopping(serverId)
     await this.#sandboxes.stop(serverId)
-    await this.#followers.removed(serverId)
+    await this.#listeners.serverDeleted(serverId)
     this.#meter.forget(serverId)
   }
 
@@ -239,7 +239,7 @@ export class ServerLifecycle {
 
   #markSleeping(serverId: string): void {
     this.#idle.forget(serverId)
-    this.#followers.stopping(serverId)
-    this.#records.sleeps(serverId)
+    this.#listeners.serverStopping(serverId)
+    this.#records.markSleeping(serverId)
   }
 }

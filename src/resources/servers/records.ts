@@ -3,7 +3,7 @@ import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
 import type { Outbox } from '../events/outbox.ts'
-import type { ServerFollower } from './follower.ts'
+import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerUpdate } from './model.ts'
 import { type ServerRow, servers } from './table.ts'
 
@@ -12,8 +12,8 @@ interface RecordsDependencies {
   queries: Queries
   outbox: Outbox
   metering: Metering
-  /** Is told of servers that go, in the transaction in which they do. */
-  followers: Pick<ServerFollower, 'removing'>
+  /** Notified of servers that are deleted, in the transaction that does it. */
+  listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
 }
 
 /**
@@ -24,16 +24,16 @@ export class ServerRecords {
   readonly #queries: Queries
   readonly #outbox: Outbox
   readonly #metering: Metering
-  readonly #followers: Pick<ServerFollower, 'removing'>
+  readonly #listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
   readonly #ofAccount
   readonly #ofAccountById
   readonly #count
 
-  constructor({ queries, outbox, metering, followers }: RecordsDependencies) {
+  constructor({ queries, outbox, metering, listeners }: RecordsDependencies) {
     this.#queries = queries
     this.#outbox = outbox
     this.#metering = metering
-    this.#followers = followers
+    this.#listeners = listeners
     this.#ofAccount = once(() =>
       queries
         .select()
@@ -80,8 +80,8 @@ export class ServerRecords {
     return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
   }
 
-  /** The URL of what it publishes, or null where it publishes nothing. */
-  publishes(id: string, publicUrl: string | null): void {
+  /** Records the URL of what it publishes; null if it publishes nothing. */
+  setPublicUrl(id: string, publicUrl: string | null): void {
     this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }
 
@@ -104,14 +104,14 @@ export class ServerRecords {
     this.#queries.update(servers).set(changes).where(eq(servers.id, id)).run()
   }
 
-  /** The server runs from now on, and costs. */
-  runs(row: ServerRow): void {
+  /** Records that the server runs, and begins to charge for it. */
+  markRunning(row: ServerRow): void {
     if (row.status === 'sleeping') this.#setStatus(row.id, 'running')
     this.#metering.begin(row)
   }
 
-  /** A build begins or ends on a server; nothing changes for one that sleeps. */
-  builds(id: string, building: boolean): void {
+  /** Records that a build begins or ends on a server. Does nothing for one that sleeps. */
+  setBuilding(id: string, building: boolean): void {
     const [from, to] = building ? (['running', 'building'] as const) : (['building', 'running'] as const)
     this.#queries
       .update(servers)
@@ -128,8 +128,8 @@ export class ServerRecords {
     })
   }
 
-  /** The server stops, for whatever reason; nothing changes for one that sleeps. */
-  sleeps(id: string): void {
+  /** Records that the server has stopped, charges for its use and emits the event. Does nothing for one that sleeps. */
+  markSleeping(id: string): void {
     const charged = this.#queries.transaction(() => {
       const row = this.find(id)
       if (!row || row.status === 'sleeping') return null
@@ -152,7 +152,7 @@ export class ServerRecords {
   remove(row: ServerRow): void {
     const { id, accountId, tier, region } = row
     const charged = this.#queries.transaction(() => {
-      this.#followers.removing(row)
+      this.#listeners.serverDeleting(row)
       const ended = this.#delete(id)
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
       return ended

@@ -11,8 +11,8 @@ import type { Metering } from '../accounts/metering.ts'
 import type { Plans } from '../accounts/plans.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { Admission } from './admission.ts'
-import { type ServerFollower, ServerFollowers } from './follower.ts'
 import { ServerLifecycle } from './lifecycle.ts'
+import { type ServerLifecycleListener, ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type {
   CreatedServer,
   Server,
@@ -60,7 +60,7 @@ export class ServersService {
   readonly #metering: Metering
   readonly #repeatable: boolean
   readonly #lifecycle: ServerLifecycle
-  readonly #followers = new ServerFollowers()
+  readonly #listeners = new ServerLifecycleListeners()
   readonly #lists: ReadCache<Server[]>
   readonly #rows: ReadCache<ServerRow | undefined>
 
@@ -81,7 +81,7 @@ export class ServersService {
       queries: database.queries,
       outbox,
       metering,
-      followers: this.#followers,
+      listeners: this.#listeners,
     })
     this.#lists = new ReadCache(database.version)
     this.#rows = new ReadCache(database.version)
@@ -103,14 +103,14 @@ export class ServersService {
       compute,
       plans,
       metering,
-      followers: this.#followers,
+      listeners: this.#listeners,
       idleTimeoutMs,
     })
   }
 
-  /** Has `follower` told of servers that start, stop and go. */
-  follow(follower: ServerFollower): void {
-    this.#followers.add(follower)
+  /** Notifies `listener` when servers start, stop and are deleted. */
+  subscribe(listener: ServerLifecycleListener): void {
+    this.#listeners.add(listener)
   }
 
   /** The servers that the caller reaches, newest first. */
@@ -266,6 +266,17 @@ export class ServersService {
     return this.#lifecycle.limits(row)
   }
 
+  /** Returns the files of a server, running or not; undefined if there is no such server. */
+  findWorkspace(id: string): Workspace | undefined {
+    const row = this.find(id)
+    return row && this.workspace(row)
+  }
+
+  /** Reports whether a server sleeps. */
+  isSleeping(id: string): boolean {
+    return this.find(id)?.status === 'sleeping'
+  }
+
   /** One server, whosever it is. */
   find(id: string): ServerRow | undefined {
     return this.#records.find(id)
@@ -281,14 +292,14 @@ export class ServersService {
     return this.#lifecycle.use(id)
   }
 
-  /** What a server publishes is under this URL from now on, or nothing any more. */
-  publishes(id: string, publicUrl: string | null): void {
-    this.#records.publishes(id, publicUrl)
+  /** Records the URL of what a server publishes; null if it publishes nothing. */
+  setPublicUrl(id: string, publicUrl: string | null): void {
+    this.#records.setPublicUrl(id, publicUrl)
   }
 
-  /** A build begins or ends on a server that runs. */
-  builds(id: string, building: boolean): void {
-    this.#records.builds(id, building)
+  /** Records that a build begins or ends on a server that runs. */
+  setBuilding(id: string, building: boolean): void {
+    this.#records.setBuilding(id, building)
   }
 
   /** How many servers an account has. */

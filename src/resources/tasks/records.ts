@@ -11,7 +11,7 @@ import { type TaskRow, taskEvents, tasks, unfinished } from './table.ts'
 import type { TranscriptEvent } from './transcript-event.ts'
 
 /** What the records need. */
-interface RecordsDependencies {
+export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids

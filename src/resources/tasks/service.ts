@@ -1,25 +1,29 @@
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
+import type { Lifecycle } from '../../runtime/service.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
 import { followTranscript } from './follow.ts'
 import type { CreatedTask, Task, TaskEvent } from './model.ts'
-import type { TaskRecords } from './records.ts'
-import type { TaskRunner } from './runner.ts'
+import { type RecordsDependencies, TaskRecords } from './records.ts'
+import { type RunnerDependencies, TaskRunner } from './runner.ts'
 import { type TaskRow, toTask } from './table.ts'
 
 /** How long a stop of berth waits for agents to end their work. */
 const STOP_PATIENCE_MS = 1_000
 
+const STOPPED = 'The server stopped while the task ran.'
+const CAPPED = 'The budget of the account is used up: its servers were put to sleep.'
+const DELETED = 'The server was deleted while the task ran.'
+
 /** What the tasks need. */
-export interface TasksDependencies {
-  records: TaskRecords
-  runner: TaskRunner
-  servers: ServersService
-}
+type TasksDependencies = RecordsDependencies & Omit<RunnerDependencies, 'records'>
 
 /** Tasks as callers see them. */
-export class TasksService {
+export class TasksService implements Lifecycle, ServerLifecycleListener {
+  readonly #dependencies: TasksDependencies
   readonly #records: TaskRecords
   readonly #runner: TaskRunner
   readonly #servers: ServersService
@@ -27,10 +31,39 @@ export class TasksService {
   readonly #closing = new AbortController()
   #stopping = false
 
-  constructor({ records, runner, servers }: TasksDependencies) {
-    this.#records = records
-    this.#runner = runner
-    this.#servers = servers
+  constructor(dependencies: TasksDependencies) {
+    this.#dependencies = dependencies
+    this.#records = new TaskRecords(dependencies)
+    this.#runner = new TaskRunner({ ...dependencies, records: this.#records })
+    this.#servers = dependencies.servers
+  }
+
+  /** Marks the tasks that a killed berth left unfinished as failed. */
+  recover(): void {
+    const status = 'failed'
+    const result = 'berth ended unexpectedly while the task ran.'
+    for (const row of this.#records.unfinished()) {
+      this.#records.becomes(row, { status, result }, () =>
+        this.#records.addEvent(row.id, this.#records.lastSeq(row.id) + 1, { type: 'status', status, result }),
+      )
+    }
+  }
+
+  /** Ends the tasks that run on the server. */
+  serverStopping(serverId: string): void {
+    // Why it stops costs a look at the account, which most stops need not wait for.
+    if (!this.#runner.isBusy(serverId)) return
+    const row = this.#servers.find(serverId)
+    const result = row && this.#dependencies.metering.isCapped(row.accountId) ? CAPPED : STOPPED
+    this.#runner.endOf(serverId, row ? { status: 'failed', result } : { status: 'gone', result: DELETED })
+  }
+
+  /** Emits the failure of the server's unfinished tasks, whose records go with the server's. */
+  serverDeleting({ id, accountId }: ServerRow): void {
+    for (const task of this.#records.unfinished(id)) {
+      const payload = { task_id: task.id, server_id: id, status: 'failed', result: DELETED }
+      this.#dependencies.outbox.emit(accountId, 'task.failed', payload)
+    }
   }
 
   /** Those of a server, newest first. @throws BerthError 404 */

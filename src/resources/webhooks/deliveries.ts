@@ -1,17 +1,42 @@
 import { sql } from 'drizzle-orm'
+import type { Random } from '../../runtime/random.ts'
+import type { Service } from '../../runtime/service.ts'
 import type { Outbox } from '../events/outbox.ts'
+import type { DestinationRules, Resolve } from './destination.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
+/** Milliseconds that an attempt may take in all. */
+const TIMEOUT_MS = 15_000
+
+/** What webhooks use in place of the machine's own. */
+export interface WebhookOverrides {
+  /** Looks up the addresses of a name. */
+  resolve?: Resolve
+  /** Certificates of the trusted authorities, as PEM. */
+  ca?: string
+  /** Milliseconds that an attempt may take in all. */
+  timeoutMs?: number
+}
+
 /** What the deliveries need. */
-export interface DeliveriesDependencies extends WorkerDependencies {
+export interface DeliveriesDependencies
+  extends Omit<WorkerDependencies, 'destinations' | 'timeoutMs' | 'ca' | 'randomOf'> {
   outbox: Outbox
+  /** Returns the randomness of each purpose. */
+  randomFor: (purpose: string) => Random
+  /** Whether webhooks may go to this machine, and without TLS. */
+  allowLocal: boolean
+  overrides: WebhookOverrides | undefined
 }
 
 /**
  * Delivers what the outbox holds. The worker, and the libraries behind it, are loaded when there is a
  * first webhook to deliver to: a start does not pay for them.
  */
-export class Deliveries {
+export class Deliveries implements Service {
+  readonly name = 'webhook deliveries'
+  /** Where webhooks may go. */
+  readonly destinations: DestinationRules
   readonly #dependencies: DeliveriesDependencies
   readonly #stopListening: () => void
   readonly #stopFollowing: () => void
@@ -22,7 +47,9 @@ export class Deliveries {
   #stopped = false
 
   constructor(dependencies: DeliveriesDependencies) {
+    const { resolve = lookUp } = dependencies.overrides ?? {}
     this.#dependencies = dependencies
+    this.destinations = { allowLocal: dependencies.allowLocal, resolve }
     this.#stopListening = dependencies.outbox.subscribe(() => this.#wake())
     this.#stopFollowing = dependencies.clock.onStep(() => this.#sent())
   }
@@ -67,7 +94,15 @@ export class Deliveries {
 
   #load(): Promise<DeliveryWorker> {
     this.#loading ??= import('./worker.ts').then(({ DeliveryWorker }) => {
-      const worker = new DeliveryWorker(this.#dependencies)
+      const { randomFor, overrides } = this.#dependencies
+      const { ca, timeoutMs = TIMEOUT_MS } = overrides ?? {}
+      const worker = new DeliveryWorker({
+        ...this.#dependencies,
+        destinations: this.destinations,
+        timeoutMs,
+        randomOf: (attempt) => randomFor(`webhook_retries ${attempt}`),
+        ...(ca ? { ca } : {}),
+      })
       this.#worker = worker
       if (!this.#stopped) worker.start()
       return worker
@@ -79,4 +114,10 @@ export class Deliveries {
     const { queries } = this.#dependencies
     return queries.values(sql`SELECT 1 FROM webhooks LIMIT 1`).length > 0
   }
+}
+
+/** Looks up all addresses of a name, as this machine resolves it. */
+async function lookUp(name: string): Promise<string[]> {
+  const { lookup } = await import('node:dns/promises')
+  return (await lookup(name, { all: true })).map(({ address }) => address)
 }

@@ -75,14 +75,14 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
     .use(fixturesRoutes(access, services))
-    .use(controlTasksRoutes(access, tasks.service))
+    .use(controlTasksRoutes(access, tasks))
     .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
     .use(
       waitRoutes(access, {
         ...services,
         inbox,
-        tasks: tasks.service,
-        projects: services.hosting.projects,
+        tasks,
+        projects: services.projects,
         stopping,
       }),
     )

@@ -23,7 +23,7 @@ export interface ListedFixture {
 export async function listFixtures(services: Services): Promise<ListedFixture[]> {
   const records = new FixtureRecords(services.queries)
   const all = (kind: FixtureKind) => records.list(kind)
-  const { keys, servers, hosting } = services
+  const { keys, servers } = services
   const accounts = new AccountsService(services).list()
   const ids = new Set(accounts.map(({ id }) => id))
   const present = accounts.flatMap(({ id }) =>
@@ -42,7 +42,7 @@ export async function listFixtures(services: Services): Promise<ListedFixture[]>
     if (row) listed.push({ kind: 'server', name, id, account_id: row.accountId, url: row.publicUrl })
   }
   const made = all('project')
-  const projects = made.length === 0 ? null : await hosting.projects()
+  const projects = made.length === 0 ? null : await services.projects()
   for (const { name, id } of made) {
     const account = accounts.find((one) => projects?.owns(one.id, id))
     if (!projects || !account) continue

@@ -1,7 +1,7 @@
 import type { Agent } from '../../../agents/agent.ts'
 import { AppError, NoAppFound } from '../../../hosting/app-runtime/plan.ts'
 import { SandboxTools } from '../../../hosting/app-runtime/tools.ts'
-import type { Preparation } from '../../hosting/prepare.ts'
+import type { Preparation } from '../../../hosting/preparation.ts'
 import type { TemplateCatalog } from '../../templates/catalog.ts'
 import type { ProjectTemplate } from '../../templates/model.ts'
 import { findOwnFiles, type OwnFiles } from '../files/own.ts'

@@ -144,7 +144,7 @@ async function projectsOf(
   server: Declared<unknown>,
   serverId: string,
 ): Promise<string[]> {
-  const projects = await services.hosting.projects()
+  const projects = await services.projects()
   const { accountId = '' } = services.servers.find(serverId) ?? {}
   const all = await server.telling(() => projects.list(accountCaller(accountId), serverId))
   return all.map(({ id }) => id)

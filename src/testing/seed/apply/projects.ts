@@ -25,7 +25,7 @@ interface Work {
  */
 export async function applyProjects(applying: Applying): Promise<void> {
   if (applying.fixtures.projects.length === 0) return
-  const projects = await applying.services.hosting.projects()
+  const projects = await applying.services.projects()
   for (const one of applying.fixtures.projects) {
     const serverId = applying.made('server', one.value.server)
     const caller = accountCaller(applying.services.servers.find(serverId)?.accountId ?? '')

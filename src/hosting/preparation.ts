@@ -1,9 +1,9 @@
 import { dirname } from 'node:path/posix'
-import type { Sandbox } from '../../compute/driver.ts'
-import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
-import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
-import type { Packages } from '../../hosting/npm-mirror/packages.ts'
+import type { Sandbox } from '../compute/driver.ts'
+import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
+import type { AppLog } from './app-runtime/log/log.ts'
+import type { AppPlan } from './app-runtime/plan.ts'
+import type { Packages } from './npm-mirror/packages.ts'
 
 /** Where an app lies that is prepared. */
 export interface Place {
@@ -32,8 +32,8 @@ export class Preparation {
   /** How the app in a folder is installed, built and started. @throws AppError, NoAppFound */
   async plan({ workspace, folder, sandbox, log }: Place): Promise<AppPlan> {
     const [{ planApp }, { SandboxTools }] = await Promise.all([
-      import('../../hosting/app-runtime/detect.ts'),
-      import('../../hosting/app-runtime/tools.ts'),
+      import('./app-runtime/detect.ts'),
+      import('./app-runtime/tools.ts'),
     ])
     const plan = await planApp({ workspace, folder, tools: new SandboxTools(sandbox) })
     log.append('berth', `Found: ${plan.kind}.`)
@@ -71,7 +71,7 @@ export class Preparation {
     environment: Environment,
   ): Promise<void> {
     const { serverId, sandbox, workspace, folder, log, signal } = place
-    const { runStep } = await import('../../hosting/app-runtime/step.ts')
+    const { runStep } = await import('./app-runtime/step.ts')
     const packages = await this.#packages.environment(serverId, { tools: sandbox.tools, workspace, folder })
     const env = { ...packages, ...environment }
     await runStep({ sandbox, cwd: folder, command, env, log, source, ...(signal ? { signal } : {}) })

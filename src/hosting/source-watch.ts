@@ -1,5 +1,5 @@
-import type { Workspace, WorkspaceWatch } from '../../compute/workspace.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { Workspace, WorkspaceWatch } from '../compute/workspace.ts'
+import type { AppPlan } from './app-runtime/plan.ts'
 
 /** Milliseconds of quiet after which changes count as one. */
 const QUIET_MS = 100

@@ -1,21 +1,21 @@
-import type { Sandbox } from '../../compute/driver.ts'
-import { ComputeError } from '../../compute/driver.ts'
-import type { Workspace } from '../../compute/workspace.ts'
-import { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
-import type { AppPorts } from '../../hosting/app-runtime/ports.ts'
-import type { AppState } from '../../hosting/app-runtime/supervision.ts'
-import { Supervisor } from '../../hosting/app-runtime/supervisor.ts'
-import type { SiteHost, Upstream } from '../../hosting/sites/upstream.ts'
-import { LiveReload } from '../../hosting/static/reload.ts'
-import { serveFiles } from '../../hosting/static/serve.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Logger } from '../../runtime/logger.ts'
-import { Masks } from '../../runtime/masks.ts'
-import type { ServersService } from '../servers/service.ts'
+import type { Sandbox } from '../compute/driver.ts'
+import { ComputeError } from '../compute/driver.ts'
+import type { Workspace } from '../compute/workspace.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { Masks } from '../runtime/masks.ts'
+import { AppLog } from './app-runtime/log/log.ts'
+import type { AppPlan } from './app-runtime/plan.ts'
+import type { AppPorts } from './app-runtime/ports.ts'
+import type { AppState } from './app-runtime/supervision.ts'
+import { Supervisor } from './app-runtime/supervisor.ts'
+import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
-import type { Preparation } from './prepare.ts'
+import type { Preparation } from './preparation.ts'
+import type { SiteHost, Upstream } from './sites/upstream.ts'
 import { SourceWatch } from './source-watch.ts'
+import { LiveReload } from './static/reload.ts'
+import { serveFiles } from './static/serve.ts'
 
 /** What makes one app another than the others. */
 export interface HostedAppOptions {
@@ -40,7 +40,7 @@ export interface HostedAppOptions {
 export interface HostedAppParts {
   clock: Clock
   logger: Logger
-  servers: ServersService
+  servers: AppServers
   sites: SiteHost
   preparation: Preparation
   /** The ports that apps themselves listen on. */
@@ -98,7 +98,7 @@ export class HostedApp {
     this.#parts = parts
     const { port, slug, serverId, hasRun } = options
     const { servers, sites } = parts
-    const asleep = servers.find(serverId)?.status === 'sleeping'
+    const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun ? NOT_STARTED : asleep ? ASLEEP : { kind: 'starting' }
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
   }
@@ -128,13 +128,13 @@ export class HostedApp {
     return this.#exposure.conceal()
   }
 
-  /** It is about to run: callers wait, where it does not answer already. */
-  comes(): void {
+  /** Makes callers wait for the app, unless it responds already. */
+  markStarting(): void {
     if (!this.#isUp) this.#exposure.point({ kind: 'starting' })
   }
 
-  /** It does not run, for a reason that callers are told, where it does not answer already. */
-  rests(reason: string): void {
+  /** Responds to callers with the reason why the app does not run, unless it responds already. */
+  markDown(reason: string): void {
     if (!this.#isUp) this.#exposure.point({ kind: 'down', reason })
   }
 
@@ -218,7 +218,7 @@ export class HostedApp {
   }
 
   /** Its server stops, and its processes with it. */
-  serverStops(): void {
+  serverStopping(): void {
     this.#supervisor = null
     this.#servesFiles = false
     this.#exposure.point(ASLEEP)
@@ -271,7 +271,7 @@ export class HostedApp {
     signal?: AbortSignal,
   ): Promise<void> {
     const supervisor = this.#supervised()
-    this.comes()
+    this.markStarting()
     const drained = (port: number) => this.#exposure.drained(port)
     signal?.throwIfAborted()
     const started = supervisor.replace(plan, environment, drained)
@@ -323,10 +323,9 @@ export class HostedApp {
   }
 
   #workspace(): Workspace {
-    const { servers } = this.#parts
-    const server = servers.find(this.serverId)
-    if (server === undefined) throw new ComputeError('The server is gone.')
-    return servers.workspace(server)
+    const workspace = this.#parts.servers.findWorkspace(this.serverId)
+    if (workspace === undefined) throw new ComputeError('The server is gone.')
+    return workspace
   }
 
   async #watchSources(): Promise<void> {

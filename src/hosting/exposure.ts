@@ -1,4 +1,4 @@
-import type { Site, SiteHost, SiteOptions, Upstream } from '../../hosting/sites/upstream.ts'
+import type { Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
 
 /** How long requests under way may keep an app in whose place something else came. */
 const DRAIN_MS = 10_000

@@ -1,0 +1,167 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ComputeError } from '../compute/driver.ts'
+import type { PortRange } from '../config/config.ts'
+import type { HostRoutes } from '../http/listener.ts'
+import { type Clock, machineNow } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { systemRandom } from '../runtime/random.ts'
+import { AppPorts } from './app-runtime/ports.ts'
+import type { AppServers } from './app-servers.ts'
+import { HostedApp, type HostedAppOptions, type HostedAppParts } from './hosted-app.ts'
+import { Packages } from './npm-mirror/packages.ts'
+import { Preparation } from './preparation.ts'
+import { type PromisedPort, SitePorts } from './site-ports.ts'
+import { siteUrl } from './site-url.ts'
+import { Gateway } from './sites/gateway.ts'
+import { SlugHosts } from './sites/main-port/slug-hosts.ts'
+
+/** Ids of what has an app, and a log of its own. */
+const APP_ID = /^(?:prj|srv)_/
+
+/** What hosting needs. */
+export interface HostingDependencies {
+  clock: Clock
+  logger: Logger
+  servers: AppServers
+  /** Returns the ports of the sites that are recorded. */
+  recordedPorts: () => number[]
+  /** The address that berth listens on; sites listen there too. */
+  host: string
+  /** A further name that the Host header may carry. */
+  publicHost: string | null
+  /** The ports that sites may have. */
+  ports: PortRange
+  /** The URL of the npm registry that packages come from. */
+  npmRegistry: string
+  /** Absolute path of the data directory. */
+  dataDir: string
+  /** Whether apps get the same ports in every run. */
+  repeatable: boolean
+}
+
+/** The apps that respond under ports of their own: those of projects and what servers publish. */
+export class Hosting {
+  /** Finds out how apps are started, installs and builds them. */
+  readonly preparation: Preparation
+  /** Routes requests to the main port for `SLUG.localhost`. */
+  readonly slugHosts: HostRoutes
+  readonly #packages: Packages
+  readonly #gateway: Gateway
+  readonly #sitePorts: SitePorts
+  readonly #parts: HostedAppParts
+  /** The address that sites listen on. */
+  readonly #host: string
+  readonly #apps = new Map<string, HostedApp>()
+  readonly #opening = new Map<string, Promise<HostedApp>>()
+  /** Fires when a server stops; by server. */
+  readonly #stops = new Map<string, AbortController>()
+
+  constructor(dependencies: HostingDependencies) {
+    const { clock, logger, servers, host, publicHost, ports, dataDir, repeatable } = dependencies
+    this.#packages = new Packages({
+      dataDir,
+      registry: dependencies.npmRegistry,
+      // Its credentials are seen by nobody, so that they need not repeat where others do.
+      random: systemRandom,
+      logger,
+      now: machineNow,
+    })
+    this.#gateway = new Gateway({ host, publicHost, ports, logger })
+    this.#sitePorts = new SitePorts(this.#gateway, dependencies.recordedPorts)
+    this.#host = host
+    this.slugHosts = new SlugHosts(this.#gateway)
+    this.preparation = new Preparation(this.#packages)
+    this.#parts = {
+      clock,
+      logger,
+      servers,
+      sites: this.#gateway,
+      preparation: this.preparation,
+      appPorts: new AppPorts({ repeatable }),
+      logs: join(dataDir, 'logs'),
+    }
+  }
+
+  /** Reserves a port that nothing of berth has. @throws GatewayError where there is none */
+  reservePort(): Promise<PromisedPort> {
+    return this.#sitePorts.reserve()
+  }
+
+  /** Returns the URL of the site on a port. */
+  urlOf(port: number): string {
+    return siteUrl(this.#host, port)
+  }
+
+  /** Returns the app of this id, and makes it where there is none yet. */
+  app(options: HostedAppOptions): Promise<HostedApp> {
+    const { id } = options
+    const present = this.#apps.get(id)
+    if (present) return Promise.resolve(present)
+    const opening =
+      this.#opening.get(id) ??
+      HostedApp.open(options, this.#parts)
+        .then((app) => {
+          this.#apps.set(id, app)
+          return app
+        })
+        .finally(() => this.#opening.delete(id))
+    this.#opening.set(id, opening)
+    return opening
+  }
+
+  /** Returns the app of this id, where there is one. */
+  find(id: string): HostedApp | undefined {
+    return this.#apps.get(id)
+  }
+
+  /** Ends an app and removes what is kept of it. */
+  async forget(id: string): Promise<void> {
+    await this.#opening.get(id)
+    const app = this.#apps.get(id)
+    this.#apps.delete(id)
+    await app?.remove()
+  }
+
+  /** Returns a signal that fires when the server stops next. */
+  whileRunning(serverId: string): AbortSignal {
+    const stop = this.#stops.get(serverId) ?? new AbortController()
+    this.#stops.set(serverId, stop)
+    return stop.signal
+  }
+
+  /** Removes the logs of apps that are gone: a kill may have kept them. */
+  async sweep(): Promise<void> {
+    const { logs } = this.#parts
+    const names = await readdir(logs).catch(() => [])
+    const gone = names.filter((id) => APP_ID.test(id) && !this.#apps.has(id))
+    await Promise.all(gone.map((id) => rm(join(logs, id), { recursive: true, force: true })))
+  }
+
+  /** Ends the apps of a server that is about to stop, or whose sandbox has ended. */
+  serverStopping(serverId: string): void {
+    this.#stops.get(serverId)?.abort(new ComputeError('The server was stopped.'))
+    this.#stops.delete(serverId)
+    for (const app of this.#ofServer(serverId)) app.serverStopping()
+  }
+
+  /** Removes what is kept of the apps of a server that is gone. */
+  async serverDeleted(serverId: string): Promise<void> {
+    this.#packages.forget(serverId)
+    await Promise.all(this.#ofServer(serverId).map(({ id }) => this.forget(id)))
+  }
+
+  /** Lets go of the apps, whose processes end with their servers, and writes their logs. Sites stay open. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#apps.values()].map((app) => app.close()))
+  }
+
+  /** Closes the sites and the npm mirror. The servers have stopped. */
+  async close(): Promise<void> {
+    await Promise.all([this.#gateway.close(), this.#packages.stop()])
+  }
+
+  #ofServer(serverId: string): HostedApp[] {
+    return [...this.#apps.values()].filter((app) => app.serverId === serverId)
+  }
+}

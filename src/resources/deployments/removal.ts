@@ -1,0 +1,27 @@
+import { eq } from 'drizzle-orm'
+import { siteUrl } from '../../hosting/site-url.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { Outbox } from '../events/outbox.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
+import { deployments } from './table.ts'
+
+/** What the event needs. */
+interface RemovalDependencies {
+  queries: Queries
+  outbox: Outbox
+  /** The address that sites listen on. */
+  host: string
+}
+
+/**
+ * Returns a listener that emits `deployment.removed` when a server with a deployment is deleted, whether it runs or
+ * sleeps. It needs nothing else of deployments, which may not be loaded yet right after a start.
+ */
+export const removalListener = ({ queries, outbox, host }: RemovalDependencies): ServerLifecycleListener => ({
+  serverDeleting({ id, accountId }) {
+    const published = queries.select().from(deployments).where(eq(deployments.serverId, id)).get()
+    if (!published) return
+    const payload = { server_id: id, url: siteUrl(host, published.port) }
+    outbox.emit(accountId, 'deployment.removed', payload)
+  },
+})
