@@ -9,10 +9,7 @@ const src = join(import.meta.dir, '../src')
 const ROWS: readonly (readonly string[])[] = [
   ['main.ts'],
   ['cli'],
-  ['instance/start.ts', 'instance/state.ts', 'instance/generation.ts', 'instance/describe.ts'],
-  ['instance/api.ts', 'testing/api', 'testing/inbox', 'testing/wait', 'testing/seed'],
-  ['instance/services.ts'],
-  ['instance/state-lookup.ts'],
+  ['instance'],
   ['testing'],
   ['signin'],
   ['resources'],

@@ -33,7 +33,7 @@ export interface AccountServers {
 }
 
 /** What the accounts need. */
-interface AccountsDependencies {
+export interface AccountsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids

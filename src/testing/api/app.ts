@@ -1,35 +1,63 @@
 import { type AnyElysia, Elysia } from 'elysia'
+import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
 import type { OperationIndex } from '../../contract/operation-index.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { requestEntry } from '../../http/entry.ts'
 import type { HostOptions } from '../../http/host.ts'
-import type { Services } from '../../instance/services.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
+import type { SecretsService } from '../../resources/secrets/service.ts'
+import type { SteerableClock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
-import { inboxRoutes } from '../inbox/routes.ts'
+import type { SignIn } from '../../signin/sign-in.ts'
+import { type InboxParts, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
-import { waitRoutes } from '../wait/routes.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { ListingServices } from '../seed/services.ts'
+import { type WaitParts, waitRoutes } from '../wait/routes.ts'
 import { type ControlGuard, controlAccess } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
-import { deliveriesRoutes } from './deliveries.ts'
+import { type DeliveryParts, deliveriesRoutes } from './deliveries.ts'
 import { controlEntry } from './entry.ts'
 import { eventsRoutes } from './events.ts'
-import { faultsRoutes } from './faults.ts'
+import { type FaultParts, faultsRoutes } from './faults.ts'
 import { fixturesRoutes } from './fixtures.ts'
 import { type InstanceState, instanceRoutes } from './instance.ts'
 import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
-import { serverFaultsRoutes } from './server-faults.ts'
-import { signInLinksRoutes } from './sign-in-links.ts'
+import { type ServerFaultParts, serverFaultsRoutes } from './server-faults.ts'
+import { type SignInLinkParts, signInLinksRoutes } from './sign-in-links.ts'
 import { type InstanceStates, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 
+/** The services that the control API works on. */
+export interface ControlServices
+  extends ListingServices,
+    FaultParts,
+    ServerFaultParts,
+    DeliveryParts,
+    Omit<SignInLinkParts, 'host'>,
+    Omit<InboxParts, 'inbox' | 'adminToken' | 'stopping'>,
+    Omit<WaitParts, 'inbox' | 'stopping'> {
+  clock: SteerableClock
+  logger: Logger
+  /** For ids of requests for the control API. */
+  controlIds: Ids
+  /** For ids of requests for inboxes. */
+  inboxIds: Ids
+  journal: Journal
+  scenarios: ScenarioStore
+  secrets: Pick<SecretsService, 'values'>
+  signIn: SignIn
+}
+
 /** What the control API is made of. */
 export interface ControlParts {
-  services: Services
+  services: ControlServices
   host: HostOptions
   guard: ControlGuard
   instance: InstanceState

@@ -1,6 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
-import type { Services } from '../../instance/services.ts'
+import type { ListingServices } from '../seed/services.ts'
 import type { ControlAccess } from './access.ts'
 import { controlOperation, openControlOperation } from './operation.ts'
 
@@ -21,7 +21,7 @@ const Fixture = t.Object(
 )
 
 /** `/_berth/fixtures`: what fixtures files have made, and how such a file looks. */
-export const fixturesRoutes = (access: ControlAccess, services: Services) =>
+export const fixturesRoutes = (access: ControlAccess, services: ListingServices) =>
   new Elysia({ prefix: '/_berth/fixtures' })
     .use(access)
     .get(

@@ -33,7 +33,7 @@ const SignInLink = t.Object(
 export type SignInLink = (typeof SignInLink)['static']
 
 /** What the calls work on. */
-interface SignInLinkParts {
+export interface SignInLinkParts {
   keys: KeysService
   signIn: SignIn
   host: HostOptions

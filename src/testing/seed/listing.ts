@@ -1,7 +1,7 @@
 import { accountCaller } from '../../http/caller.ts'
-import type { Services } from '../../instance/services.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
 import { FixtureRecords } from './records.ts'
+import type { ListingServices } from './services.ts'
 import type { FixtureKind } from './table.ts'
 
 /** What fixtures files have made, with what tests need of it. */
@@ -20,7 +20,7 @@ export interface ListedFixture {
 }
 
 /** What fixtures files have made and is still there, by kind and name, for whoever operates the instance. */
-export async function listFixtures(services: Services): Promise<ListedFixture[]> {
+export async function listFixtures(services: ListingServices): Promise<ListedFixture[]> {
   const records = new FixtureRecords(services.queries)
   const all = (kind: FixtureKind) => records.list(kind)
   const { keys, servers } = services

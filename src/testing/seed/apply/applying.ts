@@ -1,13 +1,13 @@
-import type { Services } from '../../../instance/services.ts'
 import { AccountsService } from '../../../resources/accounts/service.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { FixtureRecords } from '../records.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
+import type { SeedServices } from '../services.ts'
 import type { FixtureKind } from '../table.ts'
 
 /** What fixtures are applied with. */
 export interface ApplyParts {
-  services: Services
+  services: SeedServices
   /** The first key of the first account; null where it was deleted. */
   firstKey: string | null
   /** Of this instance, without a slash at the end. */
@@ -19,7 +19,7 @@ export interface ApplyParts {
 /** One application of fixtures to a state: what all its steps share. */
 export class Applying {
   readonly fixtures: Fixtures
-  readonly services: Services
+  readonly services: SeedServices
   readonly accounts: AccountsService
   readonly records: FixtureRecords
   readonly ended: AbortSignal
