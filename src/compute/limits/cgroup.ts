@@ -13,8 +13,8 @@ const OWN_PROCESSES = 24
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
 
-/** How often a group is made again whose parent another berth removes meanwhile. */
-const MAX_ATTEMPTS = 8
+/** How often groups are made that another berth removes meanwhile. Each pause between is 1 ms longer than the last. */
+const MAX_ATTEMPTS = 10
 
 /** A shell script that writes its own pid into the files before `--`, then executes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
@@ -53,8 +53,7 @@ export class CgroupLimiter implements Limiter {
   openGroup(serverId: string, limits: Limits): LimitGroup {
     this.#openGroups.add(serverId)
     const directories = this.#directories(serverId)
-    for (const dir of directories) makeGroup(dir)
-    this.#set(serverId, { ...limits, processes: limits.processes + OWN_PROCESSES })
+    this.#make(serverId, { ...limits, processes: limits.processes + OWN_PROCESSES })
     const { sandboxd } = this.#fallback.openGroup(serverId, limits)
     const { memory } = this.#bases
     return {
@@ -96,6 +95,23 @@ export class CgroupLimiter implements Limiter {
   #removeParents(): void {
     if (this.#openGroups.size > 0) return
     for (const dir of this.#directories('')) attempt(() => rmdirSync(dir))
+  }
+
+  /**
+   * Creates a server's groups and sets their limits. Begins again if one disappears meanwhile: until a group is in it,
+   * another berth may consider the parent abandoned and remove it.
+   */
+  #make(serverId: string, limits: Limits): void {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        for (const dir of this.#directories(serverId)) makeGroup(dir)
+        this.#set(serverId, limits)
+        return
+      } catch (error) {
+        if (!isGone(error) || attempt === MAX_ATTEMPTS) throw error
+        Bun.sleepSync(attempt - 1)
+      }
+    }
   }
 
   #set(serverId: string, limits: Limits): void {
@@ -154,22 +170,20 @@ function countKills(dir: string, version: 1 | 2): number {
 
 /**
  * Creates a group, and its parent if that is missing. Recreates an empty group that exists: a killed berth left it,
- * and another berth that considers it abandoned could remove it before it is entered. Until the group is in it, the
- * parent may be removed for the same reason.
+ * and another berth that considers it abandoned could remove it before it is entered.
  *
  * @throws the system's error
  */
 function makeGroup(dir: string): void {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      if (mkdirSync(dir, { recursive: true }) !== undefined) return
-      rmdirSync(dir)
-    } catch (error) {
-      // It has processes, so nobody can remove it.
-      if ((error as NodeJS.ErrnoException).code === 'EBUSY') return
-      if (!isGone(error) || attempt === MAX_ATTEMPTS) throw error
-    }
+  if (mkdirSync(dir, { recursive: true }) !== undefined) return
+  try {
+    rmdirSync(dir)
+  } catch (error) {
+    // It has processes, so nobody can remove it.
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return
+    throw error
   }
+  mkdirSync(dir, { recursive: true })
 }
 
 /**
