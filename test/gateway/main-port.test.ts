@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { SlugHosts, slugOf } from '../../src/hosting/sites/main-port/slug-hosts.ts'
-import type { Upstream } from '../../src/hosting/sites/upstream.ts'
+import type { ServeFiles, Upstream } from '../../src/hosting/sites/upstream.ts'
 import { type Listener, listen } from '../../src/http/listener.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
@@ -208,6 +208,152 @@ describe('a request for SLUG.localhost', () => {
     const response = await sent
     upstream.socket.resetAndDestroy()
     await expect(response.text()).rejects.toThrow()
+  })
+  test('loses what means its connection alone, on both ways, and keeps what an app must not be told', async () => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    using client = await Raw.to(main.listener.port)
+    client.send(
+      [
+        `GET /a HTTP/1.1\r\nHost: ${main.host}\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-Kept: 2\r\nTE: trailers`,
+        'Keep-Alive: timeout=5\r\nX_Forwarded_For: 6.6.6.6\r\nCookie: berth_session_4747=secret; a=b\r\n\r\n',
+      ].join('\r\n'),
+    )
+    const upstream = await backend.connection()
+    const text = (await upstream.until('\r\n\r\n')).toLowerCase()
+    expect(text).toContain('\r\nx-kept: 2\r\n')
+    expect(text).toContain('\r\ncookie: a=b\r\n')
+    for (const gone of ['x-hop', 'keep-alive', '6.6.6.6', 'secret']) expect(text).not.toContain(gone)
+    upstream.send(
+      [
+        'HTTP/1.1 200 OK\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Yours: 2\r\nTransfer-Encoding: chunked',
+        'Set-Cookie: berth_session_4747=other\r\nSet-Cookie: a=c\r\n\r\n4\r\nwhol\r\n1\r\ne\r\n0\r\nX-Sum: 1\r\n\r\n',
+      ].join('\r\n'),
+    )
+    const response = (await client.until('e')).toLowerCase()
+    expect(response).toContain('\r\nx-yours: 2\r\n')
+    expect(response).toContain('\r\nset-cookie: a=c\r\n')
+    for (const gone of ['x-mine', 'berth_session']) expect(response).not.toContain(gone)
+  })
+
+  test.each([
+    ['a value that is no text', 'X-Odd: a\x01b'],
+    ['a length spelt with "_"', 'Content_Length: 3'],
+  ])('is refused for %s before the app sees it', async (_, lines) => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    using client = await Raw.to(main.listener.port)
+    client.send(`GET / HTTP/1.1\r\nHost: ${main.host}\r\n${lines}\r\n\r\n`)
+    expect(await client.until('\r\n\r\n')).toStartWith('HTTP/1.1 400')
+    expect(backend.connections).toHaveLength(0)
+  })
+
+  test('gets the response of an app that does not read the body', async () => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    const body = new ReadableStream({
+      async pull(controller) {
+        controller.enqueue(new Uint8Array(MB))
+        await Bun.sleep(1)
+      },
+    })
+    const sent = main.fetch('/', { method: 'POST', body })
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig')
+    upstream.socket.end()
+    const response = await sent
+    expect([response.status, await response.text()]).toEqual([413, 'big'])
+    await until(() => main.site.uses.open === 0, 'it is over')
+  })
+
+  test('gets files: whole, without their body, and as the client reads', async () => {
+    const piece = new Uint8Array(MB)
+    const streams = { read: 0, cancelled: 0 }
+    const stream = (pieces: number) =>
+      new ReadableStream<Uint8Array>(
+        {
+          pull(controller) {
+            streams.read += 1
+            if (streams.read > pieces) controller.close()
+            else controller.enqueue(piece)
+          },
+          cancel: () => {
+            streams.cancelled += 1
+          },
+        },
+        { highWaterMark: 0 },
+      )
+    const serve: ServeFiles = async ({ method, target, header }) => {
+      if (target === '/broken') throw new Error('unreadable')
+      const headers = { etag: '"e"', 'content-length': String(100 * MB) }
+      if (target === '/large') return { status: 200, headers, body: stream(100) }
+      const text = `${method} ${target} ${header('x-test')}`
+      return { status: 206, headers: { 'content-type': 'text/x' }, body: new TextEncoder().encode(text) }
+    }
+    await using main = await mainPort({ kind: 'files', serve })
+    const small = await main.fetch('/a%20b?c', { headers: { 'x-test': 'yes' } })
+    expect([small.status, small.headers.get('content-type'), await small.text()]).toEqual([
+      206,
+      'text/x',
+      'GET /a%20b?c yes',
+    ])
+    const head = await main.fetch('/large', { method: 'HEAD' })
+    expect([head.headers.get('content-length'), await head.text()]).toEqual([String(100 * MB), ''])
+    expect((await main.fetch('/broken')).status).toBe(500)
+
+    streams.read = 0
+    const whole = await main.fetch('/large')
+    expect((await whole.arrayBuffer()).byteLength).toBe(100 * MB)
+    streams.read = 0
+    streams.cancelled = 0
+    {
+      using client = await Raw.to(main.listener.port)
+      client.send(`GET /large HTTP/1.1\r\nHost: ${main.host}\r\n\r\n`)
+      await client.until('\r\n\r\n')
+      client.socket.pause()
+      expect(main.site.uses.open).toBe(1)
+      let before = -1
+      await until(() => {
+        const still = streams.read === before
+        before = streams.read
+        return still
+      }, 'no more is read')
+      expect(streams.read).toBeLessThan(60)
+    }
+    await until(() => streams.cancelled === 1 && main.site.uses.open === 0, 'the file is closed')
+  })
+
+  test('is cut off where the site closes, in a response and before it', async () => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    const begun = main.fetch('/begun')
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
+    const half = await begun
+    const waiting = main.fetch('/waiting')
+    await (await backend.connection(1)).until('\r\n\r\n')
+    await main.site.site.close()
+    await expect(half.text()).rejects.toThrow()
+    expect((await waiting).status).toBe(503)
+    expect(main.site.uses.open).toBe(0)
+  })
+
+  test('is a failure where the app responds with what is no response', async () => {
+    await using backend = await rawApp((app) => {
+      void app.until('\r\n\r\n').then((head) => {
+        const status = /^GET \/(\d+)/.exec(head)?.[1]
+        app.send(`HTTP/1.1 ${status} Odd\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\nx`)
+      })
+    })
+    await using main = await mainPort(backend.upstream)
+    for (const status of [101, 777]) {
+      const response = await main.fetch(`/${status}`)
+      expect(response.status).toBe(502)
+      expect(await response.json()).toMatchObject({ error: 'compute_backend_error' })
+    }
+    expect((await main.fetch('/205')).status).toBe(205)
   })
 })
 

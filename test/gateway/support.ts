@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Gateway } from '../../src/hosting/sites/gateway.ts'
-import type { GatewayTimes } from '../../src/hosting/sites/traffic.ts'
+import type { GatewayTimes } from '../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { freePort } from '../support/ports.ts'

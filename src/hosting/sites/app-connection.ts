@@ -1,53 +1,110 @@
-import type { AppPort } from './app-port.ts'
-import type { Exchange } from './exchange.ts'
+import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'
+import type { HeadMemory } from './http1/head-memory.ts'
 import { ResponseHead } from './http1/response-head.ts'
-import { Outlet } from './outlet.ts'
+import type { LoopbackHost } from './upstream.ts'
 
 type Socket = Bun.Socket<AppConnection>
 
-/** One connection to an app. It carries one request at a time, and hands the answer to the exchange that it is of. */
+/** Where the connections of an app belong. */
+export interface ConnectionPool {
+  readonly port: number
+  readonly host: LoopbackHost
+  readonly memory: HeadMemory
+  /**
+   * A request is over at a connection.
+   *
+   * @param reusable whether the next may go there
+   * @returns whether the connection is kept open
+   */
+  release(connection: AppConnection, reusable: boolean): boolean
+  /** The app has closed an idle connection. */
+  forget(connection: AppConnection): void
+}
+
+/** The exchange that a connection carries, as far as an app takes part in it. */
+export interface AppExchange {
+  /** The request's method, which decides whether the response may have a body. */
+  readonly method: string
+  /** Whether the request has a body. */
+  readonly hasBody: boolean
+  /** Whether the response's content is wanted without its chunks. */
+  readonly unchunks: boolean
+  /** Whether the connection may become a tunnel. */
+  readonly tunnels: boolean
+  /** The connection is open. */
+  connected(app: AppConnection): void
+  /** The app's port accepts no connection at present. */
+  refused(): void
+  /** The app accepts more. */
+  appDrained(): void
+  /** A response before the response (RFC 9110, section 15.2). */
+  interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void
+  /** The head of the response, and the part of its body that came with it. */
+  response(bytes: Buffer, start: number, end: number, bodyEnd: number, head: ResponseHead, body: Body): void
+  /** More of the response's body. */
+  responseBody(bytes: Buffer, from: number, to: number, body: Body): void
+  /** The response is whole. @param reads whether the app still reads the request */
+  responseEnded(reads: boolean): void
+  /** The app has accepted the tunnel: bytes pass both ways from now on. */
+  becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void
+  /** Bytes of the tunnel. */
+  forward(bytes: Buffer, from: number, to: number): void
+  /** The app has ended the tunnel. */
+  tunnelEnded(): void
+  /** The app has closed the connection. @param unheard whether not a byte came on a connection used before */
+  closedWithoutResponse(unheard: boolean): void
+  /** The app's response is none. */
+  badResponse(fault: string): void
+  /** The response breaks off. @param visibly the client would take a plain end for the whole */
+  cutOff(visibly: boolean): void
+  /** This connection is gone for the exchange, which goes on without it. */
+  detached(): void
+}
+
+/** One connection to an app. It carries one request at a time and hands the response to its exchange. */
 export class AppConnection {
-  readonly head = new ResponseHead()
+  readonly head: ResponseHead
   readonly #body = new Body()
-  readonly #port: AppPort
-  #exchange: Exchange | null
+  readonly #pool: ConnectionPool
+  #exchange: AppExchange | null
   #socket: Socket | null = null
-  #outlet: Outlet | null = null
-  #phase: 'head' | 'body' | 'answered' | 'tunnel' = 'head'
-  /** The beginning of a head that is not whole yet. */
+  #writer: BufferedWriter | null = null
+  #phase: 'head' | 'body' | 'responded' | 'tunnel' = 'head'
+  /** The beginning of an incomplete head. */
   #partial: Buffer | null = null
-  /** Something has come since the request went out. */
+  /** Something has arrived since the request went out. */
   #heard = false
   #reusable = false
   #paused = false
   /** Closes as soon as everything is out. */
   #ending = false
-  /** It had a request before this one, so that the app may be closing it just now. */
+  /** It has carried a request before, so that the app may be closing it. */
   #used = false
-  /** By the gateway's time; while no request is under way. */
+  /** Since when no request is under way, by the gateway's clock. */
   idleSince = 0
 
-  constructor(port: AppPort, exchange: Exchange) {
-    this.#port = port
+  constructor(pool: ConnectionPool, exchange: AppExchange) {
+    this.#pool = pool
     this.#exchange = exchange
-    // What fails is told to `connectError`.
-    Bun.connect({ hostname: port.host, port: port.port, data: this, socket: HANDLERS }).catch(() => {})
+    this.head = new ResponseHead(pool.memory.fields)
+    // `connectError` gets the failure.
+    Bun.connect({ hostname: pool.host, port: pool.port, data: this, socket: HANDLERS }).catch(() => {})
   }
 
   /** Whether everything that was sent is out. */
   get flushed(): boolean {
-    return this.#outlet?.empty ?? true
+    return this.#writer?.empty ?? true
   }
 
-  /** Whether the app has answered whole and takes further requests here. */
+  /** Whether the app has responded completely and accepts further requests here. */
   get reusable(): boolean {
     return this.#reusable
   }
 
   /** Takes the next request. */
-  begin(exchange: Exchange): void {
+  begin(exchange: AppExchange): void {
     this.#exchange = exchange
     this.#phase = 'head'
     this.#heard = false
@@ -55,9 +112,9 @@ export class AppConnection {
     this.#partial = null
   }
 
-  /** See `Outlet.write`. */
+  /** See `BufferedWriter.write`. */
   send(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
-    return this.#outlet?.write(bytes, from, to, shared) ?? true
+    return this.#writer?.write(bytes, from, to, shared) ?? true
   }
 
   pause(): void {
@@ -72,20 +129,20 @@ export class AppConnection {
     this.#socket?.resume()
   }
 
-  /** The request is over: the connection waits for another or is closed. @param now by the gateway's time */
+  /** The request is over: the connection waits for another or is closed. @param now by the gateway's clock */
   release(now: number): void {
     this.#exchange = null
     this.#used = true
     this.idleSince = now
     this.resume()
-    if (!this.#port.release(this, this.#reusable && this.flushed)) this.close()
+    if (!this.#pool.release(this, this.#reusable && this.flushed)) this.close()
   }
 
   /** The client has gone: so does this. */
   abandon(): void {
     const tunnel = this.#phase === 'tunnel'
     this.#exchange = null
-    this.#port.release(this, false)
+    this.#pool.release(this, false)
     this.resume()
     if (!tunnel || this.flushed) this.close()
     else this.#ending = true
@@ -95,7 +152,7 @@ export class AppConnection {
     this.#socket?.end()
   }
 
-  // What the socket tells.
+  // Events of the socket.
 
   opened(socket: Socket): void {
     this.#socket = socket
@@ -104,7 +161,7 @@ export class AppConnection {
       return
     }
     socket.setNoDelay(true)
-    this.#outlet = new Outlet(socket)
+    this.#writer = new BufferedWriter(socket)
     this.#exchange.connected(this)
   }
 
@@ -113,39 +170,39 @@ export class AppConnection {
   }
 
   drain(): void {
-    if (this.#outlet?.flush() !== true) return
+    if (this.#writer?.flush() !== true) return
     if (this.#ending) this.close()
     else this.#exchange?.appDrained()
   }
 
   closed(failed: boolean): void {
     if (this.#exchange === null) {
-      this.#port.forget(this)
+      this.#pool.forget(this)
       return
     }
     const exchange = this.#leave(this.#exchange)
-    if (this.#phase === 'body' && this.#body.framing === 'close' && !failed) this.#phase = 'answered'
-    if (this.#phase === 'answered') exchange.answerEnded(false)
+    if (this.#phase === 'body' && this.#body.framing === 'close' && !failed) this.#phase = 'responded'
+    if (this.#phase === 'responded') exchange.responseEnded(false)
     else if (this.#phase === 'tunnel') exchange.tunnelEnded()
-    else if (this.#phase === 'head') exchange.unanswered(!this.#heard && this.#used)
+    else if (this.#phase === 'head') exchange.closedWithoutResponse(!this.#heard && this.#used)
     else exchange.cutOff(this.#body.framing === 'close' || failed)
   }
 
   receive(chunk: Buffer): void {
     const exchange = this.#exchange
-    if (exchange === null || this.#phase === 'answered') {
-      // Nobody has asked for it: what would come behind it is nobody's either.
+    if (exchange === null || this.#phase === 'responded') {
+      // Nobody has asked for it, nor for what would follow.
       this.#reusable = false
       this.close()
       return
     }
     this.#heard = true
-    if (this.#phase === 'tunnel') exchange.forward(chunk, 0, chunk.length, false)
+    if (this.#phase === 'tunnel') exchange.forward(chunk, 0, chunk.length)
     else if (this.#phase === 'body') this.#takeBody(exchange, chunk)
     else this.#takeHead(exchange, chunk)
   }
 
-  #takeHead(exchange: Exchange, chunk: Buffer): void {
+  #takeHead(exchange: AppExchange, chunk: Buffer): void {
     const bytes = this.#partial === null ? chunk : Buffer.concat([this.#partial, chunk])
     this.#partial = null
     let start = 0
@@ -165,7 +222,7 @@ export class AppConnection {
         return
       }
       if (this.head.status >= 200) {
-        this.#answer(exchange, bytes, start, end)
+        this.#respond(exchange, bytes, start, end)
         return
       }
       if (this.head.status === 101) {
@@ -177,7 +234,7 @@ export class AppConnection {
     }
   }
 
-  #answer(exchange: Exchange, bytes: Buffer, start: number, end: number): void {
+  #respond(exchange: AppExchange, bytes: Buffer, start: number, end: number): void {
     const { framing, length, keepAlive } = this.head
     this.#body.begin(framing, length)
     if (exchange.unchunks) this.#body.pieces = []
@@ -187,49 +244,49 @@ export class AppConnection {
       return
     }
     this.#phase = 'body'
-    exchange.answer(bytes, start, end, bodyEnd, this.head, this.#body)
+    exchange.response(bytes, start, end, bodyEnd, this.head, this.#body)
     if (this.#body.done) this.#end(exchange, keepAlive && bodyEnd === bytes.length)
   }
 
-  #takeBody(exchange: Exchange, chunk: Buffer): void {
+  #takeBody(exchange: AppExchange, chunk: Buffer): void {
     const end = this.#body.consume(chunk, 0, chunk.length)
     if (end === -1) {
       this.#leave(exchange).cutOff(true)
       this.close()
       return
     }
-    exchange.answerBody(chunk, 0, end, this.#body)
+    exchange.responseBody(chunk, 0, end, this.#body)
     if (this.#body.done) this.#end(exchange, this.head.keepAlive && end === chunk.length)
   }
 
-  #switch(exchange: Exchange, bytes: Buffer, start: number, end: number): void {
-    if (!exchange.upgrade) {
+  #switch(exchange: AppExchange, bytes: Buffer, start: number, end: number): void {
+    if (!exchange.tunnels) {
       this.#fail(exchange, 'it switches protocols without being asked')
       return
     }
     this.#phase = 'tunnel'
     exchange.becomeTunnel(bytes, start, this.head)
-    if (end < bytes.length) exchange.forward(bytes, end, bytes.length, false)
+    if (end < bytes.length) exchange.forward(bytes, end, bytes.length)
   }
 
-  #end(exchange: Exchange, reusable: boolean): void {
-    this.#phase = 'answered'
-    // An app may leave a body unread, and would take it for the next request: its answer would be another's.
+  #end(exchange: AppExchange, reusable: boolean): void {
+    this.#phase = 'responded'
+    // An app may leave a body unread and take it for the next request, whose client would get a wrong response.
     this.#reusable = reusable && !exchange.hasBody
-    exchange.answerEnded(reusable)
+    exchange.responseEnded(reusable)
   }
 
-  #fail(exchange: Exchange, fault: string): void {
-    this.#leave(exchange).badAnswer(fault)
+  #fail(exchange: AppExchange, fault: string): void {
+    this.#leave(exchange).badResponse(fault)
     this.close()
   }
 
   /** Gives up the request; its exchange goes on without this connection. */
-  #leave(exchange: Exchange): Exchange {
+  #leave(exchange: AppExchange): AppExchange {
     this.#exchange = null
     this.#reusable = false
     exchange.detached()
-    this.#port.release(this, false)
+    this.#pool.release(this, false)
     return exchange
   }
 }

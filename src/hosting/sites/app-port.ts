@@ -1,9 +1,9 @@
-import { AppConnection } from './app-connection.ts'
-import type { Exchange } from './exchange.ts'
+import { AppConnection, type AppExchange, type ConnectionPool } from './app-connection.ts'
+import type { HeadMemory } from './http1/head-memory.ts'
 import type { LoopbackHost } from './upstream.ts'
 
-/** An app's port on a loopback address, its connections and how many requests are under way there. */
-export class AppPort {
+/** An app's port on a loopback address, with its connections and the number of requests under way there. */
+export class AppPort implements ConnectionPool {
   readonly #idle: AppConnection[] = []
   #active = 0
   #retired = false
@@ -12,9 +12,10 @@ export class AppPort {
   constructor(
     readonly port: number,
     public host: LoopbackHost,
+    readonly memory: HeadMemory,
   ) {}
 
-  /** An open connection on which nothing is under way, the one used last. */
+  /** Takes the idle connection that was used last; null if there is none. */
   takeIdle(): AppConnection | null {
     const connection = this.#idle.pop()
     if (connection === undefined) return null
@@ -22,43 +23,37 @@ export class AppPort {
     return connection
   }
 
-  /** Opens a connection for a request; it is told of it by `connected` or `refused`. */
-  connect(exchange: Exchange): AppConnection {
+  /** Opens a connection for a request, which gets a call of `connected` or `refused`. */
+  connect(exchange: AppExchange): AppConnection {
     this.#active += 1
     return new AppConnection(this, exchange)
   }
 
-  /**
-   * A request is over at a connection.
-   *
-   * @param reusable whether the next may go there
-   * @returns whether it is kept open
-   */
   release(connection: AppConnection, reusable: boolean): boolean {
     const kept = reusable && !this.#retired
     if (kept) this.#idle.push(connection)
     this.#active -= 1
-    if (this.#active === 0) this.#tellDrained()
+    if (this.#active === 0) this.#notifyDrained()
     return kept
   }
 
-  /** Something is under way there on a connection that is not one of these. @returns ends it */
+  /** Counts something that is under way on a connection of another kind. @returns ends it */
   hold(): () => void {
     this.#active += 1
     return () => {
       this.#active -= 1
-      if (this.#active === 0) this.#tellDrained()
+      if (this.#active === 0) this.#notifyDrained()
     }
   }
 
-  /** An idle connection was closed by the app. */
   forget(connection: AppConnection): void {
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
   /**
-   * Closes connections that are idle since before `since`: an app that closes them itself may do so under a request.
+   * Closes connections that have been idle since before `since`. An app that closes them itself may do so as a request
+   * goes out.
    *
    * @returns whether others are left
    */
@@ -67,7 +62,7 @@ export class AppPort {
     return this.#idle.length > 0
   }
 
-  /** No new request goes there. */
+  /** Sends no new request there. */
   retire(): void {
     this.#retired = true
     for (const connection of this.#idle.splice(0)) connection.close()
@@ -89,7 +84,7 @@ export class AppPort {
     return new Promise((resolve) => this.#drained.push(resolve))
   }
 
-  #tellDrained(): void {
+  #notifyDrained(): void {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 }

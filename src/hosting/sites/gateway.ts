@@ -1,8 +1,11 @@
 import type { PortRange } from '../../config/config.ts'
 import { hostGuard } from '../../http/host.ts'
+import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { HeadMemory } from './http1/head-memory.ts'
+import { HttpDate } from './http1/http-date.ts'
 import { isFree, PortSite } from './site.ts'
-import { type Common, type GatewayTimes, TIMES } from './traffic.ts'
+import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
 import { GatewayError, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
 
 /** What a gateway is made with. */
@@ -24,7 +27,7 @@ const SWEEPS = 4
 /** The sites of this berth, each on a port of its own, and by its slug on the main port too. */
 export class Gateway implements SiteHost {
   readonly #options: GatewayOptions
-  readonly #common: Common
+  readonly #context: GatewayContext
   readonly #sites = new Set<PortSite>()
   readonly #bySlug = new Map<string, PortSite>()
   #now = performance.now()
@@ -32,12 +35,14 @@ export class Gateway implements SiteHost {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#common = {
+    this.#context = {
       times: { ...TIMES, ...options.times },
       now: () => this.#now,
       logger: options.logger,
       wake: () => this.#wake(),
       guard: hostGuard({ bound: options.host, publicHost: options.publicHost }),
+      memory: new HeadMemory(),
+      date: new HttpDate(machineNow),
     }
   }
 
@@ -54,7 +59,7 @@ export class Gateway implements SiteHost {
 
   /** See `SiteHost.open`. */
   async open(options: SiteOptions): Promise<Site> {
-    const site = new PortSite(this.#options.host, options, this.#common, () => this.#forget(site))
+    const site = new PortSite(this.#options.host, options, this.#context, () => this.#forget(site))
     this.#sites.add(site)
     if (site.slug !== null) this.#bySlug.set(site.slug, site)
     site.listen()
@@ -79,7 +84,7 @@ export class Gateway implements SiteHost {
 
   #wake(): void {
     if (this.#sweep !== null) return
-    const { headMs, idleMs, lingerMs } = this.#common.times
+    const { headMs, idleMs, lingerMs } = this.#context.times
     this.#now = performance.now()
     this.#sweep = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
     this.#sweep.unref()
@@ -89,7 +94,7 @@ export class Gateway implements SiteHost {
   #sweepAll(): void {
     this.#now = performance.now()
     let left = false
-    for (const { traffic } of this.#sites) left = traffic.sweep(this.#now) || left
+    for (const { state } of this.#sites) left = state.sweep(this.#now) || left
     if (left) return
     clearInterval(this.#sweep ?? undefined)
     this.#sweep = null

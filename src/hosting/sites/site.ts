@@ -1,11 +1,11 @@
 import { otherLoopback } from '../../http/loopback.ts'
-import { ClientConnection } from './client.ts'
-import { type Common, Traffic } from './traffic.ts'
+import { ClientConnection } from './client-connection.ts'
+import { type GatewayContext, SiteState } from './site-state.ts'
 import type { Site, SiteOptions, Upstream } from './upstream.ts'
 
-/** One site: its port, and the traffic that comes by it or from the main port. */
+/** One site: its port, and the state of the requests that arrive there or at the main port. */
 export class PortSite implements Site {
-  readonly traffic: Traffic
+  readonly state: SiteState
   readonly port: number
   readonly slug: string | null
   readonly #listeners: Bun.TCPSocketListener<ClientConnection | null>[] = []
@@ -18,13 +18,13 @@ export class PortSite implements Site {
   constructor(
     private readonly host: string,
     options: SiteOptions,
-    private readonly common: Common,
+    private readonly context: GatewayContext,
     private readonly onClose: () => void,
   ) {
     this.port = options.port
     this.slug = options.slug
     this.#missing = addressesOf(host)
-    this.traffic = new Traffic(common, options.onUse, `127.0.0.1:${options.port}`)
+    this.state = new SiteState(context, options.onUse, `127.0.0.1:${options.port}`)
   }
 
   get url(): string {
@@ -34,18 +34,18 @@ export class PortSite implements Site {
   /** Listens now or, where another program has the port, as soon as that lets go of it. */
   listen(): void {
     if (this.#tryListen()) return
-    this.common.logger.warn(
+    this.context.logger.warn(
       `port ${this.port} of a project is taken by another program: the project answers there as soon as it is free`,
     )
     this.#listenLater()
   }
 
   point(upstream: Upstream): void {
-    if (!this.#closed) this.traffic.point(upstream)
+    if (!this.#closed) this.state.point(upstream)
   }
 
   drained(port: number): Promise<void> {
-    return this.traffic.drained(port)
+    return this.state.drained(port)
   }
 
   async close(): Promise<void> {
@@ -53,16 +53,16 @@ export class PortSite implements Site {
     this.#closed = true
     this.onClose()
     clearTimeout(this.#bind ?? undefined)
-    this.traffic.close()
+    this.state.close()
     for (const listener of this.#listeners) listener.stop(true)
   }
 
   #listenLater(): void {
     this.#bind = setTimeout(() => {
       if (this.#tryListen())
-        this.common.logger.info(`port ${this.port} of a project is free now, the project answers there`)
+        this.context.logger.info(`port ${this.port} of a project is free now, the project answers there`)
       else this.#listenLater()
-    }, this.common.times.bindMs)
+    }, this.context.times.bindMs)
     this.#bind.unref()
   }
 
@@ -75,7 +75,7 @@ export class PortSite implements Site {
   /** @returns whether it need not be tried again */
   #tryAddress(hostname: string): boolean {
     try {
-      const socket = handlersOf(this.traffic)
+      const socket = handlersOf(this.state)
       const listener = Bun.listen<ClientConnection | null>({ hostname, port: this.port, data: null, socket })
       this.#listeners.push(listener)
       return true
@@ -84,7 +84,7 @@ export class PortSite implements Site {
       if (code === 'EADDRINUSE') return false
       // Without IPv6 there is no other loopback address.
       if (hostname !== this.host) return true
-      this.common.logger.error(`cannot listen on port ${this.port} of a project`, { error })
+      this.context.logger.error(`cannot listen on port ${this.port} of a project`, { error })
       return false
     }
   }
@@ -107,14 +107,14 @@ export const isFree = (host: string, port: number): boolean =>
     }
   })
 
-const handlersOf = (traffic: Traffic): Bun.SocketHandler<ClientConnection | null> => ({
+const handlersOf = (state: SiteState): Bun.SocketHandler<ClientConnection | null> => ({
   open(socket) {
     socket.setNoDelay(true)
-    socket.data = new ClientConnection(socket, traffic)
+    socket.data = new ClientConnection(socket, state)
   },
   data: (socket, chunk) => socket.data?.receive(chunk),
   drain: (socket) => socket.data?.drain(),
   close: (socket) => socket.data?.closed(),
-  // What has failed is closed, and told there.
+  // A socket that has failed is closed, which `close` reports.
   error: () => {},
 })

@@ -1,19 +1,17 @@
-import type { KeptContent } from './content.ts'
-
-/** Bytes that are kept of a site, at most. */
+/** Bytes that the cache of a site holds at most. */
 const LIMIT = 8 * 1024 * 1024
 
-/** Contents of small files by their paths, those used last. Whoever takes one sees to it that the file is still the same. */
-export class ContentCache {
-  readonly #kept = new Map<string, KeptContent>()
+/** A cache of small files' contents by their paths. Its user checks that a file has not changed since. */
+export class ContentCache<Content extends { readonly size: number }> {
+  readonly #kept = new Map<string, Content>()
   #size = 0
 
-  get(path: string): KeptContent | null {
+  get(path: string): Content | null {
     return this.#kept.get(path) ?? null
   }
 
-  /** Keeps a content in place of those that were kept for longest. */
-  set(path: string, content: KeptContent): void {
+  /** Adds a content; the oldest make room for it. */
+  set(path: string, content: Content): void {
     this.#drop(path)
     this.#kept.set(path, content)
     this.#size += content.size

@@ -29,7 +29,7 @@ const SETTLED_MS = 100
 
 /** The files of a folder in a workspace, small ones from memory as long as they are what they were. */
 export class Contents {
-  readonly #cache = new ContentCache()
+  readonly #cache = new ContentCache<KeptContent>()
 
   /**
    * @param prefix what paths are relative to: empty, or ending in `/`
@@ -65,7 +65,7 @@ export class Contents {
 }
 
 /** A file in memory, or the page that was made from it. */
-export class KeptContent implements Content {
+class KeptContent implements Content {
   readonly identity: string
   readonly etag: string
   readonly modified: number

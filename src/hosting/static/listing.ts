@@ -1,5 +1,5 @@
 import type { DirectoryEntry } from '../../compute/workspace.ts'
-import { escapeHtml } from '../sites/answers.ts'
+import { escapeHtml } from '../sites/own-response.ts'
 
 /** Entries that a listing shows at most. */
 const SHOWN = 10_000

@@ -1,5 +1,5 @@
 import type { Workspace } from '../../compute/workspace.ts'
-import { type OwnAnswer, ownContent, wantsHtml } from '../sites/answers.ts'
+import { type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
 import { evaluate, rangeHolds } from './conditions.ts'
 import { type Content, Contents, quietly } from './content.ts'
@@ -154,19 +154,19 @@ function redirect(request: FileRequest, names: readonly string[]): FileResponse 
   return { status: 301, headers, body: null }
 }
 
-const MISSING: OwnAnswer = { status: 404, code: 'not_found', message: 'There is no such page.' }
-const NOT_ALLOWED: OwnAnswer = {
+const MISSING: OwnResponse = { status: 404, code: 'not_found', message: 'There is no such page.' }
+const NOT_ALLOWED: OwnResponse = {
   status: 405,
   code: 'method_not_allowed',
   message: 'Files answer to GET and HEAD only.',
 }
-const UNSATISFIABLE: OwnAnswer = {
+const UNSATISFIABLE: OwnResponse = {
   status: 416,
   code: 'bad_request',
   message: 'The range lies behind the end of the file.',
 }
 
-function own(request: FileRequest, answer: OwnAnswer, more: Record<string, string> = {}): FileResponse {
+function own(request: FileRequest, answer: OwnResponse, more: Record<string, string> = {}): FileResponse {
   const { type, content } = ownContent(answer, wantsHtml(request.header('accept')))
   const headers = {
     'content-type': type,

@@ -156,6 +156,12 @@ export function kindOf(bytes: Uint8Array, from: number, to: number): FieldKind {
   return length > X_FORWARDED.length && isName(bytes, from, X_FORWARDED) ? Field.forwarded : Field.other
 }
 
+/** Returns which of the known fields a name is. */
+export function fieldKind(name: string): FieldKind {
+  const bytes = Buffer.from(name, 'latin1')
+  return kindOf(bytes, 0, bytes.length)
+}
+
 function isName(bytes: Uint8Array, from: number, name: Uint8Array): boolean {
   for (let at = 0; at < name.length; at += 1) {
     const octet = bytes[from + at] as number

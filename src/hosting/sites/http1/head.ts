@@ -1,4 +1,4 @@
-import { CR, Fields, LF } from './fields.ts'
+import { CR, LF } from './fields.ts'
 
 /** Bytes that a head may have, of a request or an answer. */
 export const HEAD_LIMIT = 32 * 1024
@@ -24,9 +24,6 @@ export function hasBareLf(bytes: Uint8Array): boolean {
   }
   return false
 }
-
-/** The fields of the head that was read last. Reading and using it happen in one go, so that one table is enough. */
-export const fields = new Fields()
 
 /**
  * What a Content-Length says (RFC 9112, 6.3), or -1 where it is no plain number: neither a sign nor a

@@ -1,14 +1,14 @@
-import { Field, TOKEN } from './fields.ts'
-import { ConnectionOptions, fields, parseLength, type Refusal } from './head.ts'
+import { Field, type Fields, TOKEN } from './fields.ts'
+import { ConnectionOptions, parseLength, type Refusal } from './head.ts'
 
 const refuse = (message: string): Refusal => ({ status: 400, message })
-const REQUEST_LINE = refuse('The request line is not METHOD TARGET HTTP/1.1.')
-const FIELDS = refuse('A header line is malformed.')
-const LENGTHS = refuse('The length of the body is told more than once, or is no number.')
+export const REQUEST_LINE = refuse('The request line is not METHOD TARGET HTTP/1.1.')
+export const FIELDS = refuse('A header line is malformed.')
+export const LENGTHS = refuse('The length of the body is told more than once, or is no number.')
 const ENCODING = refuse('The only transfer encoding is "chunked", and not in HTTP/1.0.')
 const HOST = refuse('A request needs one Host header.')
 const TARGET = refuse('The target of the request must be a path of this host.')
-const UNDERSCORE = refuse('A header that frames the body is spelt with "_".')
+export const UNDERSCORE = refuse('A header that frames the body is spelt with "_".')
 const VERSION: Refusal = { status: 501, message: 'Only HTTP/1.0 and HTTP/1.1 are spoken here.' }
 const CONNECT: Refusal = { status: 501, message: 'No tunnels are made here.' }
 
@@ -21,6 +21,9 @@ export type Framing = 'none' | 'length' | 'chunked' | 'close'
 
 /** Methods that may be sent once more when a connection ends without an answer (RFC 9110, 9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+
+/** Reports whether a request of a method may be sent once more if its connection ends without a response. */
+export const isIdempotent = (method: string): boolean => IDEMPOTENT.has(method)
 
 /** What the gateway needs to know of a request's head. Filled anew by each `parse`. */
 export class RequestHead {
@@ -44,9 +47,12 @@ export class RequestHead {
   trailers = false
   readonly connection = new ConnectionOptions()
 
+  /** @param fields table that `parse` fills; heads read one after the other may share it */
+  constructor(readonly fields: Fields) {}
+
   /** Whether it may be sent once more. */
   get repeatable(): boolean {
-    return this.framing === 'none' && IDEMPOTENT.has(this.method)
+    return this.framing === 'none' && isIdempotent(this.method)
   }
 
   /**
@@ -88,6 +94,7 @@ export class RequestHead {
   }
 
   #fields(bytes: Buffer, end: number): Refusal | null {
+    const { fields } = this
     if (!fields.scan(bytes, this.fieldsStart, end)) return FIELDS
     this.host = null
     this.framing = 'none'

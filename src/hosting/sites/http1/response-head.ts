@@ -1,13 +1,13 @@
 import { setsSession } from '../../../http/session-cookie.ts'
-import { Field } from './fields.ts'
-import { ConnectionOptions, fields, parseLength } from './head.ts'
+import { Field, type Fields } from './fields.ts'
+import { ConnectionOptions, parseLength } from './head.ts'
 import type { Framing } from './request-head.ts'
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r\n$/
 
 const UNDERSCORE = 'a line of its header that frames the body is spelt with "_"'
 
-/** What the gateway needs to know of an answer's head. Filled anew by each `parse`. */
+/** What the gateway needs to know of a response's head. Filled anew by each `parse`. */
 export class ResponseHead {
   status = 0
   minor = 1
@@ -20,17 +20,21 @@ export class ResponseHead {
   altered = false
   readonly connection = new ConnectionOptions()
 
+  /** @param fields table that `parse` fills; heads read one after the other may share it */
+  constructor(readonly fields: Fields) {}
+
   /**
    * Reads a head (RFC 9112, 4 and 6.3) and leaves its fields in `fields`.
    *
    * @param start where it begins
    * @param end where it ends, behind its empty line
-   * @param method the request's, by which an answer may have no body
-   * @returns why the answer cannot be passed on, or null
+   * @param method the request's, which decides whether the response may have a body
+   * @returns why the response cannot be passed on, or null
    */
   parse(bytes: Buffer, start: number, end: number, method: string): string | null {
     const lineEnd = bytes.indexOf(10, start) + 1
     this.fieldsStart = lineEnd
+    const { fields } = this
     if (!this.#statusLine(bytes, start, lineEnd)) return 'its status line is malformed'
     if (!fields.scan(bytes, lineEnd, end)) return 'a line of its header is malformed'
     this.framing = 'close'

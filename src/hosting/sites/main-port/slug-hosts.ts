@@ -1,14 +1,14 @@
 import type { HostRoutes, RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
 import type { Gateway } from '../gateway.ts'
-import type { Traffic } from '../traffic.ts'
-import { answerRequest } from './request-wire.ts'
+import type { SiteState } from '../site-state.ts'
+import { respondTo } from './request-client.ts'
 import { bridgeWebSocket } from './web-socket.ts'
 
 /** Where the authority of a URL begins: all are `http://`. */
 const AUTHORITY = 'http://'.length
 const DIGIT_9 = 57
 
-/** Answers requests of the main port for `SLUG.localhost` by the site of that slug. */
+/** Passes requests of the main port for `SLUG.localhost` on to the site of that slug. */
 export class SlugHosts implements HostRoutes {
   readonly #gateway: Gateway
 
@@ -19,8 +19,8 @@ export class SlugHosts implements HostRoutes {
   answer(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null {
     const slug = slugOf(request.url)
     if (slug === null) return null
-    const traffic = this.#gateway.bySlug(slug)?.traffic
-    return traffic === undefined ? null : this.#bySite(request, server, traffic)
+    const state = this.#gateway.bySlug(slug)?.state
+    return state === undefined ? null : this.#bySite(request, server, state)
   }
 
   /** How the main port's WebSockets are handled. */
@@ -38,13 +38,13 @@ export class SlugHosts implements HostRoutes {
   #bySite(
     request: Request,
     server: Bun.Server<RoutedSocketData>,
-    traffic: Traffic,
+    state: SiteState,
   ): Promise<Response | undefined> {
     const address = server.requestIP(request)?.address ?? ''
     if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
-      return answerRequest(request, address, traffic)
+      return respondTo(request, address, state, { upgrade: false })
     }
-    return bridgeWebSocket(request, server, address, traffic)
+    return bridgeWebSocket(request, server, address, state)
   }
 }
 

@@ -1,8 +1,8 @@
 import type { RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
 import { withoutSession } from '../../../http/session-cookie.ts'
 import type { AppPort } from '../app-port.ts'
-import type { Traffic } from '../traffic.ts'
-import { answerRequest } from './request-wire.ts'
+import type { SiteState } from '../site-state.ts'
+import { respondTo } from './request-client.ts'
 
 /** Bytes that may wait for an app that does not read; then the WebSocket is closed. */
 const WAITING_LIMIT = 128 * 1024 * 1024
@@ -17,20 +17,19 @@ const OWN =
   /^(?:connection|upgrade|host|te|keep-alive|proxy-connection|sec-websocket-(?:key|version|extensions|protocol)|x[-_]forwarded[-_].*|forwarded|x[-_]real[-_]ip)$/
 
 /**
- * Connects a WebSocket of the main port with one to the site's app. An app that refuses the handshake is asked once more as by an
- * ordinary request, whose answer the client gets.
+ * Connects a WebSocket of the main port with one to the site's app. An app that refuses the handshake gets it once more as an
+ * ordinary request, whose response the client gets.
  */
 export async function bridgeWebSocket(
   request: Request,
   server: Bun.Server<RoutedSocketData>,
   address: string,
-  traffic: Traffic,
+  state: SiteState,
 ): Promise<Response | undefined> {
-  const refusal = () =>
-    answerRequest(request, address, traffic, 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n')
-  const port = await traffic.appPort()
+  const refusal = () => respondTo(request, address, state, { upgrade: true })
+  const port = await state.appPort()
   if (port === null) return refusal()
-  const bridge = new Bridge(request, address, port, traffic)
+  const bridge = new Bridge(request, address, port, state)
   const protocol = await bridge.connect(request)
   if (protocol === null) return refusal()
   const headers = protocol === '' ? {} : { 'sec-websocket-protocol': protocol }
@@ -46,9 +45,9 @@ class Bridge implements RoutedSocketData {
   #client: RoutedSocket | null = null
   #end: { code: number; reason: string } | null = null
 
-  constructor(request: Request, address: string, port: AppPort, traffic: Traffic) {
+  constructor(request: Request, address: string, port: AppPort, state: SiteState) {
     const target = request.url.slice(request.url.indexOf('/', 'http://'.length))
-    const headers: Record<string, string> = { ...traffic.told(address, request.headers.get('host')) }
+    const headers: Record<string, string> = { ...state.forwardedFields(address, request.headers.get('host')) }
     request.headers.forEach((value, name) => {
       const kept = name === 'cookie' ? withoutSession(value) : value
       if (kept !== null && !OWN.test(name)) headers[name] = kept
@@ -63,7 +62,7 @@ class Bridge implements RoutedSocketData {
       ...(protocols && { protocols }),
     })
     this.#app.binaryType = 'nodebuffer'
-    this.#release = [traffic.use(), port.hold(), traffic.onClose(() => this.#cut())]
+    this.#release = [state.use(), port.hold(), state.onClose(() => this.#cut())]
   }
 
   /** Resolves to the protocol that the app has chosen, empty for none; null where it takes no WebSocket. */

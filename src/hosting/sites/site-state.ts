@@ -1,8 +1,8 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { AppPort } from './app-port.ts'
-import type { ClientConnection } from './client.ts'
-import type { Exchange } from './exchange.ts'
 import type { Refusal } from './http1/head.ts'
+import type { HeadMemory } from './http1/head-memory.ts'
+import type { HttpDate } from './http1/http-date.ts'
 import type { LoopbackHost, Upstream } from './upstream.ts'
 
 /** How long things may take, in milliseconds. */
@@ -31,53 +31,77 @@ export const TIMES: GatewayTimes = {
   bindMs: 1_000,
 }
 
-/** What the connections of a gateway share. */
-export interface Common {
+/** What the sites of a gateway share. */
+export interface GatewayContext {
   readonly times: GatewayTimes
-  /** Milliseconds by a clock that is read now and then only. */
+  /** Milliseconds by a clock that is read only now and then. */
   readonly now: () => number
-  /** Whether a Host header is ours; throws where it is not. */
+  /** Throws for a Host header that is not berth's. */
   readonly guard: (host: string | null) => void
   readonly logger: Logger
-  /** A connection has come: what waits too long is looked for from now on. */
+  /** Starts to look for what waits too long. */
   readonly wake: () => void
+  readonly memory: HeadMemory
+  readonly date: HttpDate
 }
 
-/** What the connections of one site share: where its requests go, and who waits for that. */
-export class Traffic {
-  readonly clients = new Set<ClientConnection>()
-  /** Those whose request has nowhere to go yet. */
-  readonly waiting = new Set<Exchange>()
+/** A client of a site. */
+export interface SiteClient {
+  /** Ends it if its head, or its end, is overdue. Both times by the gateway's clock. */
+  sweep(headBefore: number, lingerBefore: number): void
+  /** Cuts it off: the site closes. */
+  cut(): void
+}
+
+/** A request that waits until the site points to something. */
+export interface WaitingRequest {
+  /** Sends the request to where the site points now. */
+  dispatch(): void
+}
+
+/** State that the clients of one site share: where requests go, and which of them wait. */
+export class SiteState {
+  readonly clients = new Set<SiteClient>()
+  /** Requests that have nowhere to go yet. */
+  readonly waiting = new Set<WaitingRequest>()
   /** No further request is taken. */
   closing = false
   #upstream: Upstream = { kind: 'starting' }
   readonly #ports = new Map<number, AppPort>()
   readonly #onClose = new Set<() => void>()
-  /** Those who wait until it points to something. */
+  /** Called as soon as the site points to something. */
   #pointed: (() => void)[] = []
   #retry: Timer | null = null
 
   constructor(
-    private readonly common: Common,
+    private readonly context: GatewayContext,
     /** See `SiteOptions.onUse`. */
     readonly use: () => () => void,
-    /** What a request of HTTP/1.0 without a Host asks for. */
+    /** The Host of a request of HTTP/1.0 that names none. */
     private readonly ownHost: string,
   ) {}
 
   get times(): GatewayTimes {
-    return this.common.times
+    return this.context.times
   }
 
   get now(): number {
-    return this.common.now()
+    return this.context.now()
+  }
+
+  get memory(): HeadMemory {
+    return this.context.memory
+  }
+
+  get date(): HttpDate {
+    return this.context.date
   }
 
   get upstream(): Upstream {
     return this.#upstream
   }
 
-  /** The app's port that requests go to, where there is one. */
+  /** The app's port that requests go to; null if they go elsewhere. */
   port: AppPort | null = null
 
   /** See `Site.point`. */
@@ -88,7 +112,7 @@ export class Traffic {
     if (before !== this.port) before?.retire()
     this.port?.revive()
     this.#dispatchWaiting()
-    if (upstream.kind !== 'starting') for (const tell of this.#pointed.splice(0)) tell()
+    if (upstream.kind !== 'starting') for (const notify of this.#pointed.splice(0)) notify()
   }
 
   /** See `Site.drained`. */
@@ -96,7 +120,7 @@ export class Traffic {
     return this.#ports.get(port)?.drained() ?? Promise.resolve()
   }
 
-  /** The port of the app, as soon as there is one; null where there is none, or not in time. */
+  /** Resolves to the app's port as soon as there is one; to null if there is none, or not in time. */
   async appPort(): Promise<AppPort | null> {
     if (this.#upstream.kind === 'starting') {
       await new Promise<void>((resolve) => {
@@ -110,13 +134,13 @@ export class Traffic {
     return this.port
   }
 
-  /** Has `call` called when the site closes. @returns takes that back */
-  onClose(call: () => void): () => void {
-    this.#onClose.add(call)
-    return () => void this.#onClose.delete(call)
+  /** Subscribes to the closing of the site. @returns unsubscribes */
+  onClose(listener: () => void): () => void {
+    this.#onClose.add(listener)
+    return () => void this.#onClose.delete(listener)
   }
 
-  /** Asks again soon for those whose connection was refused. */
+  /** Dispatches waiting requests again soon: their connection was refused. */
   retrySoon(): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = null
@@ -128,38 +152,38 @@ export class Traffic {
   checkHost(host: string | null): Refusal | null {
     if (host === null) return null
     try {
-      this.common.guard(host)
+      this.context.guard(host)
       return null
     } catch (error) {
       return { status: 403, message: error instanceof Error ? error.message : 'The Host is not ours.' }
     }
   }
 
-  /** What an app is told of its client, in place of what the client itself may have said. */
-  told(address: string, host: string | null): Record<string, string> {
+  /** Makes the fields that describe a client to an app, in place of any that the client has sent. */
+  forwardedFields(address: string, host: string | null): Record<string, string> {
     const shown = host ?? this.ownHost
     // An IPv4 address as a socket for both kinds names it.
     const client = address.replace(/^::ffff:(?=[\d.]+$)/, '')
     return { 'X-Forwarded-For': client, 'X-Forwarded-Proto': 'http', 'X-Forwarded-Host': shown, Host: shown }
   }
 
-  /** The same as lines of a head, with a Host where the client has sent none. */
-  tell(address: string, host: string | null): Uint8Array {
-    const { Host, ...told } = this.told(address, host)
-    const all = host === null ? { Host, ...told } : told
+  /** Makes the same fields as lines of a head; Host is one of them only if the client has sent none. */
+  forwardedLines(address: string, host: string | null): Buffer {
+    const { Host, ...fields } = this.forwardedFields(address, host)
+    const all = host === null ? { Host, ...fields } : fields
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
     return Buffer.from(lines.join(''), 'latin1')
   }
 
-  /** Files could not be served. */
-  failed(error: unknown): void {
-    this.common.logger.error('a file of a site could not be served', { error })
+  /** Logs that a file could not be served. */
+  reportFailure(error: unknown): void {
+    this.context.logger.error('a file of a site could not be served', { error })
   }
 
-  /** A client has connected. */
-  join(client: ClientConnection): void {
+  /** Adds a client. */
+  join(client: SiteClient): void {
     this.clients.add(client)
-    this.common.wake()
+    this.context.wake()
   }
 
   /** Ends what waits too long. @returns whether anything is left that may come to */
@@ -169,24 +193,21 @@ export class Traffic {
     return idle || this.clients.size > 0
   }
 
-  /** Cuts off what is under way. */
+  /** Cuts off all clients. */
   close(): void {
     this.closing = true
     clearTimeout(this.#retry ?? undefined)
     this.#retry = null
     this.port?.retire()
-    for (const tell of this.#pointed.splice(0)) tell()
-    for (const call of [...this.#onClose]) call()
-    for (const client of [...this.clients]) {
-      client.closed()
-      client.outlet.wire.terminate()
-    }
+    for (const notify of this.#pointed.splice(0)) notify()
+    for (const listener of [...this.#onClose]) listener()
+    for (const client of [...this.clients]) client.cut()
   }
 
-  /** One object a port, as long as anything is under way there: what was before counts when it is pointed to again. */
+  /** Returns one object per port for as long as anything is under way there, also if the site points elsewhere meanwhile. */
   #portOf(number: number, host: LoopbackHost): AppPort {
     for (const [other, { quiet }] of this.#ports) if (quiet && other !== number) this.#ports.delete(other)
-    const port = this.#ports.get(number) ?? new AppPort(number, host)
+    const port = this.#ports.get(number) ?? new AppPort(number, host, this.memory)
     port.host = host
     this.#ports.set(number, port)
     return port
@@ -194,9 +215,9 @@ export class Traffic {
 
   #dispatchWaiting(): void {
     if (this.#upstream.kind === 'starting') return
-    for (const exchange of [...this.waiting]) {
-      this.waiting.delete(exchange)
-      exchange.dispatch()
+    for (const request of [...this.waiting]) {
+      this.waiting.delete(request)
+      request.dispatch()
     }
   }
 }

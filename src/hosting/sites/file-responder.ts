@@ -1,20 +1,21 @@
-import { httpDate } from './http1/date.ts'
-import { fields } from './http1/head.ts'
+import type { HeadMemory } from './http1/head-memory.ts'
+import type { HttpDate } from './http1/http-date.ts'
 import type { RequestHead } from './http1/request-head.ts'
-import { scratch } from './http1/rewrite.ts'
 import type { FileRequest, FileResponse, ServeFiles } from './upstream.ts'
 
-/** The client that a file is answered to. */
+/** The client's connection that a file goes to. */
 export interface FileTarget {
-  /** The connection stays open behind the answer. */
+  readonly memory: HeadMemory
+  readonly date: HttpDate
+  /** The connection stays open after the response. */
   readonly keepAlive: boolean
-  /** It knows no chunks: a body of unknown length ends with the connection. */
+  /** The client knows no chunks: a body of unknown length ends with the connection. */
   readonly unchunks: boolean
-  /** See `Outlet.write`; where it says false no more comes before `drained`. */
+  /** See `BufferedWriter.write`. After false nothing follows until `drained` is called. */
   write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean
-  /** The answer is over. @param keepAlive whether another may follow it */
+  /** The response is over. @param keepAlive whether another may follow */
   end(keepAlive: boolean): void
-  /** The answer cannot be brought to its end, or to its beginning. */
+  /** The response could not be completed. @param begun whether a part of it has gone out */
   fail(error: unknown, begun: boolean): void
 }
 
@@ -32,8 +33,8 @@ const REASONS: Readonly<Record<number, string>> = {
   416: 'Range Not Satisfiable',
 }
 
-/** One answer of what serves files, written to a client as HTTP/1.1. A stream is read as the client takes it. */
-export class FileAnswer {
+/** Writes one file response to a connection as HTTP/1.1. A stream is read as the client accepts it. */
+export class FileResponder {
   readonly #target: FileTarget
   #cancel: (() => void) | null = null
   #cancelled = false
@@ -43,20 +44,20 @@ export class FileAnswer {
     this.#target = target
   }
 
-  /** The client takes more. */
+  /** The client accepts more. */
   drained(): void {
     this.#drained?.()
     this.#drained = null
   }
 
-  /** The client has gone. */
+  /** The client is gone. */
   cancel(): void {
     this.#cancelled = true
     this.#cancel?.()
     this.drained()
   }
 
-  /** Asks for the answer and writes it. Failures are told to the target. */
+  /** Requests the response and writes it. The target gets failures. */
   async run(request: FileRequest, serve: ServeFiles): Promise<void> {
     let begun = false
     try {
@@ -78,11 +79,11 @@ export class FileAnswer {
         if (!this.#cancelled) target.end(keepAlive)
       } else {
         const bytes = bodiless ? null : (body as Uint8Array | null)
-        const told = bodiless || response.headers['content-length'] !== undefined
+        const sized = bodiless || response.headers['content-length'] !== undefined
         begun = true
         this.#writeHead(
           response,
-          told ? '' : `content-length: ${bytes?.length ?? 0}\r\n`,
+          sized ? '' : `content-length: ${bytes?.length ?? 0}\r\n`,
           target.keepAlive,
           bytes,
         )
@@ -93,15 +94,16 @@ export class FileAnswer {
     }
   }
 
-  /** The head, and the body with it where that is there already: one write where both have room. */
+  /** Writes the head, together with the body if that is at hand: in one write if both have room. */
   #writeHead(response: FileResponse, framing: string, keepAlive: boolean, body: Uint8Array | null): void {
     const { status, headers } = response
-    let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\ndate: ${httpDate()}\r\n`
+    const { scratch } = this.#target.memory
+    let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\ndate: ${this.#target.date}\r\n`
     for (const name in headers) head += `${name}: ${headers[name]}\r\n`
     head += framing
     if (!keepAlive) head += 'connection: close\r\n'
     head += '\r\n'
-    if (head.length > scratch.length) throw new Error('the header of an answer is too large')
+    if (head.length > scratch.length) throw new Error('the header of a response is too large')
     const length = scratch.write(head, 'latin1')
     if (body === null) this.#target.write(scratch, 0, length, true)
     else if (length + body.length <= scratch.length) {
@@ -136,7 +138,7 @@ export class FileAnswer {
   }
 }
 
-/** A request as it was parsed, for as long as it is under way. */
+/** A request as it was parsed. */
 export class ParsedRequest implements FileRequest {
   readonly method: string
   readonly target: string
@@ -151,6 +153,7 @@ export class ParsedRequest implements FileRequest {
   }
 
   header(name: string): string | null {
+    const { fields } = this.head
     fields.ensure(this.bytes, this.head.fieldsStart, this.head.end)
     return fields.find(this.bytes, name)
   }

@@ -1,0 +1,61 @@
+/** A connection's socket, as far as a site uses it. */
+export interface Duplex {
+  /** Address of the peer. */
+  readonly remoteAddress: string
+  /** Writes what fits into the send buffer. @returns the bytes written; negative if the connection is gone */
+  write(bytes: Uint8Array, offset: number, length: number): number
+  /** Stops reading, so that the peer has to wait. */
+  pause(): void
+  resume(): void
+  /** Closes the sending half; what still arrives is read. */
+  shutdown(): void
+  /** Closes the connection. */
+  end(): void
+  /** Resets the connection, which the peer sees as a failure. */
+  terminate(): void
+}
+
+/** Writes to a duplex and buffers what it does not accept at once. Its user pauses the source until the buffer is empty. */
+export class BufferedWriter {
+  #pending: Uint8Array[] = []
+
+  constructor(readonly duplex: Duplex) {}
+
+  /** Whether nothing is buffered. */
+  get empty(): boolean {
+    return this.#pending.length === 0
+  }
+
+  /**
+   * Writes `bytes` from `from` to `to`, `to` exclusive.
+   *
+   * @param shared whether the caller changes `bytes` after this call: what is buffered is copied then
+   * @returns whether nothing is buffered
+   */
+  write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
+    let at = from
+    if (this.#pending.length === 0) {
+      if (from === to) return true
+      const written = this.duplex.write(bytes, from, to - from)
+      // A connection that is gone reports its end by itself.
+      if (written < 0 || written === to - from) return true
+      at += written
+    }
+    this.#pending.push(shared ? bytes.slice(at, to) : bytes.subarray(at, to))
+    return false
+  }
+
+  /** Writes what is buffered, as far as the duplex accepts it. @returns whether nothing is left */
+  flush(): boolean {
+    for (let next = this.#pending[0]; next; next = this.#pending[0]) {
+      const written = this.duplex.write(next, 0, next.length)
+      if (written < 0) this.#pending = []
+      else if (written === next.length) this.#pending.shift()
+      else {
+        this.#pending[0] = next.subarray(written)
+        return false
+      }
+    }
+    return true
+  }
+}
