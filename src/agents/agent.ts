@@ -13,7 +13,7 @@ export interface Agent {
   /**
    * Works on a goal until it is reached or given up.
    *
-   * @throws AgentError where it cannot go on, with what a person is told; whatever `assignment.signal` is aborted with
+   * @throws AgentError if it cannot go on, with what a person is told; whatever `assignment.signal` is aborted with
    */
   work(assignment: Assignment): Promise<Outcome>
 
@@ -23,7 +23,7 @@ export interface Agent {
    *
    * @throws as `work` does
    */
-  plan?(planning: Planning): Promise<Plan>
+  plan?(planning: PlanRequest): Promise<AgentPlan>
 }
 
 /** One goal to work on, and all that there is to work with. */
@@ -32,17 +32,19 @@ export interface Assignment {
   readonly id: string
   /** What is to be reached, in the caller's words. */
   readonly goal: string
-  /** What berth adds to it where more is to be known, such as where an app lies; not part of the goal that is matched. */
+  /**
+   * What berth adds to it where more is to be known, such as where an app lies; not part of the goal that is matched.
+   */
   readonly context?: string
   /** Runs commands and reaches files on the server; each use is part of the transcript. */
   readonly workbench: Workbench
   /** The server itself, for agents that run as a program on it. */
   readonly sandbox: Sandbox
-  /** The server's own variables now, by name; their values are secret. */
+  /** Returns the server's own variables now, by name; their values are secret. */
   environment(): Readonly<Record<string, string>>
-  /** Asks the caller and resolves with the answer; null where there is nobody to ask. */
+  /** Asks the caller and resolves with the answer; null if there is nobody to ask. */
   readonly ask: ((question: string) => Promise<string>) | null
-  /** Resolves when somebody releases the task by the control API; null where nobody can. */
+  /** Resolves when somebody releases the task by the control API; null if nobody can. */
   readonly hold: (() => Promise<void>) | null
   /** Adds an event to the transcript. */
   report(event: AgentEvent): void
@@ -62,7 +64,7 @@ export interface Outcome {
 }
 
 /** What a plan is made from. */
-export interface Planning {
+export interface PlanRequest {
   /** Id of the build that it is for. */
   readonly id: string
   readonly goal: string
@@ -73,7 +75,7 @@ export interface Planning {
 }
 
 /** How an app is to be built. */
-export interface Plan {
+export interface AgentPlan {
   /** Id of one of the given templates. */
   readonly template: string
   /** What is to be done, in Markdown. */

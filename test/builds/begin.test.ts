@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type Agent, AgentError, type Plan, type Planning } from '../../src/agents/agent.ts'
+import { type Agent, AgentError, type AgentPlan, type PlanRequest } from '../../src/agents/agent.ts'
 import type { AppLog } from '../../src/hosting/app-runtime/log/log.ts'
 import type { Packages } from '../../src/hosting/npm-mirror/packages.ts'
 import { Preparation } from '../../src/hosting/preparation.ts'
@@ -48,7 +48,7 @@ const rowOf = (goal: string, rest: Partial<BuildRow> = {}): BuildRow => ({
 })
 
 /** An agent that plans so; it is never asked to work. */
-const planner = (plan: (planning: Planning) => Promise<Plan>): Agent => ({
+const planner = (plan: (planning: PlanRequest) => Promise<AgentPlan>): Agent => ({
   plan,
   work: () => Promise.reject(new Error('not asked for')),
 })
@@ -76,7 +76,7 @@ const told = async (): Promise<string> =>
 
 describe('an agent that plans', () => {
   test('chooses the template, among those that the machine can run, and says how to go on', async () => {
-    let asked: Planning | undefined
+    let asked: PlanRequest | undefined
     const agent = planner(async (planning) => {
       asked = planning
       planning.report({ type: 'message', text: 'A chat fits best.' })

@@ -1,6 +1,189 @@
+import type { TerminalExecution } from '../../compute/driver.ts'
 import type { AgentConfig } from '../../config/agents.ts'
+import { Masks } from '../../runtime/masks.ts'
 import type { Agent, Assignment, Outcome } from '../agent.ts'
-import { CommandRun } from './run.ts'
+import type { AgentEvent } from '../events.ts'
+import { TimeBudget } from './budget.ts'
+import { commandLineOf } from './command-line.ts'
+import { outcomeOf, timeText, withOutput } from './ending.ts'
+import { type ShownLine, TerminalLines } from './lines.ts'
+import { TerminalReport } from './report.ts'
+
+/** The terminal that agents have. */
+const SIZE = { columns: 120, rows: 40 } as const
+
+/** Milliseconds that an agent has to end by itself when its work is called off. */
+const GRACE_MS = 2_000
+
+/**
+ * Characters of a line that may be a question: an expression may take time that grows with their square, or worse.
+ */
+const LONGEST_QUESTION = 2_000
+
+/** The command-line agent at work on one goal. */
+export class CommandRun {
+  readonly #config: AgentConfig
+  readonly #assignment: Assignment
+  readonly #report: TerminalReport
+  readonly #lines: TerminalLines
+  readonly #budget: TimeBudget
+  readonly #question: RegExp | null
+  /** Null before its start and after its end. */
+  #terminal: TerminalExecution | null = null
+  #asking = 0
+  /** Why it was ended, where berth did that; for a person. */
+  #endedFor: string | null = null
+  #fault: { error: unknown } | null = null
+
+  constructor(config: AgentConfig, assignment: Assignment) {
+    this.#config = config
+    this.#assignment = assignment
+    const masks = new Masks()
+    masks.add(Object.values(assignment.environment()))
+    this.#report = new TerminalReport(masks, (event) => this.#reportEvent(event))
+    this.#lines = new TerminalLines({ ...SIZE, onLine: (line) => this.#handleLine(line) })
+    const { agentQuestion: question } = config
+    // With these flags an expression would begin where it ended in the line before.
+    this.#question = question && new RegExp(question.source, question.flags.replace(/[gy]/g, ''))
+    const { timeMs } = config.agentLimits
+    this.#budget = new TimeBudget(timeMs, () =>
+      this.#end(`The agent had ${timeText(timeMs)} and was ended then; --agent-limits can give it more.`),
+    )
+  }
+
+  /** Runs it to its end. @throws as `Agent.work` does */
+  async work(): Promise<Outcome> {
+    const { sandbox, signal, id, goal, context, environment } = this.#assignment
+    const whole = context === undefined ? goal : `${goal}\n\n${context}`
+    const { command, env, stdin } = commandLineOf(this.#config, whole)
+    const terminal = sandbox.terminal({
+      command,
+      env: { ...environment(), BERTH_TASK_ID: id, ...env },
+      size: SIZE,
+      timeoutMs: null,
+      ...(stdin === undefined ? {} : { stdin }),
+      onOutput: (data) => {
+        const begun = performance.now()
+        this.#lines.write(data)
+        return this.#report.pace(performance.now() - begun)
+      },
+    })
+    this.#terminal = terminal
+    const abort = (): void => terminal.cancel(GRACE_MS)
+    signal.addEventListener('abort', abort)
+    this.#budget.run()
+    try {
+      const { exitCode } = await terminal.exit
+      this.#terminal = null
+      this.#lines.end()
+      signal.throwIfAborted()
+      if (this.#fault !== null) throw this.#fault.error
+      if (this.#endedFor !== null) {
+        return { status: 'failed', result: withOutput(this.#endedFor, this.#report.tail) }
+      }
+      return outcomeOf(exitCode, this.#report.tail)
+    } finally {
+      this.#terminal = null
+      this.#budget.pause()
+      signal.removeEventListener('abort', abort)
+      this.#report.end()
+    }
+  }
+
+  /** Ends the agent for a reason. The first one counts. */
+  #end(reason: string): void {
+    this.#endedFor ??= reason
+    this.#terminal?.cancel(GRACE_MS)
+  }
+
+  /** Ends the agent for a fault, which the work then fails of. The first one counts. */
+  #fail(error: unknown): void {
+    this.#fault ??= { error }
+    this.#terminal?.cancel(GRACE_MS)
+  }
+
+  /** Reports an event, by a timer of nobody who could deal with a failure. */
+  #reportEvent(event: AgentEvent): void {
+    try {
+      this.#assignment.report(event)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** Takes a line of output; returns whether it is a question. */
+  #handleLine({ text, settled }: ShownLine): boolean {
+    this.#report.add(text)
+    const question = settled || text === '' || this.#terminal === null ? null : this.#questionIn(text)
+    if (question === null) return false
+    void this.#ask(question)
+    return true
+  }
+
+  #questionIn(line: string): string | null {
+    const found = line.length > LONGEST_QUESTION ? null : this.#question?.exec(line)
+    if (!found) return null
+    const group = found.slice(1).find((text) => text !== undefined)
+    return group?.trim() || line.trim()
+  }
+
+  async #ask(question: string): Promise<void> {
+    const { ask } = this.#assignment
+    if (ask === null) {
+      this.#end(
+        `The agent asked ${JSON.stringify(question)}, and there is nobody to ask here. Give it options with which it decides itself.`,
+      )
+      return
+    }
+    this.#asking += 1
+    this.#report.flush()
+    this.#budget.pause()
+    try {
+      const { bytes, truncated } = typedAnswer(await ask(question))
+      if (truncated) this.#report.notice('The answer is cut: a terminal takes no longer line.')
+      this.#terminal?.write(bytes)
+    } catch (error) {
+      // Called off, most often, which ends the agent anyway.
+      this.#fail(error)
+    } finally {
+      this.#asking -= 1
+      if (this.#asking === 0 && this.#terminal !== null) this.#budget.run()
+    }
+  }
+}
+
+/** Bytes of a line that a terminal takes: it cuts longer ones, and the key that ends them. */
+const LONGEST_ANSWER = 4_000
+
+/** The key that ends a line. */
+const ENTER = '\r'
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]+/g
+
+/** An answer as it is typed. */
+interface TypedAnswer {
+  readonly bytes: Uint8Array
+  /** Whether its end is left out. */
+  readonly truncated: boolean
+}
+
+/**
+ * Returns what is typed for an answer: one line, and Enter. Breaks of lines become spaces, since the first would end
+ * the answer; other control characters, which could be Ctrl-C or the keys of a menu, are left out.
+ */
+function typedAnswer(answer: string): TypedAnswer {
+  const line = answer
+    .trim()
+    .replace(/[\r\n\t\u2028\u2029]+/g, ' ')
+    .replace(CONTROL, '')
+  const bytes = new TextEncoder().encode(line)
+  if (bytes.length <= LONGEST_ANSWER)
+    return { bytes: new TextEncoder().encode(line + ENTER), truncated: false }
+  // A character that is cut in two is left out whole.
+  const kept = new TextDecoder().decode(bytes.subarray(0, LONGEST_ANSWER), { stream: true })
+  return { bytes: new TextEncoder().encode(kept + ENTER), truncated: true }
+}
 
 /** Has a command-line agent do the work: a program on the server, on a terminal, whose exit code decides. */
 export class CommandAgent implements Agent {

@@ -4,7 +4,9 @@ import { AgentError } from '../agent.ts'
 /** The variable that brings a goal to the shell, which hands it on and forgets it. */
 const GOAL_VARIABLE = 'BERTH_GOAL'
 
-/** Longest argument, or variable with its name, that Linux passes to a program, with room for the terminating zero. */
+/**
+ * Longest argument, or variable with its name, that Linux passes to a program, with room for the terminating zero.
+ */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
 /** Where a command line says itself where the goal goes. */
@@ -19,11 +21,11 @@ export interface CommandLine {
 }
 
 /**
- * How the agent's command is run with a goal. No shell reads the goal: it is an argument after the others, or stands
- * where the command line says `"$1"`, or comes on standard input. Only the agent's own arguments show it to others on
- * this machine.
+ * Returns how the agent's command is run with a goal. No shell reads the goal: it is an argument after the others, or
+ * stands where the command line says `"$1"`, or comes on standard input. Only the agent's own arguments show it to
+ * others on this machine.
  *
- * @throws AgentError where it cannot be passed so
+ * @throws AgentError if it cannot be passed so
  */
 export function commandLineOf(
   { agentCommand, agentInput }: Pick<AgentConfig, 'agentCommand' | 'agentInput'>,

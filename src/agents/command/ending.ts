@@ -21,7 +21,7 @@ const SIGNALS: Readonly<Record<number, string>> = {
 }
 
 /**
- * What came of an agent that has ended by itself.
+ * Returns what came of an agent that has ended by itself.
  *
  * @param last the end of what it printed
  */
@@ -30,12 +30,12 @@ export function outcomeOf(exitCode: number, last: string): Outcome {
   return { status: 'failed', result: withOutput(`The agent failed: ${reasonOf(exitCode)}`, last) }
 }
 
-/** A reason, and the end of what was printed. */
+/** Returns a reason, and the end of what was printed. */
 export function withOutput(reason: string, last: string): string {
   return last === '' ? `${reason} It printed nothing.` : `${reason} Its last lines:\n${last}`
 }
 
-/** A time for a person: `90 s`, `10 min`, `2 h`. */
+/** Returns a time for a person: `90 s`, `10 min`, `2 h`. */
 export function timeText(ms: number): string {
   const units = [
     ['h', 3_600_000],

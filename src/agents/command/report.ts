@@ -22,10 +22,14 @@ const RESULT_CHARACTERS = 4_000
 const LINES_A_SECOND = 5_000
 const HOLD_UP_MS = 10
 
-/** Milliseconds that a piece may take to be dealt with; one that takes longer is followed by twice as long a pause. */
+/**
+ * Milliseconds that a piece may take to be dealt with; one that takes longer is followed by twice as long a pause.
+ */
 const SLOW_MS = 5
 
-/** Puts what a program prints into the transcript: the beginning as it comes, and the end, however much is between. */
+/**
+ * Puts what a program prints into the transcript: the beginning as it comes, and the end, however much is between.
+ */
 export class TerminalReport {
   readonly #masks: Masks
   readonly #report: (event: AgentEvent) => void
@@ -33,7 +37,7 @@ export class TerminalReport {
   #batchCharacters = 0
   #timer: Timer | null = null
   #reported = { lines: 0, characters: 0 }
-  #last: string[] = []
+  #tail: string[] = []
   #lastCharacters = 0
   #omitted = 0
   #second = { from: 0, lines: 0 }
@@ -61,8 +65,8 @@ export class TerminalReport {
   }
 
   /**
-   * What is to be waited for before more output is taken: a program that prints without end is slowed down, and one
-   * whose output is laborious, so that berth has time for others.
+   * Returns what is to be waited for before more output is taken: a program that prints without end is slowed down,
+   * and one whose output is laborious, so berth has time for others.
    *
    * @param tookMs what the last piece took
    */
@@ -83,16 +87,16 @@ export class TerminalReport {
   end(): void {
     this.flush()
     if (this.#omitted === 0) return
-    const last = this.#last.slice(-this.#omitted)
+    const last = this.#tail.slice(-this.#omitted)
     const missing = this.#omitted - last.length
     this.#omitted = 0
     if (missing > 0) this.#report({ type: 'notice', text: `${missing} lines are left out here.` })
     for (let at = 0; at < last.length; at += BATCH_LINES) this.#send(last.slice(at, at + BATCH_LINES))
   }
 
-  /** The end of what was printed, for a result; empty where nothing was. */
-  get last(): string {
-    const lines = this.#last.slice(-RESULT_LINES)
+  /** The end of what was printed, for a result; empty if nothing was. */
+  get tail(): string {
+    const lines = this.#tail.slice(-RESULT_LINES)
     const shown: string[] = []
     let characters = 0
     for (const line of lines.reverse()) {
@@ -104,16 +108,16 @@ export class TerminalReport {
   }
 
   #keep(line: string): void {
-    this.#last.push(line)
+    this.#tail.push(line)
     this.#lastCharacters += line.length
     // Now and then only: each cut copies what is kept.
-    if (this.#last.length < 2 * LAST_LINES && this.#lastCharacters < 2 * LAST_CHARACTERS) return
-    let from = Math.max(this.#last.length - LAST_LINES, 0)
-    let characters = this.#last.slice(from).reduce((sum, { length }) => sum + length, 0)
-    for (; characters > LAST_CHARACTERS && from < this.#last.length - 1; from += 1) {
-      characters -= this.#last[from]?.length ?? 0
+    if (this.#tail.length < 2 * LAST_LINES && this.#lastCharacters < 2 * LAST_CHARACTERS) return
+    let from = Math.max(this.#tail.length - LAST_LINES, 0)
+    let characters = this.#tail.slice(from).reduce((sum, { length }) => sum + length, 0)
+    for (; characters > LAST_CHARACTERS && from < this.#tail.length - 1; from += 1) {
+      characters -= this.#tail[from]?.length ?? 0
     }
-    this.#last = this.#last.slice(from)
+    this.#tail = this.#tail.slice(from)
     this.#lastCharacters = characters
   }
 
@@ -131,7 +135,7 @@ export class TerminalReport {
     this.#report({ type: 'terminal', text: this.#masked(lines) })
   }
 
-  /** The beginning of a secret at the end of a line is masked too: the rest of it may come yet. */
+  /** Returns the beginning of a secret at the end of a line is masked too: the rest of it may come yet. */
   #masked(lines: readonly string[]): string {
     return lines
       .map((line) => {

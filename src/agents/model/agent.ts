@@ -1,14 +1,21 @@
 import type { AgentConfig, AgentLimits } from '../../config/agents.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { Masks } from '../../runtime/masks.ts'
-import { type Agent, AgentError, type Assignment, type Outcome, type Plan, type Planning } from '../agent.ts'
+import {
+  type Agent,
+  AgentError,
+  type AgentPlan,
+  type Assignment,
+  type Outcome,
+  type PlanRequest,
+} from '../agent.ts'
 import { Dialogue } from './dialogue.ts'
 import { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
 import { makePlan } from './planning.ts'
 import { PLANNING, planningGoal, systemPrompt } from './prompts.ts'
 import { anthropicProvider, openaiProvider, type Provider } from './providers.ts'
-import { Work } from './work.ts'
+import { ToolLoop } from './tool-loop.ts'
 
 /** What a model agent needs. */
 interface ModelDependencies {
@@ -22,11 +29,11 @@ export interface ModelAgentOptions {
   silenceMs?: number
 }
 
-/** The agent behind OpenAI's protocol. */
+/** Returns the agent behind OpenAI's protocol. */
 export const openaiAgent = (parts: ModelDependencies, options?: ModelAgentOptions): ModelAgent =>
   new ModelAgent(openaiProvider(parts.config), parts, options)
 
-/** The agent behind Anthropic's protocol. */
+/** Returns the agent behind Anthropic's protocol. */
 export const anthropicAgent = (parts: ModelDependencies, options?: ModelAgentOptions): ModelAgent =>
   new ModelAgent(anthropicProvider(parts.config), parts, options)
 
@@ -54,10 +61,10 @@ export class ModelAgent implements Agent {
       show: (text) => text !== '' && show({ type: 'text', text }),
       signal,
     })
-    return await told(new Work(assignment, dialogue).run())
+    return await asAgentError(new ToolLoop(assignment, dialogue).run())
   }
 
-  async plan(planning: Planning): Promise<Plan> {
+  async plan(planning: PlanRequest): Promise<AgentPlan> {
     const { report, signal } = planning
     using dialogue = new Dialogue({
       endpoint: this.#endpoint,
@@ -69,7 +76,7 @@ export class ModelAgent implements Agent {
       show: () => {},
       signal,
     })
-    return await told(makePlan(planning, dialogue))
+    return await asAgentError(makePlan(planning, dialogue))
   }
 
   #masks(secrets: readonly string[]): Masks {
@@ -79,8 +86,8 @@ export class ModelAgent implements Agent {
   }
 }
 
-/** What the endpoint failed of is what a person is told. */
-const told = <T>(work: Promise<T>): Promise<T> =>
+/** Returns what the endpoint failed of is what a person is told. */
+const asAgentError = <T>(work: Promise<T>): Promise<T> =>
   work.catch((error) => {
     throw error instanceof EndpointFailure ? new AgentError(error.message) : error
   })

@@ -1,7 +1,7 @@
 import type { AgentLimits } from '../../config/agents.ts'
 import { thisMachine } from '../../runtime/clock.ts'
 import type { AgentEvent } from '../events.ts'
-import type { Tokens } from './answer.ts'
+import type { Tokens } from './response.ts'
 
 /** The longest delay that the system's timers take. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1
@@ -80,7 +80,7 @@ export class Budget implements Disposable {
     clearTimeout(this.#timer)
   }
 
-  /** US dollars, rounded to a millionth; null where a price is not known. */
+  /** US dollars, rounded to a millionth; null if a price is not known. */
   get #cost(): number | null {
     const { inputPrice, outputPrice } = this.#limits
     if (inputPrice === null || outputPrice === null) return null

@@ -1,10 +1,10 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import type { Answer, Thought } from './answer.ts'
+import type { ModelResponse, Reasoning } from './response.ts'
 
 /** Characters of a token, about. */
 const CHARACTERS_OF_TOKEN = 4
 
-/** To how much of that a conversation is shortened, so that it is not done at every step. */
+/** To how much of that a conversation is shortened, so it is not done at every step. */
 const SHORTENED_TO = 0.6
 
 /** Characters that are left of a text that is shortened. */
@@ -17,39 +17,39 @@ const LONGEST_MARK = 50
 const RECENT = 4
 
 /** A tool that was called, and what came of it. */
-export interface Exchange {
+export interface ToolExchange {
   readonly id: string
   readonly tool: string
   readonly input: Readonly<Record<string, unknown>>
   readonly output: string
   readonly ok: boolean
   /** What the endpoint wants back with the call. */
-  readonly signed?: Thought['signed']
+  readonly signed?: Reasoning['signed']
 }
 
 /** An answer of the model and what it was answered. */
 interface Turn {
   readonly text: string
-  readonly thoughts: readonly Thought[]
-  readonly exchanges: readonly Exchange[]
+  readonly reasoning: readonly Reasoning[]
+  readonly exchanges: readonly ToolExchange[]
   /** What the model is told besides. */
   readonly reply: string | null
 }
 
 /** A turn and its characters, about. */
-interface Measured {
+interface MeasuredTurn {
   readonly turn: Turn
   readonly length: number
 }
 
 /**
- * What is said between berth and a model. It is kept in bounds by whole turns, so that a call and its result stay or go
- * together.
+ * What is said between berth and a model. It is kept in bounds by whole turns, so that a call and its result stay or
+ * go together.
  */
 export class Conversation {
   readonly #system: string
   readonly #goal: string
-  #turns: Measured[] = []
+  #turns: MeasuredTurn[] = []
   #dropped = 0
   #most: number
 
@@ -61,8 +61,12 @@ export class Conversation {
   }
 
   /** Adds an answer, with what came of its calls. */
-  add({ text, thoughts }: Answer, exchanges: readonly Exchange[], reply: string | null = null): void {
-    this.#turns.push(measured({ text, thoughts, exchanges, reply }))
+  add(
+    { text, reasoning }: ModelResponse,
+    exchanges: readonly ToolExchange[],
+    reply: string | null = null,
+  ): void {
+    this.#turns.push(measured({ text, reasoning, exchanges, reply }))
   }
 
   /** Characters of the next request, about. */
@@ -81,7 +85,7 @@ export class Conversation {
     return this.#shortenTo(this.#most * SHORTENED_TO)
   }
 
-  /** The next request. */
+  /** Returns the next request. */
   prompt(): LanguageModelV4Prompt {
     const goal =
       this.#dropped === 0
@@ -122,36 +126,38 @@ export class Conversation {
   }
 }
 
-const measured = (turn: Turn): Measured => ({ turn, length: JSON.stringify(turn).length })
+const measured = (turn: Turn): MeasuredTurn => ({ turn, length: JSON.stringify(turn).length })
 
-/** A turn of which no text has more than `left` characters. Thoughts go whole: what is signed cannot be cut. */
+/**
+ * Returns a turn of which no text has more than `left` characters. Thoughts go whole: what is signed cannot be cut.
+ */
 const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
-  text: cut(text, left),
-  thoughts: [],
+  text: truncate(text, left),
+  reasoning: [],
   exchanges: exchanges.map((one) => ({
     ...one,
     input: Object.fromEntries(
       Object.entries(one.input).map(([name, value]) => [
         name,
-        typeof value === 'string' ? cut(value, left) : value,
+        typeof value === 'string' ? truncate(value, left) : value,
       ]),
     ),
-    output: cut(one.output, left),
+    output: truncate(one.output, left),
   })),
   reply,
 })
 
-/** The beginning of a text; the mark that follows is left alone when it is cut again. */
-function cut(text: string, left: number): string {
+/** Returns the beginning of a text; the mark that follows is left alone when it is cut again. */
+function truncate(text: string, left: number): string {
   if (text.length <= left + LONGEST_MARK) return text
   return `${text.slice(0, left)}… (${text.length - left} more characters were here)`
 }
 
-function messagesOf({ text, thoughts, exchanges, reply }: Turn): LanguageModelV4Message[] {
+function messagesOf({ text, reasoning, exchanges, reply }: Turn): LanguageModelV4Message[] {
   const said: LanguageModelV4Message = {
     role: 'assistant',
     content: [
-      ...thoughts.map(({ text, signed }) => ({ type: 'reasoning' as const, text, ...options(signed) })),
+      ...reasoning.map(({ text, signed }) => ({ type: 'reasoning' as const, text, ...options(signed) })),
       // An empty text is refused by some.
       ...(text.trim() === '' ? [] : [{ type: 'text' as const, text }]),
       ...exchanges.map(({ id, tool, input, signed }) => ({
@@ -179,4 +185,4 @@ function messagesOf({ text, thoughts, exchanges, reply }: Turn): LanguageModelV4
   ]
 }
 
-const options = (signed: Thought['signed']) => (signed ? { providerOptions: signed } : {})
+const options = (signed: Reasoning['signed']) => (signed ? { providerOptions: signed } : {})

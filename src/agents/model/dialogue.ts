@@ -3,17 +3,17 @@ import type { AgentLimits } from '../../config/agents.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { AgentError } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
-import type { Answer, Tokens } from './answer.ts'
 import { Budget } from './budget.ts'
 import { Conversation } from './conversation.ts'
 import type { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
+import type { ModelResponse, Tokens } from './response.ts'
 
 /** Characters for which a token stands where an endpoint reports none. */
 const CHARACTERS_PER_TOKEN = 4
 
 /** What a dialogue is held with. */
-export interface DialogueParts {
+export interface DialogueOptions {
   endpoint: Endpoint
   limits: AgentLimits
   /** What the model is told first, and what it is to reach. */
@@ -27,16 +27,18 @@ export interface DialogueParts {
   signal: AbortSignal
 }
 
-/** What is said between berth and a model for one purpose, within its budget; all of it is reported. Dispose of it. */
+/**
+ * What is said between berth and a model for one purpose, within its budget; all of it is reported. Dispose of it.
+ */
 export class Dialogue implements Disposable {
   readonly budget: Budget
-  readonly #parts: DialogueParts
+  readonly #options: DialogueOptions
   readonly #conversation: Conversation
   #lastText = ''
   #isEstimated = false
 
-  constructor(parts: DialogueParts) {
-    this.#parts = parts
+  constructor(parts: DialogueOptions) {
+    this.#options = parts
     this.budget = new Budget(parts.limits)
     this.#conversation = new Conversation(parts.system, parts.goal, parts.limits.context)
   }
@@ -47,28 +49,28 @@ export class Dialogue implements Disposable {
   /**
    * Has the model answer. What lies back is shortened where the request would be too long.
    *
-   * @throws AgentError where the budget is used up, EndpointFailure, the reason of the signal
+   * @throws AgentError if the budget is used up, EndpointFailure, the reason of the signal
    */
-  async ask(tools: LanguageModelV4FunctionTool[]): Promise<Answer> {
+  async request(tools: LanguageModelV4FunctionTool[]): Promise<ModelResponse> {
     if (this.#conversation.fit())
       this.#notice('The conversation grew long: what lies back in it was shortened.')
     for (;;) {
       this.#checkBudget()
       try {
-        const answer = await this.#request(tools)
+        const answer = await this.#requestOnce(tools)
         this.#count(answer)
         return answer
       } catch (error) {
-        this.#parts.signal.throwIfAborted()
+        this.#options.signal.throwIfAborted()
         this.#checkBudget()
-        if (!(error instanceof EndpointFailure) || error.cure !== 'shorter') throw error
+        if (!(error instanceof EndpointFailure) || error.recovery !== 'shorter') throw error
         if (!this.#conversation.tighten()) throw error
         this.#notice(`${error.message} What lies back in the conversation was shortened.`)
       }
     }
   }
 
-  /** What the model said last, as a sentence to add; empty where it has said nothing. */
+  /** What the model said last, as a sentence to add; empty if it has said nothing. */
   get lastWords(): string {
     return this.#lastText === '' ? '' : ` The model said last: ${this.#lastText}`
   }
@@ -77,8 +79,8 @@ export class Dialogue implements Disposable {
     this.budget[Symbol.dispose]()
   }
 
-  async #request(tools: LanguageModelV4FunctionTool[]): Promise<Answer> {
-    const { endpoint, masks, show, signal } = this.#parts
+  async #requestOnce(tools: LanguageModelV4FunctionTool[]): Promise<ModelResponse> {
+    const { endpoint, masks, show, signal } = this.#options
     const masked = masks.stream()
     const answer = await endpoint.ask({
       prompt: this.#conversation.prompt(),
@@ -91,8 +93,8 @@ export class Dialogue implements Disposable {
     return answer
   }
 
-  #count({ text, calls, usage }: Answer): void {
-    const { masks, report } = this.#parts
+  #count({ text, calls, usage }: ModelResponse): void {
+    const { masks, report } = this.#options
     if (text.trim() !== '') {
       this.#lastText = masks.mask(text.trim())
       report({ type: 'message', text: this.#lastText })
@@ -113,7 +115,7 @@ export class Dialogue implements Disposable {
   }
 
   #notice(text: string): void {
-    this.#parts.report({ type: 'notice', text })
+    this.#options.report({ type: 'notice', text })
   }
 }
 

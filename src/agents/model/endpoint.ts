@@ -4,25 +4,27 @@ import type {
   LanguageModelV4Prompt,
 } from '@ai-sdk/provider'
 import type { Clock } from '../../runtime/clock.ts'
-import { type Answer, streamedAnswer, wholeAnswer } from './answer.ts'
-import { type Cure, EndpointFailure, explainBreak } from './failures.ts'
+import { EndpointFailure, explainFailure, type Recovery } from './failures.ts'
 import type { Provider } from './providers.ts'
-import { AnsweredWhole, Transport } from './transport.ts'
+import { type ModelResponse, readResponse, readStream } from './response.ts'
+import { NotStreamed, Transport } from './transport.ts'
 
 /** Milliseconds that an endpoint may be silent: a model of one's own reads a long request for minutes. */
 const SILENCE_MS = 10 * 60_000
 
 /** How often a request is repeated. */
-const RETRIES: Partial<Record<Cure, number>> = { again: 3, patience: 6 }
+const RETRIES: Partial<Record<Recovery, number>> = { again: 3, patience: 6 }
 
-/** Milliseconds before the first repetition where the endpoint says nothing of it; it doubles from one to the next. */
+/**
+ * Milliseconds before the first repetition where the endpoint says nothing of it; it doubles from one to the next.
+ */
 const FIRST_WAIT_MS = 1_000
 
 /** The longest that is waited, whatever the endpoint asks for. */
 const LONGEST_WAIT_MS = 5 * 60_000
 
 /** What is asked of a model. */
-export interface Question {
+export interface ModelRequest {
   readonly prompt: LanguageModelV4Prompt
   readonly tools: LanguageModelV4FunctionTool[]
   /** Ends the request at once. */
@@ -51,30 +53,34 @@ export class Endpoint {
   /**
    * Has the model answer. Repetitions wait by berth's clock.
    *
-   * @throws EndpointFailure where there is no answer; the reason of the signal
+   * @throws EndpointFailure if there is no answer; the reason of the signal
    */
-  async ask(question: Question): Promise<Answer> {
+  async ask(request: ModelRequest): Promise<ModelResponse> {
     for (let failed = 0; ; failed += 1) {
       const streams = this.#streams
       try {
-        return await this.#once(question, streams)
+        return await this.#request(request, streams)
       } catch (error) {
-        question.signal.throwIfAborted()
+        request.signal.throwIfAborted()
         if (!(error instanceof EndpointFailure)) throw error
-        if (error.cure === 'whole' && streams) this.#stopStreaming(error, question)
-        else await this.#recover(error, failed, question)
+        if (error.recovery === 'whole' && streams) this.#stopStreaming(error, request)
+        else await this.#recover(error, failed, request)
       }
     }
   }
 
-  #stopStreaming(failure: EndpointFailure, { onNotice }: Question): void {
+  #stopStreaming(failure: EndpointFailure, { onNotice }: ModelRequest): void {
     this.#streams = false
     onNotice(`${failure.message} It is asked for whole answers.`)
   }
 
   /** Resolves when it may be asked again. @param failed how many attempts have failed before this one */
-  async #recover(failure: EndpointFailure, failed: number, { signal, onNotice }: Question): Promise<void> {
-    const retries = RETRIES[failure.cure] ?? 0
+  async #recover(
+    failure: EndpointFailure,
+    failed: number,
+    { signal, onNotice }: ModelRequest,
+  ): Promise<void> {
+    const retries = RETRIES[failure.recovery] ?? 0
     if (failed >= retries) {
       throw retries === 0
         ? failure
@@ -89,7 +95,7 @@ export class Endpoint {
     await this.#wait(waitMs, signal)
   }
 
-  async #once({ prompt, tools, signal, onText }: Question, streams: boolean): Promise<Answer> {
+  async #request({ prompt, tools, signal, onText }: ModelRequest, streams: boolean): Promise<ModelResponse> {
     const provider = this.#provider
     using transport = new Transport({ provider, streams, silenceMs: this.#silenceMs, signal })
     const model = await provider.connect(transport.send)
@@ -100,18 +106,18 @@ export class Endpoint {
       ...provider.settings,
     }
     try {
-      if (!streams) return wholeAnswer(await model.doGenerate(call))
+      if (!streams) return readResponse(await model.doGenerate(call))
       try {
         const { stream } = await model.doStream(call)
-        return await streamedAnswer(stream, onText)
+        return await readStream(stream, onText)
       } catch (error) {
-        if (!(error instanceof AnsweredWhole)) throw error
-        const answer = wholeAnswer(await model.doGenerate(call))
+        if (!(error instanceof NotStreamed)) throw error
+        const answer = readResponse(await model.doGenerate(call))
         this.#streams = false
         return answer
       }
     } catch (error) {
-      throw transport.silence ?? explainBreak(provider, error)
+      throw transport.silence ?? explainFailure(provider, error)
     }
   }
 

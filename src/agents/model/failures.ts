@@ -5,34 +5,34 @@ import type { Provider } from './providers.ts'
  * What may help where a request failed: `nothing`; to ask again, patiently where the endpoint said itself that it is
  * overloaded; to ask for an answer in one piece; to send less.
  */
-export type Cure = 'nothing' | 'again' | 'patience' | 'whole' | 'shorter'
+export type Recovery = 'nothing' | 'again' | 'patience' | 'whole' | 'shorter'
 
 /** A request of a model that failed. The message names cause and remedy, and never holds the key. */
 export class EndpointFailure extends Error {
   override readonly name = 'EndpointFailure'
-  readonly cure: Cure
+  readonly recovery: Recovery
   /** Milliseconds after which the endpoint wants to be asked again, where it says so. */
   readonly retryAfterMs: number | null
 
-  constructor(message: string, cure: Cure, retryAfterMs: number | null = null) {
+  constructor(message: string, recovery: Recovery, retryAfterMs: number | null = null) {
     super(message)
-    this.cure = cure
+    this.recovery = recovery
     this.retryAfterMs = retryAfterMs
   }
 }
 
 /** An answer that is none: its status, and what the endpoint says of it. */
-export interface Refusal {
+export interface ErrorResponse {
   status: number
   /** The endpoint's own words, without the key. */
-  said: string
+  message: string
   /** Where it redirects to. */
   location: string | null
   retryAfterMs: number | null
 }
 
 /** Characters of the endpoint's own words that are passed on. */
-const MOST_SAID = 500
+const MAX_MESSAGE = 500
 
 const NOT_THE_PROTOCOL = 'what it sent is not what the protocol says'
 
@@ -46,15 +46,15 @@ const UNREACHABLE = ['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH',
 const TOO_LONG =
   /context.{0,20}(?:length|size|window|overflow)|too (?:long|large)|too many tokens|token limit|maximum.{0,40}tokens/i
 
-/** What a refusal means, and what can be done about it. */
-export function explainRefusal(provider: Provider, refusal: Refusal): EndpointFailure {
-  const { status, said, retryAfterMs } = refusal
+/** Returns what a refusal means, and what can be done about it. */
+export function explainErrorResponse(provider: Provider, response: ErrorResponse): EndpointFailure {
+  const { status, message, retryAfterMs } = response
   const { model } = provider
   const endpoint = `The model's endpoint ${provider.baseUrl}`
-  const words = said === '' ? '' : `: ${said}`
-  const failure = (text: string, cure: Cure = 'nothing') => new EndpointFailure(text, cure, retryAfterMs)
+  const words = message === '' ? '' : `: ${message}`
+  const failure = (text: string, cure: Recovery = 'nothing') => new EndpointFailure(text, cure, retryAfterMs)
   if (status >= 300 && status < 400) {
-    const target = refusal.location ? ` to ${refusal.location}` : ''
+    const target = response.location ? ` to ${response.location}` : ''
     return failure(
       `${endpoint} redirects${target} (${status}), and the key is sent nowhere else. Set ${setting(provider, 'base-url')} to the address itself.`,
     )
@@ -76,27 +76,31 @@ export function explainRefusal(provider: Provider, refusal: Refusal): EndpointFa
       `${endpoint} has no model "${model}", or does not speak this protocol there (404)${words}. Check ${setting(provider, 'model')} and ${setting(provider, 'base-url')}.`,
     )
   }
-  if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/.test(said))) {
+  if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/.test(message))) {
     return failure(`${endpoint} has no credit left for this key (${status})${words}. Add some there.`)
   }
-  if (status === 413 || (status !== 429 && TOO_LONG.test(said))) {
+  if (status === 413 || (status !== 429 && TOO_LONG.test(message))) {
     return failure(`${endpoint} takes no request as long as this (${status})${words}.`, 'shorter')
   }
   if (BUSY.includes(status) || status >= 500) {
     return failure(
       `${endpoint} answered ${status}${words}.`,
-      status === 501 && /stream/i.test(said) ? 'whole' : 'patience',
+      status === 501 && /stream/i.test(message) ? 'whole' : 'patience',
     )
   }
-  if (/stream/i.test(said)) return failure(`${endpoint} does not stream (${status})${words}.`, 'whole')
-  const remedy = /\btools?\b|function/i.test(said)
+  if (/stream/i.test(message)) return failure(`${endpoint} does not stream (${status})${words}.`, 'whole')
+  const remedy = /\btools?\b|function/i.test(message)
     ? ` The model must be able to call tools; choose another by ${setting(provider, 'model')} where it is not.`
     : ''
   return failure(`${endpoint} refused the request (${status})${words}.${remedy}`)
 }
 
-/** What it means that there is no whole answer. @param error what fetch, or the reading of the answer, threw */
-export function explainBreak(provider: Provider, error: unknown): EndpointFailure {
+/**
+ * Returns what it means that there is no whole answer.
+ *
+ * @param error what fetch, or the reading of the answer, threw
+ */
+export function explainFailure(provider: Provider, error: unknown): EndpointFailure {
   const endpoint = `The model's endpoint ${provider.baseUrl}`
   const root = rootOf(error)
   if (root instanceof EndpointFailure) return root
@@ -119,28 +123,30 @@ export function explainBreak(provider: Provider, error: unknown): EndpointFailur
       'again',
     )
   }
-  const told = withoutKey(provider, message)
-  if (code === '' && TOO_LONG.test(told)) {
-    return new EndpointFailure(`${endpoint} takes no request as long as this: ${told}.`, 'shorter')
+  const text = withoutKey(provider, message)
+  if (code === '' && TOO_LONG.test(text)) {
+    return new EndpointFailure(`${endpoint} takes no request as long as this: ${text}.`, 'shorter')
   }
-  const cause = code === 'ECONNRESET' ? 'the connection was cut' : told
+  const cause = code === 'ECONNRESET' ? 'the connection was cut' : text
   return new EndpointFailure(`${endpoint} gave no whole answer: ${cause}.`, 'again')
 }
 
-/** A text of the endpoint's without the key, whatever it repeats of it, and without a full stop at the end. */
+/**
+ * Returns a text of the endpoint's without the key, whatever it repeats of it, and without a full stop at the end.
+ */
 export function withoutKey({ key }: Provider, text: string): string {
   const shown = key === null ? text : text.replaceAll(key, MASK)
-  return shown.trim().replace(/\.$/, '').slice(0, MOST_SAID)
+  return shown.trim().replace(/\.$/, '').slice(0, MAX_MESSAGE)
 }
 
-/** An option, as a person finds it. */
+/** Returns an option, as a person finds it. */
 export function setting(provider: Provider, name: 'base-url' | 'api-key' | 'model'): string {
   const option = `${provider.options}-${name}`
   return `BERTH_${option.toUpperCase().replaceAll('-', '_')} (--${option})`
 }
 
-/** What a refusal says: model servers have several forms for it. */
-export function wordsOf(body: string): string {
+/** Returns what a refusal says: model servers have several forms for it. */
+export function errorMessageIn(body: string): string {
   let read: unknown
   try {
     read = JSON.parse(body)
@@ -155,10 +161,11 @@ export function wordsOf(body: string): string {
     .join(' ')
 }
 
-/** The innermost cause: what lies around it tells of the library, not of the endpoint. */
+/** Returns the innermost cause: what lies around it tells of the library, not of the endpoint. */
 function rootOf(error: unknown): { code: string; message: string } | EndpointFailure {
   let root = error
-  const said = isObject(error) && typeof error.responseBody === 'string' ? wordsOf(error.responseBody) : null
+  const said =
+    isObject(error) && typeof error.responseBody === 'string' ? errorMessageIn(error.responseBody) : null
   for (let depth = 0; depth < 8 && isObject(root) && isObject(root.cause); depth += 1) {
     // What a schema says of a whole answer is longer than the answer.
     if (root.name === 'AI_TypeValidationError') return { code: '', message: said ?? NOT_THE_PROTOCOL }

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { AgentError, type Plan, type Planning } from '../agent.ts'
-import type { Answer } from './answer.ts'
+import { AgentError, type AgentPlan, type PlanRequest } from '../agent.ts'
 import type { Dialogue } from './dialogue.ts'
+import type { ModelResponse } from './response.ts'
 import { functionTool, MalformedCall, readInput } from './tool-input.ts'
 
 /** How often a model may try. */
@@ -14,12 +14,12 @@ const PLAN = Type.Object({
 
 const TOOL = functionTool('plan', 'Gives the plan.', PLAN)
 
-/** Has a model make a plan. @throws AgentError where it makes none, or as `Dialogue.ask` does */
-export async function makePlan({ templates }: Planning, dialogue: Dialogue): Promise<Plan> {
+/** Has a model make a plan. @throws AgentError if it makes none, or as `Dialogue.ask` does */
+export async function makePlan({ templates }: PlanRequest, dialogue: Dialogue): Promise<AgentPlan> {
   const known = templates.map(({ id }) => id)
   let problem = ''
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const answer = await dialogue.ask([TOOL])
+    const answer = await dialogue.request([TOOL])
     if (answer.stop === 'refusal' && answer.calls.length === 0) {
       throw new AgentError(`The model declines to plan this.${dialogue.lastWords}`)
     }
@@ -28,14 +28,16 @@ export async function makePlan({ templates }: Planning, dialogue: Dialogue): Pro
     } catch (error) {
       if (!(error instanceof MalformedCall)) throw error
       problem = error.message
-      answerWrong(dialogue, answer, `${problem} Call the tool plan, once.`)
+      rejectCalls(dialogue, answer, `${problem} Call the tool plan, once.`)
     }
   }
   throw new AgentError(`The model made no plan that can be used, tried ${ATTEMPTS} times: ${problem}`)
 }
 
-/** The plan in an answer: the arguments of its call, or JSON in its text, as models answer that call no tools. */
-function readPlan({ calls, text }: Answer, known: readonly string[]): Plan {
+/**
+ * Returns the plan in an answer: the arguments of its call, or JSON in its text, as models answer that call no tools.
+ */
+function readPlan({ calls, text }: ModelResponse, known: readonly string[]): AgentPlan {
   const called = calls.find(({ toolName }) => toolName === TOOL.name)?.input
   const written = /\{.*\}/s.exec(text)?.[0]
   const given = called ?? written
@@ -48,13 +50,13 @@ function readPlan({ calls, text }: Answer, known: readonly string[]): Plan {
 }
 
 /** Tells the model what is wrong: every call must get a result. */
-function answerWrong(dialogue: Dialogue, answer: Answer, told: string): void {
+function rejectCalls(dialogue: Dialogue, answer: ModelResponse, problem: string): void {
   const exchanges = answer.calls.map(({ toolCallId: id, toolName: tool }) => ({
     id,
     tool,
     input: {},
-    output: told,
+    output: problem,
     ok: false,
   }))
-  dialogue.add(answer, exchanges, exchanges.length === 0 ? told : null)
+  dialogue.add(answer, exchanges, exchanges.length === 0 ? problem : null)
 }

@@ -1,6 +1,6 @@
-import type { Assignment, Planning } from '../agent.ts'
+import type { Assignment, PlanRequest } from '../agent.ts'
 
-/** What a model is told before the goal. */
+/** Returns what a model is told before the goal. */
 export function systemPrompt({ sandbox, environment, ask, context }: Assignment): string {
   const names = Object.keys(environment()).sort()
   const parts = [
@@ -34,6 +34,6 @@ export const FINISHED_EARLY =
 /** What a model is told that plans. */
 export const PLANNING = `You plan a web app that another agent will then build. Choose the template to begin with, the one that comes closest to the goal, and say how to get from there to the goal: short, numbered steps in Markdown, each of which says what to make or change and how to see that it works. Plan nothing that the goal does not ask for. Answer by calling the tool plan, once.`
 
-/** The goal and what there is to choose from. */
-export const planningGoal = ({ goal, templates }: Planning): string =>
+/** Returns the goal and what there is to choose from. */
+export const planningGoal = ({ goal, templates }: PlanRequest): string =>
   `Goal:\n${goal}\n\nTemplates:\n${templates.map(({ id, label, description }) => `- ${id} (${label}): ${description}`).join('\n')}`

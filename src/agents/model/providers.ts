@@ -14,7 +14,7 @@ export interface Provider {
   readonly options: 'openai' | 'anthropic'
   /** What every request says beside what is asked. */
   readonly settings: Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'providerOptions'>
-  /** The model, whose requests are sent by `send`. */
+  /** Returns the model, whose requests are sent by `send`. */
   connect(send: Send): Promise<LanguageModelV4>
 }
 

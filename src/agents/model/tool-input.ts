@@ -7,7 +7,7 @@ export class MalformedCall extends Error {
   override readonly name = 'MalformedCall'
 }
 
-/** A tool in the form of the library. */
+/** Returns a tool in the form of the library. */
 export const functionTool = (
   name: string,
   description: string,

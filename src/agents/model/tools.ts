@@ -3,14 +3,13 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { Assignment, Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 import type { Budget } from './budget.ts'
-import { bounded, linesOf } from './excerpts.ts'
 import { functionTool, MalformedCall, readInput } from './tool-input.ts'
 
 /** What came of a call: a text for the model, or the end of the task. */
-export type Result = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
+export type ToolResult = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
 
 /** What tools work with. */
-export interface ToolParts {
+export interface ToolContext {
   assignment: Assignment
   budget: Budget
 }
@@ -19,7 +18,7 @@ export interface ToolParts {
 interface Tool<Input extends TObject = TObject> {
   readonly description: string
   readonly input: Input
-  use(input: Static<Input>, parts: ToolParts): Promise<Result>
+  use(input: Static<Input>, parts: ToolContext): Promise<ToolResult>
 }
 
 const tool = <Input extends TObject>(one: Tool<Input>): Tool => one as unknown as Tool
@@ -122,7 +121,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   }),
 }
 
-/** The tools that a model is offered for a goal. */
+/** Returns the tools that a model is offered for a goal. */
 export const offeredTools = ({ ask }: Assignment): LanguageModelV4FunctionTool[] =>
   Object.entries(TOOLS)
     .filter(([name]) => name !== 'ask' || ask !== null)
@@ -134,7 +133,7 @@ export const offeredTools = ({ ask }: Assignment): LanguageModelV4FunctionTool[]
  * @param input JSON, as the model wrote it
  * @throws MalformedCall, what the workbench throws but for ToolError, the reason of the assignment's signal
  */
-export async function useTool(name: string, input: string, parts: ToolParts): Promise<Result> {
+export async function useTool(name: string, input: string, parts: ToolContext): Promise<ToolResult> {
   const one = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
   if (!one) {
     const names = offeredTools(parts.assignment).map((offered) => offered.name)
@@ -149,4 +148,40 @@ export async function useTool(name: string, input: string, parts: ToolParts): Pr
     if (error instanceof ToolError) return { text: error.message, ok: false }
     throw error
   }
+}
+
+/** Characters of a result that a model is given. */
+const MOST_GIVEN = 24_000
+
+/** Returns the beginning and the end of a text that is too long. */
+function bounded(text: string, most: number = MOST_GIVEN): string {
+  if (text.length <= most) return text
+  const head = Math.floor((most * 2) / 3)
+  const omitted = text.length - most
+  return `${text.slice(0, head)}\n… (${omitted} characters are left out here)\n${text.slice(head + omitted)}`
+}
+
+/**
+ * Returns some lines of a file, as many as may be given, and which ones if that is not all.
+ *
+ * @param first counts from 1
+ * @param last included; without it to the end
+ * @param isCut the file goes on after `content`
+ */
+function linesOf(content: string, first: number, last: number | undefined, isCut: boolean): string {
+  const lines = content.replace(/\n$/, '').split('\n')
+  const wanted = lines.slice(first - 1, last)
+  const given: string[] = []
+  let room = MOST_GIVEN
+  for (const line of wanted) {
+    room -= line.length + 1
+    if (room < 0) break
+    given.push(line)
+  }
+  const total = isCut ? `${lines.length}, and more that only run can show` : `${lines.length}`
+  if (wanted.length === 0) return `(there is no such line: the file has ${total})`
+  // Not even one line fits.
+  if (given.length === 0) return bounded(wanted.join('\n'))
+  if (given.length === lines.length && !isCut) return content
+  return `${given.join('\n')}\n(lines ${first} to ${first - 1 + given.length} of ${total})`
 }

@@ -1,15 +1,15 @@
 import { machineNow } from '../../runtime/clock.ts'
-import { EndpointFailure, explainRefusal, setting, withoutKey, wordsOf } from './failures.ts'
+import { EndpointFailure, errorMessageIn, explainErrorResponse, setting, withoutKey } from './failures.ts'
 import type { Provider, Send } from './providers.ts'
 
 /** Bytes of a refusal that are read. */
-const MOST_REFUSAL = 64 * 1024
+const MAX_ERROR_BYTES = 64 * 1024
 
 /** Bytes that an answer may have: many times the longest that makes sense, events around every word included. */
-const MOST_ANSWER = 64 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 /** A whole answer came where a stream was asked for; `send` gives it out at the next call. */
-export class AnsweredWhole extends Error {
+export class NotStreamed extends Error {
   override readonly name = 'AnsweredWhole'
 }
 
@@ -25,8 +25,8 @@ export interface TransportOptions {
 }
 
 /**
- * The way of one request to the endpoint and nowhere else: a redirect is not followed, and what this machine serves is
- * not asked through a proxy. Disposing of it ends the request.
+ * The way of one request to the endpoint and nowhere else: a redirect is not followed, and what this machine serves
+ * is not asked through a proxy. Disposing of it ends the request.
  */
 export class Transport implements Disposable {
   readonly #options: TransportOptions
@@ -42,13 +42,13 @@ export class Transport implements Disposable {
     this.signal = AbortSignal.any([options.signal, this.#quiet.signal, this.#over.signal])
   }
 
-  /** Sends a request. @throws EndpointFailure where the answer is a refusal, AnsweredWhole, or what fetch throws */
+  /** Sends a request. @throws EndpointFailure if the answer is a refusal, AnsweredWhole, or what fetch throws */
   readonly send: Send = async (url, init = {}) => {
     const { provider, streams } = this.#options
     const held = this.#held
     this.#held = null
     if (held) return held
-    this.#heard()
+    this.#resetSilenceTimer()
     const headers = new Headers(init.headers)
     headers.set('user-agent', 'berth')
     const response = await fetch(url, {
@@ -60,8 +60,8 @@ export class Transport implements Disposable {
       timeout: false,
       ...(isLoopback(provider.baseUrl) ? { proxy: false as const } : {}),
     })
-    if (!response.ok) throw await this.#refusal(response)
-    const answer = this.#watched(response)
+    if (!response.ok) throw await this.#failureOf(response)
+    const answer = this.#monitor(response)
     const type = response.headers.get('content-type') ?? ''
     if (/\bhtml\b/.test(type)) {
       throw new EndpointFailure(
@@ -71,12 +71,12 @@ export class Transport implements Disposable {
     }
     if (streams && /\bjson\b/.test(type) && !/event-stream|ndjson|jsonl/.test(type)) {
       this.#held = answer
-      throw new AnsweredWhole()
+      throw new NotStreamed()
     }
     return answer
   }
 
-  /** The failure where the endpoint was silent for too long; null where it was not. */
+  /** The failure where the endpoint was silent for too long; null if it was not. */
   get silence(): EndpointFailure | null {
     if (!this.#quiet.signal.aborted) return null
     const { provider, silenceMs } = this.#options
@@ -91,41 +91,41 @@ export class Transport implements Disposable {
     this.#over.abort()
   }
 
-  #heard(): void {
+  #resetSilenceTimer(): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#quiet.abort(), this.#options.silenceMs)
   }
 
-  /** The answer within bounds, each piece of which shows that the endpoint lives. */
-  #watched(response: Response): Response {
-    this.#heard()
+  /** Returns the answer within bounds, each piece of which shows that the endpoint lives. */
+  #monitor(response: Response): Response {
+    this.#resetSilenceTimer()
     const { status, headers, body } = response
     let size = 0
     const heard = new TransformStream<Uint8Array, Uint8Array>({
       transform: (chunk, controller) => {
-        this.#heard()
+        this.#resetSilenceTimer()
         size += chunk.length
-        if (size > MOST_ANSWER) throw this.#endless()
+        if (size > MAX_RESPONSE_BYTES) throw this.#tooLong()
         controller.enqueue(chunk)
       },
     })
     return new Response(body?.pipeThrough(heard), { status, headers })
   }
 
-  #endless(): EndpointFailure {
+  #tooLong(): EndpointFailure {
     const { baseUrl } = this.#options.provider
     return new EndpointFailure(`The model's endpoint ${baseUrl} sends an answer without end.`, 'nothing')
   }
 
-  async #refusal(response: Response): Promise<EndpointFailure> {
+  async #failureOf(response: Response): Promise<EndpointFailure> {
     const { provider } = this.#options
     const { status, headers } = response
-    const said = withoutKey(provider, wordsOf(await beginningOf(response)))
+    const message = withoutKey(provider, errorMessageIn(await readBeginning(response)))
     const location = headers.get('location')
     const target = location !== null && URL.canParse(location, provider.baseUrl)
-    return explainRefusal(provider, {
+    return explainErrorResponse(provider, {
       status,
-      said,
+      message,
       // Without what a query may hold.
       location: target
         ? withoutKey(provider, new URL(location, provider.baseUrl).href.replace(/[?#].*$/s, ''))
@@ -135,7 +135,7 @@ export class Transport implements Disposable {
   }
 }
 
-/** Milliseconds that `Retry-After` (RFC 9110, section 10.2.3) asks to wait; null where nothing does. */
+/** Returns milliseconds that `Retry-After` (RFC 9110, section 10.2.3) asks to wait; null if nothing does. */
 export function retryAfter(headers: Headers): number | null {
   const text = headers.get('retry-after')
   if (text === null) return null
@@ -147,20 +147,20 @@ export function retryAfter(headers: Headers): number | null {
   return Math.max(0, at - (Number.isNaN(now) ? machineNow() : now))
 }
 
-/** Whether an address is of this machine alone. */
+/** Reports whether an address is of this machine alone. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return /^(?:127(?:\.\d+){3}|\[::1\]|localhost|.+\.localhost)$/.test(hostname)
 }
 
-async function beginningOf(response: Response): Promise<string> {
+async function readBeginning(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   try {
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk)
       size += chunk.length
-      if (size > MOST_REFUSAL) break
+      if (size > MAX_ERROR_BYTES) break
     }
   } catch {
     // The status says enough.

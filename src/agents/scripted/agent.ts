@@ -1,12 +1,12 @@
 import type { Clock } from '../../runtime/clock.ts'
 import type { Agent, Assignment, Outcome } from '../agent.ts'
 import { directivesIn } from './directives.ts'
-import { perform } from './perform.ts'
 import { describeIdle, oneLine } from './result.ts'
+import { runSteps } from './run-steps.ts'
 import type { ScenarioStore } from './store.ts'
 
 /** What the scripted agent goes by. */
-export interface ScriptedParts {
+export interface ScriptedAgentDependencies {
   scenarios: ScenarioStore
   clock: Clock
 }
@@ -16,9 +16,9 @@ export interface ScriptedParts {
  * directives in the goal. The same goal on the same files reports the same events, to the byte.
  */
 export class ScriptedAgent implements Agent {
-  readonly #parts: ScriptedParts
+  readonly #parts: ScriptedAgentDependencies
 
-  constructor(parts: ScriptedParts) {
+  constructor(parts: ScriptedAgentDependencies) {
     this.#parts = parts
   }
 
@@ -32,10 +32,10 @@ export class ScriptedAgent implements Agent {
         type: 'notice',
         text: `Follows the scenario ${JSON.stringify(oneLine(found.scenario.title))}.`,
       })
-      return perform(found.scenario.steps, { assignment, clock, values: new Map(found.values) })
+      return runSteps(found.scenario.steps, { assignment, clock, values: new Map(found.values) })
     }
     const steps = directivesIn(goal)
-    if (steps.length > 0) return perform(steps, { assignment, clock, values: new Map() })
+    if (steps.length > 0) return runSteps(steps, { assignment, clock, values: new Map() })
     return { status: 'completed', result: describeIdle(goal), idle: true }
   }
 }

@@ -31,7 +31,7 @@ export function directivesIn(goal: string): Step[] {
   const directives = end === -1 ? found : found.slice(0, end + 1)
   const given = directives.map((one, index) => new Given({ [one.name]: argumentOf(one) }, [index]))
   try {
-    return readSteps(given, { names: new Set(), others: 'kept' })
+    return readSteps(given, { names: new Set(), unknown: 'kept' })
   } catch (error) {
     const wrong = error instanceof Mistake ? directives[Number(error.place[0])] : undefined
     throw wrong ? notUnderstood(wrong, (error as Mistake).reason) : error

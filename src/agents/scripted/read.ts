@@ -38,7 +38,7 @@ export function readScenario(given: Given): Scenario {
   if (steps.length === 0 || steps.length > MOST_STEPS) {
     throw new Mistake([...given.place, 'steps'], `expected 1 to ${MOST_STEPS} steps, got ${steps.length}.`)
   }
-  const values: KnownValues = { names: new Set(['goal', ...matcher.names]), others: 'refused' }
+  const values: KnownValues = { names: new Set(['goal', ...matcher.names]), unknown: 'refused' }
   return { title: name ?? titleOf(fields.match), matcher, steps: readSteps(steps, values) }
 }
 

@@ -11,28 +11,28 @@ const MOST_LISTED = 20
 /** Characters of a goal that a result repeats. */
 const LONGEST_GOAL = 4_000
 
-/** The beginning of a text, on one line. */
+/** Returns the beginning of a text, on one line. */
 export function oneLine(text: string): string {
   const [first = '', ...more] = text.trim().split(/\r?\n/)
   const isCut = more.length > 0 || first.length > LONGEST_MENTION
   return isCut ? `${first.slice(0, LONGEST_MENTION).trimEnd()} …` : first
 }
 
-/** The end of what a command printed, to follow a sentence: after a colon, or only the full stop. */
+/** Returns the end of what a command printed, to follow a sentence: after a colon, or only the full stop. */
 export function endOf(output: string): string {
   const lines = output.trimEnd().split('\n')
   const end = lines.slice(-LINES).join('\n').slice(-CHARACTERS)
   return end === '' ? '.' : `:\n${end}`
 }
 
-/** The result of work that no step ended: what was done. */
+/** Returns the result of work that no step ended: what was done. */
 export function describeDone(done: readonly string[]): string {
   const listed = done.slice(0, MOST_LISTED)
   const more = done.length - listed.length
   return `Done: ${listed.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`
 }
 
-/** The result where nothing says what to do. */
+/** Returns the result if nothing says what to do. */
 export function describeIdle(goal: string): string {
   const repeated = goal.length > LONGEST_GOAL ? `${goal.slice(0, LONGEST_GOAL)} …` : goal
   return [

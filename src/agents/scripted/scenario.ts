@@ -13,7 +13,7 @@ export interface Scenario {
 export interface Matcher {
   /** The values that steps may use beside those that earlier steps name. */
   readonly names: readonly string[]
-  /** The values of a goal that matches, else null. */
+  /** Returns the values of a goal that matches, else null. */
   match(goal: string): ReadonlyMap<string, string> | null
 }
 
@@ -22,7 +22,7 @@ export type Step =
   | {
       readonly does: 'run'
       readonly command: CommandTemplate
-      /** Folder to run it in, relative to the workspace; empty for the workspace. */
+      /** Directory to run it in, relative to the workspace; empty for the workspace. */
       readonly cwd: string
       /** Milliseconds that it may take; null for the workbench's own limit. */
       readonly timeoutMs: number | null

@@ -18,7 +18,7 @@ export interface SourcedScenario {
 }
 
 /** A scenario for a goal, with the values that the goal gives. */
-export interface FoundScenario {
+export interface MatchedScenario {
   readonly scenario: Scenario
   readonly values: ReadonlyMap<string, string>
 }
@@ -27,7 +27,8 @@ export interface FoundScenario {
 const reader = () => import('./read.ts')
 
 /**
- * The scenarios of the scripted agent: those that the control API set, which survive a restart, before those of files.
+ * The scenarios of the scripted agent: those that the control API set, which survive a restart, before those of
+ * files.
  */
 export class ScenarioStore {
   readonly #queries: Queries
@@ -62,8 +63,8 @@ export class ScenarioStore {
     this.#queries.delete(scenarios).run()
   }
 
-  /** The first scenario that a goal matches, or null. */
-  async find(goal: string): Promise<FoundScenario | null> {
+  /** Returns the first scenario that a goal matches, or null. */
+  async find(goal: string): Promise<MatchedScenario | null> {
     for (const scenario of await this.#all()) {
       const values = scenario.matcher.match(goal)
       if (values) return { scenario, values: new Map([...values, ['goal', goal]]) }

@@ -2,10 +2,10 @@ import { AgentError } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 
 /** A text with places for values, by their names. */
-export type Template = readonly (string | ValuePlace)[]
+export type Template = readonly (string | Placeholder)[]
 
 /** Where a value goes. */
-interface ValuePlace {
+interface Placeholder {
   readonly value: string
   /** In a command: whether the place stands inside double quotes. */
   readonly quoted?: boolean
@@ -21,11 +21,11 @@ export interface CommandTemplate {
 /** Which values there are, and whether another name is refused or stays as it stands. */
 export interface KnownValues {
   readonly names: ReadonlySet<string>
-  readonly others: 'refused' | 'kept'
+  readonly unknown: 'refused' | 'kept'
 }
 
 /** `{{name}}`, and with a backslash before it the braces themselves. */
-const PLACE = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
+const PLACEHOLDER = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
 
 /** Bytes of a command with its values: Linux takes 128 KiB as one argument. */
 const MOST_IN_COMMAND = 100_000
@@ -62,7 +62,7 @@ export function parseCommand(text: string, known: KnownValues): CommandTemplate 
   return { pieces, text }
 }
 
-/** The text with its values. @throws AgentError where it is too long */
+/** Returns the text with its values. @throws AgentError if it is too long */
 export function fill(template: Template, values: ReadonlyMap<string, string>): string {
   const texts = template.map((piece) => (typeof piece === 'string' ? piece : (values.get(piece.value) ?? '')))
   const length = texts.reduce((sum, text) => sum + text.length, 0)
@@ -73,9 +73,9 @@ export function fill(template: Template, values: ReadonlyMap<string, string>): s
 }
 
 /**
- * The command with its values: assignments of shell variables, then the command that uses them.
+ * Returns the command with its values: assignments of shell variables, then the command that uses them.
  *
- * @throws ToolError where the values are longer than a command can be
+ * @throws ToolError if the values are longer than a command can be
  */
 export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<string, string>): string {
   const used = new Set<string>()
@@ -97,19 +97,19 @@ export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<str
   return text
 }
 
-/** A prefix of its own: a value that is called PATH must not change where programs are found. */
+/** Returns a prefix of its own: a value that is called PATH must not change where programs are found. */
 const variableOf = (name: string): string => `VALUE_${name}`
 
 function parse(
   text: string,
-  { names, others }: KnownValues,
-  place: (found: { name: string; index: number }) => ValuePlace,
+  { names, unknown }: KnownValues,
+  place: (found: { name: string; index: number }) => Placeholder,
 ): Template {
-  const pieces: (string | ValuePlace)[] = []
+  const pieces: (string | Placeholder)[] = []
   let end = 0
-  for (const { 0: whole, 1: backslash, 2: name = '', index } of text.matchAll(PLACE)) {
+  for (const { 0: whole, 1: backslash, 2: name = '', index } of text.matchAll(PLACEHOLDER)) {
     const isKnown = names.has(name)
-    if (!isKnown && others === 'kept') continue
+    if (!isKnown && unknown === 'kept') continue
     if (!isKnown && backslash === '') throw new Error(unknownName(name, names))
     pieces.push(text.slice(end, index), backslash === '' ? place({ name, index }) : whole.slice(1))
     end = index + whole.length
@@ -124,9 +124,9 @@ function unknownName(name: string, names: ReadonlySet<string>): string {
 }
 
 /**
- * Which quote is open where in a shell command; one around a `$(…)` that is open does not count. A here-document or an
- * apostrophe in a comment may mislead it: what is put in is then split, or stands there with its quotes, but is never
- * run.
+ * Which quote is open where in a shell command; one around a `$(…)` that is open does not count. A here-document or
+ * an apostrophe in a comment may mislead it: what is put in is then split, or stands there with its quotes, but is
+ * never run.
  */
 class Quotes {
   readonly #text: string
@@ -137,7 +137,7 @@ class Quotes {
     this.#text = text
   }
 
-  /** The quote that is open before `index`, which grows from call to call: a goal may have many places. */
+  /** Returns the quote that is open before `index`, which grows from call to call: a goal may have many places. */
   openAt(index: number): '"' | "'" | null {
     for (; this.#at < index; this.#at++) this.#take()
     const last = this.#open.at(-1)

@@ -4,7 +4,7 @@ import { ToolError } from './errors.ts'
 /** Matches that are given at most. */
 const MOST_MATCHES = 200
 
-/** Bytes of an expression and of a folder: Linux passes 128 KiB in a variable. */
+/** Bytes of an expression and of a directory: Linux passes 128 KiB in a variable. */
 const LONGEST_INPUT = 100_000
 
 /** Bytes of output that are looked at. */
@@ -14,7 +14,7 @@ const MOST_BYTES = 256 * 1024
 const PATIENCE_MS = 20_000
 
 /**
- * In the sandbox, not in berth: an expression can keep whoever evaluates it busy for ever. Both texts come in
+ * In the sandbox, not in berth: an expression can keep whoever evaluates it busy forever. Both texts come in
  * variables, so that no shell reads them.
  */
 const COMMAND =
@@ -33,26 +33,26 @@ interface Search {
   sandbox: Sandbox
   /** A POSIX extended regular expression. */
   pattern: string
-  /** A folder or file, relative to the workspace. */
-  folder: string
+  /** A directory or file, relative to the workspace. */
+  dir: string
   signal: AbortSignal
 }
 
-/** The lines of text files that an expression matches, in no particular order of files. @throws ToolError */
+/** Returns the lines of text files that an expression matches, in no particular order of files. @throws ToolError */
 export async function searchFiles({
   sandbox,
   pattern,
-  folder,
+  dir,
   signal,
 }: Search): Promise<{ matches: Match[]; truncated: boolean }> {
   if (/[\0\n]/.test(pattern)) throw new ToolError('The expression must be one line.')
-  if (folder.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
-  if ([pattern, folder].some((text) => Buffer.byteLength(text) > LONGEST_INPUT))
+  if (dir.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
+  if ([pattern, dir].some((text) => Buffer.byteLength(text) > LONGEST_INPUT))
     throw new ToolError(`An expression and a folder have at most ${LONGEST_INPUT} bytes.`)
   const chunks: Record<'stdout' | 'stderr', Uint8Array[]> = { stdout: [], stderr: [] }
   const execution = sandbox.exec({
     command: COMMAND,
-    env: { BERTH_PATTERN: pattern, BERTH_FOLDER: folder === '' ? '.' : folder, LC_ALL: 'C.UTF-8' },
+    env: { BERTH_PATTERN: pattern, BERTH_FOLDER: dir === '' ? '.' : dir, LC_ALL: 'C.UTF-8' },
     timeoutMs: PATIENCE_MS,
     background: 'ends',
     outputLimit: MOST_BYTES,

@@ -6,7 +6,7 @@ import { ToolError } from './errors.ts'
 import { CommandOutput } from './output.ts'
 import { type Match, searchFiles } from './search.ts'
 
-/** Milliseconds that a command may take where nothing else is said. */
+/** Milliseconds that a command may take if nothing else is said. */
 const COMMAND_TIMEOUT_MS = 10 * 60_000
 
 /** Bytes of a file that are read. */
@@ -22,10 +22,10 @@ const LONGEST_LINE = 400
 const MOST_LISTED = 2_000
 
 /** What a workbench works on. */
-export interface WorkbenchParts {
+export interface WorkbenchOptions {
   sandbox: Sandbox
   workspace: Workspace
-  /** The server's own variables. */
+  /** Returns the server's own variables. */
   environment(): Readonly<Record<string, string>>
   /** What must not be seen in a transcript; values of the environment are added by whoever provides it. */
   masks: Masks
@@ -47,18 +47,18 @@ export interface CommandResult {
 
 /** The tools that an agent works with on a server. Each use and what came of it is reported. */
 export class Workbench {
-  readonly #parts: WorkbenchParts
+  readonly #options: WorkbenchOptions
   #calls = 0
 
-  constructor(parts: WorkbenchParts) {
-    this.#parts = parts
+  constructor(parts: WorkbenchOptions) {
+    this.#options = parts
   }
 
   /**
-   * Runs a shell command in the workspace, as `exec` does, with the server's own variables. Secrets are masked in what
-   * it printed: that may go to a model elsewhere.
+   * Runs a shell command in the workspace, as `exec` does, with the server's own variables. Secrets are masked in
+   * what it printed: that may go to a model elsewhere.
    *
-   * @throws ToolError where it cannot be started, ComputeError where the server is gone, or the signal's reason
+   * @throws ToolError if it cannot be started, ComputeError where the server is gone, or the signal's reason
    */
   run(command: string, options: { timeoutMs?: number; cwd?: string } = {}): Promise<CommandResult> {
     const { timeoutMs = COMMAND_TIMEOUT_MS, cwd = '' } = options
@@ -69,10 +69,10 @@ export class Workbench {
     })
   }
 
-  /** The text of a file, of a large one the beginning. @throws ToolError */
+  /** Returns the text of a file, of a large one the beginning. @throws ToolError */
   read(path: string): Promise<{ content: string; truncated: boolean }> {
     return this.#use('read', { path }, async () => {
-      using file = await this.#parts.workspace.open(path)
+      using file = await this.#options.workspace.open(path)
       const bytes = await file.read(0, MOST_READ)
       const truncated = file.size > bytes.length
       let content: string
@@ -81,7 +81,7 @@ export class Workbench {
       } catch {
         throw new ToolError(`${path} is not text.`)
       }
-      const shown = this.#parts.masks.beginning(content, SHOWN_CHARACTERS)
+      const shown = this.#options.masks.beginning(content, SHOWN_CHARACTERS)
       const isCut = truncated || content.length > SHOWN_CHARACTERS
       return {
         ok: true,
@@ -91,23 +91,27 @@ export class Workbench {
     })
   }
 
-  /** Replaces or makes a file, and the folders that it lies in. @throws ToolError */
+  /** Replaces or makes a file, and the directories that it lies in. @throws ToolError */
   write(path: string, content: string): Promise<void> {
-    const shown = this.#parts.masks.beginning(content, SHOWN_CHARACTERS)
+    const shown = this.#options.masks.beginning(content, SHOWN_CHARACTERS)
     const isCut = content.length > SHOWN_CHARACTERS
     const input = { path, content: shown, ...(isCut ? { truncated: true } : {}) }
     return this.#use('write', input, async () => {
       const bytes = new TextEncoder().encode(content)
-      await this.#parts.workspace.write(path, bytes)
-      this.#parts.changed?.()
+      await this.#options.workspace.write(path, bytes)
+      this.#options.changed?.()
       return { ok: true, output: { bytes: bytes.length }, value: undefined }
     })
   }
 
-  /** Paths of the files in a folder and those in it, `.git` and `node_modules` left out. @throws ToolError */
-  list(folder = ''): Promise<{ files: string[]; truncated: boolean }> {
-    return this.#use('list', { path: folder }, async () => {
-      const all = await this.#filesIn(folder)
+  /**
+   * Returns paths of the files in a directory and those in it, `.git` and `node_modules` left out.
+   *
+   * @throws ToolError
+   */
+  list(dir = ''): Promise<{ files: string[]; truncated: boolean }> {
+    return this.#use('list', { path: dir }, async () => {
+      const all = await this.#filesIn(dir)
       const files = all.slice(0, MOST_LISTED)
       const truncated = files.length < all.length
       return { ok: true, output: { files: files.length, truncated }, value: { files, truncated } }
@@ -115,20 +119,20 @@ export class Workbench {
   }
 
   /**
-   * The lines of text files that a regular expression (POSIX, extended) matches; they may go to a model elsewhere, so
-   * that secrets are masked in them.
+   * Returns the lines of text files that a regular expression (POSIX, extended) matches; they may go to a model
+   * elsewhere, so that secrets are masked in them.
    *
-   * @throws ToolError, also where the expression is none
+   * @throws ToolError, also if the expression is none
    */
-  search(pattern: string, folder = ''): Promise<{ matches: Match[]; truncated: boolean }> {
-    return this.#use('search', { pattern, path: folder }, async () => {
-      const { sandbox, masks, signal } = this.#parts
-      const place = relativeTo(folder)
-      const kind = place === '' ? 'directory' : (await this.#parts.workspace.stat(place))?.kind
+  search(pattern: string, dir = ''): Promise<{ matches: Match[]; truncated: boolean }> {
+    return this.#use('search', { pattern, path: dir }, async () => {
+      const { sandbox, masks, signal } = this.#options
+      const place = relativeTo(dir)
+      const kind = place === '' ? 'directory' : (await this.#options.workspace.stat(place))?.kind
       // A pipe would keep the search waiting, and a link lead out of the workspace.
       if (kind !== 'directory' && kind !== 'file')
-        throw new ToolError(`There is no file or folder ${JSON.stringify(folder)} in the workspace.`)
-      const found = await searchFiles({ sandbox, pattern, folder: place, signal })
+        throw new ToolError(`There is no file or folder ${JSON.stringify(dir)} in the workspace.`)
+      const found = await searchFiles({ sandbox, pattern, dir: place, signal })
       const matches = found.matches.map((match) => ({
         ...match,
         text: masks.beginning(match.text, LONGEST_LINE),
@@ -138,35 +142,38 @@ export class Workbench {
     })
   }
 
-  async #filesIn(folder: string): Promise<string[]> {
-    const prefix = relativeTo(folder)
-    const all = await this.#parts.workspace.list({ all: false })
+  async #filesIn(dir: string): Promise<string[]> {
+    const prefix = relativeTo(dir)
+    const all = await this.#options.workspace.list({ all: false })
     if (prefix === '') return all
     const inside = all.filter((path) => path.startsWith(`${prefix}/`))
     if (inside.length > 0) return inside
-    const entry = await this.#parts.workspace.stat(prefix)
+    const entry = await this.#options.workspace.stat(prefix)
     if (entry?.kind === 'directory') return []
-    throw new ToolError(`There is no folder ${JSON.stringify(folder)}.`)
+    throw new ToolError(`There is no folder ${JSON.stringify(dir)}.`)
   }
 
-  /** A working folder as commands take it: inside the workspace, in the isolations too that would let one out. */
-  async #folder(cwd: string): Promise<string> {
-    const folder = relativeTo(cwd)
-    if (folder === '') return ''
-    const entry = await this.#parts.workspace.stat(folder)
-    if (entry?.kind === 'directory') return folder
+  /**
+   * Returns a working directory as commands take it: inside the workspace, in the isolations too that would let one
+   * out.
+   */
+  async #dir(cwd: string): Promise<string> {
+    const dir = relativeTo(cwd)
+    if (dir === '') return ''
+    const entry = await this.#options.workspace.stat(dir)
+    if (entry?.kind === 'directory') return dir
     throw new ToolError(`There is no folder ${JSON.stringify(cwd)} in the workspace.`)
   }
 
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
-    const { sandbox, environment, masks, show, signal } = this.#parts
+    const { sandbox, environment, masks, show, signal } = this.#options
     if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
-    const folder = await this.#folder(cwd)
+    const dir = await this.#dir(cwd)
     const env = { ...environment() }
     const output = new CommandOutput(masks, (stream, text) => show({ type: 'output', call, stream, text }))
     const execution = sandbox.exec({
       command,
-      cwd: folder,
+      cwd: dir,
       env,
       timeoutMs,
       onOutput: (stream, data) => output.write(stream, data),
@@ -178,12 +185,12 @@ export class Workbench {
       signal.throwIfAborted()
       return { ...output.end(), exitCode, timedOut, truncated: output.truncated }
     } catch (error) {
-      // One command that cannot be started, for want of processes perhaps, is no reason to give up.
+      // One command that cannot be started, for lack of processes perhaps, is no reason to give up.
       if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
       throw error
     } finally {
       signal.removeEventListener('abort', cancel)
-      this.#parts.changed?.()
+      this.#options.changed?.()
     }
   }
 
@@ -193,7 +200,7 @@ export class Workbench {
     input: ToolData,
     work: (call: string) => Promise<{ ok: boolean; output: ToolData; value: T }>,
   ): Promise<T> {
-    const { signal, report } = this.#parts
+    const { signal, report } = this.#options
     signal.throwIfAborted()
     this.#calls += 1
     const call = `call_${this.#calls}`
@@ -204,14 +211,17 @@ export class Workbench {
       return value
     } catch (error) {
       if (signal.aborted) throw signal.reason
-      const told = error instanceof WorkspaceError ? new ToolError(error.message) : error
-      const message = told instanceof Error ? told.message : String(told)
+      const reported = error instanceof WorkspaceError ? new ToolError(error.message) : error
+      const message = reported instanceof Error ? reported.message : String(reported)
       report({ type: 'toolResult', call, tool, ok: false, output: { error: message } })
-      throw told
+      throw reported
     }
   }
 }
 
-/** A folder as paths of the list begin: relative, without `./` and a slash at the end; empty for the workspace. */
-const relativeTo = (folder: string): string =>
-  folder.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/(?<=.)\/+$/, '')
+/**
+ * Returns a directory as paths of the list begin: relative, without `./` and a slash at the end; empty for the
+ * workspace.
+ */
+const relativeTo = (dir: string): string =>
+  dir.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/(?<=.)\/+$/, '')

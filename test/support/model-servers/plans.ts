@@ -1,4 +1,4 @@
-import type { Plan } from '../../../src/agents/agent.ts'
+import type { AgentPlan } from '../../../src/agents/agent.ts'
 import type { AgentEvent } from '../../../src/agents/events.ts'
 import { anthropicAgent, type ModelAgentOptions, openaiAgent } from '../../../src/agents/model/agent.ts'
 import { loadConfig } from '../../../src/config/config.ts'
@@ -13,14 +13,14 @@ export const TEMPLATES = [
 ]
 
 /** A plan that holds. */
-export const PLAN: Plan = { template: 'bun-api', steps: '1. Build it' }
+export const PLAN: AgentPlan = { template: 'bun-api', steps: '1. Build it' }
 
 /** The model's answer with it. */
 export const planned = call('plan', PLAN)
 
 /** A plan in the making: what has to do with the endpoint is the same as in a task, and needs no server. */
 export interface Planning {
-  readonly plan: Promise<Plan>
+  readonly plan: Promise<AgentPlan>
   readonly events: AgentEvent[]
   /** Resolves with the text of the notice of this number, from 1. */
   notice(number: number): Promise<string>

@@ -6,7 +6,7 @@ import type { Step } from './scenario.ts'
 import { fill, fillCommand } from './template.ts'
 
 /** What steps are carried out with. */
-export interface Stage {
+export interface StepContext {
   readonly assignment: Assignment
   readonly clock: Clock
   /** Values by name; steps add theirs. */
@@ -14,19 +14,19 @@ export interface Stage {
 }
 
 /** What came of a step: the end of the work, or what was done in a few words. */
-type Result = Outcome | { readonly done: string }
+type StepResult = Outcome | { readonly done: string }
 
 /**
  * Carries out steps one after the other, until one ends the work or none is left.
  *
- * @throws AgentError where a step cannot be carried out here; whatever the assignment's signal is aborted with
+ * @throws AgentError if a step cannot be carried out here; whatever the assignment's signal is aborted with
  */
-export async function perform(steps: readonly Step[], stage: Stage): Promise<Outcome> {
+export async function runSteps(steps: readonly Step[], stage: StepContext): Promise<Outcome> {
   const { signal } = stage.assignment
   const done: string[] = []
   for (const step of steps) {
     signal.throwIfAborted()
-    const result = await carryOut(step, stage)
+    const result = await runStep(step, stage)
     signal.throwIfAborted()
     if ('status' in result) return result
     done.push(result.done)
@@ -34,12 +34,12 @@ export async function perform(steps: readonly Step[], stage: Stage): Promise<Out
   return { status: 'completed', result: describeDone(done) }
 }
 
-async function carryOut(step: Step, stage: Stage): Promise<Result> {
+async function runStep(step: Step, stage: StepContext): Promise<StepResult> {
   const { assignment, values } = stage
   const { workbench } = assignment
   switch (step.does) {
     case 'run':
-      return run(step, stage)
+      return runCommand(step, stage)
     case 'write': {
       const path = fill(step.path, values)
       return useTool(`Writing ${path}`, async () => {
@@ -78,7 +78,10 @@ async function carryOut(step: Step, stage: Stage): Promise<Result> {
   }
 }
 
-async function run(step: Extract<Step, { does: 'run' }>, { assignment, values }: Stage): Promise<Result> {
+async function runCommand(
+  step: Extract<Step, { does: 'run' }>,
+  { assignment, values }: StepContext,
+): Promise<StepResult> {
   const command = oneLine(step.command.text)
   return useTool(`Running ${command}`, async () => {
     const result = await assignment.workbench.run(fillCommand(step.command, values), {
@@ -103,11 +106,12 @@ async function run(step: Extract<Step, { does: 'run' }>, { assignment, values }:
 }
 
 /** Has the work fail with a sentence, where a tool cannot do what a step says. */
-async function useTool(doing: string, use: () => Promise<Result>): Promise<Result> {
+async function useTool(activity: string, use: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await use()
   } catch (error) {
-    if (error instanceof ToolError) return { status: 'failed', result: `${doing} failed: ${error.message}` }
+    if (error instanceof ToolError)
+      return { status: 'failed', result: `${activity} failed: ${error.message}` }
     throw error
   }
 }
@@ -127,7 +131,7 @@ function hold({ hold, signal }: Assignment): Promise<void> {
 }
 
 /** Waits by berth's clock. */
-async function wait(ms: number, { assignment: { signal }, clock }: Stage): Promise<void> {
+async function wait(ms: number, { assignment: { signal }, clock }: StepContext): Promise<void> {
   const over = Promise.withResolvers<void>()
   const timer = clock.after(ms, () => {
     over.resolve()
@@ -141,7 +145,7 @@ async function wait(ms: number, { assignment: { signal }, clock }: Stage): Promi
   }
 }
 
-/** A promise's value, unless the signal fires before. */
+/** Returns a promise's value, unless the signal fires before. */
 async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const abort = (): void => aborted.reject(signal.reason)

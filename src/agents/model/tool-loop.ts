@@ -1,26 +1,26 @@
 import { AgentError, type Assignment, type Outcome } from '../agent.ts'
-import type { Answer } from './answer.ts'
-import type { Exchange } from './conversation.ts'
+import type { ToolExchange } from './conversation.ts'
 import type { Dialogue } from './dialogue.ts'
 import { CUT_OFF, FINISHED_EARLY, NUDGE } from './prompts.ts'
+import type { ModelResponse } from './response.ts'
 import { MalformedCall } from './tool-input.ts'
-import { offeredTools, type Result, useTool } from './tools.ts'
+import { offeredTools, type ToolResult, useTool } from './tools.ts'
 
 /** Answers in a row of which nothing can be used before the work is given up. */
-const MOST_USELESS = 5
+const MAX_UNUSABLE = 5
 
 /** Calls of one answer that are used; what each gives back is kept until the answer is dealt with. */
 const MOST_CALLS = 100
 
 /** One goal on its way: asks the model, uses the tools that it calls, and so on until it finishes. */
-export class Work {
+export class ToolLoop {
   readonly #assignment: Assignment
   readonly #dialogue: Dialogue
   #hasUsedTools = false
   /** What answers in a row said that called no tool. */
-  #said: string[] = []
+  #texts: string[] = []
   /** Answers in a row of which nothing could be used. */
-  #useless = 0
+  #unusable = 0
 
   constructor(assignment: Assignment, dialogue: Dialogue) {
     this.#assignment = assignment
@@ -31,32 +31,35 @@ export class Work {
   async run(): Promise<Outcome> {
     const tools = offeredTools(this.#assignment)
     for (;;) {
-      const answer = await this.#dialogue.ask(tools)
-      const outcome = await this.#take(answer)
+      const answer = await this.#dialogue.request(tools)
+      const outcome = await this.#handle(answer)
       if (outcome) return outcome
     }
   }
 
-  /** Does what an answer calls for. @returns the outcome, or null where the work goes on */
-  async #take(answer: Answer): Promise<Outcome | null> {
+  /** Does what an answer calls for. @returns the outcome, or null if the work goes on */
+  async #handle(answer: ModelResponse): Promise<Outcome | null> {
     if (answer.calls.length > 0) return this.#useTools(answer)
     if (answer.stop === 'refusal') return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
     if (answer.stop === 'length') {
       this.#dialogue.add(answer, [], CUT_OFF)
-      this.#useLess('its answers are cut off at the longest that they may be.')
+      this.#countUnusable('its answers are cut off at the longest that they may be.')
       return null
     }
-    return this.#hear(answer)
+    return this.#handleText(answer)
   }
 
-  /** An answer without a call: the model is told how a task ends; what it says once more is taken for the result. */
-  #hear(answer: Answer): Outcome | null {
-    this.#said.push(answer.text.trim())
-    if (this.#said.length === 1) {
+  /**
+   * Returns an answer without a call: the model is told how a task ends; what it says once more is taken for the
+   * result.
+   */
+  #handleText(answer: ModelResponse): Outcome | null {
+    this.#texts.push(answer.text.trim())
+    if (this.#texts.length === 1) {
       this.#dialogue.add(answer, [], NUDGE)
       return null
     }
-    const said = this.#said.filter(Boolean).join('\n\n')
+    const said = this.#texts.filter(Boolean).join('\n\n')
     if (said === '') return failed('The model answers with nothing, neither text nor calls of tools.')
     if (this.#hasUsedTools) return { status: 'completed', result: said }
     return failed(
@@ -65,10 +68,10 @@ export class Work {
   }
 
   /** Uses the tools that an answer calls, one after the other. */
-  async #useTools(answer: Answer): Promise<Outcome | null> {
-    const exchanges: Exchange[] = []
+  async #useTools(answer: ModelResponse): Promise<Outcome | null> {
+    const exchanges: ToolExchange[] = []
     const problems: string[] = []
-    this.#said = []
+    this.#texts = []
     const calls = answer.calls.slice(0, MOST_CALLS)
     const leftOut = answer.calls.length - calls.length
     for (const { toolCallId: id, toolName, input, providerMetadata: signed } of calls) {
@@ -98,24 +101,24 @@ export class Work {
         text: `The model called a tool as it cannot be called. ${problem}`,
       })
     }
-    if (problems.length < exchanges.length) this.#useless = 0
-    else this.#useLess(`the last call was ${problems.at(-1)}`)
+    if (problems.length < exchanges.length) this.#unusable = 0
+    else this.#countUnusable(`the last call was ${problems.at(-1)}`)
     return null
   }
 
-  async #use(tool: string, input: string): Promise<Result> {
+  async #use(tool: string, input: string): Promise<ToolResult> {
     this.#assignment.signal.throwIfAborted()
     const result = await useTool(tool, input, { assignment: this.#assignment, budget: this.#dialogue.budget })
     this.#hasUsedTools = true
     return result
   }
 
-  /** @throws AgentError where it was so time after time */
-  #useLess(why: string): void {
-    this.#useless += 1
-    if (this.#useless < MOST_USELESS) return
+  /** @throws AgentError if it was so time after time */
+  #countUnusable(why: string): void {
+    this.#unusable += 1
+    if (this.#unusable < MAX_UNUSABLE) return
     throw new AgentError(
-      `Given up: ${MOST_USELESS} times in a row nothing of what the model answered could be used; ${why}`,
+      `Given up: ${MAX_UNUSABLE} times in a row nothing of what the model answered could be used; ${why}`,
     )
   }
 }
@@ -125,20 +128,20 @@ const tooManyCalls = (leftOut: number): string =>
 
 const failed = (result: string): Outcome => ({ status: 'failed', result })
 
-/** A name that endpoints take back, whatever the model made up. */
+/** Returns a name that endpoints take back, whatever the model made up. */
 const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
 
 /** Levels of objects and lists in arguments: what is nested deeper can be read, but perhaps not written again. */
 const DEEPEST = 50
 
-/** Whether objects and lists are nested deeper than so many levels. */
+/** Reports whether objects and lists are nested deeper than so many levels. */
 const isDeeper = (value: unknown, levels: number): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1)))
 
-/** Arguments as they go back to the endpoint: none where they are no object, or a deep one. */
-function objectOf(input: string): Exchange['input'] {
+/** Arguments as they go back to the endpoint: none if they are no object, or a deep one. */
+function objectOf(input: string): ToolExchange['input'] {
   try {
     const read: unknown = JSON.parse(input)
     if (typeof read === 'object' && read !== null && !Array.isArray(read) && !isDeeper(read, DEEPEST))
