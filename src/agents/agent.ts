@@ -3,67 +3,69 @@ import type { AgentEvent, OutputDelta } from './events.ts'
 import type { Workbench } from './workbench/workbench.ts'
 
 /**
- * Somebody who carries out goals on servers. Every kind implements this one interface and is entered in
- * registry.ts; nothing else knows which kinds there are.
+ * Carries out goals on servers. Each kind of agent implements this interface and is listed in registry.ts; nothing
+ * else knows which kinds exist.
  */
 export interface Agent {
-  /** What must be seen in no transcript, log or result besides the server's own secrets, such as a key. */
+  /**
+   * Secrets, such as a key, that must not appear in a transcript, log or result. The server's own secrets are always
+   * hidden.
+   */
   readonly secrets?: readonly string[]
 
   /**
    * Works on a goal until it is reached or given up.
    *
-   * @throws AgentError if it cannot go on, with what a person is told; whatever `assignment.signal` is aborted with
+   * @throws AgentError if it cannot continue, with a message for a person; the reason with which `assignment.signal`
+   * is aborted
    */
   work(assignment: Assignment): Promise<Outcome>
 
   /**
-   * Chooses among templates what an app for a goal begins with, and says how it is to be built. Not there for agents
-   * that cannot plan.
+   * Chooses the template that an app for a goal starts from, and plans how to build it. Missing in agents that cannot
+   * plan.
    *
    * @throws as `work` does
    */
   plan?(planning: PlanRequest): Promise<AgentPlan>
 }
 
-/** One goal to work on, and all that there is to work with. */
+/** One goal, and everything an agent needs to work on it. */
 export interface Assignment {
   /** Id of the task or build that it is for. */
   readonly id: string
-  /** What is to be reached, in the caller's words. */
+  /** The goal, in the caller's words. */
   readonly goal: string
-  /**
-   * What berth adds to it where more is to be known, such as where an app lies; not part of the goal that is matched.
-   */
+  /** What berth adds to the goal, such as the directory of an app. Scenarios do not match it. */
   readonly context?: string
   /** Runs commands and reaches files on the server; each use is part of the transcript. */
   readonly workbench: Workbench
-  /** The server itself, for agents that run as a program on it. */
+  /** The server's sandbox, for agents that run as a program on it. */
   readonly sandbox: Sandbox
   /** Returns the server's own variables now, by name; their values are secret. */
   environment(): Readonly<Record<string, string>>
   /** Asks the caller and resolves with the answer; null if there is nobody to ask. */
   readonly ask: ((question: string) => Promise<string>) | null
-  /** Resolves when somebody releases the task by the control API; null if nobody can. */
+  /** Resolves when the task is released by the control API; null if it cannot be. */
   readonly hold: (() => Promise<void>) | null
   /** Adds an event to the transcript. */
   report(event: AgentEvent): void
-  /** Shows a piece of output to whoever watches just now; it is not kept. */
+  /** Shows a piece of output to current watchers; it is not kept. */
   show(delta: OutputDelta): void
-  /** Fires when the work is to end at once. */
+  /** Aborts when the work has to end at once. */
   readonly signal: AbortSignal
 }
 
-/** What came of the work. */
+/** The result of the work. */
 export interface Outcome {
   readonly status: 'completed' | 'failed'
   /** What was done, or why it failed, for a person. */
   readonly result: string
-  /** Nothing was done, since nothing says how: no agent is configured that could. */
+  /** Whether nothing was done because no agent is configured that could. */
   readonly idle?: boolean
 }
 
-/** What a plan is made from. */
+/** The input for a plan. */
 export interface PlanRequest {
   /** Id of the build that it is for. */
   readonly id: string
@@ -74,11 +76,11 @@ export interface PlanRequest {
   readonly signal: AbortSignal
 }
 
-/** How an app is to be built. */
+/** How to build an app. */
 export interface AgentPlan {
   /** Id of one of the given templates. */
   readonly template: string
-  /** What is to be done, in Markdown. */
+  /** The steps, in Markdown. */
   readonly steps: string
 }
 

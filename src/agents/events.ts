@@ -1,13 +1,13 @@
 /**
- * What an agent reports of its work: the same events from every kind of agent. They are kept, in order, as the
- * transcript; names are camelCase, as in every body of tasks.
+ * What every kind of agent reports of its work. The events are kept, in order, as the transcript. Names are
+ * camelCase, as in every body of tasks.
  */
 export type AgentEvent =
-  /** The agent says something. */
+  /** A message by the agent. */
   | { readonly type: 'message'; readonly text: string }
   /** It uses a tool; `call` numbers its uses. */
   | { readonly type: 'toolCall'; readonly call: string; readonly tool: string; readonly input: ToolData }
-  /** What came of that. */
+  /** The result of a tool's use. */
   | {
       readonly type: 'toolResult'
       readonly call: string
@@ -15,14 +15,14 @@ export type AgentEvent =
       readonly ok: boolean
       readonly output: ToolData
     }
-  /** A line of what a program prints that is itself the agent. */
+  /** A line of output of an agent that is a program. */
   | { readonly type: 'terminal'; readonly text: string }
-  /** What the work has used so far, of a language model. */
+  /** A language model's usage since the start of the work. */
   | {
       readonly type: 'usage'
       readonly inputTokens: number
       readonly outputTokens: number
-      /** US dollars, where prices are known. */
+      /** US dollars, if prices are known. */
       readonly cost?: number
     }
   /** Something about the work that is not part of it: a repeated request, a context that was shortened. */
@@ -31,7 +31,7 @@ export type AgentEvent =
 /** Arguments and results of tools: JSON. */
 export type ToolData = Readonly<Record<string, unknown>>
 
-/** A piece of output while it comes. What it is a piece of is reported whole afterwards. */
+/** A piece of output while it is produced. The whole is reported afterwards. */
 export type OutputDelta =
   /** Output of the command that `call` runs, secrets masked. */
   | {
@@ -40,5 +40,5 @@ export type OutputDelta =
       readonly stream: 'stdout' | 'stderr'
       readonly text: string
     }
-  /** A piece of the message that the agent is about to say. */
+  /** A piece of the agent's next message. */
   | { readonly type: 'text'; readonly text: string }

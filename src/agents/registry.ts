@@ -15,7 +15,7 @@ interface AgentDependencies {
   scenarios: ScenarioStore
 }
 
-/** Every kind of agent, loaded when it is first needed: a start pays for none. */
+/** Every kind of agent, loaded on first use, so a start loads none. */
 const AGENTS: Record<AgentName, (dependencies: AgentDependencies) => Promise<Agent>> = {
   scripted: async (dependencies) => new (await import('./scripted/agent.ts')).ScriptedAgent(dependencies),
   openai: async (dependencies) => (await import('./model/agent.ts')).openaiAgent(dependencies),
@@ -23,6 +23,6 @@ const AGENTS: Record<AgentName, (dependencies: AgentDependencies) => Promise<Age
   command: async (dependencies) => new (await import('./command/agent.ts')).CommandAgent(dependencies),
 }
 
-/** The agent that the configuration names, made at the first call. */
+/** Returns a function that makes the configured agent at its first call. */
 export const configuredAgent = (dependencies: AgentDependencies): (() => Promise<Agent>) =>
   once(() => AGENTS[dependencies.config.agent](dependencies))

@@ -9,10 +9,10 @@ import { outcomeOf, timeText, withOutput } from './ending.ts'
 import { type ShownLine, TerminalLines } from './lines.ts'
 import { TerminalReport } from './report.ts'
 
-/** The terminal that agents have. */
+/** The terminal size of agents. */
 const SIZE = { columns: 120, rows: 40 } as const
 
-/** Milliseconds that an agent has to end by itself when its work is called off. */
+/** Milliseconds that an agent has to exit after its work is cancelled. */
 const GRACE_MS = 2_000
 
 /**
@@ -20,7 +20,7 @@ const GRACE_MS = 2_000
  */
 const LONGEST_QUESTION = 2_000
 
-/** The command-line agent at work on one goal. */
+/** A command-line agent working on one goal. */
 export class CommandRun {
   readonly #config: AgentConfig
   readonly #assignment: Assignment
@@ -31,7 +31,7 @@ export class CommandRun {
   /** Null before its start and after its end. */
   #terminal: TerminalExecution | null = null
   #asking = 0
-  /** Why it was ended, where berth did that; for a person. */
+  /** Why berth ended it, for a person; null if it did not. */
   #endedFor: string | null = null
   #fault: { error: unknown } | null = null
 
@@ -43,7 +43,7 @@ export class CommandRun {
     this.#report = new TerminalReport(masks, (event) => this.#reportEvent(event))
     this.#lines = new TerminalLines({ ...SIZE, onLine: (line) => this.#handleLine(line) })
     const { agentQuestion: question } = config
-    // With these flags an expression would begin where it ended in the line before.
+    // With the flags g or y, a match would start where the previous one ended.
     this.#question = question && new RegExp(question.source, question.flags.replace(/[gy]/g, ''))
     const { timeMs } = config.agentLimits
     this.#budget = new TimeBudget(timeMs, () =>
@@ -51,7 +51,11 @@ export class CommandRun {
     )
   }
 
-  /** Runs it to its end. @throws as `Agent.work` does */
+  /**
+   * Runs it to its end.
+   *
+   * @throws as `Agent.work` does
+   */
   async work(): Promise<Outcome> {
     const { sandbox, signal, id, goal, context, environment } = this.#assignment
     const whole = context === undefined ? goal : `${goal}\n\n${context}`
@@ -90,19 +94,19 @@ export class CommandRun {
     }
   }
 
-  /** Ends the agent for a reason. The first one counts. */
+  /** Ends the agent with a reason. Later reasons are ignored. */
   #end(reason: string): void {
     this.#endedFor ??= reason
     this.#terminal?.cancel(GRACE_MS)
   }
 
-  /** Ends the agent for a fault, which the work then fails of. The first one counts. */
+  /** Ends the agent because of an error, with which the work then fails. Later errors are ignored. */
   #fail(error: unknown): void {
     this.#fault ??= { error }
     this.#terminal?.cancel(GRACE_MS)
   }
 
-  /** Reports an event, by a timer of nobody who could deal with a failure. */
+  /** Reports an event. Called from timers, where nothing could catch an error, so a failure ends the agent. */
   #reportEvent(event: AgentEvent): void {
     try {
       this.#assignment.report(event)
@@ -143,7 +147,7 @@ export class CommandRun {
       if (truncated) this.#report.notice('The answer is cut: a terminal takes no longer line.')
       this.#terminal?.write(bytes)
     } catch (error) {
-      // Called off, most often, which ends the agent anyway.
+      // Usually the work was cancelled, which ends the agent anyway.
       this.#fail(error)
     } finally {
       this.#asking -= 1
@@ -161,7 +165,7 @@ const ENTER = '\r'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]+/g
 
-/** An answer as it is typed. */
+/** An answer in the form in which it is typed. */
 interface TypedAnswer {
   readonly bytes: Uint8Array
   /** Whether its end is left out. */
@@ -169,8 +173,8 @@ interface TypedAnswer {
 }
 
 /**
- * Returns what is typed for an answer: one line, and Enter. Breaks of lines become spaces, since the first would end
- * the answer; other control characters, which could be Ctrl-C or the keys of a menu, are left out.
+ * Converts an answer to keystrokes: one line, and Enter. Line breaks become spaces, because the first would end the
+ * answer. Other control characters are dropped: they could be Ctrl-C or the keys of a menu.
  */
 function typedAnswer(answer: string): TypedAnswer {
   const line = answer
@@ -185,7 +189,7 @@ function typedAnswer(answer: string): TypedAnswer {
   return { bytes: new TextEncoder().encode(kept + ENTER), truncated: true }
 }
 
-/** Has a command-line agent do the work: a program on the server, on a terminal, whose exit code decides. */
+/** An agent that is a program on the server, run on a terminal. Its exit code decides the outcome. */
 export class CommandAgent implements Agent {
   readonly #config: AgentConfig
 

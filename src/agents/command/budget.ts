@@ -8,7 +8,10 @@ export class TimeBudget {
   #since: number | null = null
   #timer: Timer | undefined
 
-  /** `onOver` is called once where the time runs out. */
+  /**
+   * @param ms milliseconds of the budget
+   * @param onOver called once when the time has run out
+   */
   constructor(ms: number, onOver: () => void) {
     this.#left = ms
     this.#onOver = onOver
@@ -21,7 +24,7 @@ export class TimeBudget {
     this.#wait()
   }
 
-  /** Time stands still. */
+  /** Stops the time. */
   pause(): void {
     if (this.#since === null) return
     clearTimeout(this.#timer)

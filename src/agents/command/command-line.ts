@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../config/agents.ts'
 import { AgentError } from '../agent.ts'
 
-/** The variable that brings a goal to the shell, which hands it on and forgets it. */
+/** The variable that passes a goal to the shell, which unsets it. */
 const GOAL_VARIABLE = 'BERTH_GOAL'
 
 /**
@@ -9,23 +9,23 @@ const GOAL_VARIABLE = 'BERTH_GOAL'
  */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
-/** Where a command line says itself where the goal goes. */
+/** Matches a command line that says where the goal goes. */
 const PLACEHOLDER = /"\$(?:[1@]|\{[1@]\})"/
 
-/** A command line and what it is given. */
+/** A command line with its variables and input. */
 export interface CommandLine {
   readonly command: string
   readonly env: Readonly<Record<string, string>>
-  /** Standard input, in place of the terminal. */
+  /** Standard input instead of the terminal. */
   readonly stdin?: Uint8Array
 }
 
 /**
- * Returns how the agent's command is run with a goal. No shell reads the goal: it is an argument after the others, or
- * stands where the command line says `"$1"`, or comes on standard input. Only the agent's own arguments show it to
- * others on this machine.
+ * Returns how to run the agent's command with a goal. No shell interprets the goal: it is the last argument, or
+ * replaces `"$1"` in the command line, or is standard input. On this machine only the agent's own arguments show it
+ * to others.
  *
- * @throws AgentError if it cannot be passed so
+ * @throws AgentError if the goal cannot be passed this way
  */
 export function commandLineOf(
   { agentCommand, agentInput }: Pick<AgentConfig, 'agentCommand' | 'agentInput'>,

@@ -21,16 +21,16 @@ const SIGNALS: Readonly<Record<number, string>> = {
 }
 
 /**
- * Returns what came of an agent that has ended by itself.
+ * Returns the outcome for an agent that has exited by itself.
  *
- * @param last the end of what it printed
+ * @param last the end of its output
  */
 export function outcomeOf(exitCode: number, last: string): Outcome {
   if (exitCode === 0) return { status: 'completed', result: last || 'The agent ended and printed nothing.' }
   return { status: 'failed', result: withOutput(`The agent failed: ${reasonOf(exitCode)}`, last) }
 }
 
-/** Returns a reason, and the end of what was printed. */
+/** Joins a reason and the end of the output. */
 export function withOutput(reason: string, last: string): string {
   return last === '' ? `${reason} It printed nothing.` : `${reason} Its last lines:\n${last}`
 }

@@ -1,7 +1,7 @@
 import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent } from '../events.ts'
 
-/** Lines and characters that are reported as they come; of what comes after, the end is. */
+/** Lines and characters that are reported at once. Of the rest, only the end is reported. */
 const MOST_LINES = 4_000
 const MOST_CHARACTERS = 2 * 2 ** 20
 
@@ -27,9 +27,7 @@ const HOLD_UP_MS = 10
  */
 const SLOW_MS = 5
 
-/**
- * Puts what a program prints into the transcript: the beginning as it comes, and the end, however much is between.
- */
+/** Writes a program's output into the transcript: the beginning as it is printed, and the end. */
 export class TerminalReport {
   readonly #masks: Masks
   readonly #report: (event: AgentEvent) => void
@@ -65,10 +63,10 @@ export class TerminalReport {
   }
 
   /**
-   * Returns what is to be waited for before more output is taken: a program that prints without end is slowed down,
-   * and one whose output is laborious, so berth has time for others.
+   * Returns what to wait for before taking more output. Slows down a program that prints without end, or whose output
+   * takes long to process, so other work gets its turn.
    *
-   * @param tookMs what the last piece took
+   * @param tookMs milliseconds that the last piece took
    */
   pace(tookMs: number): void | Promise<void> {
     if (tookMs > SLOW_MS) return Bun.sleep(2 * tookMs)
@@ -83,7 +81,7 @@ export class TerminalReport {
     this.#report({ type: 'notice', text })
   }
 
-  /** No more comes: reports what is left. */
+  /** Reports the rest after the end of the output. */
   end(): void {
     this.flush()
     if (this.#omitted === 0) return
@@ -94,7 +92,7 @@ export class TerminalReport {
     for (let at = 0; at < last.length; at += BATCH_LINES) this.#send(last.slice(at, at + BATCH_LINES))
   }
 
-  /** The end of what was printed, for a result; empty if nothing was. */
+  /** The end of the output, for a result; empty if there was none. */
   get tail(): string {
     const lines = this.#tail.slice(-RESULT_LINES)
     const shown: string[] = []
@@ -110,7 +108,7 @@ export class TerminalReport {
   #keep(line: string): void {
     this.#tail.push(line)
     this.#lastCharacters += line.length
-    // Now and then only: each cut copies what is kept.
+    // Cut only now and then, because each cut copies what is kept.
     if (this.#tail.length < 2 * LAST_LINES && this.#lastCharacters < 2 * LAST_CHARACTERS) return
     let from = Math.max(this.#tail.length - LAST_LINES, 0)
     let characters = this.#tail.slice(from).reduce((sum, { length }) => sum + length, 0)
@@ -135,7 +133,7 @@ export class TerminalReport {
     this.#report({ type: 'terminal', text: this.#masked(lines) })
   }
 
-  /** Returns the beginning of a secret at the end of a line is masked too: the rest of it may come yet. */
+  /** Masks secrets, and the beginning of one at the end of a line: its rest may follow. */
   #masked(lines: readonly string[]): string {
     return lines
       .map((line) => {

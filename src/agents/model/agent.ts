@@ -37,7 +37,7 @@ export const openaiAgent = (parts: ModelDependencies, options?: ModelAgentOption
 export const anthropicAgent = (parts: ModelDependencies, options?: ModelAgentOptions): ModelAgent =>
   new ModelAgent(anthropicProvider(parts.config), parts, options)
 
-/** An agent that is a language model behind an endpoint: it thinks elsewhere, and works with berth's tools. */
+/** An agent that is a language model behind an endpoint and works with berth's tools. */
 export class ModelAgent implements Agent {
   readonly #endpoint: Endpoint
   readonly #limits: AgentLimits
@@ -86,7 +86,7 @@ export class ModelAgent implements Agent {
   }
 }
 
-/** Returns what the endpoint failed of is what a person is told. */
+/** Turns a failure of the endpoint into an AgentError, whose message the caller reads. */
 const asAgentError = <T>(work: Promise<T>): Promise<T> =>
   work.catch((error) => {
     throw error instanceof EndpointFailure ? new AgentError(error.message) : error

@@ -7,8 +7,8 @@ import type { Tokens } from './response.ts'
 const LONGEST_DELAY_MS = 2 ** 31 - 1
 
 /**
- * What one piece of work may use, and has used. Its time is the machine's, since requests and commands take that:
- * under a clock that stands, work would be endless. Dispose of it.
+ * What one piece of work may use, and has used. Its time is the system's, not berth's clock: with a stopped clock,
+ * work would never end. Dispose of it.
  */
 export class Budget implements Disposable {
   readonly #limits: AgentLimits
@@ -36,14 +36,14 @@ export class Budget implements Disposable {
     return Math.max(0, this.#endsAt - thisMachine.monotonic())
   }
 
-  /** Counts an answer. */
+  /** Counts one response and its tokens. */
   spend({ input, output }: Tokens): void {
     this.#answers += 1
     this.#input += input
     this.#output += output
   }
 
-  /** Does what takes no time of the budget: it waits for a person. */
+  /** Runs `work` without counting its time: it waits for a person. */
   async untimed<T>(work: () => Promise<T>): Promise<T> {
     clearTimeout(this.#timer)
     const left = this.leftMs
@@ -55,7 +55,7 @@ export class Budget implements Disposable {
     }
   }
 
-  /** What has been used so far. */
+  /** The usage so far. */
   get usage(): AgentEvent & { type: 'usage' } {
     const cost = this.#cost
     const used = { type: 'usage' as const, inputTokens: this.#input, outputTokens: this.#output }

@@ -10,29 +10,29 @@ const SHORTENED_TO = 0.6
 /** Characters that are left of a text that is shortened. */
 const LEFT_OF_TEXT = 200
 
-/** Characters that the mark where a text was cut has at most. */
+/** Most characters of the note that replaces a cut text. */
 const LONGEST_MARK = 50
 
 /** Turns at the end that are shortened last. */
 const RECENT = 4
 
-/** A tool that was called, and what came of it. */
+/** A tool call and its result. */
 export interface ToolExchange {
   readonly id: string
   readonly tool: string
   readonly input: Readonly<Record<string, unknown>>
   readonly output: string
   readonly ok: boolean
-  /** What the endpoint wants back with the call. */
+  /** Metadata that the endpoint wants back with the call. */
   readonly signed?: Reasoning['signed']
 }
 
-/** An answer of the model and what it was answered. */
+/** A response of the model, and berth's reply to it. */
 interface Turn {
   readonly text: string
   readonly reasoning: readonly Reasoning[]
   readonly exchanges: readonly ToolExchange[]
-  /** What the model is told besides. */
+  /** A further message to the model. */
   readonly reply: string | null
 }
 
@@ -43,8 +43,8 @@ interface MeasuredTurn {
 }
 
 /**
- * What is said between berth and a model. It is kept in bounds by whole turns, so that a call and its result stay or
- * go together.
+ * The messages between berth and a model. Whole turns are shortened or dropped, so a call and its result stay
+ * together.
  */
 export class Conversation {
   readonly #system: string
@@ -53,14 +53,16 @@ export class Conversation {
   #dropped = 0
   #most: number
 
-  /** @param tokens that it may have, about; an endpoint whose model takes less says so */
+  /**
+   * @param tokens most tokens of a request, estimated; an endpoint with a smaller model reports an error
+   */
   constructor(system: string, goal: string, tokens: number) {
     this.#system = system
     this.#goal = goal
     this.#most = tokens * CHARACTERS_OF_TOKEN
   }
 
-  /** Adds an answer, with what came of its calls. */
+  /** Adds a response, with the results of its calls. */
   add(
     { text, reasoning }: ModelResponse,
     exchanges: readonly ToolExchange[],
@@ -74,12 +76,20 @@ export class Conversation {
     return this.#turns.reduce((sum, { length }) => sum + length, this.#system.length + this.#goal.length)
   }
 
-  /** Shortens what is old where a request would be too long. @returns whether it did */
+  /**
+   * Shortens old turns if a request would be too long.
+   *
+   * @returns whether it did
+   */
   fit(): boolean {
     return this.length > this.#most && this.#shortenTo(this.#most * SHORTENED_TO)
   }
 
-  /** Shortens what is old to half of what it is: the model takes less than was thought. @returns whether it could */
+  /**
+   * Shortens old turns to half of the length, because the model accepts less than expected.
+   *
+   * @returns whether it could
+   */
   tighten(): boolean {
     this.#most = Math.floor(this.length / 2)
     return this.#shortenTo(this.#most * SHORTENED_TO)
@@ -109,7 +119,7 @@ export class Conversation {
     this.#shortenUntil(last, wanted)
     const newest = this.#turns.at(-1)
     if (newest && this.length > wanted) {
-      // It is what the model waits for: as much of it is left as there is room for.
+      // The model waits for the newest result, so keep as much of it as fits.
       const texts = Math.max(1, newest.turn.exchanges.length)
       const room = Math.floor((wanted - (this.length - newest.length)) / texts)
       this.#turns.splice(-1, 1, measured(shortened(newest.turn, Math.max(room, LEFT_OF_TEXT))))
@@ -117,7 +127,7 @@ export class Conversation {
     return this.length < before
   }
 
-  /** Shortens the turns before `end`, the oldest first, until what is left is short enough. */
+  /** Shortens the turns before `end`, the oldest first, until the rest fits. */
   #shortenUntil(end: number, wanted: number): void {
     for (let at = 0; at < Math.min(end, this.#turns.length - 1) && this.length > wanted; at += 1) {
       const one = this.#turns[at]
@@ -128,9 +138,7 @@ export class Conversation {
 
 const measured = (turn: Turn): MeasuredTurn => ({ turn, length: JSON.stringify(turn).length })
 
-/**
- * Returns a turn of which no text has more than `left` characters. Thoughts go whole: what is signed cannot be cut.
- */
+/** Returns a turn whose texts have at most `left` characters. Drops reasoning: it is signed and cannot be cut. */
 const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
   text: truncate(text, left),
   reasoning: [],
@@ -147,7 +155,7 @@ const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
   reply,
 })
 
-/** Returns the beginning of a text; the mark that follows is left alone when it is cut again. */
+/** Returns the beginning of a text, with a note about the rest. Does not cut that note again. */
 function truncate(text: string, left: number): string {
   if (text.length <= left + LONGEST_MARK) return text
   return `${text.slice(0, left)}… (${text.length - left} more characters were here)`

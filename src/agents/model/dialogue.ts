@@ -9,27 +9,25 @@ import type { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
 import type { ModelResponse, Tokens } from './response.ts'
 
-/** Characters for which a token stands where an endpoint reports none. */
+/** Characters per token, to estimate usage that an endpoint does not report. */
 const CHARACTERS_PER_TOKEN = 4
 
-/** What a dialogue is held with. */
+/** The options of a `Dialogue`. */
 export interface DialogueOptions {
   endpoint: Endpoint
   limits: AgentLimits
-  /** What the model is told first, and what it is to reach. */
+  /** The system prompt, and the goal. */
   system: string
   goal: string
-  /** What must not be seen in what it says. */
+  /** Hides secrets in what the model says. */
   masks: Masks
   report(event: AgentEvent): void
-  /** Shows a piece of what the model is about to say. */
+  /** Shows a piece of the model's next message. */
   show(text: string): void
   signal: AbortSignal
 }
 
-/**
- * What is said between berth and a model for one purpose, within its budget; all of it is reported. Dispose of it.
- */
+/** The exchange with a model for one purpose, within its budget. Reports all of it. Dispose of it. */
 export class Dialogue implements Disposable {
   readonly budget: Budget
   readonly #options: DialogueOptions
@@ -43,11 +41,11 @@ export class Dialogue implements Disposable {
     this.#conversation = new Conversation(parts.system, parts.goal, parts.limits.context)
   }
 
-  /** What a model is told next, after its answers so far; see `Conversation.add`. */
+  /** Adds to the conversation; see `Conversation.add`. */
   readonly add: Conversation['add'] = (...said) => this.#conversation.add(...said)
 
   /**
-   * Has the model answer. What lies back is shortened where the request would be too long.
+   * Requests the model's next response. Shortens old turns if the request would be too long.
    *
    * @throws AgentError if the budget is used up, EndpointFailure, the reason of the signal
    */
@@ -70,7 +68,7 @@ export class Dialogue implements Disposable {
     }
   }
 
-  /** What the model said last, as a sentence to add; empty if it has said nothing. */
+  /** The model's last message, as a sentence to append; empty if there is none. */
   get lastWords(): string {
     return this.#lastText === '' ? '' : ` The model said last: ${this.#lastText}`
   }

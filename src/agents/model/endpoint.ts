@@ -15,32 +15,30 @@ const SILENCE_MS = 10 * 60_000
 /** How often a request is repeated. */
 const RETRIES: Partial<Record<Recovery, number>> = { again: 3, patience: 6 }
 
-/**
- * Milliseconds before the first repetition where the endpoint says nothing of it; it doubles from one to the next.
- */
+/** Milliseconds before the first retry if the endpoint names no time; doubled for each further one. */
 const FIRST_WAIT_MS = 1_000
 
-/** The longest that is waited, whatever the endpoint asks for. */
+/** Longest wait in milliseconds; a longer one that the endpoint asks for is a failure. */
 const LONGEST_WAIT_MS = 5 * 60_000
 
-/** What is asked of a model. */
+/** One request to a model. */
 export interface ModelRequest {
   readonly prompt: LanguageModelV4Prompt
   readonly tools: LanguageModelV4FunctionTool[]
   /** Ends the request at once. */
   readonly signal: AbortSignal
-  /** Receives the answer's text as it comes. One that breaks off comes again from its beginning. */
+  /** Receives the response's text in pieces. If a response breaks off, the next one starts from the beginning. */
   onText(piece: string): void
-  /** Receives what a person may want to know: a repetition. */
+  /** Receives notices for a person, such as a retry. */
   onNotice(text: string): void
 }
 
-/** A model behind an endpoint: asks it, and asks again where that may help. */
+/** A model behind an endpoint. Retries failed requests if that may help. */
 export class Endpoint {
   readonly #provider: Provider
   readonly #clock: Clock
   readonly #silenceMs: number
-  /** Whether it answers in pieces, as far as it is known. */
+  /** Whether it streams responses; true until it refuses. */
   #streams = true
 
   /** @param silenceMs milliseconds that the endpoint may send nothing */
@@ -51,9 +49,9 @@ export class Endpoint {
   }
 
   /**
-   * Has the model answer. Repetitions wait by berth's clock.
+   * Requests a response. Waits between retries by berth's clock.
    *
-   * @throws EndpointFailure if there is no answer; the reason of the signal
+   * @throws EndpointFailure if there is no response; the reason of the signal
    */
   async ask(request: ModelRequest): Promise<ModelResponse> {
     for (let failed = 0; ; failed += 1) {
@@ -134,8 +132,8 @@ export class Endpoint {
 }
 
 /**
- * Anthropic reads what came before a mark from its cache where it has read it before, at a tenth of the price. Of the
- * other protocol they are no part.
+ * Marks what Anthropic may cache: the text before a mark costs a tenth when it is sent again. Other protocols ignore
+ * the marks.
  */
 function withCachePoints(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   const mark = { anthropic: { cacheControl: { type: 'ephemeral' as const } } }

@@ -2,8 +2,8 @@ import { MASK } from '../../runtime/masks.ts'
 import type { Provider } from './providers.ts'
 
 /**
- * What may help where a request failed: `nothing`; to ask again, patiently where the endpoint said itself that it is
- * overloaded; to ask for an answer in one piece; to send less.
+ * What may help after a failed request: `nothing`; `again`, to retry; `patience`, to retry after longer waits,
+ * because the endpoint is overloaded; `whole`, to ask without streaming; `shorter`, to send less.
  */
 export type Recovery = 'nothing' | 'again' | 'patience' | 'whole' | 'shorter'
 
@@ -11,7 +11,7 @@ export type Recovery = 'nothing' | 'again' | 'patience' | 'whole' | 'shorter'
 export class EndpointFailure extends Error {
   override readonly name = 'EndpointFailure'
   readonly recovery: Recovery
-  /** Milliseconds after which the endpoint wants to be asked again, where it says so. */
+  /** Milliseconds after which the endpoint wants a retry, if it says so. */
   readonly retryAfterMs: number | null
 
   constructor(message: string, recovery: Recovery, retryAfterMs: number | null = null) {
@@ -21,12 +21,12 @@ export class EndpointFailure extends Error {
   }
 }
 
-/** An answer that is none: its status, and what the endpoint says of it. */
+/** An error response of the endpoint. */
 export interface ErrorResponse {
   status: number
   /** The endpoint's own words, without the key. */
   message: string
-  /** Where it redirects to. */
+  /** Target of a redirect. */
   location: string | null
   retryAfterMs: number | null
 }
@@ -36,17 +36,17 @@ const MAX_MESSAGE = 500
 
 const NOT_THE_PROTOCOL = 'what it sent is not what the protocol says'
 
-/** Statuses by which an endpoint says that it cannot just now. 529 is Anthropic's for an overload. */
+/** Statuses of an endpoint that is temporarily unable. 529 is Anthropic's for an overload. */
 const BUSY = [408, 409, 425, 429]
 
 /** Codes of errors by which there is no connection at all. */
 const UNREACHABLE = ['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EAI_AGAIN']
 
-/** What providers and model servers say of a request that is too long; "context canceled" is something else. */
+/** Matches messages about a request that is too long. "context canceled" is a different error. */
 const TOO_LONG =
   /context.{0,20}(?:length|size|window|overflow)|too (?:long|large)|too many tokens|token limit|maximum.{0,40}tokens/i
 
-/** Returns what a refusal means, and what can be done about it. */
+/** Explains an error response: its cause, and what a person or a retry can do about it. */
 export function explainErrorResponse(provider: Provider, response: ErrorResponse): EndpointFailure {
   const { status, message, retryAfterMs } = response
   const { model } = provider
@@ -96,9 +96,9 @@ export function explainErrorResponse(provider: Provider, response: ErrorResponse
 }
 
 /**
- * Returns what it means that there is no whole answer.
+ * Explains why there is no complete response.
  *
- * @param error what fetch, or the reading of the answer, threw
+ * @param error what fetch, or reading the response, threw
  */
 export function explainFailure(provider: Provider, error: unknown): EndpointFailure {
   const endpoint = `The model's endpoint ${provider.baseUrl}`
@@ -131,9 +131,7 @@ export function explainFailure(provider: Provider, error: unknown): EndpointFail
   return new EndpointFailure(`${endpoint} gave no whole answer: ${cause}.`, 'again')
 }
 
-/**
- * Returns a text of the endpoint's without the key, whatever it repeats of it, and without a full stop at the end.
- */
+/** Returns a text of the endpoint's without the key and without a full stop at the end. */
 export function withoutKey({ key }: Provider, text: string): string {
   const shown = key === null ? text : text.replaceAll(key, MASK)
   return shown.trim().replace(/\.$/, '').slice(0, MAX_MESSAGE)
@@ -145,7 +143,7 @@ export function setting(provider: Provider, name: 'base-url' | 'api-key' | 'mode
   return `BERTH_${option.toUpperCase().replaceAll('-', '_')} (--${option})`
 }
 
-/** Returns what a refusal says: model servers have several forms for it. */
+/** Extracts the message of an error response; model servers use several formats. */
 export function errorMessageIn(body: string): string {
   let read: unknown
   try {
@@ -161,13 +159,13 @@ export function errorMessageIn(body: string): string {
     .join(' ')
 }
 
-/** Returns the innermost cause: what lies around it tells of the library, not of the endpoint. */
+/** Returns the innermost cause. The outer ones describe the library, not the endpoint. */
 function rootOf(error: unknown): { code: string; message: string } | EndpointFailure {
   let root = error
   const said =
     isObject(error) && typeof error.responseBody === 'string' ? errorMessageIn(error.responseBody) : null
   for (let depth = 0; depth < 8 && isObject(root) && isObject(root.cause); depth += 1) {
-    // What a schema says of a whole answer is longer than the answer.
+    // The schema's message quotes the whole response.
     if (root.name === 'AI_TypeValidationError') return { code: '', message: said ?? NOT_THE_PROTOCOL }
     root = root.cause
   }

@@ -34,9 +34,7 @@ export async function makePlan({ templates }: PlanRequest, dialogue: Dialogue): 
   throw new AgentError(`The model made no plan that can be used, tried ${ATTEMPTS} times: ${problem}`)
 }
 
-/**
- * Returns the plan in an answer: the arguments of its call, or JSON in its text, as models answer that call no tools.
- */
+/** Reads the plan: the arguments of the call or, from models that call no tools, JSON in the text. */
 function readPlan({ calls, text }: ModelResponse, known: readonly string[]): AgentPlan {
   const called = calls.find(({ toolName }) => toolName === TOOL.name)?.input
   const written = /\{.*\}/s.exec(text)?.[0]
@@ -49,7 +47,7 @@ function readPlan({ calls, text }: ModelResponse, known: readonly string[]): Age
   )
 }
 
-/** Tells the model what is wrong: every call must get a result. */
+/** Reports a problem to the model. Every call must get a result. */
 function rejectCalls(dialogue: Dialogue, answer: ModelResponse, problem: string): void {
   const exchanges = answer.calls.map(({ toolCallId: id, toolName: tool }) => ({
     id,

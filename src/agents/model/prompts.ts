@@ -1,6 +1,6 @@
 import type { Assignment, PlanRequest } from '../agent.ts'
 
-/** Returns what a model is told before the goal. */
+/** Returns the system prompt of a goal. */
 export function systemPrompt({ sandbox, environment, ask, context }: Assignment): string {
   const names = Object.keys(environment()).sort()
   const parts = [
@@ -19,21 +19,21 @@ export function systemPrompt({ sandbox, environment, ask, context }: Assignment)
   return parts.filter(Boolean).join('\n\n')
 }
 
-/** Said where a model talks and calls no tool. */
+/** Reply to a response without a tool call. */
 export const NUDGE =
   'You have called no tool. If the goal is reached, or cannot be, call finish with the result. Otherwise go on with the tools.'
 
-/** Said where an answer was cut off. */
+/** Reply to a response that was cut off. */
 export const CUT_OFF =
   'Your answer was cut off: it was longer than an answer may be. Say less at once; write a long file in several parts, with run.'
 
-/** Said where a model finishes beside a call that failed. */
+/** Reply to a model that finishes beside a call that failed. */
 export const FINISHED_EARLY =
   'The task goes on: another call of the same answer failed. Look at what it gave, then call finish alone.'
 
-/** What a model is told that plans. */
+/** The system prompt for planning. */
 export const PLANNING = `You plan a web app that another agent will then build. Choose the template to begin with, the one that comes closest to the goal, and say how to get from there to the goal: short, numbered steps in Markdown, each of which says what to make or change and how to see that it works. Plan nothing that the goal does not ask for. Answer by calling the tool plan, once.`
 
-/** Returns the goal and what there is to choose from. */
+/** Returns the goal and the templates to choose from. */
 export const planningGoal = ({ goal, templates }: PlanRequest): string =>
   `Goal:\n${goal}\n\nTemplates:\n${templates.map(({ id, label, description }) => `- ${id} (${label}): ${description}`).join('\n')}`

@@ -10,9 +10,9 @@ export interface Provider {
   readonly baseUrl: string
   readonly key: string | null
   readonly model: string
-  /** What the names of the options that set these begin with. */
+  /** Prefix of the names of the options that set these. */
   readonly options: 'openai' | 'anthropic'
-  /** What every request says beside what is asked. */
+  /** Settings of every request. */
   readonly settings: Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'providerOptions'>
   /** Returns the model, whose requests are sent by `send`. */
   connect(send: Send): Promise<LanguageModelV4>
@@ -21,7 +21,7 @@ export interface Provider {
 /** Enough for a long file. Models that are known to give less are asked for less. */
 const MOST_OUTPUT_TOKENS = 32_000
 
-/** OpenAI's chat completions: what model servers of one's own speak as well. */
+/** OpenAI's chat completions, which self-hosted model servers speak too. */
 export function openaiProvider(config: AgentConfig): Provider {
   const { openaiBaseUrl: baseUrl, openaiApiKey: key } = config
   const model = config.openaiModel ?? ''
@@ -56,11 +56,11 @@ export function anthropicProvider(config: AgentConfig): Provider {
     settings: {
       // The protocol demands a number.
       maxOutputTokens: MOST_OUTPUT_TOKENS,
-      // Arguments as they come are of no use, and other servers need not know that mark.
+      // Streamed arguments are of no use here, and other servers need not know that setting.
       providerOptions: { anthropic: { toolStreaming: false } },
     },
     async connect(send) {
-      // Not the package's main entry: that one reads variables of Anthropic's own, and fails where one is empty.
+      // Not the package's main entry: it reads Anthropic's own variables, and fails if one is empty.
       const { AnthropicLanguageModel } = await import('@ai-sdk/anthropic/internal')
       return new AnthropicLanguageModel(model, {
         provider: 'anthropic.messages',

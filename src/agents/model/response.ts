@@ -7,15 +7,15 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider'
 
-/** What a model answered. */
+/** A model's response. */
 export interface ModelResponse {
   readonly text: string
   readonly calls: readonly LanguageModelV4ToolCall[]
-  /** What it thought, as far as the endpoint wants it back. */
+  /** Its reasoning, if the endpoint wants it back. */
   readonly reasoning: readonly Reasoning[]
-  /** Why it stopped: of its own accord, at the longest that it may say, or since it declines. */
+  /** Why it stopped: it was done, reached its longest length, or declined. */
   readonly stop: 'end' | 'length' | 'refusal'
-  /** Tokens, where the endpoint reports them. */
+  /** Tokens, if the endpoint reports them. */
   readonly usage: Tokens | null
 }
 
@@ -25,13 +25,17 @@ export interface Tokens {
   readonly output: number
 }
 
-/** A thought that the endpoint has signed, and wants back as it was beside the calls that it led to. */
+/** Reasoning that the endpoint has signed and wants back, unchanged, beside the calls that followed from it. */
 export interface Reasoning {
   text: string
   signed?: SharedV4ProviderMetadata
 }
 
-/** Reads an answer that came in one piece. @throws Error if it is none */
+/**
+ * Reads a response that was not streamed.
+ *
+ * @throws Error if it is incomplete
+ */
 export function readResponse({ content, finishReason, usage }: LanguageModelV4GenerateResult): ModelResponse {
   const builder = new ResponseBuilder()
   for (const part of content) {
@@ -44,10 +48,10 @@ export function readResponse({ content, finishReason, usage }: LanguageModelV4Ge
 }
 
 /**
- * Reads an answer that comes in pieces.
+ * Reads a streamed response.
  *
- * @param onText receives its text as it comes
- * @throws what the stream fails of, or holds as an error; Error if it ends before the answer does
+ * @param onText receives its text in pieces
+ * @throws the stream's error, or one that it contains; Error if it ends early
  */
 export async function readStream(
   stream: ReadableStream<LanguageModelV4StreamPart>,
@@ -71,7 +75,7 @@ export async function readStream(
 
 const TOO_EARLY = 'it ended too early'
 
-/** An answer as it grows. */
+/** A response while it is being read. */
 class ResponseBuilder {
   text = ''
   readonly calls: LanguageModelV4ToolCall[] = []
@@ -99,6 +103,6 @@ class ResponseBuilder {
   }
 }
 
-/** Tokens as they can be counted: a negative number would give back what other answers have used. */
+/** Returns a count that can be added up: a negative one would give back what other responses have used. */
 const counted = (reported: number | undefined): number =>
   reported !== undefined && reported > 0 ? Math.ceil(reported) : 0

@@ -19,7 +19,11 @@ export const functionTool = (
   inputSchema: { ...input, additionalProperties: false } as unknown as JSONSchema7,
 })
 
-/** Reads the arguments of a call by its schema; numbers may stand as text. @throws MalformedCall */
+/**
+ * Reads the arguments of a call by its schema; a number may be a text.
+ *
+ * @throws MalformedCall
+ */
 export function readInput<Input extends TObject>(schema: Input, input: string): Static<Input> {
   let read: unknown
   try {

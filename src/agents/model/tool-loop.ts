@@ -6,10 +6,10 @@ import type { ModelResponse } from './response.ts'
 import { MalformedCall } from './tool-input.ts'
 import { offeredTools, type ToolResult, useTool } from './tools.ts'
 
-/** Answers in a row of which nothing can be used before the work is given up. */
+/** Unusable responses in a row after which the work is given up. */
 const MAX_UNUSABLE = 5
 
-/** Calls of one answer that are used; what each gives back is kept until the answer is dealt with. */
+/** Most calls of one response that are run. Their results are kept until all have run. */
 const MOST_CALLS = 100
 
 /** One goal on its way: asks the model, uses the tools that it calls, and so on until it finishes. */
@@ -17,9 +17,9 @@ export class ToolLoop {
   readonly #assignment: Assignment
   readonly #dialogue: Dialogue
   #hasUsedTools = false
-  /** What answers in a row said that called no tool. */
+  /** Texts of responses in a row without a tool call. */
   #texts: string[] = []
-  /** Answers in a row of which nothing could be used. */
+  /** Unusable responses in a row. */
   #unusable = 0
 
   constructor(assignment: Assignment, dialogue: Dialogue) {
@@ -37,7 +37,11 @@ export class ToolLoop {
     }
   }
 
-  /** Does what an answer calls for. @returns the outcome, or null if the work goes on */
+  /**
+   * Handles a response.
+   *
+   * @returns the outcome, or null if the work continues
+   */
   async #handle(answer: ModelResponse): Promise<Outcome | null> {
     if (answer.calls.length > 0) return this.#useTools(answer)
     if (answer.stop === 'refusal') return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
@@ -49,10 +53,7 @@ export class ToolLoop {
     return this.#handleText(answer)
   }
 
-  /**
-   * Returns an answer without a call: the model is told how a task ends; what it says once more is taken for the
-   * result.
-   */
+  /** Handles a response without a call: explains once how a task ends; takes a second text for the result. */
   #handleText(answer: ModelResponse): Outcome | null {
     this.#texts.push(answer.text.trim())
     if (this.#texts.length === 1) {
@@ -67,7 +68,7 @@ export class ToolLoop {
     )
   }
 
-  /** Uses the tools that an answer calls, one after the other. */
+  /** Runs the tools that a response calls, one after the other. */
   async #useTools(answer: ModelResponse): Promise<Outcome | null> {
     const exchanges: ToolExchange[] = []
     const problems: string[] = []
@@ -75,7 +76,7 @@ export class ToolLoop {
     const calls = answer.calls.slice(0, MOST_CALLS)
     const leftOut = answer.calls.length - calls.length
     for (const { toolCallId: id, toolName, input, providerMetadata: signed } of calls) {
-      // The next request says so, before it is made.
+      // The next request fails with the reason, before it is sent.
       if (this.#dialogue.budget.signal.aborted) return null
       const call = { id, tool: nameOf(toolName), input: objectOf(input), ...(signed ? { signed } : {}) }
       const result = await this.#use(toolName, input).catch((error: unknown) => {
@@ -128,13 +129,13 @@ const tooManyCalls = (leftOut: number): string =>
 
 const failed = (result: string): Outcome => ({ status: 'failed', result })
 
-/** Returns a name that endpoints take back, whatever the model made up. */
+/** Returns a tool name that endpoints accept, whatever the model made up. */
 const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
 
-/** Levels of objects and lists in arguments: what is nested deeper can be read, but perhaps not written again. */
+/** Most levels of objects and lists in arguments: deeper ones can be parsed, but perhaps not serialized. */
 const DEEPEST = 50
 
-/** Reports whether objects and lists are nested deeper than so many levels. */
+/** Reports whether a value is nested deeper than `levels`. */
 const isDeeper = (value: unknown, levels: number): boolean =>
   typeof value === 'object' &&
   value !== null &&
@@ -147,7 +148,7 @@ function objectOf(input: string): ToolExchange['input'] {
     if (typeof read === 'object' && read !== null && !Array.isArray(read) && !isDeeper(read, DEEPEST))
       return { ...read }
   } catch {
-    // The model is told, where the call is of no use.
+    // Not valid JSON: the call's own result says so.
   }
   return {}
 }

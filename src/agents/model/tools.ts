@@ -5,7 +5,7 @@ import { ToolError } from '../workbench/errors.ts'
 import type { Budget } from './budget.ts'
 import { functionTool, MalformedCall, readInput } from './tool-input.ts'
 
-/** What came of a call: a text for the model, or the end of the task. */
+/** The result of a call: a text for the model, or the end of the task. */
 export type ToolResult = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
 
 /** What tools work with. */
@@ -14,7 +14,7 @@ export interface ToolContext {
   budget: Budget
 }
 
-/** One tool: what a model is told of it, and what it does. */
+/** One tool: its description for the model, its input schema and its implementation. */
 interface Tool<Input extends TObject = TObject> {
   readonly description: string
   readonly input: Input
@@ -128,10 +128,10 @@ export const offeredTools = ({ ask }: Assignment): LanguageModelV4FunctionTool[]
     .map(([name, { description, input }]) => functionTool(name, description, input))
 
 /**
- * Uses a tool as a model has called it.
+ * Runs a tool call.
  *
- * @param input JSON, as the model wrote it
- * @throws MalformedCall, what the workbench throws but for ToolError, the reason of the assignment's signal
+ * @param input the arguments as JSON, as the model wrote them
+ * @throws MalformedCall, the workbench's errors except ToolError, the reason of the assignment's signal
  */
 export async function useTool(name: string, input: string, parts: ToolContext): Promise<ToolResult> {
   const one = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
@@ -162,11 +162,11 @@ function bounded(text: string, most: number = MOST_GIVEN): string {
 }
 
 /**
- * Returns some lines of a file, as many as may be given, and which ones if that is not all.
+ * Returns some lines of a file, as many as fit, and a note if some are missing.
  *
  * @param first counts from 1
- * @param last included; without it to the end
- * @param isCut the file goes on after `content`
+ * @param last inclusive; without it to the end
+ * @param isCut whether the file continues after `content`
  */
 function linesOf(content: string, first: number, last: number | undefined, isCut: boolean): string {
   const lines = content.replace(/\n$/, '').split('\n')

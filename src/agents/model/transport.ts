@@ -5,18 +5,18 @@ import type { Provider, Send } from './providers.ts'
 /** Bytes of a refusal that are read. */
 const MAX_ERROR_BYTES = 64 * 1024
 
-/** Bytes that an answer may have: many times the longest that makes sense, events around every word included. */
+/** Most bytes of a response, many times the longest useful one with events around every word. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
-/** A whole answer came where a stream was asked for; `send` gives it out at the next call. */
+/** The endpoint did not stream; the next `send` returns the response that it has received. */
 export class NotStreamed extends Error {
   override readonly name = 'AnsweredWhole'
 }
 
-/** What a transport needs to know. */
+/** The options of a `Transport`. */
 export interface TransportOptions {
   provider: Provider
-  /** An answer in pieces is wanted. */
+  /** Whether to ask for a streamed response. */
   streams: boolean
   /** Milliseconds for which the endpoint may send nothing at all. */
   silenceMs: number
@@ -25,8 +25,8 @@ export interface TransportOptions {
 }
 
 /**
- * The way of one request to the endpoint and nowhere else: a redirect is not followed, and what this machine serves
- * is not asked through a proxy. Disposing of it ends the request.
+ * Sends the requests of one call to the endpoint and nowhere else: follows no redirect, and uses no proxy for
+ * loopback. Disposing of it ends the request.
  */
 export class Transport implements Disposable {
   readonly #options: TransportOptions
@@ -34,7 +34,7 @@ export class Transport implements Disposable {
   readonly #over = new AbortController()
   #timer: ReturnType<typeof setTimeout> | undefined
   #held: Response | null = null
-  /** Ends the request: for what is asked of a model. */
+  /** Aborts when the request has to end. */
   readonly signal: AbortSignal
 
   constructor(options: TransportOptions) {
@@ -42,7 +42,11 @@ export class Transport implements Disposable {
     this.signal = AbortSignal.any([options.signal, this.#quiet.signal, this.#over.signal])
   }
 
-  /** Sends a request. @throws EndpointFailure if the answer is a refusal, AnsweredWhole, or what fetch throws */
+  /**
+   * Sends a request.
+   *
+   * @throws EndpointFailure for an error response, NotStreamed, or what fetch throws
+   */
   readonly send: Send = async (url, init = {}) => {
     const { provider, streams } = this.#options
     const held = this.#held
@@ -76,7 +80,7 @@ export class Transport implements Disposable {
     return answer
   }
 
-  /** The failure where the endpoint was silent for too long; null if it was not. */
+  /** The failure if the endpoint was silent for too long; else null. */
   get silence(): EndpointFailure | null {
     if (!this.#quiet.signal.aborted) return null
     const { provider, silenceMs } = this.#options
@@ -96,7 +100,7 @@ export class Transport implements Disposable {
     this.#timer = setTimeout(() => this.#quiet.abort(), this.#options.silenceMs)
   }
 
-  /** Returns the answer within bounds, each piece of which shows that the endpoint lives. */
+  /** Returns the response with a limited length. Each piece restarts the timer for silence. */
   #monitor(response: Response): Response {
     this.#resetSilenceTimer()
     const { status, headers, body } = response
@@ -126,7 +130,7 @@ export class Transport implements Disposable {
     return explainErrorResponse(provider, {
       status,
       message,
-      // Without what a query may hold.
+      // Without the query, which may hold secrets.
       location: target
         ? withoutKey(provider, new URL(location, provider.baseUrl).href.replace(/[?#].*$/s, ''))
         : null,
@@ -147,7 +151,7 @@ export function retryAfter(headers: Headers): number | null {
   return Math.max(0, at - (Number.isNaN(now) ? machineNow() : now))
 }
 
-/** Reports whether an address is of this machine alone. */
+/** Reports whether a URL's host is this machine's loopback. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return /^(?:127(?:\.\d+){3}|\[::1\]|localhost|.+\.localhost)$/.test(hostname)
@@ -163,7 +167,7 @@ async function readBeginning(response: Response): Promise<string> {
       if (size > MAX_ERROR_BYTES) break
     }
   } catch {
-    // The status says enough.
+    // The status is enough.
   }
   return new TextDecoder().decode(Buffer.concat(chunks))
 }

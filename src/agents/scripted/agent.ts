@@ -5,15 +5,15 @@ import { describeIdle, oneLine } from './result.ts'
 import { runSteps } from './run-steps.ts'
 import type { ScenarioStore } from './store.ts'
 
-/** What the scripted agent goes by. */
+/** What the scripted agent needs. */
 export interface ScriptedAgentDependencies {
   scenarios: ScenarioStore
   clock: Clock
 }
 
 /**
- * Does what a script says, without any model: the steps of the first scenario that the goal matches, else the
- * directives in the goal. The same goal on the same files reports the same events, to the byte.
+ * Follows a script, without any model: the steps of the first scenario that matches the goal, else the directives in
+ * the goal. The same goal on the same files reports the same events, to the byte.
  */
 export class ScriptedAgent implements Agent {
   readonly #parts: ScriptedAgentDependencies

@@ -18,7 +18,7 @@ export function oneLine(text: string): string {
   return isCut ? `${first.slice(0, LONGEST_MENTION).trimEnd()} …` : first
 }
 
-/** Returns the end of what a command printed, to follow a sentence: after a colon, or only the full stop. */
+/** Returns the end of a command's output as the end of a sentence: after a colon, or only a full stop. */
 export function endOf(output: string): string {
   const lines = output.trimEnd().split('\n')
   const end = lines.slice(-LINES).join('\n').slice(-CHARACTERS)
@@ -32,7 +32,7 @@ export function describeDone(done: readonly string[]): string {
   return `Done: ${listed.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`
 }
 
-/** Returns the result if nothing says what to do. */
+/** Returns the result of a goal without any instructions. */
 export function describeIdle(goal: string): string {
   const repeated = goal.length > LONGEST_GOAL ? `${goal.slice(0, LONGEST_GOAL)} …` : goal
   return [

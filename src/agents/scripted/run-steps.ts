@@ -5,7 +5,7 @@ import { describeDone, endOf, oneLine } from './result.ts'
 import type { Step } from './scenario.ts'
 import { fill, fillCommand } from './template.ts'
 
-/** What steps are carried out with. */
+/** What steps run with. */
 export interface StepContext {
   readonly assignment: Assignment
   readonly clock: Clock
@@ -13,13 +13,13 @@ export interface StepContext {
   readonly values: Map<string, string>
 }
 
-/** What came of a step: the end of the work, or what was done in a few words. */
+/** The result of a step: the end of the work, or a few words on what was done. */
 type StepResult = Outcome | { readonly done: string }
 
 /**
- * Carries out steps one after the other, until one ends the work or none is left.
+ * Runs steps one after the other, until one ends the work or none is left.
  *
- * @throws AgentError if a step cannot be carried out here; whatever the assignment's signal is aborted with
+ * @throws AgentError if a step cannot be run here; the reason of the assignment's signal
  */
 export async function runSteps(steps: readonly Step[], stage: StepContext): Promise<Outcome> {
   const { signal } = stage.assignment
@@ -105,7 +105,7 @@ async function runCommand(
   })
 }
 
-/** Has the work fail with a sentence, where a tool cannot do what a step says. */
+/** Turns a tool's error into a failed outcome with a sentence. */
 async function useTool(activity: string, use: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await use()
@@ -135,7 +135,7 @@ async function wait(ms: number, { assignment: { signal }, clock }: StepContext):
   const over = Promise.withResolvers<void>()
   const timer = clock.after(ms, () => {
     over.resolve()
-    // Whoever moves the clock by several waits at once finds the next one set.
+    // A caller that moves the clock by several waits at once must find the next one set.
     return new Promise((resolve) => setImmediate(resolve))
   })
   try {

@@ -1,17 +1,17 @@
 import type { CommandTemplate, Template } from './template.ts'
 
-/** What the scripted agent does about the goals that match. */
+/** What the scripted agent does for goals that match. */
 export interface Scenario {
-  /** What it is called in a transcript. */
+  /** Its name in a transcript. */
   readonly title: string
   readonly matcher: Matcher
   /** At least one; one that ends the work is the last. */
   readonly steps: readonly Step[]
 }
 
-/** Decides whether a goal is meant. */
+/** Decides whether a scenario is for a goal. */
 export interface Matcher {
-  /** The values that steps may use beside those that earlier steps name. */
+  /** The values that steps may use besides those of earlier steps. */
   readonly names: readonly string[]
   /** Returns the values of a goal that matches, else null. */
   match(goal: string): ReadonlyMap<string, string> | null
@@ -40,7 +40,7 @@ export type Step =
   | { readonly does: 'complete'; readonly text: Template }
   | { readonly does: 'fail'; readonly text: Template }
 
-/** A scenario as it was written, checked. */
+/** A scenario as it was written, after validation. */
 export interface ScenarioText {
   readonly name?: string
   readonly match: unknown

@@ -11,7 +11,7 @@ export interface FileScenario extends ReadScenario {
   readonly file: string
 }
 
-/** A scenario that holds now, and where it comes from: `control`, or the path of a file. */
+/** A scenario in effect, and its source: `control`, or the path of a file. */
 export interface SourcedScenario {
   readonly source: string
   readonly text: ScenarioText
@@ -27,13 +27,12 @@ export interface MatchedScenario {
 const reader = () => import('./read.ts')
 
 /**
- * The scenarios of the scripted agent: those that the control API set, which survive a restart, before those of
- * files.
+ * The scripted agent's scenarios. Those that the control API has set survive a restart and precede those of files.
  */
 export class ScenarioStore {
   readonly #queries: Queries
   readonly #files: readonly FileScenario[]
-  /** Those that were set, by their text: expressions are compiled once. */
+  /** Scenarios set by the control API, by their text, so each expression is compiled once. */
   #read = new Map<string, Scenario>()
 
   constructor(queries: Queries, files: readonly FileScenario[]) {
@@ -47,7 +46,11 @@ export class ScenarioStore {
     return [...set, ...this.#files.map(({ file, text }) => ({ source: file, text }))]
   }
 
-  /** Puts scenarios in place of those that were set before. @throws Mistake; nothing has changed then */
+  /**
+   * Replaces the scenarios that the control API has set.
+   *
+   * @throws Mistake without changing anything
+   */
   async replace(given: Given): Promise<void> {
     const read = (await reader()).readScenarios(given)
     this.#queries.transaction((transaction) => {
@@ -58,7 +61,7 @@ export class ScenarioStore {
     })
   }
 
-  /** Removes those that were set; those of files stay. */
+  /** Removes the scenarios that the control API has set; those of files stay. */
   clear(): void {
     this.#queries.delete(scenarios).run()
   }

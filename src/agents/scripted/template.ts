@@ -4,21 +4,21 @@ import { ToolError } from '../workbench/errors.ts'
 /** A text with places for values, by their names. */
 export type Template = readonly (string | Placeholder)[]
 
-/** Where a value goes. */
+/** A place in a text for a value. */
 interface Placeholder {
   readonly value: string
-  /** In a command: whether the place stands inside double quotes. */
+  /** In a command: whether the place is inside double quotes. */
   readonly quoted?: boolean
 }
 
 /** A shell command with places for values. */
 export interface CommandTemplate {
   readonly pieces: Template
-  /** It as it was written. */
+  /** The command as it was written. */
   readonly text: string
 }
 
-/** Which values there are, and whether another name is refused or stays as it stands. */
+/** The values that exist, and whether an unknown name is refused or left as it is. */
 export interface KnownValues {
   readonly names: ReadonlySet<string>
   readonly unknown: 'refused' | 'kept'
@@ -30,23 +30,23 @@ const PLACEHOLDER = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
 /** Bytes of a command with its values: Linux takes 128 KiB as one argument. */
 const MOST_IN_COMMAND = 100_000
 
-/** Characters of another text with its values: one answer in many places would fill the memory. */
+/** Most characters of another text with its values: one answer in many places could fill the memory. */
 const MOST_IN_TEXT = 16 * 1024 * 1024
 
 /**
- * Reads a text in which `{{name}}` stands for a value.
+ * Parses a text with `{{name}}` for values.
  *
- * @throws Error, whose message says what was expected, for a name that there is not
+ * @throws Error for an unknown name; the message says what was expected
  */
 export function parseTemplate(text: string, known: KnownValues): Template {
   return parse(text, known, ({ name }) => ({ value: name }))
 }
 
 /**
- * Reads a shell command in which `{{name}}` stands for a value. The value is never part of the command's text: it is
- * put into a variable, whose expansion stands in the place, so that no shell reads what is in it.
+ * Parses a shell command with `{{name}}` for values. A value never becomes part of the command's text: it is assigned
+ * to a variable, whose expansion replaces the placeholder, so no shell interprets it.
  *
- * @throws Error, whose message says what was expected, for a name that there is not and one inside single quotes
+ * @throws Error for an unknown name, or one inside single quotes; the message says what was expected
  */
 export function parseCommand(text: string, known: KnownValues): CommandTemplate {
   const quotes = new Quotes(text)
@@ -97,7 +97,9 @@ export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<str
   return text
 }
 
-/** Returns a prefix of its own: a value that is called PATH must not change where programs are found. */
+/**
+ * Returns the shell variable of a value. The prefix keeps a value called PATH from changing where programs are found.
+ */
 const variableOf = (name: string): string => `VALUE_${name}`
 
 function parse(
@@ -124,9 +126,8 @@ function unknownName(name: string, names: ReadonlySet<string>): string {
 }
 
 /**
- * Which quote is open where in a shell command; one around a `$(…)` that is open does not count. A here-document or
- * an apostrophe in a comment may mislead it: what is put in is then split, or stands there with its quotes, but is
- * never run.
+ * Tracks which quote is open at a place in a shell command; one around an open `$(…)` does not count. A here-document
+ * or an apostrophe in a comment may mislead it: then a value is split, or keeps its quotes, but never runs.
  */
 class Quotes {
   readonly #text: string

@@ -1,4 +1,4 @@
-/** A tool could not do what it was asked to; the message is for whoever asked. */
+/** A tool could not do its work; the message is for its user. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }

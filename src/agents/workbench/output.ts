@@ -5,7 +5,7 @@ const KEPT = 32 * 1024
 
 type Stream = 'stdout' | 'stderr'
 
-/** What one command prints: shown as it comes, and kept, with secrets masked in both. */
+/** One command's output: shown while it is printed, and kept, with secrets masked in both. */
 export class CommandOutput {
   readonly #show: (stream: Stream, text: string) => void
   readonly #streams: Record<Stream, { decoder: TextDecoder; mask: MaskStream; text: BoundedText }>
@@ -22,7 +22,7 @@ export class CommandOutput {
     this.#add(stream, mask.push(decoder.decode(data, { stream: true })))
   }
 
-  /** No more comes: what was printed in all. */
+  /** Returns the whole output, after its end. */
   end(): Record<Stream, string> {
     for (const stream of ['stdout', 'stderr'] as const) {
       const { decoder, mask } = this.#streams[stream]
@@ -54,7 +54,7 @@ class BoundedText {
     const room = KEPT - this.#head.length
     this.#head += text.slice(0, room)
     this.#tail += text.slice(Math.max(room, 0))
-    // Cut now and then only: each cut copies what is kept.
+    // Cut only now and then, because each cut copies what is kept.
     if (this.#tail.length > 2 * KEPT) this.#cut()
   }
 

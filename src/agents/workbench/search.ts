@@ -14,8 +14,8 @@ const MOST_BYTES = 256 * 1024
 const PATIENCE_MS = 20_000
 
 /**
- * In the sandbox, not in berth: an expression can keep whoever evaluates it busy forever. Both texts come in
- * variables, so that no shell reads them.
+ * Runs in the sandbox, not in berth, because an expression can keep its evaluator busy forever. Both texts are passed
+ * in variables, so no shell interprets them.
  */
 const COMMAND =
   'exec grep -rnHIE --exclude-dir=.git --exclude-dir=node_modules -e "$BERTH_PATTERN" -- "$BERTH_FOLDER"'
@@ -73,7 +73,7 @@ export async function searchFiles({
     const matches = all.slice(0, MOST_MATCHES)
     return { matches, truncated: truncated || timedOut || matches.length < all.length }
   } catch (error) {
-    // As of a command: what cannot be started is no reason to give up.
+    // As for a command: failing to start it is no reason to give up.
     if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
     throw error
   } finally {

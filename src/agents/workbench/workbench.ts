@@ -6,13 +6,13 @@ import { ToolError } from './errors.ts'
 import { CommandOutput } from './output.ts'
 import { type Match, searchFiles } from './search.ts'
 
-/** Milliseconds that a command may take if nothing else is said. */
+/** Default milliseconds that a command may take. */
 const COMMAND_TIMEOUT_MS = 10 * 60_000
 
 /** Bytes of a file that are read. */
 const MOST_READ = 256 * 1024
 
-/** Characters of a file's text that stand in the transcript. */
+/** Characters of a file's text in the transcript. */
 const SHOWN_CHARACTERS = 4_000
 
 /** Characters of a line that a search found. */
@@ -21,13 +21,13 @@ const LONGEST_LINE = 400
 /** Paths that are listed at most. */
 const MOST_LISTED = 2_000
 
-/** What a workbench works on. */
+/** The options of a `Workbench`. */
 export interface WorkbenchOptions {
   sandbox: Sandbox
   workspace: Workspace
   /** Returns the server's own variables. */
   environment(): Readonly<Record<string, string>>
-  /** What must not be seen in a transcript; values of the environment are added by whoever provides it. */
+  /** Hides secrets in transcripts. The provider of the environment adds the environment's values. */
   masks: Masks
   report(event: AgentEvent): void
   show(delta: OutputDelta): void
@@ -36,7 +36,7 @@ export interface WorkbenchOptions {
   changed?(): void
 }
 
-/** How a command ended and what it printed, shortened in the middle where that was much. */
+/** A command's end and its output, shortened in the middle if it is long. */
 export interface CommandResult {
   readonly stdout: string
   readonly stderr: string
@@ -45,7 +45,7 @@ export interface CommandResult {
   readonly truncated: boolean
 }
 
-/** The tools that an agent works with on a server. Each use and what came of it is reported. */
+/** The tools with which an agent works on a server. Reports each use and its result. */
 export class Workbench {
   readonly #options: WorkbenchOptions
   #calls = 0
@@ -55,10 +55,10 @@ export class Workbench {
   }
 
   /**
-   * Runs a shell command in the workspace, as `exec` does, with the server's own variables. Secrets are masked in
-   * what it printed: that may go to a model elsewhere.
+   * Runs a shell command in the workspace, as `exec` does, with the server's own variables. Masks secrets in its
+   * output, which may go to a remote model.
    *
-   * @throws ToolError if it cannot be started, ComputeError where the server is gone, or the signal's reason
+   * @throws ToolError if it cannot be started, ComputeError if the server is gone, or the signal's reason
    */
   run(command: string, options: { timeoutMs?: number; cwd?: string } = {}): Promise<CommandResult> {
     const { timeoutMs = COMMAND_TIMEOUT_MS, cwd = '' } = options
@@ -91,7 +91,11 @@ export class Workbench {
     })
   }
 
-  /** Replaces or makes a file, and the directories that it lies in. @throws ToolError */
+  /**
+   * Creates or replaces a file, and creates missing parent directories.
+   *
+   * @throws ToolError
+   */
   write(path: string, content: string): Promise<void> {
     const shown = this.#options.masks.beginning(content, SHOWN_CHARACTERS)
     const isCut = content.length > SHOWN_CHARACTERS
@@ -120,7 +124,7 @@ export class Workbench {
 
   /**
    * Returns the lines of text files that a regular expression (POSIX, extended) matches; they may go to a model
-   * elsewhere, so that secrets are masked in them.
+   * elsewhere, so secrets are masked in them.
    *
    * @throws ToolError, also if the expression is none
    */
