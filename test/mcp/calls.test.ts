@@ -99,8 +99,8 @@ describe('progress', () => {
       const notices: [number, string][] = []
       const progress = new Progress((done, message) => void notices.push([done, message]))
       jest.advanceTimersByTime(20_000)
-      progress.say('a')
-      progress.say('b')
+      progress.add('a')
+      progress.add('b')
       jest.advanceTimersByTime(9_000)
       progress[Symbol.dispose]()
       jest.advanceTimersByTime(60_000)

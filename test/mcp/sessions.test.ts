@@ -1,9 +1,9 @@
 import { heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { Sessions } from '../../src/resources/mcp/sessions.ts'
+import { McpSessions } from '../../src/resources/mcp/sessions.ts'
 
 test('sessions that are ended take little room, however long their names are', () => {
-  const sessions = new Sessions()
+  const sessions = new McpSessions()
   const asker = (n: number) => ({ credentialId: 'key_1', session: `${n}${'x'.repeat(10_000)}` })
   const size = (): number => {
     Bun.gc(true)
@@ -13,13 +13,13 @@ test('sessions that are ended take little room, however long their names are', (
   const before = size()
   for (let n = 0; n < 12_000; n++) sessions.end(asker(n))
   expect(size() - before).toBeLessThan(20_000_000)
-  expect(sessions.isOver(asker(11_999))).toBe(true)
-  expect(sessions.isOver(asker(5_000))).toBe(true)
-  expect(sessions.isOver(asker(12_000))).toBe(false)
+  expect(sessions.isEnded(asker(11_999))).toBe(true)
+  expect(sessions.isEnded(asker(5_000))).toBe(true)
+  expect(sessions.isEnded(asker(12_000))).toBe(false)
 })
 
 test('requests that share an id are all called off, by their id and with their session', () => {
-  const sessions = new Sessions()
+  const sessions = new McpSessions()
   const asker = { credentialId: 'key_1', session: 'one' }
   const ended: string[] = []
   const begin = (name: string) => sessions.begin(asker, 1, () => ended.push(name))

@@ -1,43 +1,43 @@
 import { badRequest } from '../../errors.ts'
 import { isCut } from '../../http/cut.ts'
 
-/** Answers a request as the API does. */
+/** Handles a request to the API. */
 export type Handle = (request: Request) => Response | Promise<Response>
 
-/** Says that a request is part of the MCP request, and so from the same caller. */
+/** Marks a request as part of the MCP request, so it runs with the same caller. */
 export type Vouch = (request: Request) => void
 
-/** A request to the API, made of a call. */
+/** A request to the API, made from a tool call. */
 export interface ApiRequest {
   method: string
-  /** Without a query, beginning with a slash; made by `pathOf` where it holds what a caller sent. */
+  /** Starts with a slash and has no query. Use `pathOf` if it contains input of the caller. */
   path: string
   query?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   body?: object
-  /** Answer with an event stream. */
+  /** Asks for an event stream. */
   stream?: boolean
-  /** Ends the request, and with it what it started. */
+  /** Cancels the request and what it started. */
   signal: AbortSignal
 }
 
-/** What the API answered: its JSON. */
-export interface ApiAnswer {
+/** A response of the API, with its JSON body. */
+export interface ApiResponse {
   status: number
   body: Readonly<Record<string, unknown>>
 }
 
-/** A fault that a test has set cuts the connection: there is no answer. */
+/** Thrown if an injected fault cuts the connection: there is no response. */
 export class ConnectionCut extends Error {
   override readonly name = 'ConnectionCut'
 }
 
-/** Headers that decide whose a request is, where it was sent to, and whether it was sent before. */
-const PASSED = ['authorization', 'host', 'x-forwarded-proto', 'idempotency-key']
+/** Headers that decide on the caller, the host and idempotency. */
+const FORWARDED_HEADERS = ['authorization', 'host', 'x-forwarded-proto', 'idempotency-key']
 
 /**
- * The API as the caller of one MCP request reaches it. Each call is a request of its own to the API, with the caller's
- * own credential: the same checks, the same errors, the same journal and the same faults as by HTTP.
+ * Calls the API on behalf of the caller of one MCP request. Each call is a request of its own with the caller's
+ * credential, so checks, errors, journal and injected faults are the same as over HTTP.
  */
 export class CallersApi {
   readonly #handle: Handle
@@ -51,19 +51,23 @@ export class CallersApi {
     this.#vouch = vouch
     this.#origin = new URL(request.url).origin
     this.#headers = Object.fromEntries(
-      PASSED.flatMap((name) => {
+      FORWARDED_HEADERS.flatMap((name) => {
         const value = request.headers.get(name)
         return value === null ? [] : [[name, value]]
       }),
     )
   }
 
-  /** Whether an answer is kept under a key, so that a repeated request gets it again. */
+  /** Reports whether the API keeps the response under an idempotency key, to repeat it for the same request. */
   get isRepeatable(): boolean {
     return this.#headers['idempotency-key'] !== undefined
   }
 
-  /** Sends a request; resolves when its answer begins. @throws ConnectionCut */
+  /**
+   * Sends a request. Resolves when its response begins.
+   *
+   * @throws ConnectionCut if an injected fault cuts the connection
+   */
   async send({ method, path, query = {}, body, stream = false, signal }: ApiRequest): Promise<Response> {
     const asked = new URLSearchParams(query).toString()
     const headers: Record<string, string> = {
@@ -74,34 +78,38 @@ export class CallersApi {
     const init = { method, headers, signal, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const request = new Request(`${this.#origin}${path}${asked && `?${asked}`}`, init)
     this.#vouch(request)
-    const answer = await this.#handle(request)
-    if (isCut(answer)) throw new ConnectionCut('A fault cut the connection.')
-    return answer
+    const response = await this.#handle(request)
+    if (isCut(response)) throw new ConnectionCut('A fault cut the connection.')
+    return response
   }
 
-  /** The same, read whole. */
-  async ask(request: ApiRequest): Promise<ApiAnswer> {
-    return read(await this.send(request))
+  /**
+   * Sends a request and reads its response whole.
+   *
+   * @throws ConnectionCut if an injected fault cuts the connection
+   */
+  async fetchJson(request: ApiRequest): Promise<ApiResponse> {
+    return readResponse(await this.send(request))
   }
 }
 
-/** Reads an answer whole. */
-export async function read(answer: Response): Promise<ApiAnswer> {
-  return { status: answer.status, body: (await answer.json()) as ApiAnswer['body'] }
+/** Reads a response whole. */
+export async function readResponse(response: Response): Promise<ApiResponse> {
+  return { status: response.status, body: (await response.json()) as ApiResponse['body'] }
 }
 
 /**
- * Fills a path's parameters in. Each stays one segment, whatever it holds.
+ * Fills in the parameters of a path. Each value stays one segment, whatever it contains.
  *
  * @param pattern such as `/servers/{serverId}/exec`
- * @throws BerthError 400 where a value is missing, is no text, or would change the path
+ * @throws BerthError 400 if a value is missing, is no text, or would change the path
  */
 export function pathOf(pattern: string, values: Readonly<Record<string, unknown>>): string {
   return pattern.replaceAll(/\{([^}]+)\}/g, (_, name: string) => segmentOf(name, values[name]))
 }
 
 function segmentOf(name: string, value: unknown): string {
-  // A dot segment is taken out of a URL even where it is escaped (URL Standard, 4.4).
+  // A URL parser removes a dot segment even if it is escaped (URL Standard, 4.4).
   if (typeof value !== 'string' || /^(?:\.|\.\.|)$/.test(value) || !value.isWellFormed()) {
     throw badRequest(
       `"${name}": expected an id, got ${value === undefined ? 'nothing' : JSON.stringify(value)}.`,

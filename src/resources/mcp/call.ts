@@ -1,51 +1,52 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { BerthError, badRequest } from '../../errors.ts'
-import { type ApiAnswer, type ApiRequest, type CallersApi, pathOf, read } from './api.ts'
-import { eventsOf, failed, isEventStream } from './events.ts'
-import { runTold } from './exec.ts'
-import { followed } from './follow.ts'
+import { OUTPUT_LIMIT } from '../exec/service.ts'
+import { type ApiRequest, type ApiResponse, type CallersApi, pathOf, readResponse } from './api.ts'
+import { eventsOf, failureOf, isEventStream } from './events.ts'
+import { followRule } from './follow.ts'
 import type { Progress } from './progress.ts'
 import type { OperationTool } from './tool.ts'
 
-/** What a call came with. */
+/** A tool call of an MCP client. */
 export interface ToolCall {
   readonly operation: OperationTool
-  readonly given: Readonly<Record<string, unknown>>
+  readonly args: Readonly<Record<string, unknown>>
   readonly api: CallersApi
-  /** Fires when nobody waits for the result any more. */
+  /** Fires when the client no longer waits for the result. */
   readonly signal: AbortSignal
-  /** Where it is told how far it is; null where nobody asked. */
+  /** Receives progress; null if the client did not ask for it. */
   readonly progress: Progress | null
 }
 
 /**
- * Calls an operation: one request to the API, whose answer is the result. A failure is a result too, since a model can
- * do something about it (MCP, "Tools", error handling).
+ * Calls an operation with one request to the API and returns its response as the result. A failure is a result too,
+ * because a model can react to it (MCP, "Tools", error handling).
  */
 export async function callTool(call: ToolCall): Promise<CallToolResult> {
   try {
-    return resultOf(await answerOf(call))
+    return resultOf(await responseTo(call))
   } catch (error) {
     if (error instanceof BerthError) return resultOf({ status: error.status, body: { ...error.toBody() } })
     throw error
   }
 }
 
-function resultOf({ status, body }: ApiAnswer): CallToolResult {
+function resultOf({ status, body }: ApiResponse): CallToolResult {
   if (status < 400)
     return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body }
   return { isError: true, content: [{ type: 'text', text: JSON.stringify({ ...body, status }) }] }
 }
 
-async function answerOf({ operation, given, api, signal, progress }: ToolCall): Promise<ApiAnswer> {
-  const { follow, request } = requestOf(operation, given, signal)
+async function responseTo({ operation, args, api, signal, progress }: ToolCall): Promise<ApiResponse> {
+  const { follow, request } = requestOf(operation, args, signal)
   if (follow) {
     const refusal = await followToEnd(operation.id, request, api, progress)
-    return refusal ?? api.ask(request)
+    return refusal ?? api.fetchJson(request)
   }
-  // What is kept under an idempotency key is a whole answer.
-  if (operation.id === 'exec.run' && progress && !api.isRepeatable) return runTold(api, request, progress)
-  return api.ask(request)
+  // The API keeps whole responses only under an idempotency key.
+  if (operation.id === 'exec.run' && progress && !api.isRepeatable)
+    return execWithProgress(api, request, progress)
+  return api.fetchJson(request)
 }
 
 /** Sorts arguments into path, query and body. @throws BerthError 400 */
@@ -59,7 +60,7 @@ function requestOf(
   let follow = false
   for (const [name, value] of Object.entries(given)) {
     if (pathNames.includes(name)) continue
-    if (name === 'follow' && followed(id)) {
+    if (name === 'follow' && followRule(id)) {
       if (typeof value !== 'boolean') throw badRequest('"follow": expected true or false.')
       follow = value
     } else if (queryNames.has(name)) {
@@ -76,27 +77,73 @@ function requestOf(
 }
 
 /**
- * Waits until what an operation's event stream tells of is over, or waits for the caller.
+ * Follows the event stream of an operation until it ends or waits for the caller.
  *
- * @returns a refusal, or what cut it short; null where there was none
+ * @returns the response if the API refused or the stream failed, else null
  */
 async function followToEnd(
   id: string,
   request: ApiRequest,
   api: CallersApi,
   progress: Progress | null,
-): Promise<ApiAnswer | null> {
-  const how = followed(id)
-  const answer = await api.send({ ...request, stream: true })
-  if (!isEventStream(answer)) return read(answer)
-  for await (const event of eventsOf(answer, request.signal)) {
-    if (event.event === 'error') return failed(event)
-    progress?.say(how?.told(event) ?? '')
+): Promise<ApiResponse | null> {
+  const how = followRule(id)
+  const response = await api.send({ ...request, stream: true })
+  if (!isEventStream(response)) return readResponse(response)
+  for await (const event of eventsOf(response, request.signal)) {
+    if (event.event === 'error') return failureOf(event)
+    progress?.add(how?.textOf(event) ?? '')
     const { state } = how ?? {}
     if (!state || !how?.mayWait?.(event)) continue
     const { method, signal, path } = request
-    const { body } = await api.ask({ method, signal, path: state.path(path) })
+    const { body } = await api.fetchJson({ method, signal, path: state.path(path) })
     if (state.waits(body)) break
   }
   return null
+}
+
+type Stream = 'stdout' | 'stderr'
+
+/** Runs a command and reports its output as progress. The response is the same as without progress. */
+async function execWithProgress(
+  api: CallersApi,
+  request: ApiRequest,
+  progress: Progress,
+): Promise<ApiResponse> {
+  const response = await api.send({ ...request, stream: true })
+  if (!isEventStream(response)) return readResponse(response)
+  const kept = { stdout: new KeptOutput(), stderr: new KeptOutput() }
+  for await (const { event, data } of eventsOf(response, request.signal)) {
+    if (event === 'stdout' || event === 'stderr') {
+      const bytes = Buffer.from(data.data, data.encoding === 'base64' ? 'base64' : 'utf8')
+      kept[event satisfies Stream].add(bytes)
+      progress.add(data.encoding === 'base64' ? bytes.toString('utf8') : data.data)
+    } else if (event === 'exit') {
+      const { stdout, stderr } = kept
+      const truncated = data.truncated || stdout.isCut || stderr.isCut
+      return { status: 200, body: { stdout: stdout.text(), stderr: stderr.text(), ...data, truncated } }
+    } else if (event === 'error') {
+      return failureOf({ event, data })
+    }
+  }
+  throw new Error('The stream of a command broke off.')
+}
+
+/** The kept bytes of one stream, up to the limit of a response. */
+class KeptOutput {
+  readonly #chunks: Uint8Array[] = []
+  #size = 0
+  isCut = false
+
+  add(bytes: Uint8Array): void {
+    const room = OUTPUT_LIMIT - this.#size
+    if (bytes.length > room) this.isCut = true
+    const fitting = bytes.subarray(0, room)
+    this.#size += fitting.length
+    if (fitting.length > 0) this.#chunks.push(fitting)
+  }
+
+  text(): string {
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(this.#chunks))
+  }
 }

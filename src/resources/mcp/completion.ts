@@ -1,29 +1,36 @@
 import { type CallersApi, pathOf } from './api.ts'
 
-/** Values that one answer holds (MCP, "Completion"). */
-const MOST_VALUES = 100
+/** Most values in one response (MCP, "Completion"). */
+const MAX_VALUES = 100
 
-/** Where the values of an argument come from: an operation, the field of its answer, and how an entry is named. */
-interface Source {
+/** Where the values of an argument come from: the path of an operation, and the field of its response. */
+interface ValueSource {
   path: string
   field: string
 }
 
-/** By the name of the argument, in resource templates and prompts alike. */
-const SOURCES: Readonly<Record<string, Source>> = {
+/** Keyed by the name of the argument, in resource templates and prompts alike. */
+const SOURCES: Readonly<Record<string, ValueSource>> = {
   serverId: { path: '/servers', field: 'servers' },
   projectId: { path: '/projects', field: 'projects' },
-  /** Of the prompt that puts an app behind a URL: a template, or the URL of a repository, which nobody can know. */
+  /**
+   * An argument of the prompt that puts an app behind a URL. It takes a template or the URL of a repository; only
+   * templates can be completed.
+   */
   source: { path: '/templates', field: 'templates' },
   taskId: { path: '/servers/{serverId}/tasks', field: 'tasks' },
   buildId: { path: '/servers/{serverId}/builds', field: 'builds' },
   path: { path: '/servers/{serverId}/files', field: 'files' },
 }
 
-/** What fits what was typed of an argument so far. */
+/** The values that complete an argument. */
 export type Completion = { completion: { values: string[]; total: number; hasMore: boolean } }
 
-/** @param known the arguments that are filled in already */
+/**
+ * Completes an argument.
+ *
+ * @param known the arguments that are already filled in
+ */
 export async function complete(
   argument: { name: string; value: string },
   known: Readonly<Record<string, string>>,
@@ -33,7 +40,7 @@ export async function complete(
   const source = Object.hasOwn(SOURCES, argument.name) ? SOURCES[argument.name] : undefined
   const needed = [...(source?.path.matchAll(/\{([^}]+)\}/g) ?? [])].map(([, name]) => name ?? '')
   if (source === undefined || needed.some((name) => !known[name])) return completionOf([])
-  const { status, body } = await api.ask({ method: 'GET', path: pathOf(source.path, known), signal })
+  const { status, body } = await api.fetchJson({ method: 'GET', path: pathOf(source.path, known), signal })
   if (status !== 200) return completionOf([])
   const all = (body[source.field] as (string | { id: string })[]).map((one) =>
     typeof one === 'string' ? one : one.id,
@@ -42,6 +49,6 @@ export async function complete(
 }
 
 function completionOf(fitting: readonly string[]): Completion {
-  const values = fitting.slice(0, MOST_VALUES)
+  const values = fitting.slice(0, MAX_VALUES)
   return { completion: { values, total: fitting.length, hasMore: values.length < fitting.length } }
 }

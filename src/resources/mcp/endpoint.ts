@@ -6,17 +6,17 @@ import type { Caller } from '../../http/caller.ts'
 import { decodeText, parseJsonText } from '../../http/json.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { CallersApi, type Handle } from './api.ts'
-import { sentWhole } from './quick.ts'
+import { isEventStream } from './events.ts'
 import { serverFor } from './server.ts'
-import { Sessions } from './sessions.ts'
+import { McpSessions } from './sessions.ts'
 import type { OperationTool } from './tool.ts'
 
 const SESSION = 'mcp-session-id'
 const PARSE_ERROR = -32700
 const SESSION_NOT_FOUND = -32001
 
-/** What the endpoint works on. */
-export interface EndpointParts {
+/** Dependencies of the endpoint. */
+export interface McpEndpointOptions {
   version: string
   tools: readonly OperationTool[]
   handle: Handle
@@ -24,22 +24,22 @@ export interface EndpointParts {
   logger: Logger
 }
 
-/** MCP over streamable HTTP: protocol 2026-07-28, and those of 2025 beside it. */
-export class Endpoint {
+/** Serves MCP over streamable HTTP, in protocol version 2026-07-28 and those of 2025. */
+export class McpEndpoint {
   readonly #callers: Callers
-  readonly #sessions = new Sessions()
+  readonly #sessions = new McpSessions()
   readonly #plain: McpHttpHandler
   readonly #streaming: McpHttpHandler
 
-  constructor({ version, tools, handle, callers, logger }: EndpointParts) {
+  constructor({ version, tools, handle, callers, logger }: McpEndpointOptions) {
     this.#callers = callers
     const sessions = this.#sessions
     const make = (responseMode: 'auto' | 'sse'): McpHttpHandler =>
       createMcpHandler(
         ({ era, requestInfo: request }) => {
-          if (request === undefined) throw new Error('MCP is served over HTTP alone.')
+          if (request === undefined) throw new Error('MCP is served only over HTTP.')
           const session = era === 'legacy' ? request.headers.get(SESSION) : null
-          // A token that expires while its call is under way serves it to the end; one that is ended does not.
+          // A token that expires during its call serves it to the end. A revoked token does not.
           const api = new CallersApi(handle, request, (part) => callers.vouch(part, request))
           return serverFor({
             version,
@@ -58,60 +58,132 @@ export class Endpoint {
         },
       )
     this.#plain = make('auto')
-    // A call may take long: its answer begins soon, and stays awake, so that nobody gives it up.
+    // A call may take long. Its response begins early and sends heartbeats, so clients and proxies keep waiting.
     this.#streaming = make('sse')
   }
 
-  /** The caller of a request that was let in. */
+  /** Returns the caller of an admitted request. */
   #callerOf(request: Request): Caller {
     return this.#callers.admit(request, 'resource')
   }
 
-  /** Answers a request of a caller who was let in. @throws BerthError 400, 401, 413 */
-  async answer(request: Request): Promise<Response> {
+  /**
+   * Handles a request of an admitted caller.
+   *
+   * @throws BerthError 400, 401, 413
+   */
+  async response(request: Request): Promise<Response> {
     const session = request.headers.get(SESSION)
-    const asker = session === null ? null : { credentialId: this.#callerOf(request).credentialId, session }
-    if (asker && this.#sessions.isOver(asker)) {
-      return refusal(404, SESSION_NOT_FOUND, 'The session was ended. Begin a new one with initialize.')
+    const mcpSession =
+      session === null ? null : { credentialId: this.#callerOf(request).credentialId, session }
+    if (mcpSession && this.#sessions.isEnded(mcpSession)) {
+      return errorResponse(404, SESSION_NOT_FOUND, 'The session was ended. Begin a new one with initialize.')
     }
     if (request.method === 'DELETE') {
-      if (!asker) throw badRequest('Say which session to end, by the header Mcp-Session-Id.')
-      this.#sessions.end(asker)
+      if (!mcpSession) throw badRequest('Say which session to end, by the header Mcp-Session-Id.')
+      this.#sessions.end(mcpSession)
       return new Response(null, { status: 200 })
     }
-    // The SDK refuses all else without reading it.
+    // The SDK refuses any other type without reading the body.
     if (!isJsonContentType(request.headers.get('content-type'))) {
       return this.#plain.fetch(request)
     }
     const bytes = await readBytes(request, BODY_LIMIT)
-    // Asked again: a body may take its time.
+    // Checked again: the credential may have been revoked while the body was read.
     this.#callerOf(request)
     let message: unknown
     try {
       message = parseJsonText(decodeText(bytes, 'The body'), 'The body')
     } catch (error) {
-      if (error instanceof BerthError) return refusal(400, PARSE_ERROR, error.message)
+      if (error instanceof BerthError) return errorResponse(400, PARSE_ERROR, error.message)
       throw error
     }
     const messages = (Array.isArray(message) ? message : [message]) as unknown[]
-    if (asker) {
-      for (const id of messages.flatMap(calledOff)) this.#sessions.cancel(asker, id)
+    if (mcpSession) {
+      for (const id of messages.flatMap(cancelledRequest)) this.#sessions.cancel(mcpSession, id)
     }
     const handler = messages.some((one) => methodOf(one) === 'tools/call') ? this.#streaming : this.#plain
-    const answer = await sentWhole(await handler.fetch(request, { parsedBody: message }))
+    const response = await shortenStream(await handler.fetch(request, { parsedBody: message }))
     const begins = messages.some((one) => methodOf(one) === 'initialize')
-    if (begins && answer.ok) answer.headers.set(SESSION, this.#sessions.next())
-    return answer
+    if (begins && response.ok) response.headers.set(SESSION, this.#sessions.newName())
+    return response
   }
 }
 
 const methodOf = (message: unknown): unknown => (message as { method?: unknown } | null)?.method
 
-/** The id of the request that a message calls off; none for any other message. */
-function calledOff(message: unknown): unknown[] {
+/** Returns the id of the request that a message cancels; empty for any other message. */
+function cancelledRequest(message: unknown): unknown[] {
   if (methodOf(message) !== 'notifications/cancelled') return []
   return [(message as { params?: { requestId?: unknown } | null }).params?.requestId]
 }
 
-const refusal = (status: number, code: number, message: string): Response =>
+const errorResponse = (status: number, code: number, message: string): Response =>
   Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status })
+
+/**
+ * Milliseconds after which a response starts even if it has no data yet, so its client sees that the call is running.
+ */
+const PATIENCE_MS = 1_000
+
+/** Matches a stream with a single message, in the form that the SDK writes. */
+const ONLY_MESSAGE = /^event: message\ndata: (.*)\n\n$/
+
+/**
+ * A comment of an event stream, which clients ignore. Bun sends a response's head only with the first byte of its
+ * body.
+ */
+const UNDER_WAY = new TextEncoder().encode(': under way\n\n')
+
+const LATE = Symbol('late')
+
+/**
+ * Turns an event stream that ends at once after a single message into a JSON response. Most calls take milliseconds,
+ * and a stream adds a fifth to that. Other streams pass unchanged. A client must accept both (MCP, "Streamable
+ * HTTP").
+ */
+async function shortenStream(response: Response): Promise<Response> {
+  if (!isEventStream(response) || response.body === null) return response
+  const { headers } = response
+  const reader = response.body.getReader() as Reader
+  const first = reader.read()
+  const begun = await within(PATIENCE_MS, first)
+  if (begun === LATE) return new Response(resumeStream(reader, [UNDER_WAY_READ, first]), { headers })
+  if (begun.done) return new Response(resumeStream(reader, [first]), { headers })
+  const second = reader.read()
+  const next = await within(0, second)
+  if (next === LATE || !next.done) return new Response(resumeStream(reader, [first, second]), { headers })
+  const [, message] = ONLY_MESSAGE.exec(new TextDecoder().decode(begun.value)) ?? []
+  if (message === undefined) return new Response(begun.value, { headers })
+  return new Response(message, {
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+  })
+}
+
+const UNDER_WAY_READ = Promise.resolve({ done: false as const, value: UNDER_WAY })
+
+type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
+
+/**
+ * Resolves to the value, or to LATE if it takes longer than `ms` milliseconds. With 0 only a value that is ready
+ * counts.
+ */
+async function within<Value>(ms: number, value: Promise<Value>): Promise<Value | typeof LATE> {
+  const { promise: late, resolve } = Promise.withResolvers<typeof LATE>()
+  const timer = setTimeout(resolve, ms, LATE)
+  const came = await Promise.race([value, late])
+  clearTimeout(timer)
+  return came
+}
+
+/** Puts the reads that have begun in front of the rest of the stream. */
+function resumeStream(reader: Reader, begun: ReturnType<Reader['read']>[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await (begun.shift() ?? reader.read())
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+}

@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { ERROR_STATUS, type ErrorCode } from '../../errors.ts'
-import type { ApiAnswer } from './api.ts'
+import type { ApiResponse } from './api.ts'
 
 /** One server-sent event of the API. */
 export interface ServerEvent {
@@ -9,20 +9,24 @@ export interface ServerEvent {
   readonly data: Readonly<Record<string, any>>
 }
 
-/** The answer that an `error` event tells: the body of a failure, and its status. */
-export const failed = ({ data }: ServerEvent): ApiAnswer => ({
+/** Converts an `error` event to the failure that it carries. */
+export const failureOf = ({ data }: ServerEvent): ApiResponse => ({
   status: ERROR_STATUS[data.error as ErrorCode],
   body: data,
 })
 
-/** Whether an answer is an event stream. */
-export const isEventStream = (answer: Response): boolean =>
-  answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+/** Reports whether a response is an event stream. */
+export const isEventStream = (response: Response): boolean =>
+  response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
 
-/** The events of an answer, as they come. Leaving off, or the signal, ends what sends them. @throws what aborted the signal */
-export async function* eventsOf(answer: Response, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-  if (answer.body === null) return
-  const events = answer.body
+/**
+ * Yields the events of a response as they arrive. Breaking off the loop or aborting the signal ends the request.
+ *
+ * @throws the reason of the aborted signal
+ */
+export async function* eventsOf(response: Response, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  if (response.body === null) return
+  const events = response.body
     .pipeThrough(new TextDecoderStream(), { signal })
     .pipeThrough(new EventSourceParserStream())
   for await (const { event = 'message', data } of events) yield { event, data: JSON.parse(data) }

@@ -1,44 +1,44 @@
 import type { Schema } from '../../contract/openapi/model.ts'
 import type { ServerEvent } from './events.ts'
 
-/** How an operation whose event stream comes to an end is followed. */
-interface Followed {
-  /** What an event says, as text; empty where it says nothing to a person. */
-  told(event: ServerEvent): string
-  /** Whether it may be that nothing more comes until the caller does something. */
+/** How to follow an operation whose event stream ends. */
+interface FollowRule {
+  /** Returns an event as text for a person; empty if it has none. */
+  textOf(event: ServerEvent): string
+  /** Reports whether the operation may now wait for the caller. */
   mayWait?(event: ServerEvent): boolean
-  /** Where that is seen, seen from the operation's path, and how. */
-  state?: { path: (path: string) => string; waits: (answer: unknown) => boolean }
+  /** Where and how to check that it waits: the path of its state, derived from the operation's own path. */
+  state?: { path: (path: string) => string; waits: (response: unknown) => boolean }
 }
 
-/** What `follow` says of itself. */
+/** The schema of the `follow` argument. */
 export const FOLLOW_SCHEMA: Schema = {
   type: 'boolean',
   description: 'Wait until it is over, then answer. Without it the answer is what there is now.',
 }
 
-/** By operation id. A project's log never ends, so that there is nothing to wait for. */
-const FOLLOWED: Readonly<Record<string, Followed>> = {
+/** Keyed by operation id. A project's log never ends, so it cannot be followed. */
+const FOLLOW_RULES: Readonly<Record<string, FollowRule>> = {
   'tasks.events': {
-    told: ({ event, data }) => taskText(event, data),
+    textOf: ({ event, data }) => taskText(event, data),
     mayWait: ({ event }) => event === 'question',
     state: {
       path: (path) => path.replace(/\/events$/, ''),
-      waits: (answer) => (answer as { task?: { status?: unknown } }).task?.status === 'awaiting_input',
+      waits: (response) => (response as { task?: { status?: unknown } }).task?.status === 'awaiting_input',
     },
   },
   'builds.logs': {
-    told: ({ event, data }) => (event === 'line' ? `${data.source}: ${data.text}\n` : ''),
+    textOf: ({ event, data }) => (event === 'line' ? `${data.source}: ${data.text}\n` : ''),
   },
 }
 
-/** How an operation is followed; undefined where it cannot be. */
-export const followed = (operationId: string): Followed | undefined => FOLLOWED[operationId]
+/** Returns how to follow an operation, or undefined if it cannot be followed. */
+export const followRule = (operationId: string): FollowRule | undefined => FOLLOW_RULES[operationId]
 
-/** Whether an operation's tool takes `follow`. */
-export const follows = (operationId: string): boolean => Object.hasOwn(FOLLOWED, operationId)
+/** Reports whether an operation's tool takes `follow`. */
+export const isFollowable = (operationId: string): boolean => Object.hasOwn(FOLLOW_RULES, operationId)
 
-/** What an event of a transcript says; output is told piece by piece, and not again when it is whole. */
+/** Returns an event of a transcript as text. Output is reported piece by piece, and not again when it is complete. */
 function taskText(event: string, data: Readonly<Record<string, unknown>>): string {
   switch (event) {
     case 'output':

@@ -1,6 +1,6 @@
 import type { OperationId } from '../../contract/operation-ids.ts'
 
-/** What a model should know of an operation: when to use it, what to expect, what comes next. */
+/** Advice for models: when to use an operation, what to expect, and what to do next. */
 const NOTES: Partial<Record<OperationId, string>> = {
   'servers.list':
     'Begin here to find the id of a server: nearly every other tool takes one. Newest first, only those that the credential reaches.',
@@ -62,5 +62,5 @@ const NOTES: Partial<Record<OperationId, string>> = {
   'webhooks.create': 'The answer holds the signing secret, which is shown this once.',
 }
 
-/** The note on an operation; undefined where its own description says enough. */
-export const noteOn = (operationId: string): string | undefined => NOTES[operationId as OperationId]
+/** Returns the advice on an operation, or undefined if its own description suffices. */
+export const noteFor = (operationId: string): string | undefined => NOTES[operationId as OperationId]

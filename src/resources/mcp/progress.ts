@@ -1,76 +1,78 @@
-/** Tells a client how far a call is. */
+/** Sends a progress notification to the client. */
 export type Notify = (progress: number, message: string) => Promise<void> | void
 
-/** Milliseconds between two notices: what comes in between is told together. */
+/** Milliseconds between two notifications. Text in between is sent together. */
 const PACE_MS = 100
 
-/** Milliseconds of silence after which is said that it still runs, so that clients do not give up. */
+/** Milliseconds of silence after which a heartbeat is sent, so clients keep waiting. */
 const HEARTBEAT_MS = 10_000
 
-/** Characters that one notice tells; of more, the newest. */
-const LONGEST = 16 * 1024
+/** Most characters in one notification: the newest ones are kept. */
+const MAX_MESSAGE_LENGTH = 16 * 1024
 
-/** Characters that are told during one call; after that, only how many there were. The result holds them whole. */
-const MOST = 4 * 1024 * 1024
+/** Most characters sent during one call. After that, only their number is sent. The result contains them all. */
+const MAX_TOTAL_LENGTH = 4 * 1024 * 1024
 
 /**
- * The progress of one call: what it prints, told as it comes. A client cannot slow it down, so that the pace and the
- * amount are bounded. Progress counts the notices, since nobody knows the total (MCP, "Progress").
+ * Reports the progress of one call: its output, as it is printed. A client cannot slow a call down, so rate and
+ * amount are limited. The progress value counts notifications, since the total is unknown (MCP, "Progress").
  */
 export class Progress implements Disposable {
   readonly #notify: Notify
   #waiting = ''
-  #told = 0
-  #seen = 0
-  #notices = 0
+  #sentLength = 0
+  #totalLength = 0
+  #notifications = 0
   #pace: ReturnType<typeof setTimeout> | null = null
   #heartbeat: ReturnType<typeof setInterval>
 
   constructor(notify: Notify) {
     this.#notify = notify
-    this.#heartbeat = this.#beat()
+    this.#heartbeat = this.#startHeartbeat()
   }
 
-  /** Something was printed. */
-  say(text: string): void {
+  /** Adds printed text. */
+  add(text: string): void {
     if (text === '') return
-    this.#seen += text.length
+    this.#totalLength += text.length
     this.#waiting += text
-    if (this.#waiting.length > 2 * LONGEST) this.#waiting = this.#waiting.slice(-LONGEST - 1)
-    if (this.#pace === null) this.#tell()
+    if (this.#waiting.length > 2 * MAX_MESSAGE_LENGTH)
+      this.#waiting = this.#waiting.slice(-MAX_MESSAGE_LENGTH - 1)
+    if (this.#pace === null) this.#flush()
   }
 
-  /** Tells what waits. Nothing is told afterwards. */
+  /** Sends the text that is waiting. Nothing is sent afterwards. */
   [Symbol.dispose](): void {
     if (this.#pace) clearTimeout(this.#pace)
     clearInterval(this.#heartbeat)
     this.#pace = null
-    if (this.#waiting !== '') this.#tell()
+    if (this.#waiting !== '') this.#flush()
     if (this.#pace) clearTimeout(this.#pace)
     clearInterval(this.#heartbeat)
   }
 
-  #tell(): void {
+  #flush(): void {
     const text = this.#waiting
     this.#waiting = ''
     this.#pace = setTimeout(() => {
       this.#pace = null
-      if (this.#waiting !== '') this.#tell()
+      if (this.#waiting !== '') this.#flush()
     }, PACE_MS)
     clearInterval(this.#heartbeat)
-    this.#heartbeat = this.#beat()
-    this.#told += Math.min(text.length, LONGEST)
-    const newest = text.length > LONGEST ? `[…]${text.slice(-LONGEST).toWellFormed()}` : text
-    this.#send(this.#told > MOST ? `${this.#seen} characters so far.` : newest)
+    this.#heartbeat = this.#startHeartbeat()
+    this.#sentLength += Math.min(text.length, MAX_MESSAGE_LENGTH)
+    const newest =
+      text.length > MAX_MESSAGE_LENGTH ? `[…]${text.slice(-MAX_MESSAGE_LENGTH).toWellFormed()}` : text
+    this.#send(this.#sentLength > MAX_TOTAL_LENGTH ? `${this.#totalLength} characters so far.` : newest)
   }
 
-  #beat(): ReturnType<typeof setInterval> {
+  #startHeartbeat(): ReturnType<typeof setInterval> {
     return setInterval(() => this.#send('Still running.'), HEARTBEAT_MS)
   }
 
   #send(message: string): void {
-    this.#notices += 1
-    // A client that has gone is told nothing; the call itself learns of that.
-    void Promise.resolve(this.#notify(this.#notices, message)).catch(() => {})
+    this.#notifications += 1
+    // The call itself notices that a client has disconnected.
+    void Promise.resolve(this.#notify(this.#notifications, message)).catch(() => {})
   }
 }

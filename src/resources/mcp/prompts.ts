@@ -1,6 +1,6 @@
 import type { Prompt } from '@modelcontextprotocol/server'
 
-/** A prompt: what a person may pick in a host, and what it then says to the model. */
+/** A prompt that a person may pick in a host, and the text that it sends to the model. */
 interface BerthPrompt {
   readonly listed: Prompt
   text(given: Readonly<Record<string, string>>): string
@@ -83,14 +83,14 @@ const PROMPTS: readonly BerthPrompt[] = [
   },
 ]
 
-/** What `prompts/list` says. */
+/** The entries of `prompts/list`. */
 export const LISTED_PROMPTS: readonly Prompt[] = PROMPTS.map(({ listed }) => listed)
 
-/** What a prompt says with its arguments filled in. */
-export type Filled = { text: string; description: string } | { missing: string } | null
+/** A prompt's text with its arguments filled in, or the name of a missing argument. */
+export type FilledPrompt = { text: string; description: string } | { missing: string } | null
 
-/** @returns null where there is no such prompt, or the name of an argument that is missing */
-export function fillPrompt(name: string, given: Readonly<Record<string, string>>): Filled {
+/** Fills in a prompt's arguments. Returns null if there is no such prompt. */
+export function fillPrompt(name: string, given: Readonly<Record<string, string>>): FilledPrompt {
   const prompt = PROMPTS.find(({ listed }) => listed.name === name)
   if (prompt === undefined) return null
   const missing = prompt.listed.arguments?.find((one) => one.required && !given[one.name])

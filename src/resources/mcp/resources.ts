@@ -1,33 +1,33 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { BerthError, type ErrorCode } from '../../errors.ts'
-import { type ApiAnswer, type CallersApi, pathOf } from './api.ts'
+import { type ApiResponse, type CallersApi, pathOf } from './api.ts'
 
-/** Servers whose files are listed, newest first. */
-const MOST_SERVERS = 20
+/** The files of this many servers are listed, newest server first. */
+const MAX_SERVERS = 20
 
-/** Files that are listed altogether. Whatever is not listed can be read all the same. */
-const MOST_FILES = 500
+/** Limits the files listed in total. Files beyond it can still be read. */
+const MAX_FILES = 500
 
-/** A kind of resource: where it is, and the operation that reads it. */
-interface Kind {
+/** A kind of resource: the form of its URI and the operation that reads it. */
+interface ResourceKind {
   readonly template: ResourceTemplateType
-  /** The operation's path, with the parameters of the URI. */
+  /** The operation's path, with the same parameters as the URI. */
   readonly path: string
   /** Parameters of the URI that go into the query. */
   readonly inQuery?: readonly string[]
   readonly query?: Readonly<Record<string, string>>
-  contents(uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number]
+  contents(uri: string, body: ApiResponse['body']): ReadResourceResult['contents'][number]
 }
 
 const json =
   (field: string) =>
-  (uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] => ({
+  (uri: string, body: ApiResponse['body']): ReadResourceResult['contents'][number] => ({
     uri,
     mimeType: 'application/json',
     text: JSON.stringify(body[field], null, 2),
   })
 
-const log = (uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] => ({
+const log = (uri: string, body: ApiResponse['body']): ReadResourceResult['contents'][number] => ({
   uri,
   mimeType: 'text/plain',
   text: (body.logs as { at: string; source: string; text: string }[])
@@ -35,17 +35,17 @@ const log = (uri: string, body: ApiAnswer['body']): ReadResourceResult['contents
     .join(''),
 })
 
-function file(uri: string, body: ApiAnswer['body']): ReadResourceResult['contents'][number] {
+function file(uri: string, body: ApiResponse['body']): ReadResourceResult['contents'][number] {
   const { path, content, encoding } = body as { path: string; content: string; encoding?: string }
-  // Bun tells the type by the name; the file need not be there.
+  // Bun derives the type from the name; the file need not exist.
   const mimeType = Bun.file(path).type.replace(/;.*/, '')
   if (encoding === 'base64') return { uri, mimeType, blob: content }
   const isUnknown = mimeType === 'application/octet-stream'
   return { uri, mimeType: isUnknown ? 'text/plain' : mimeType, text: content }
 }
 
-/** All kinds. A URI is read segment by segment, as it stands: nothing of it is resolved. */
-const KINDS: readonly Kind[] = [
+/** All kinds of resources. A URI is matched segment by segment; no relative reference is resolved. */
+const KINDS: readonly ResourceKind[] = [
   {
     template: {
       name: 'file',
@@ -94,14 +94,14 @@ const KINDS: readonly Kind[] = [
   },
 ]
 
-/** What `resources/templates/list` says. */
+/** The entries of `resources/templates/list`. */
 export const RESOURCE_TEMPLATES: readonly ResourceTemplateType[] = KINDS.map(({ template }) => template)
 
 /**
  * Reads a resource.
  *
- * @returns null where there is none, or none that the caller may see
- * @throws BerthError where it cannot be read for another reason
+ * @returns null if there is no such resource, or the caller may not see it
+ * @throws BerthError if it cannot be read for another reason
  */
 export async function readResource(
   uri: string,
@@ -113,7 +113,12 @@ export async function readResource(
     if (values === null) continue
     const query = { ...kind.query }
     for (const name of kind.inQuery ?? []) query[name] = values[name] ?? ''
-    const { status, body } = await api.ask({ method: 'GET', path: pathOf(kind.path, values), query, signal })
+    const { status, body } = await api.fetchJson({
+      method: 'GET',
+      path: pathOf(kind.path, values),
+      query,
+      signal,
+    })
     if (status === 404) return null
     if (status >= 400) throw refusal(body)
     return { contents: [kind.contents(uri, body)] }
@@ -121,11 +126,11 @@ export async function readResource(
   return null
 }
 
-/** What the API says no with. */
-const refusal = ({ error, message }: ApiAnswer['body']): BerthError =>
+/** Converts a failure of the API to an error. */
+const refusal = ({ error, message }: ApiResponse['body']): BerthError =>
   new BerthError(error as ErrorCode, String(message))
 
-/** The values of a template's parameters in a URI; null where it is none of the template's. */
+/** Returns the values of a template's parameters in a URI, or null if the URI does not match the template. */
 function parametersOf(template: string, uri: string): Record<string, string> | null {
   const names: string[] = []
   const pattern = template.replaceAll(/\{(\+?)([^}]+)\}/g, (_, many: string, name: string) => {
@@ -137,31 +142,35 @@ function parametersOf(template: string, uri: string): Record<string, string> | n
   try {
     return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]))
   } catch {
-    // No valid percent-encoding: it names nothing.
+    // Invalid percent-encoding names no resource.
     return null
   }
 }
 
-/** The URI of a file. */
+/** Returns the URI of a file. */
 const fileUri = (serverId: string, path: string): string =>
   `berth://servers/${serverId}/files/${path.split('/').map(encodeURIComponent).join('/')}`
 
 /**
- * The files of the servers that the caller reaches, of the newest servers first, at most so many.
+ * Lists the files of the caller's servers, newest server first, within the limits.
  *
- * @throws BerthError where the API refuses
+ * @throws BerthError if the API refuses
  */
 export async function listResources(api: CallersApi, signal: AbortSignal): Promise<Resource[]> {
-  const { status, body } = await api.ask({ method: 'GET', path: '/servers', signal })
+  const { status, body } = await api.fetchJson({ method: 'GET', path: '/servers', signal })
   if (status >= 400) throw refusal(body)
-  const servers = (body.servers as { id: string; task: string }[]).slice(0, MOST_SERVERS)
+  const servers = (body.servers as { id: string; task: string }[]).slice(0, MAX_SERVERS)
   const listed: Resource[] = []
   for (const { id, task } of servers) {
-    const answer = await api.ask({ method: 'GET', path: pathOf('/servers/{id}/files', { id }), signal })
-    // A server may have gone meanwhile.
-    if (answer.status !== 200) continue
-    for (const path of answer.body.files as string[]) {
-      if (listed.length === MOST_FILES) return listed
+    const response = await api.fetchJson({
+      method: 'GET',
+      path: pathOf('/servers/{id}/files', { id }),
+      signal,
+    })
+    // The server may have been deleted meanwhile.
+    if (response.status !== 200) continue
+    for (const path of response.body.files as string[]) {
+      if (listed.length === MAX_FILES) return listed
       listed.push({ uri: fileUri(id, path), name: path, description: `On ${id}${task ? ` (${task})` : ''}.` })
     }
   }

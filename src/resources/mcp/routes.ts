@@ -11,31 +11,31 @@ import { API_DOCUMENT } from '../openapi.ts'
 import type { Handle } from './api.ts'
 import { toolsOf } from './tool.ts'
 
-/** What `/mcp` is made of. */
-interface McpParts {
+/** Dependencies of `/mcp`. */
+interface McpOptions {
   version: string
   logger: Logger
   host: HostOptions
   callers: Callers
-  /** The whole API, whose operations become tools. */
+  /** Loads the whole API, whose operations become tools. */
   whole: () => Promise<AnyElysia>
-  /** The API itself, which every call asks. */
+  /** Handles the request of each call. */
   handle: Handle
 }
 
-/** POST carries every message; DELETE ends a session. */
+/** POST carries messages; DELETE ends a session. */
 const METHODS = ['POST', 'DELETE']
 
 /**
- * `/mcp`: the API for MCP hosts. The Host header has been checked before (`requestEntry`); here follow, in this order,
- * Origin (403), credential (401), method (405) and the size of the body (413), each answered as everywhere in the API.
- * The credential comes before the method: hosts ask by GET where they get one.
+ * Serves `/mcp`, the API for MCP hosts. `requestEntry` has checked the Host header before. The checks here are, in
+ * this order: Origin (403), credential (401), method (405), size of the body (413). The credential comes before the
+ * method because hosts send a GET to find out how to get one.
  */
-export function mcpRoutes({ host, callers, whole, ...parts }: McpParts) {
+export function mcpRoutes({ host, callers, whole, ...parts }: McpOptions) {
   const endpoint = once(async () => {
-    const [app, { Endpoint }] = await Promise.all([whole(), import('./endpoint.ts')])
+    const [app, { McpEndpoint }] = await Promise.all([whole(), import('./endpoint.ts')])
     const tools = toolsOf(operationIndex(app).all, openApiDocument(app, API_DOCUMENT))
-    return new Endpoint({ ...parts, tools, callers })
+    return new McpEndpoint({ ...parts, tools, callers })
   })
   return new Elysia({ name: 'berth/mcp' }).all(
     '/mcp',
@@ -50,12 +50,16 @@ export function mcpRoutes({ host, callers, whole, ...parts }: McpParts) {
           `/mcp does not answer to ${request.method}, only to ${METHODS.join(', ')}: it sends nothing by itself.`,
         )
       }
-      return (await endpoint()).answer(request)
+      return (await endpoint()).response(request)
     },
     { parse: 'none', detail: { hide: true } },
   )
 
-  /** Lets a caller in, or says where one gets a credential (RFC 9728, 5.1; RFC 6750, 3.1). @throws BerthError 401 */
+  /**
+   * Admits a caller. On failure sets the header that names where to get a credential (RFC 9728, 5.1; RFC 6750, 3.1).
+   *
+   * @throws BerthError 401
+   */
   function admit(request: Request, own: string, headers: Record<string, unknown>): void {
     try {
       callers.admit(request, 'resource')
@@ -69,8 +73,9 @@ export function mcpRoutes({ host, callers, whole, ...parts }: McpParts) {
 }
 
 /**
- * Refuses what a page of another origin has a browser send (MCP, "Transports", security warning). Programs send no
- * Origin. @throws BerthError 403
+ * Refuses requests of pages of another origin (MCP, "Transports", security warning). Programs send no Origin.
+ *
+ * @throws BerthError 403
  */
 function checkOrigin(request: Request, own: string): void {
   const origin = request.headers.get('origin')

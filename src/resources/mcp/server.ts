@@ -10,33 +10,32 @@ import type { Logger } from '../../runtime/logger.ts'
 import { type CallersApi, ConnectionCut } from './api.ts'
 import { callTool } from './call.ts'
 import { complete } from './completion.ts'
-import { INSTRUCTIONS } from './instructions.ts'
 import { Progress } from './progress.ts'
 import { fillPrompt, LISTED_PROMPTS } from './prompts.ts'
 import { listResources, RESOURCE_TEMPLATES, readResource } from './resources.ts'
-import type { Sessions } from './sessions.ts'
+import type { McpSessions } from './sessions.ts'
 import type { OperationTool } from './tool.ts'
 
 const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
 
-/** Hosts may keep the lists that change with a new version alone. */
+/** Lists that change only with a new version may be cached for an hour. */
 const HOUR = 3_600_000
 
-/** What the server of one MCP request is made of. */
-export interface ServerParts {
+/** Dependencies of the server of one MCP request. */
+export interface McpServerOptions {
   readonly version: string
   readonly tools: readonly OperationTool[]
   readonly caller: Caller
   readonly api: CallersApi
-  /** The session of a client of 2025; null for others. */
+  /** The session of a client of 2025; null for other clients. */
   readonly session: string | null
-  readonly sessions: Sessions
+  readonly sessions: McpSessions
   readonly logger: Logger
 }
 
-/** The MCP server that answers one request: it knows who asks, and nothing of any request before. */
-export function serverFor(parts: ServerParts): Server {
+/** Makes the MCP server that handles one request. It knows the caller and keeps no state between requests. */
+export function serverFor(parts: McpServerOptions): Server {
   const { version, tools, caller, api, logger } = parts
   const server = new Server(
     { name: 'berth', title: 'berth', version },
@@ -44,7 +43,7 @@ export function serverFor(parts: ServerParts): Server {
       capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
       instructions: INSTRUCTIONS,
       cacheHints: {
-        // What a credential may call changes with its scope.
+        // The callable operations depend on the credential's scope.
         'tools/list': { ttlMs: 60_000, cacheScope: 'private' },
         'prompts/list': { ttlMs: HOUR, cacheScope: 'public' },
         'resources/templates/list': { ttlMs: HOUR, cacheScope: 'public' },
@@ -73,15 +72,15 @@ export function serverFor(parts: ServerParts): Server {
               params: { progressToken: token, progress: done, message },
             }),
           )
-    const call = { operation, given: params.arguments ?? {}, api, signal: mcpReq.signal, progress }
-    return await answered(callTool(call), `tool ${params.name}`, mcpReq.signal)
+    const call = { operation, args: params.arguments ?? {}, api, signal: mcpReq.signal, progress }
+    return await toProtocolErrors(callTool(call), `tool ${params.name}`, mcpReq.signal)
   })
   server.setRequestHandler('resources/list', async (_, { mcpReq }) => ({
-    resources: await answered(listResources(api, mcpReq.signal), 'list of resources', mcpReq.signal),
+    resources: await toProtocolErrors(listResources(api, mcpReq.signal), 'list of resources', mcpReq.signal),
   }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [...RESOURCE_TEMPLATES] }))
   server.setRequestHandler('resources/read', async ({ params: { uri } }, { mcpReq }) => {
-    const found = await answered(readResource(uri, api, mcpReq.signal), 'resource', mcpReq.signal)
+    const found = await toProtocolErrors(readResource(uri, api, mcpReq.signal), 'resource', mcpReq.signal)
     if (found === null) throw new ResourceNotFoundError(uri)
     return found
   })
@@ -102,7 +101,7 @@ export function serverFor(parts: ServerParts): Server {
         ? LISTED_PROMPTS.some(({ name }) => name === ref.name)
         : RESOURCE_TEMPLATES.some(({ uriTemplate }) => uriTemplate === ref.uri)
     if (!isKnown) throw new ProtocolError(INVALID_PARAMS, 'There is nothing of that name to complete.')
-    return answered(
+    return toProtocolErrors(
       complete(argument, context?.arguments ?? {}, api, mcpReq.signal),
       'completion',
       mcpReq.signal,
@@ -110,14 +109,14 @@ export function serverFor(parts: ServerParts): Server {
   })
   return server
 
-  /** Makes of what could not be answered an error of the protocol; what nobody foresaw is logged, and told to nobody. */
-  async function answered<Answer>(
-    answer: Promise<Answer>,
+  /** Converts errors to errors of the protocol. Unexpected errors are logged and hidden from the caller. */
+  async function toProtocolErrors<Result>(
+    response: Promise<Result>,
     what: string,
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<Result> {
     try {
-      return await answer
+      return await response
     } catch (error) {
       if (error instanceof BerthError) {
         throw new ProtocolError(error.status < 500 ? INVALID_PARAMS : INTERNAL_ERROR, error.message, {
@@ -126,9 +125,15 @@ export function serverFor(parts: ServerParts): Server {
         })
       }
       if (error instanceof ConnectionCut) throw new ProtocolError(INTERNAL_ERROR, error.message)
-      // Where whoever asked has gone, what ends the work is no fault.
+      // A caller that disconnects aborts the work; that is no fault.
       if (!signal.aborted) logger.error('an MCP request failed', { what, error })
       throw new ProtocolError(INTERNAL_ERROR, 'An unforeseen fault; the log tells more.')
     }
   }
 }
+
+/** Explains berth as a whole to a model. */
+const INSTRUCTIONS = `berth provisions servers: workspaces in which commands, agents and apps run on this machine.
+Find a server with servers_list or make one with servers_create; nearly all tools take its id as serverId.
+Use exec_run for commands and files_read and files_write for files. To put an app behind a URL use deployments_create for a workspace, or a project (projects_create) for code from a template or a git repository. tasks_create gives a goal to an agent, builds_create has a new app made; both go on in the background: follow them with tasks_events and builds_logs and "follow": true.
+A tool that fails answers with {"error", "message", "status"}; the message names the cause and the remedy. not_found also means that the credential does not reach it. Ask the person before anything is deleted.`

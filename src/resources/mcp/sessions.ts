@@ -1,68 +1,73 @@
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 
-/** Ended sessions that are remembered; they are told from those that berth never knew, which go on after a restart. */
-const MOST_ENDED = 10_000
+/**
+ * Limits the ended sessions that are remembered. Berth accepts session names that it does not know, so clients go on
+ * after a restart.
+ */
+const MAX_ENDED = 10_000
 
-/** Who asks: a credential, in the session that it names. */
-export interface Asker {
+/** Identifies a session: the credential that uses it, and its name. */
+export interface McpSession {
   readonly credentialId: string
   /** The Mcp-Session-Id header. */
   readonly session: string
 }
 
 /**
- * Sessions of clients that speak a protocol of 2025. Each request is answered by itself; a session is only the name by
- * which a client calls off a request that it sent before (MCP 2025-11-25, "Cancellation"), or says that it is done.
- * Clients of 2026-07-28 have none: they close the connection.
+ * Holds the sessions of clients that speak a protocol version of 2025. Each request is handled independently. A
+ * client uses its session only to cancel a request that it sent before (MCP 2025-11-25, "Cancellation") and to end
+ * the session. Clients of 2026-07-28 have no sessions: they close the connection.
  */
-export class Sessions {
-  /** By session: the calls under way, each with the id of its request. A careless client gives several the same. */
-  readonly #underWay = new Map<string, Map<() => void, string>>()
-  /** Their hashes, since a client may send names of any length. */
+export class McpSessions {
+  /**
+   * The running calls of each session, each with the JSON of its request's id. A careless client may use an id twice.
+   */
+  readonly #running = new Map<string, Map<() => void, string>>()
+  /** Hashes, because a client may send names of any length. */
   readonly #ended = new Set<string>()
 
-  /** A name for a client that begins. */
-  next(): string {
+  /** Makes a name for a new session. */
+  newName(): string {
     return newSecret(systemRandom)
   }
 
-  /** Remembers how a request is called off. Dispose of it when it is answered. */
-  begin(asker: Asker, requestId: string | number, cancel: () => void): Disposable {
-    const name = nameOf(asker)
+  /** Registers how to cancel a request. Dispose of the result when the request is done. */
+  begin(session: McpSession, requestId: string | number, cancel: () => void): Disposable {
+    const name = nameOf(session)
     const id = JSON.stringify(requestId)
-    const calls = this.#underWay.get(name) ?? new Map<() => void, string>()
-    this.#underWay.set(name, calls.set(cancel, id))
+    const calls = this.#running.get(name) ?? new Map<() => void, string>()
+    this.#running.set(name, calls.set(cancel, id))
     return {
       [Symbol.dispose]: () => {
         calls.delete(cancel)
-        if (calls.size === 0 && this.#underWay.get(name) === calls) this.#underWay.delete(name)
+        if (calls.size === 0 && this.#running.get(name) === calls) this.#running.delete(name)
       },
     }
   }
 
-  /** Calls off a request of the same session, where it is under way. */
-  cancel(asker: Asker, requestId: unknown): void {
+  /** Cancels a request of the same session if it is still running. */
+  cancel(session: McpSession, requestId: unknown): void {
     const meant = JSON.stringify(requestId)
-    for (const [cancel, id] of [...(this.#underWay.get(nameOf(asker)) ?? [])]) if (id === meant) cancel()
+    for (const [cancel, id] of [...(this.#running.get(nameOf(session)) ?? [])]) if (id === meant) cancel()
   }
 
-  /** The session is over, and all that it has under way. */
-  end(asker: Asker): void {
-    const name = nameOf(asker)
-    for (const cancel of [...(this.#underWay.get(name)?.keys() ?? [])]) cancel()
-    if (this.#ended.size >= MOST_ENDED) this.#ended.delete(this.#ended.values().next().value ?? '')
-    this.#ended.add(tagOf(asker))
+  /** Ends a session and cancels its running requests. */
+  end(session: McpSession): void {
+    const name = nameOf(session)
+    for (const cancel of [...(this.#running.get(name)?.keys() ?? [])]) cancel()
+    if (this.#ended.size >= MAX_ENDED) this.#ended.delete(this.#ended.values().next().value ?? '')
+    this.#ended.add(tagOf(session))
   }
 
-  /** Whether a session has been ended. */
-  isOver(asker: Asker): boolean {
-    return this.#ended.size > 0 && this.#ended.has(tagOf(asker))
+  /** Reports whether a session has been ended. */
+  isEnded(session: McpSession): boolean {
+    return this.#ended.size > 0 && this.#ended.has(tagOf(session))
   }
 }
 
-/** A session belongs to one credential: nobody else calls anything of it off. */
-const nameOf = ({ credentialId, session }: Asker): string => `${credentialId} ${session}`
+/** Binds a session to its credential, so no other credential can cancel its requests. */
+const nameOf = ({ credentialId, session }: McpSession): string => `${credentialId} ${session}`
 
-/** The same at a fixed length. */
-const tagOf = (asker: Asker): string => hashOf(nameOf(asker)).toString('base64url')
+/** Hashes the same to a fixed length. */
+const tagOf = (session: McpSession): string => hashOf(nameOf(session)).toString('base64url')
