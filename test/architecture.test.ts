@@ -20,6 +20,14 @@ const ROWS: readonly (readonly string[])[] = [
   ['compute'],
   ['storage'],
   ['config'],
+  // What every reader of outside values checks them by: requests, files and settings.
+  [
+    'contract/schema.ts',
+    'contract/validate.ts',
+    'contract/validation-error.ts',
+    'contract/expectation.ts',
+    'contract/nearest.ts',
+  ],
   ['runtime'],
   ['errors.ts'],
 ]

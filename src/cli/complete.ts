@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander'
-import { OPERATION_IDS } from '../contract/operation-ids.ts'
+import { API_OPERATION_IDS } from '../contract/operations.ts'
 import { withDefaults } from './arguments.ts'
 
 /** The shells that completion is made for. */
@@ -133,7 +133,7 @@ function operands({ command, given }: State, current: string): Completion {
 /** The values of an option or argument: its choices, else by the name that stands for it in the help. */
 function valuesOf(of: Option | Argument, prefix: string, current: string): Completion {
   const name = 'flags' in of ? valueName(of) : of.name()
-  const choices = name === 'OPERATION' ? OPERATION_IDS : of.argChoices
+  const choices = name === 'OPERATION' ? API_OPERATION_IDS : of.argChoices
   if (choices) {
     const candidates = choices.map((choice) => ({ value: choice, description: '' }))
     const { candidates: values } = fitting(current, candidates)

@@ -1,10 +1,9 @@
-import { Elysia, ParseError, ValidationError } from 'elysia'
+import { Elysia, ParseError } from 'elysia'
 import { ComputeError } from '../compute/driver.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import { sentToken } from '../http/access.ts'
 import { loggedPath } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { describeInvalid } from './invalid.ts'
 
 /**
  * What a failure looks like in place of its body; null for its body.
@@ -64,7 +63,7 @@ export function methodsByRoutes(routes: () => readonly { method: string; path: s
   }
 }
 
-const segments = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1)
+const segments = (path: string): string[] => path.split('/').slice(1)
 
 const matches = (pattern: string[], given: string[]): boolean =>
   pattern.length === given.length &&
@@ -94,9 +93,6 @@ function toBerthError(error: unknown): BerthError {
     return error.cause instanceof BerthError
       ? error.cause
       : badRequest('The body could not be read to its end.')
-  }
-  if (error instanceof ValidationError && error.type !== 'response') {
-    return new BerthError('bad_request', describeInvalid(error.type, error.valueError))
   }
   const passing = passingFault(error)
   if (passing !== null) return new BerthError('service_unavailable', passing, { cause: error })

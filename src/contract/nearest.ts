@@ -23,15 +23,19 @@ function distanceOf(given: string, name: string): number {
   return shared ? Math.min(edits, 1) : edits
 }
 
-/** How many letters must be put in, left out or replaced to make one text of the other. */
+/** How many letters must be put in, left out, replaced or swapped with their neighbour to make one text of the other. */
 function levenshtein(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let at = 1; at <= a.length; at += 1) {
     const next = [at]
     for (let to = 1; to <= b.length; to += 1) {
       const replaced = (row[to - 1] ?? 0) + (a[at - 1] === b[to - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1))
+      const swaps = at > 1 && to > 1 && a[at - 1] === b[to - 2] && a[at - 2] === b[to - 1]
+      const swapped = swaps ? (before[to - 2] ?? 0) + 1 : replaced
+      next.push(Math.min(replaced, swapped, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1))
     }
+    before = row
     row = next
   }
   return row[b.length] ?? 0

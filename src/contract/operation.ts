@@ -1,7 +1,10 @@
-import { type TSchema, t } from 'elysia'
-import type { Access, Admission } from '../http/access.ts'
+import { CloneType, type TSchema } from '@sinclair/typebox'
+import { type AnyElysia, t } from 'elysia'
+import type { Admission } from '../http/access.ts'
 import type { FormShape } from '../http/multipart.ts'
-import type { Tag } from './tags.ts'
+import type { IndexedOperation, OperationId } from './operations.ts'
+import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'
+import { tagOf } from './tags.ts'
 
 /** Every failure's body (specification, "Errors"). */
 export const ErrorBody = t.Object(
@@ -43,71 +46,82 @@ export const ACCOUNT_LEVEL = 'x-account-level'
 /** A status with which an operation can fail. */
 export type ErrorStatus = keyof typeof ERROR_MEANINGS
 
+/**
+ * What a caller needs for an operation: nothing (`public`), a key that reaches the resource (`resource`), a key that
+ * reaches the whole account (`account`), or the instance's admin token (`admin`).
+ */
+export type OperationAccess = 'public' | 'resource' | 'account' | 'admin'
+
 /** What an operation says of itself beside its request shapes. */
-interface OperationFacts<Success> {
-  access: Access
+interface OperationFacts<Needed extends OperationAccess, Success> {
+  access: Needed
   /** The body may come as this form too; its file is the handler's `upload`. */
   form?: FormShape
-  tag: Tag
   summary: string
   description?: string
   /** What comes as an event stream where the caller accepts one: the events and their data. */
   events?: string
   /** Status → shape of a success. */
   success: Success
-  /** The statuses of the specification's table. */
-  errors: readonly ErrorStatus[]
+  /** Statuses of failures beside those that documents add to all operations of a kind. */
+  errors?: readonly ErrorStatus[]
 }
 
+/** What a request brings. */
+interface Shapes {
+  body?: TSchema
+  query?: TSchema
+}
+
+/** The property by which the macro of the API or of the control API is asked to admit the caller. */
+type Admitting<Needed extends OperationAccess> = Needed extends 'public'
+  ? object
+  : Needed extends 'admin'
+    ? { admin: true }
+    : { access: Admission }
+
 /** What an operation's route declares, of which Elysia infers the handler's types. */
-type Declared<Success> = {
-  access: Admission
+type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = Admitting<Needed> & {
   response: Success
   detail: {
     operationId: string
     summary: string
     description?: string
     tags: string[]
+    /** Empty where no credential is needed. */
+    security?: []
     [EVENT_STREAM]?: string
     [FORM]?: FormShape
     [ACCOUNT_LEVEL]?: true
     [FAILURES]: ErrorStatus[]
   }
-}
+} & (Given extends { body: infer Body extends TSchema }
+    ? { body: ReturnType<typeof checkedBody<Body>> }
+    : object) &
+  (Given extends { query: infer Query extends TSchema } ? { query: CheckedQuery<Query['static']> } : object)
 
 /**
- * One operation of the API: all that its route declares, and that documents, tools and the command
- * line read from it. A route is `.get(path, handler, operation(id, facts, shapes))`, nothing beside it.
+ * Declares one operation of the API or of the control API: all that its route declares, and that documents, tools and
+ * the command line read from it. A route is `.get(path, handler, operation(id, facts, shapes))`, nothing beside it.
  *
- * @param id the operation id, such as `servers.create`
+ * @param id as the index has it (operations.ts); its noun gives the group in documents
  * @param shapes the request's body and query, where it has them
  */
 export function operation<
+  const Needed extends OperationAccess,
   const Success extends Record<number, TSchema>,
-  const Shapes extends { body?: TSchema; query?: TSchema },
->(id: string, facts: OperationFacts<Success>, shapes: Shapes): Declared<Success> & Shapes
-export function operation<const Success extends Record<number, TSchema>>(
-  id: string,
-  facts: OperationFacts<Success>,
-): Declared<Success>
-export function operation(
-  id: string,
-  {
-    access,
-    form,
-    tag,
-    summary,
-    description,
-    events,
-    success,
-    errors,
-  }: OperationFacts<Record<number, TSchema>>,
-  shapes: object = {},
-): unknown {
+  const Given extends Shapes = Record<never, never>,
+>(
+  id: OperationId,
+  facts: OperationFacts<Needed, Success>,
+  { body, query }: Given = {} as Given,
+): Declared<Needed, Success, Given> {
+  const { access, form, summary, description, events, success, errors = [] } = facts
   return {
-    ...shapes,
-    access: form ? { access, form } : access,
-    response: success,
+    ...(body ? { body: checkedBody(body) } : {}),
+    ...(query ? { query: checkedQuery(query) } : {}),
+    ...admitting(access, form),
+    response: cloned(success),
     detail: {
       operationId: id,
       summary,
@@ -115,8 +129,53 @@ export function operation(
       ...(events ? { [EVENT_STREAM]: events } : {}),
       ...(form ? { [FORM]: form } : {}),
       ...(access === 'account' ? { [ACCOUNT_LEVEL]: true } : {}),
+      ...(access === 'public' ? { security: [] } : {}),
       [FAILURES]: [...errors],
-      tags: [tag],
+      tags: [tagOf(id)],
     },
-  }
+  } as unknown as Declared<Needed, Success, Given>
+}
+
+/**
+ * Copies shapes for one app: Elysia writes into those that it compiles, and what an app has been asked before must not
+ * change how documents describe it.
+ */
+const cloned = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
+  Object.fromEntries(Object.entries(shapes).map(([status, shape]) => [status, CloneType(shape)]))
+
+function admitting(access: OperationAccess, form: FormShape | undefined): object {
+  if (access === 'public') return {}
+  if (access === 'admin') return { admin: true }
+  return { access: form ? { access, form } : access }
+}
+
+/** An operation with what its route declares of it. */
+export interface DescribedOperation extends IndexedOperation {
+  /** Statuses of its successes, ascending. */
+  readonly successes: readonly number[]
+  /** Shapes of what is sent, as JSON Schema; undefined where nothing is read. */
+  readonly body: object | undefined
+  readonly query: object | undefined
+  /** It takes a key that reaches the whole account. */
+  readonly accountLevel: boolean
+}
+
+/** Reads the operations of an app from its routes. Takes milliseconds: callers keep the result. */
+export function describedOperations(app: AnyElysia): DescribedOperation[] {
+  return app.routes.flatMap(({ method, path, hooks }): DescribedOperation[] => {
+    const id: unknown = hooks.detail?.operationId
+    if (typeof id !== 'string') return []
+    const successes = Object.keys(hooks.response ?? {}).map(Number)
+    return [
+      {
+        id,
+        method,
+        path: path.replaceAll(/:([^/]+)/g, '{$1}'),
+        successes: successes.sort((a, b) => a - b),
+        body: shapeOf(hooks.body),
+        query: shapeOf(hooks.query),
+        accountLevel: hooks.detail?.[ACCOUNT_LEVEL] === true,
+      },
+    ]
+  })
 }

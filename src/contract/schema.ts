@@ -1,5 +1,8 @@
 import { type IntegerOptions, Kind, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { NOT_BLANK } from './expectation.ts'
+
+export { NO_NUL, NOT_BLANK } from './expectation.ts'
 
 /**
  * One of several texts. Elysia's `UnionEnum` without its default, which would stand in silently for a
@@ -13,9 +16,6 @@ export function oneOf<const Values extends [string, ...string[]]>(
   Reflect.deleteProperty(schema, 'default')
   return schema
 }
-
-/** The pattern of a text that says something: more than white space. */
-export const NOT_BLANK = '\\S'
 
 /** Bounds of a text, in characters. */
 interface TextBounds {

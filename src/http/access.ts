@@ -171,8 +171,10 @@ function callerOf(request: Request, authenticate: Authenticate): Caller {
   if (caller) return caller
   throw new BerthError(
     'missing_or_invalid_api_key',
-    credential
-      ? 'The credential is not valid here. Check that the API key or access token belongs to this instance, and that it was not deleted and has not expired.'
-      : 'Send an API key in the header "Authorization: Bearer sk_live_…".',
+    credential?.startsWith('admin_')
+      ? 'That is an admin token, which only the control API (/_berth) takes. Send an API key here (sk_live_…).'
+      : credential
+        ? 'The credential is not valid here. Check that the API key or access token belongs to this instance, and that it was not deleted and has not expired.'
+        : 'Send an API key in the header "Authorization: Bearer sk_live_…".',
   )
 }

@@ -1,5 +1,5 @@
 import { BerthError, badRequest } from '../errors.ts'
-import { decodeText, parseJsonText } from './json.ts'
+import { checkUnicode, decodeText, parseJsonText } from './json.ts'
 import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 
 /** Bytes that a request's body may have. */
@@ -65,7 +65,9 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
       `The body must be sent with "Content-Type: ${expected}", got ${type ? `"${type}"` : 'none'}.`,
     )
   }
-  const value = parseJsonText(decodeText(bytes, 'The body'), 'The body')
+  const text = decodeText(bytes, 'The body')
+  const value = parseJsonText(text, 'The body')
+  checkUnicode(text, value)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw badRequest(
     `The body must be a JSON object, got ${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`}.`,

@@ -21,10 +21,31 @@ export const requestEntry = (
     set.headers['x-request-id'] = idsOf(request).next('req')
     begun?.(set, request)
     check(request.headers.get('host'))
+    checkSlashes(request.url)
     if (!isText(request.url)) {
       throw new BerthError('not_found', 'There is nothing at a path that is no UTF-8 once it is decoded.')
     }
   })
+}
+
+/**
+ * Refuses a path with a slash at its end, but for the root, or with two in a row: no operation is there, and a client that
+ * builds such paths lacks an id.
+ *
+ * @throws BerthError 404
+ */
+function checkSlashes(url: string): void {
+  const from = url.indexOf('/', url.indexOf('//') + 2)
+  const query = url.indexOf('?', from)
+  const end = query === -1 ? url.length : query
+  if (end - from < 2) return
+  const double = url.indexOf('//', from)
+  if (!url.endsWith('/', end) && (double === -1 || double >= end)) return
+  const path = url.slice(from, end)
+  throw new BerthError(
+    'not_found',
+    `There is nothing at ${path}: no path has a slash at its end or two in a row. Ask for ${path.replace(/\/+/g, '/').replace(/(.)\/$/, '$1')}.`,
+  )
 }
 
 /** Whether the escapes of a URL's path are UTF-8 (RFC 3986, 2.5). */

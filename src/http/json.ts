@@ -1,3 +1,5 @@
+import { brokenText } from '../contract/validate.ts'
+import type { JsonPath } from '../contract/validation-error.ts'
 import { badRequest } from '../errors.ts'
 
 /**
@@ -30,6 +32,33 @@ export function decodeText(bytes: Uint8Array, what: string): string {
   } catch {
     throw badRequest(`${what} is not valid UTF-8.`)
   }
+}
+
+/** An escape of a surrogate, which is half of a character (RFC 8259, 7). */
+const SURROGATE = /\\u[dD][89a-fA-F]/
+
+/**
+ * Refuses text that has half a character: what is stored, signed and written to files is UTF-8, which cannot carry it.
+ *
+ * @param text the JSON text of the value: one without such escapes holds none
+ * @param path where the value stands in the body
+ * @throws BerthError 400 that names the field
+ */
+export function checkUnicode(text: string, value: unknown, path: JsonPath = []): void {
+  const broken = SURROGATE.test(text) ? brokenPath(value, path) : null
+  if (broken) throw badRequest(brokenText(broken).describe('body'))
+}
+
+/** Where a value has text that is not well-formed, names of fields included; null where it has none. */
+function brokenPath(value: unknown, path: JsonPath): JsonPath | null {
+  if (typeof value === 'string') return value.isWellFormed() ? null : path
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, inner] of Object.entries(value)) {
+    if (!key.isWellFormed()) return [...path, key.toWellFormed()]
+    const broken = brokenPath(inner, [...path, Array.isArray(value) ? Number(key) : key])
+    if (broken) return broken
+  }
+  return null
 }
 
 /** Whether brackets are open beyond the limit at any point of a JSON text; what stands in strings is passed over. */

@@ -1,5 +1,5 @@
 import { badRequest } from '../errors.ts'
-import { decodeText, parseJsonText } from './json.ts'
+import { checkUnicode, decodeText, parseJsonText } from './json.ts'
 
 /** How an operation's object is sent as a form, with a file beside it. */
 export interface FormShape {
@@ -55,7 +55,10 @@ export function parseForm(bytes: Uint8Array, contentType: string, shape: FormSha
 function fieldOf(name: string, content: Buffer, shape: FormShape): unknown {
   const what = `The form's part "${shown(name)}"`
   const text = decodeText(content, what)
-  return shape.json.includes(name) ? parseJsonText(text, what) : text
+  if (!shape.json.includes(name)) return text
+  const value = parseJsonText(text, what)
+  checkUnicode(text, value, [name])
+  return value
 }
 
 function* partsOf(body: Buffer, contentType: string): Generator<Part> {

@@ -174,17 +174,12 @@ export function createApi(services: Services, host: HostOptions): Api {
   }
   const { faults } = services
   const faultGate = once(async () => {
-    const [{ FaultGate }, { operationIndex }] = await Promise.all([
-      import('../testing/faults/gate.ts'),
-      import('../contract/operation-index.ts'),
-    ])
-    const operations = async () => operationIndex(await whole())
+    const { FaultGate } = await import('../testing/faults/gate.ts')
     return new FaultGate({
       store: faults,
       callers,
       host,
       ids,
-      operations,
       carriers: CARRIERS,
       backend: () => services.compute.failure(),
     })

@@ -1,4 +1,5 @@
-import type { OperationIndex } from '../contract/operation-index.ts'
+import type { DescribedOperation } from '../contract/operation.ts'
+import type { OperationIndex } from '../contract/operations.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
 import { once } from '../runtime/once.ts'
 import { base62 } from '../runtime/random.ts'
@@ -31,7 +32,7 @@ export interface ControlDependencies {
   services: Services
   credentials: CredentialsFile
   /** The operations of the API. */
-  operations: () => Promise<OperationIndex>
+  operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Fires when the generation ends: streams end too. */
   stopping: AbortSignal
 }
@@ -80,8 +81,11 @@ export class Generation {
     }
     this.#api = createApi(this.services, { bound: config.host, publicHost: config.publicHost })
     const operations = once(async () => {
-      const { operationIndex } = await import('../contract/operation-index.ts')
-      return operationIndex(await this.#api.whole())
+      const [{ describedOperations }, { OperationIndex }] = await Promise.all([
+        import('../contract/operation.ts'),
+        import('../contract/operations.ts'),
+      ])
+      return new OperationIndex(describedOperations(await this.#api.whole()))
     })
     const { services, credentials } = this
     this.#supervisor = new Supervisor(

@@ -1,7 +1,7 @@
 import type { DocumentFacts } from '../contract/openapi/facts.ts'
 import type { OpenApiDocument } from '../contract/openapi/model.ts'
 import { ERROR_MEANINGS } from '../contract/operation.ts'
-import { TAGS } from '../contract/tags.ts'
+import { API_TAGS } from '../contract/tags.ts'
 import { describeWebhooks } from './events/openapi.ts'
 
 /** Version of the interface (specification, "Versioning"), not of the executable. */
@@ -37,7 +37,7 @@ export const API_DOCUMENT: DocumentFacts = {
     },
   },
   security: [{ apiKey: [] }],
-  tags: TAGS,
+  tags: API_TAGS,
   parameters: {
     IdempotencyKey: {
       name: 'Idempotency-Key',

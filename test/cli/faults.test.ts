@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
+import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
 import { type Served, serve } from './command.ts'
 
 let berth: Served
@@ -102,7 +102,7 @@ test('operations, faults, kinds and servers are offered at TAB', async () => {
       .slice(1)
       .map((line) => line.split('\t')[0] ?? '')
   }
-  expect(await offered('add', '--operation', '')).toEqual([...OPERATION_IDS])
+  expect(await offered('add', '--operation', '')).toEqual([...API_OPERATION_IDS])
   expect(await offered('add', '--operation=exec')).toEqual(['--operation=exec.run'])
   expect(await offered('add', '--method', 'P')).toEqual(['POST', 'PUT', 'PATCH'])
   const { id } = await json('add', '--disconnect', '--path', '/nowhere')

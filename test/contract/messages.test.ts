@@ -15,7 +15,7 @@ import { CONFIGS, CONTROLS, FIXTURES, REQUESTS } from './mistakes.ts'
 
 const GOLDEN = join(import.meta.dir, 'messages.json')
 const updating = process.env.UPDATE_MESSAGES === '1'
-const golden: Record<string, Record<string, string>> = existsSync(GOLDEN)
+const golden: Record<string, Record<string, string>> = !updating && existsSync(GOLDEN)
   ? JSON.parse(readFileSync(GOLDEN, 'utf8'))
   : {}
 

@@ -104,7 +104,6 @@ export const REQUESTS: readonly Request[] = [
   ['POST /cli/token', { code: { toString: 1 } }],
   ['POST /cli/token', {}],
   ['GET /servers/'],
-  ['GET //servers'],
   ['GET /servers/SERVER/'],
   ['GET /nowhere'],
   ['DELETE /servers'],

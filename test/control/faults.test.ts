@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
-import { operationIndex } from '../../src/contract/operation-index.ts'
+import { describedOperations } from '../../src/contract/operation.ts'
+import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
 import { describedApp } from '../../src/instance/describe.ts'
 import { matcherOf } from '../../src/testing/faults/strike.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
@@ -43,8 +43,8 @@ async function statuses(many: number, path = '/servers', on = berth): Promise<nu
 }
 
 test('every operation can be named by its id', async () => {
-  const ids = operationIndex(await describedApp()).all.map(({ id }) => id)
-  expect(ids.sort()).toEqual([...OPERATION_IDS].sort())
+  const ids = describedOperations(await describedApp()).map(({ id }) => id)
+  expect(ids.sort()).toEqual([...API_OPERATION_IDS].sort())
 })
 
 describe('an error', () => {

@@ -195,3 +195,12 @@ for (const operation of operations) {
     })
   })
 }
+
+test('the admin token used as a key is told what it is for', async () => {
+  const authorization = `Bearer ${berth.info.admin_token}`
+  const { status, body } = await berth.call('GET', '/servers', undefined, { authorization })
+  expect(status).toBe(401)
+  expect(body.message).toBe(
+    'That is an admin token, which only the control API (/_berth) takes. Send an API key here (sk_live_…).',
+  )
+})

@@ -51,7 +51,6 @@ let handled = 0
 
 const facts = {
   access: 'account',
-  tag: 'Servers',
   summary: 'Make a thing',
   success: { 200: t.Any() },
   errors: [400, 401, 403],
@@ -75,12 +74,12 @@ const app = new Elysia({ normalize: false })
       return { body, upload: upload && Buffer.from(upload).toString('hex') }
     },
     operation(
-      'things.create',
+      'projects.create',
       { ...facts, form: { file: 'archive', json: ['source', 'env'] } },
       { body: t.Optional(Body) },
     ),
   )
-  .post('/plain', ({ body }) => ({ body }), operation('plain.create', facts, { body: t.Optional(Body) }))
+  .post('/plain', ({ body }) => ({ body }), operation('projects.init', facts, { body: t.Optional(Body) }))
 
 beforeAll(() => {
   database.queries.insert(accounts).values(account).run()
@@ -264,11 +263,11 @@ describe('an Idempotency-Key', () => {
 describe('a mismatch in one of several shapes', () => {
   test.each([
     ['{"type":"git"}', '"source.url" in the body is missing: expected a string.'],
-    ['{"type":"git","url":"u","x":1}', '"source.x" in the body is not a known field.'],
-    ['{"type":"svn"}', '"source.type" in the body: expected one of "blank", "git", got "svn".'],
-    ['{}', '"source.type" in the body is missing: expected one of "blank", "git".'],
-    ['5', '"source" in the body: expected an object, got 5.'],
-    ['[]', '"source" in the body: expected an object, got [].'],
+    ['{"type":"git","url":"u","x":1}', '"source.x" in the body is not a known field; known are type, url.'],
+    ['{"type":"svn"}', '"source.type" in the body: expected one of blank, git, got "svn".'],
+    ['{}', '"source.type" in the body is missing: expected one of blank, git.'],
+    ['5', '"source" in the body: expected an object whose type is blank or git, got 5.'],
+    ['[]', '"source" in the body: expected an object whose type is blank or git, got [].'],
   ])('%s is told by its field', async (source, message) => {
     const answer = await post(`{"source":${source}}`, { type: 'application/json' })
     expect(answer).toMatchObject({ status: 400, body: { error: 'bad_request', message } })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { operationIndex } from '../../src/contract/operation-index.ts'
+import { describedOperations } from '../../src/contract/operation.ts'
 import { describedApp } from '../../src/instance/describe.ts'
 import { EXAMPLES, PARAMETERS } from '../http/examples.ts'
 import { newWorld } from '../http/world.ts'
@@ -7,7 +7,7 @@ import { type TestBerth, testBerth } from '../support/berth.ts'
 import { schemaChecker } from '../support/openapi-rules.ts'
 import { connect, type McpClient } from './clients.ts'
 
-const operations = operationIndex(await describedApp()).all
+const operations = describedOperations(await describedApp())
 
 let berth: TestBerth
 let mcp: McpClient

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
+import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { CLIENTS, connect, failureOf, type McpClient } from './clients.ts'
@@ -28,7 +28,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, kind) => {
   test('finds a tool for every operation', async () => {
     const { tools } = await mcp.client.listTools()
     expect(tools.map(({ name }: { name: string }) => name).sort()).toEqual(
-      OPERATION_IDS.map((id) => id.replaceAll('.', '_')).sort(),
+      API_OPERATION_IDS.map((id) => id.replaceAll('.', '_')).sort(),
     )
   })
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import type { Schema } from '../../src/contract/openapi/model.ts'
-import { OPERATION_IDS } from '../../src/contract/operation-ids.ts'
-import { operationIndex } from '../../src/contract/operation-index.ts'
+import { describedOperations } from '../../src/contract/operation.ts'
+import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
 import { describeApi, describedApp } from '../../src/instance/describe.ts'
 import { type OperationTool, toolsOf } from '../../src/resources/mcp/tool.ts'
 import { schemaChecker } from '../support/openapi-rules.ts'
 
 const document = await describeApi()
-const tools = toolsOf(operationIndex(await describedApp()).all, document)
+const tools = toolsOf(describedOperations(await describedApp()), document)
 const schemas = tools.flatMap(({ tool }) => [
   [`input of ${tool.name}`, tool.inputSchema as Schema] as const,
   [`output of ${tool.name}`, (tool.outputSchema ?? {}) as Schema] as const,
@@ -16,7 +16,7 @@ const schemas = tools.flatMap(({ tool }) => [
 
 describe('the tools', () => {
   test('are one for each operation, named after it', () => {
-    expect(tools.map(({ id }) => id).sort()).toEqual([...OPERATION_IDS].sort())
+    expect(tools.map(({ id }) => id).sort()).toEqual([...API_OPERATION_IDS].sort())
     for (const { id, tool } of tools) expect(tool.name).toBe(id.replace('.', '_'))
     // What every host and model takes as a name.
     for (const { tool } of tools) expect(tool.name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
@@ -198,8 +198,8 @@ function toolOf(id: string): OperationTool {
   return found
 }
 
-const index = operationIndex(await describedApp())
-const operationIndexOf = (id: string) => ({ all: index.all.filter((one) => one.id === id) })
+const all = describedOperations(await describedApp())
+const operationIndexOf = (id: string) => ({ all: all.filter((one) => one.id === id) })
 
 /** All keywords of a schema and of those in it, with their values; names of fields are none. */
 function keywordsOf(schema: object): [string, unknown][] {

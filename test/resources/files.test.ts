@@ -82,6 +82,9 @@ describe('files', () => {
     await fresh()
     await write('dir/a', '')
     for (const path of ['dir', 'nothing', '', '.', '/workspace']) expect((await read(path)).status).toBe(404)
+    expect((await read('dir')).body.message).toBe(
+      '"dir" is a directory, not a file. Leave "path" out to list all files.',
+    )
   })
 
   const OUTSIDE = [

@@ -33,8 +33,8 @@ describe('POST /servers', () => {
   })
 
   test.each([
-    [{ tier: 'huge' }, '"tier"', 'one of "small", "medium", "large"'],
-    [{ region: 'moon' }, '"region"', 'one of "us-east", "us-west", "eu-west"'],
+    [{ tier: 'huge' }, '"tier"', 'one of small, medium, large'],
+    [{ region: 'moon' }, '"region"', 'one of us-east, us-west, eu-west'],
     [{ task: 5 }, '"task"', 'a string'],
     [{ plan: 'pro' }, '"plan"', 'not a known field'],
   ])('refuses %j, naming field and expectation, and makes nothing', async (wish, field, expected) => {

@@ -48,7 +48,7 @@ describe('POST /webhooks', () => {
     [{ url: '' }, '"url"'],
     [{ url, events: ['server.exploded'] }, '"server.exploded"'],
     [{ url, events: 'server.created' }, '"events"'],
-    [{ url, events: [null] }, '"events.0"'],
+    [{ url, events: [null] }, '"events[0]"'],
     [{ url, events: null }, '"events"'],
     [{ url, secret: 'whsec_mine' }, '"secret"'],
     [{ url: `https://example.com/${'x'.repeat(2_048)}` }, '"url"'],

@@ -3,14 +3,15 @@ import { once } from '../../src/runtime/once.ts'
 
 /** What checks answers, made when the first one is checked. */
 const checker = once(async () => {
-  const [{ describeControl, describedControl }, { operationIndex }, { schemaChecker }] = await Promise.all([
-    import('../../src/instance/describe.ts'),
-    import('../../src/contract/operation-index.ts'),
-    import('./openapi-rules.ts'),
-  ])
+  const [{ describeControl }, { CONTROL_OPERATIONS, listOperations, OperationIndex }, { schemaChecker }] =
+    await Promise.all([
+      import('../../src/instance/describe.ts'),
+      import('../../src/contract/operations.ts'),
+      import('./openapi-rules.ts'),
+    ])
   const document = await describeControl()
   const { schemas } = document.components
-  const index = operationIndex(await describedControl())
+  const index = new OperationIndex(listOperations(CONTROL_OPERATIONS))
   const ajv = schemaChecker()
   const compiled = new Map<object, ReturnType<typeof ajv.compile>>()
   return {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { OperationIndex } from '../../contract/operation-index.ts'
+import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { StartupError } from '../../errors.ts'
 import { type CoverageReport, report, type Seen } from './coverage-report.ts'
 
@@ -8,9 +8,7 @@ import { type CoverageReport, report, type Seen } from './coverage-report.ts'
 export class Coverage {
   readonly #path: string
   readonly #seen: Seen = { operations: new Map(), unmatched: new Map() }
-  /** What came before the operations were known. */
-  #early: { method: string; path: string; status: number }[] | null = []
-  #index: Promise<OperationIndex> | null = null
+  readonly #index = new OperationIndex(listOperations(API_OPERATIONS))
 
   /** @throws StartupError where the file cannot be written: better before the command than after */
   constructor(path: string) {
@@ -23,34 +21,18 @@ export class Coverage {
     const { pathname } = new URL(url)
     // The control API is how a test steers, not what it tests.
     if (pathname === '/_berth' || pathname.startsWith('/_berth/')) return
-    if (this.#early !== null) this.#early.push({ method, path: pathname, status })
-    else this.#count?.(method, pathname, status)
-  }
-
-  #count: ((method: string, path: string, status: number) => void) | null = null
-
-  /** Reads the operations; later requests are counted as they come, and none is kept. */
-  async prepare(): Promise<OperationIndex> {
-    this.#index ??= loadIndex()
-    const index = await this.#index
-    const early = this.#early ?? []
-    this.#early = null
-    this.#count = (method, path, status) => {
-      const operation = index.match(method, path)
-      if (operation === undefined) add(this.#seen.unmatched, status)
-      else {
-        const statuses = this.#seen.operations.get(operation.id) ?? new Map<number, number>()
-        this.#seen.operations.set(operation.id, statuses)
-        add(statuses, status)
-      }
+    const operation = this.#index.match(method, pathname)
+    if (operation === undefined) {
+      add(this.#seen.unmatched, status)
+      return
     }
-    for (const { method, path, status } of early) this.#count(method, path, status)
-    return index
+    const statuses = this.#seen.operations.get(operation.id) ?? new Map<number, number>()
+    this.#seen.operations.set(operation.id, statuses)
+    add(statuses, status)
   }
 
   /** Writes what was reached and what not. @returns the sums, for a person */
   async write(command: readonly string[]): Promise<string> {
-    await this.prepare()
     const { describeApi } = await import('../../instance/describe.ts')
     const written = report(this.#seen, await describeApi(), command)
     this.#save(`${JSON.stringify(written, null, 2)}\n`)
@@ -69,14 +51,6 @@ export class Coverage {
 
 /** The coverage that goes to a file. @throws StartupError where that cannot be written */
 export const coverageInto = (file: string, cwd: string): Coverage => new Coverage(resolve(cwd, file))
-
-async function loadIndex(): Promise<OperationIndex> {
-  const [{ describedApp }, { operationIndex }] = await Promise.all([
-    import('../../instance/describe.ts'),
-    import('../../contract/operation-index.ts'),
-  ])
-  return operationIndex(await describedApp())
-}
 
 const summary = ({ summary: { operations, statuses } }: CoverageReport): string =>
   `reached ${operations.reached} of ${operations.documented} operations and ${statuses.reached} of ${statuses.documented} documented statuses`

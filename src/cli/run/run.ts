@@ -62,7 +62,6 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
       relay.to(child.pid)
       // While the command starts.
       unlist = enlist(berth.info, 'run', terminal.env)
-      void coverage?.prepare()
       await child.exited
       code = exitCodeOf(child)
     } else code = codeOfSignal(relay.received)

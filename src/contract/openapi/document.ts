@@ -1,12 +1,10 @@
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import type { AnyElysia } from 'elysia'
+import { isOptionalBody, shapeOf } from '../request.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { OpenApiDocument, Paths } from './model.ts'
 import { completeOperation, type Generated } from './operations.ts'
 import { SharedSchemas } from './schemas.ts'
-
-/** TypeBox's mark of an optional shape. */
-const OPTIONAL = Symbol.for('TypeBox.Optional')
 
 type Route = AnyElysia['routes'][number]
 
@@ -19,14 +17,14 @@ type Route = AnyElysia['routes'][number]
  */
 export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDocument {
   const routes = app.routes.filter((route) => !route.hooks.detail?.hide)
-  const bodies = new Map(routes.map((route) => [keyOf(route), route.hooks.body]))
+  const bodies = new Map(routes.map((route) => [keyOf(route), shapeOf(route.hooks.body)]))
   const schemas = new SharedSchemas()
   const paths: Paths = {}
   for (const [path, methods] of Object.entries(generatePaths(routes))) {
     paths[path] = Object.fromEntries(
       Object.entries(methods).map(([method, operation]) => {
         const body = bodies.get(`${method} ${path}`)
-        const bodyOptional = body?.[OPTIONAL] !== undefined
+        const bodyOptional = body !== undefined && isOptionalBody(body)
         return [method, completeOperation(method, path, operation, bodyOptional, facts, schemas)]
       }),
     )
@@ -50,8 +48,12 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
 
 /** The generator's paths, as plain JSON: without the validator's symbols, sharing nothing with the routes. */
 function generatePaths(routes: Route[]): Record<string, Record<string, Generated>> {
-  // Bodies are read by berth itself, which the generator cannot see; all of them are JSON.
-  const declared = routes.map((route) => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
+  // Bodies are read and checked by berth itself, which the generator cannot see; all of them are JSON.
+  const declared = routes.map((route) => {
+    const { body, query, ...hooks } = route.hooks
+    const shapes = { body: shapeOf(body), query: shapeOf(query) }
+    return { ...route, hooks: { ...hooks, ...shapes, parse: [{ fn: 'json' }] } }
+  })
   const described = { getGlobalRoutes: () => declared } as unknown as AnyElysia
   return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
 }

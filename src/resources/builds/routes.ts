@@ -6,8 +6,6 @@ import { LogLines, LogQuery } from '../projects/model.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
 
-const tag = 'Builds'
-
 /** `/servers/{serverId}/builds`. The service is loaded when it is first asked for. */
 export const buildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
   new Elysia({ prefix: '/servers/:serverId/builds' })
@@ -17,7 +15,6 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
       async ({ caller, params }) => ({ builds: (await builds()).list(caller, params.serverId) }),
       operation('builds.list', {
         access: 'resource',
-        tag,
         summary: "List a server's builds",
         success: { 200: t.Object({ builds: t.Array(Build) }) },
         errors: [401, 404],
@@ -31,7 +28,6 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         'builds.create',
         {
           access: 'resource',
-          tag,
           summary: 'Build an app for a goal',
           description:
             'Plans, scaffolds, implements, installs, builds and publishes, in this order; `steps` tell how far it is. Builds of a server run one at a time, first come first served; a server that sleeps is woken.',
@@ -48,7 +44,6 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
       }),
       operation('builds.get', {
         access: 'resource',
-        tag,
         summary: 'Get a build',
         success: { 200: t.Object({ build: Build }) },
         errors: [401, 404],
@@ -72,7 +67,6 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         'builds.logs',
         {
           access: 'resource',
-          tag,
           summary: "Read a build's log",
           description:
             'What its phases did and printed, the newest last, and why it failed where it did; values of secrets are masked. The logs of the last 20 builds of a server are kept.',

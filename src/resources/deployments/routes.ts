@@ -4,8 +4,6 @@ import type { AccessControl } from '../../http/access.ts'
 import { Deployment, PublishedDeployment } from './model.ts'
 import type { DeploymentsService } from './service.ts'
 
-const tag = 'Deployments'
-
 /** `/servers/{serverId}/deployments`. The service is loaded when it is first asked for. */
 export const deploymentsRoutes = (access: AccessControl, deployments: () => Promise<DeploymentsService>) =>
   new Elysia({ prefix: '/servers/:serverId/deployments' })
@@ -15,7 +13,6 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
       async ({ caller, params }) => ({ deployments: (await deployments()).list(caller, params.serverId) }),
       operation('deployments.list', {
         access: 'resource',
-        tag,
         summary: 'List what a server publishes',
         success: { 200: t.Object({ deployments: t.Array(Deployment) }) },
         errors: [401, 404],
@@ -26,7 +23,6 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
       async ({ caller, params }) => status(201, await (await deployments()).publish(caller, params.serverId)),
       operation('deployments.create', {
         access: 'resource',
-        tag,
         summary: "Publish a server's workspace",
         description:
           'An app where one is found, else the files. Publishing again keeps the URL and replaces what is served without a refused connection.',

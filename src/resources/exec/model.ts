@@ -1,6 +1,5 @@
 import { type Static, t } from 'elysia'
-import { NO_NUL } from '../../contract/invalid.ts'
-import { integer } from '../../contract/schema.ts'
+import { integer, NO_NUL } from '../../contract/schema.ts'
 
 /** A shell command to run on a server. */
 export const ExecRequest = t.Object(

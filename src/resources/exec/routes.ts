@@ -21,7 +21,6 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
       'exec.run',
       {
         access: 'resource',
-        tag: 'Servers',
         summary: 'Run a shell command',
         description:
           'A command that fails is still answered with 200 and its `exitCode`. With `Accept: text/event-stream` output is streamed as it comes; closing the connection ends the command.',

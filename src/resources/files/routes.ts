@@ -12,8 +12,6 @@ import {
 } from './model.ts'
 import type { FilesService } from './service.ts'
 
-const tag = 'Files'
-
 /** `/servers/{serverId}/files`: list, read, write and remove. */
 export const filesRoutes = (access: AccessControl, files: FilesService) =>
   new Elysia({ prefix: '/servers/:serverId/files' })
@@ -28,7 +26,6 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         'files.read',
         {
           access: 'resource',
-          tag,
           summary: 'List all files, or read one',
           success: { 200: t.Union([FileList, FileContent]) },
           errors: [400, 401, 404, 413],
@@ -46,7 +43,6 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         'files.write',
         {
           access: 'resource',
-          tag,
           summary: 'Write a file',
           success: { 201: FileWritten },
           errors: [400, 401, 404, 413],
@@ -64,7 +60,6 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         'files.delete',
         {
           access: 'resource',
-          tag,
           summary: 'Remove a file or a folder',
           success: { 200: FileDeleted },
           errors: [400, 401, 404],

@@ -27,6 +27,12 @@ export class FilesService {
     const missing = () => notFound(`The file ${JSON.stringify(path)}`)
     try {
       const entry = await workspace.stat(path)
+      if (entry?.kind === 'directory') {
+        throw new BerthError(
+          'not_found',
+          `${JSON.stringify(path)} is a directory, not a file. Leave "path" out to list all files.`,
+        )
+      }
       if (entry?.kind !== 'file') throw missing()
       if (entry.size > READ_LIMIT) {
         throw new BerthError(
@@ -98,11 +104,7 @@ export class FilesService {
 const REFUSED: ReadonlySet<WorkspaceFault> = new Set(['outside', 'not_a_file', 'root', 'invalid'])
 
 function encode(content: string, encoding: FileWrite['encoding']): Uint8Array {
-  if (encoding !== 'base64') {
-    if (!content.isWellFormed())
-      throw badRequest('"content" in the body: expected text, got half a surrogate pair.')
-    return new TextEncoder().encode(content)
-  }
+  if (encoding !== 'base64') return new TextEncoder().encode(content)
   if (content.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(content)) {
     throw badRequest('"content" in the body: expected base64 (RFC 4648, 4), as "encoding" says.')
   }

@@ -1,5 +1,6 @@
 import { type Static, t } from 'elysia'
 import { text } from '../../contract/schema.ts'
+import { unchangeable } from '../../contract/validate.ts'
 
 const allowedServers = t.Array(t.String(), { description: 'Ids of servers; empty means all servers.' })
 const allowedProjects = t.Array(t.String(), { description: 'Ids of projects; empty means all projects.' })
@@ -37,9 +38,12 @@ export const ApiKeyCreate = t.Object(
 export type ApiKeyCreate = Static<typeof ApiKeyCreate>
 
 /** A key's new scope, which replaces the one of before. */
-export const ApiKeyScopeUpdate = t.Object(
-  { allowed_server_ids: t.Optional(allowedServers), allowed_project_ids: t.Optional(allowedProjects) },
-  { $id: 'ApiKeyScopeUpdate', additionalProperties: false },
+export const ApiKeyScopeUpdate = unchangeable(
+  t.Object(
+    { allowed_server_ids: t.Optional(allowedServers), allowed_project_ids: t.Optional(allowedProjects) },
+    { $id: 'ApiKeyScopeUpdate', additionalProperties: false },
+  ),
+  Object.keys(shownKey),
 )
 export type ApiKeyScopeUpdate = Static<typeof ApiKeyScopeUpdate>
 

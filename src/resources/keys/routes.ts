@@ -5,8 +5,6 @@ import type { AccessControl } from '../../http/access.ts'
 import { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import type { KeysService } from './service.ts'
 
-const tag = 'API keys'
-
 /** `/keys`: list, create, limit and remove API keys. */
 export const keysRoutes = (access: AccessControl, keys: KeysService) =>
   new Elysia({ prefix: '/keys' })
@@ -16,7 +14,6 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
       ({ caller }) => ({ keys: keys.list(caller) }),
       operation('keys.list', {
         access: 'account',
-        tag,
         summary: 'List API keys',
         success: { 200: t.Object({ keys: t.Array(ApiKey) }) },
         errors: [401, 403],
@@ -29,7 +26,6 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
         'keys.create',
         {
           access: 'account',
-          tag,
           summary: 'Create an API key',
           description: 'The answer is the only one that carries the key itself.',
           success: { 201: CreatedApiKey },
@@ -45,7 +41,6 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
         'keys.update',
         {
           access: 'account',
-          tag,
           summary: 'Replace the scope of an API key',
           description: 'An omitted or empty list means everything. The last account-wide key stays so.',
           success: { 200: ApiKeyScope },
@@ -62,7 +57,6 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
       },
       operation('keys.delete', {
         access: 'account',
-        tag,
         summary: 'Delete an API key',
         description: 'It opens nothing from then on. The last account-wide key cannot be deleted.',
         success: { 200: DeleteResult },

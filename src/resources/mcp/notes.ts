@@ -1,7 +1,7 @@
-import type { OperationId } from '../../contract/operation-ids.ts'
+import type { ApiOperationId } from '../../contract/operations.ts'
 
 /** Advice for models: when to use an operation, what to expect, and what to do next. */
-const NOTES: Partial<Record<OperationId, string>> = {
+const NOTES: Partial<Record<ApiOperationId, string>> = {
   'servers.list':
     'Begin here to find the id of a server: nearly every other tool takes one. Newest first, only those that the credential reaches.',
   'servers.create':
@@ -63,4 +63,4 @@ const NOTES: Partial<Record<OperationId, string>> = {
 }
 
 /** Returns the advice on an operation, or undefined if its own description suffices. */
-export const noteFor = (operationId: string): string | undefined => NOTES[operationId as OperationId]
+export const noteFor = (operationId: string): string | undefined => NOTES[operationId as ApiOperationId]

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { openApiDocument } from '../../contract/openapi/document.ts'
-import { operationIndex } from '../../contract/operation-index.ts'
+import { describedOperations } from '../../contract/operation.ts'
 import { BerthError } from '../../errors.ts'
 import { type Callers, sentToken } from '../../http/access.ts'
 import type { HostOptions } from '../../http/host.ts'
@@ -34,7 +34,7 @@ const METHODS = ['POST', 'DELETE']
 export function mcpRoutes({ host, callers, whole, ...parts }: McpOptions) {
   const endpoint = once(async () => {
     const [app, { McpEndpoint }] = await Promise.all([whole(), import('./endpoint.ts')])
-    const tools = toolsOf(operationIndex(app).all, openApiDocument(app, API_DOCUMENT))
+    const tools = toolsOf(describedOperations(app), openApiDocument(app, API_DOCUMENT))
     return new McpEndpoint({ ...parts, tools, callers })
   })
   return new Elysia({ name: 'berth/mcp' }).all(

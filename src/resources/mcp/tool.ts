@@ -1,6 +1,6 @@
 import type { Tool, ToolAnnotations } from '@modelcontextprotocol/server'
 import type { OpenApiDocument, OperationObject, Parameter, Schema } from '../../contract/openapi/model.ts'
-import type { IndexedOperation } from '../../contract/operation-index.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
 import { FOLLOW_SCHEMA, isFollowable } from './follow.ts'
 import { noteFor } from './notes.ts'
 
@@ -32,7 +32,7 @@ export const toolName = (operationId: string): string => operationId.replaceAll(
  * @throws Error if two arguments of an operation have the same name
  */
 export function toolsOf(
-  operations: readonly IndexedOperation[],
+  operations: readonly DescribedOperation[],
   { paths, components }: OpenApiDocument,
 ): OperationTool[] {
   return operations.map((operation) => {
@@ -43,7 +43,7 @@ export function toolsOf(
 }
 
 function toolOf(
-  { id, method, path, accountLevel }: IndexedOperation,
+  { id, method, path, accountLevel }: DescribedOperation,
   described: OperationObject,
   shapes: Readonly<Record<string, Schema>>,
 ): OperationTool {

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf, text } from '../../contract/schema.ts'
+import { integer, oneOf, text } from '../../contract/schema.ts'
 import { Environment } from '../secrets/model.ts'
 import { ProjectSource } from './sources/model.ts'
 
@@ -101,10 +101,9 @@ export const CleanupResult = t.Object(
 /** How much of a log is wanted. */
 export const LogQuery = t.Object({
   tail: t.Optional(
-    t.Numeric({
+    integer({
       minimum: 0,
       maximum: 10_000,
-      multipleOf: 1,
       description: 'Lines of what is there; 200 by default.',
     }),
   ),

@@ -14,8 +14,6 @@ import {
 } from './model.ts'
 import type { ProjectsService } from './service.ts'
 
-const tag = 'Projects'
-
 /** `/servers/{serverId}/projects` and `/projects`. The service is loaded when it is first asked for. */
 export const projectsRoutes = (access: AccessControl, projects: () => Promise<ProjectsService>) =>
   new Elysia()
@@ -25,7 +23,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       async ({ caller, params }) => ({ projects: (await projects()).list(caller, params.serverId) }),
       operation('projects.list', {
         access: 'resource',
-        tag,
         summary: "List a server's projects",
         success: { 200: t.Object({ projects: t.Array(Project) }) },
         errors: [401, 404],
@@ -40,7 +37,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         {
           access: 'resource',
           form: { file: 'archive', json: ['source', 'env'] },
-          tag,
           summary: 'Create a project',
           description:
             'Blank, from a template, a git repository or an archive. Where the source carries code, `init_run_id` names the bring-up that has begun; `init_phase` tells how far it is.',
@@ -55,7 +51,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       async ({ caller }) => ({ projects: (await projects()).listAll(caller) }),
       operation('projects.listAll', {
         access: 'resource',
-        tag,
         summary: 'List all projects',
         success: { 200: t.Object({ projects: t.Array(Project) }) },
         errors: [401],
@@ -66,7 +61,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       async ({ caller, params }) => (await projects()).get(caller, params.projectId),
       operation('projects.get', {
         access: 'resource',
-        tag,
         summary: 'Get a project',
         success: { 200: Project },
         errors: [401, 404],
@@ -79,7 +73,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         'projects.update',
         {
           access: 'resource',
-          tag,
           summary: 'Change a project',
           description: 'Slug and URL stay the same; `url` is null while the project is private.',
           success: { 200: Project },
@@ -96,7 +89,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       },
       operation('projects.delete', {
         access: 'resource',
-        tag,
         summary: 'Delete a project',
         description: 'Ends its app and removes its files.',
         success: { 200: DeleteResult },
@@ -111,7 +103,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       },
       operation('projects.cleanup', {
         access: 'resource',
-        tag,
         summary: 'Clean up an ephemeral project',
         success: { 200: CleanupResult },
         errors: [400, 401, 404],
@@ -125,7 +116,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         'projects.init',
         {
           access: 'resource',
-          tag,
           summary: 'Continue or repeat a bring-up',
           description:
             'Continues one that is under way or waits for variables (with `proceed` without them), else begins a new one with the code that is there.',
@@ -153,7 +143,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         'projects.logs',
         {
           access: 'resource',
-          tag,
           summary: "Read a project's log",
           description:
             'What its bring-ups and its app printed, the newest last; values of secrets are masked.',

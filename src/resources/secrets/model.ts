@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { NO_NUL } from '../../contract/invalid.ts'
+import { NO_NUL } from '../../contract/schema.ts'
 
 const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
 

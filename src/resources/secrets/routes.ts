@@ -5,8 +5,6 @@ import type { ProjectsService } from '../projects/service.ts'
 import { ProjectSecrets, ProjectSecretsSet, ServerSecrets, ServerSecretsSet } from './model.ts'
 import type { SecretsService } from './service.ts'
 
-const tag = 'Secrets'
-
 /** `/secrets` and `/projects/{projectId}/secrets`: environment variables, write-only. Projects are loaded when first asked for. */
 export const secretsRoutes = (
   access: AccessControl,
@@ -22,7 +20,6 @@ export const secretsRoutes = (
         'secrets.set',
         {
           access: 'resource',
-          tag,
           summary: "Set a server's environment variables",
           description:
             'All commands and apps of the server get them; its running apps are restarted. The answer lists names, never values.',
@@ -39,7 +36,6 @@ export const secretsRoutes = (
         'projectSecrets.set',
         {
           access: 'resource',
-          tag,
           summary: "Set a project's environment variables",
           description:
             "The project's app gets them over the server's. A bring-up that waited for them goes on, else a running app is restarted. The answer lists names, never values.",

@@ -1,5 +1,6 @@
 import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
+import { unchangeable } from '../../contract/validate.ts'
 
 /** Size of a server. */
 export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })
@@ -50,9 +51,12 @@ export const ServerCreate = t.Object(
 export type ServerCreate = Static<typeof ServerCreate>
 
 /** Changes to a server. */
-export const ServerUpdate = t.Object(
-  { task: t.Optional(t.String()), region: t.Optional(Region) },
-  { $id: 'ServerUpdate', additionalProperties: false },
+export const ServerUpdate = unchangeable(
+  t.Object(
+    { task: t.Optional(t.String()), region: t.Optional(Region) },
+    { $id: 'ServerUpdate', additionalProperties: false },
+  ),
+  Object.keys(Server.properties),
 )
 export type ServerUpdate = Static<typeof ServerUpdate>
 

@@ -12,8 +12,6 @@ import {
 } from './model.ts'
 import type { ServersService } from './service.ts'
 
-const tag = 'Servers'
-
 /** `/servers`: provision, look at, change, control and remove servers. */
 export const serversRoutes = (access: AccessControl, servers: ServersService) =>
   new Elysia({ prefix: '/servers' })
@@ -26,7 +24,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       },
       operation('servers.list', {
         access: 'resource',
-        tag,
         summary: 'List servers',
         success: { 200: t.Object({ servers: t.Array(Server) }) },
         errors: [401],
@@ -39,7 +36,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         'servers.create',
         {
           access: 'account',
-          tag,
           summary: 'Provision a server',
           success: { 201: CreatedServer },
           errors: [400, 401, 403, 502],
@@ -52,7 +48,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       async ({ caller, params }) => ({ server: await servers.get(caller, params.serverId) }),
       operation('servers.get', {
         access: 'resource',
-        tag,
         summary: 'Get a server',
         success: { 200: t.Object({ server: Server }) },
         errors: [401, 404],
@@ -65,7 +60,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         'servers.update',
         {
           access: 'resource',
-          tag,
           summary: 'Change a server',
           success: { 200: t.Object({ server: Server }) },
           errors: [400, 401, 404],
@@ -81,7 +75,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       },
       operation('servers.delete', {
         access: 'resource',
-        tag,
         summary: 'Remove a server and everything in it',
         success: { 200: DeleteResult },
         errors: [401, 404],
@@ -97,7 +90,6 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         'servers.act',
         {
           access: 'resource',
-          tag,
           summary: 'Start, stop or restart a server',
           success: { 200: ServerActionResult },
           errors: [400, 401, 402, 404, 502],

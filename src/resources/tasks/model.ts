@@ -80,7 +80,6 @@ export type TaskEvent = Static<typeof TaskEvent>
 /** From where on a transcript is read. */
 export const TaskEventsQuery = t.Object({
   after: t.Optional(
-    // Elysia's own, which reads the text that a query is.
-    t.Integer({ minimum: 0, description: 'Only the events that come after the one with this `seq`.' }),
+    integer({ minimum: 0, description: 'Only the events that come after the one with this `seq`.' }),
   ),
 })

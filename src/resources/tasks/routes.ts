@@ -5,8 +5,6 @@ import { wantsEventStream } from '../../http/sse.ts'
 import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
 import type { TasksService } from './service.ts'
 
-const tag = 'Tasks'
-
 /** What the transcript of a task is answered with. */
 const Transcript = t.Object({ events: t.Array(TaskEvent) }, { additionalProperties: false })
 type Transcript = typeof Transcript.static
@@ -20,7 +18,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       async ({ caller, params }) => ({ tasks: (await tasks()).list(caller, params.serverId) }),
       operation('tasks.list', {
         access: 'resource',
-        tag,
         summary: "List a server's tasks",
         success: { 200: t.Object({ tasks: t.Array(Task) }) },
         errors: [401, 404],
@@ -34,7 +31,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         'tasks.create',
         {
           access: 'resource',
-          tag,
           summary: 'Give the agent a goal',
           description:
             'The agent begins at once; a server that sleeps is woken. Several tasks run at a time.',
@@ -49,7 +45,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       async ({ caller, params }) => ({ task: (await tasks()).get(caller, params.serverId, params.taskId) }),
       operation('tasks.get', {
         access: 'resource',
-        tag,
         summary: 'Get a task',
         success: { 200: t.Object({ task: Task }) },
         errors: [401, 404],
@@ -64,7 +59,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         'tasks.answer',
         {
           access: 'resource',
-          tag,
           summary: "Answer a task's question",
           description: 'For a task whose status is awaiting_input; it goes on with the answer.',
           success: { 200: t.Object({ task: Task }) },
@@ -80,7 +74,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       }),
       operation('tasks.cancel', {
         access: 'resource',
-        tag,
         summary: 'Call a task off',
         description: 'Ends what the agent runs. What it has changed stays.',
         success: { 200: t.Object({ task: Task }) },
@@ -108,7 +101,6 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         'tasks.events',
         {
           access: 'resource',
-          tag,
           summary: "Read a task's transcript",
           description:
             'What the agent did and said, oldest first; values of secrets are masked. Each event has `seq`, `at` and a `type`: `status` (`status`, `result`), `message` (`text`), `toolCall` (`call`, `tool`, `input`), `toolResult` (`call`, `tool`, `ok`, `output`), `terminal` (`text`), `question`, `answer`, `usage` (`inputTokens`, `outputTokens`, `cost`), `notice` (`text`).',

@@ -11,7 +11,6 @@ export const templatesRoutes = (access: AccessControl, templates: TemplateCatalo
     () => ({ templates: templates.list() }),
     operation('templates.list', {
       access: 'resource',
-      tag: 'Projects',
       summary: 'List templates',
       description: 'The apps that a project can be made from, by naming the id as `template`.',
       success: { 200: t.Object({ templates: t.Array(ProjectTemplate) }) },

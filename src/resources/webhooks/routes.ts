@@ -5,8 +5,6 @@ import type { AccessControl } from '../../http/access.ts'
 import { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
 import type { WebhooksService } from './service.ts'
 
-const tag = 'Webhooks'
-
 /** `/webhooks`: subscribe to events. */
 export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<WebhooksService>) =>
   new Elysia({ prefix: '/webhooks' })
@@ -16,7 +14,6 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
       async ({ caller }) => ({ webhooks: (await webhooks()).list(caller) }),
       operation('webhooks.list', {
         access: 'account',
-        tag,
         summary: 'List webhooks',
         success: { 200: t.Object({ webhooks: t.Array(Webhook) }) },
         errors: [401, 403],
@@ -29,7 +26,6 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
         'webhooks.create',
         {
           access: 'account',
-          tag,
           summary: 'Subscribe to events',
           description:
             'Events that happen from now on are sent as signed POST requests (Standard Webhooks). The destination must be public and https; a name that does not resolve yet is accepted and checked at every delivery.',
@@ -48,7 +44,6 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
       },
       operation('webhooks.delete', {
         access: 'account',
-        tag,
         summary: 'End a subscription',
         description: 'An attempt under way ends, and nothing more is sent.',
         success: { 200: DeleteResult },

@@ -1,4 +1,5 @@
 import { Elysia, t } from 'elysia'
+import { checkedBody } from '../../contract/request.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { accountCaller } from '../../http/caller.ts'
@@ -100,7 +101,7 @@ export function commandLineRoutes({ visits, sessions, keys, queries, clock, host
         return { ...keys.create(accountCaller(accountId), { label }), account_id: accountId }
       },
       {
-        body: CodeExchange,
+        body: checkedBody(CodeExchange),
         async parse({ request, set }) {
           set.headers['cache-control'] = 'no-store'
           refuseForeign(request, host)

@@ -1,10 +1,10 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
+import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import type { AccountsService } from '../../resources/accounts/service.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 const PerTier = t.Object({ small: t.Number(), medium: t.Number(), large: t.Number() }, { $id: 'PerTier' })
 
@@ -86,7 +86,8 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
     .get(
       '',
       () => ({ accounts: accounts.list() }),
-      controlOperation('control.accounts.list', {
+      operation('control.accounts.list', {
+        access: 'admin',
         summary: 'List accounts with what they use, newest first',
         success: { 200: t.Object({ accounts: t.Array(Account) }) },
       }),
@@ -94,21 +95,19 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
     .post(
       '',
       ({ body }) => status(201, accounts.create(body ?? {})),
-      controlOperation(
+      operation(
         'control.accounts.create',
-        {
-          summary: 'Make an account and its first key',
-          success: { 201: CreatedAccount },
-        },
+        { access: 'admin', summary: 'Make an account and its first key', success: { 201: CreatedAccount } },
         { body: t.Optional(AccountCreate) },
       ),
     )
     .patch(
       '/:accountId',
       ({ params, body }) => accounts.update(params.accountId, body),
-      controlOperation(
+      operation(
         'control.accounts.update',
         {
+          access: 'admin',
           summary: 'Change plan, budget or use of an account',
           success: { 200: Account },
           errors: [404],
@@ -123,7 +122,8 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
         faults.removeOf(params.accountId)
         return { id: params.accountId, deleted: true as const }
       },
-      controlOperation('control.accounts.delete', {
+      operation('control.accounts.delete', {
+        access: 'admin',
         summary: 'Remove an account with everything in it',
         description:
           'Its processes end, its folders, keys and faults go. The first account cannot be deleted.',

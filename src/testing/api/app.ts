@@ -1,7 +1,8 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
-import type { OperationIndex } from '../../contract/operation-index.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { requestEntry } from '../../http/entry.ts'
 import type { HostOptions } from '../../http/host.ts'
@@ -63,7 +64,7 @@ export interface ControlParts {
   instance: InstanceState
   states: InstanceStates
   /** The operations of the API. */
-  operations: () => Promise<OperationIndex>
+  operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Ends open streams. */
   stopping: AbortSignal
 }

@@ -1,16 +1,17 @@
 import { Elysia, type Static, t } from 'elysia'
+import { operation } from '../../contract/operation.ts'
+import { integer } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { parseIso, type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 const ClockState = t.Object(
   {
     now: t.String({ format: 'date-time' }),
     frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
-    offset_ms: t.Integer({ description: "How far it is ahead of the machine's calendar." }),
-    timers: t.Integer({ description: 'How many calls wait for their time.' }),
+    offset_ms: integer({ description: "How far it is ahead of the machine's calendar." }),
+    timers: integer({ description: 'How many calls wait for their time.' }),
   },
   { $id: 'Clock' },
 )
@@ -51,7 +52,8 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
     .get(
       '',
       () => stateOf(clock),
-      controlOperation('control.clock.read', {
+      operation('control.clock.read', {
+        access: 'admin',
         summary: 'What time it is',
         success: { 200: ClockState },
       }),
@@ -62,9 +64,10 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
         await move(clock, body)
         return stateOf(clock)
       },
-      controlOperation(
+      operation(
         'control.clock.move',
         {
+          access: 'admin',
           summary: 'Move, stop, start or reset the clock',
           description: 'The answer comes when all is done that fell due.',
           success: { 200: ClockState },

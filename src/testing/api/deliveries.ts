@@ -1,11 +1,11 @@
 import { status as answer, Elysia, type Static, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
 import type { Deliveries } from '../../resources/webhooks/deliveries.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
@@ -48,7 +48,7 @@ const DeliveryQuery = t.Object(
     account_id: t.Optional(t.String({ description: 'Those of one account.' })),
     status: t.Optional(oneOf([...DELIVERY_STATUSES])),
     limit: t.Optional(
-      t.Integer({
+      integer({
         minimum: 1,
         maximum: LIMIT.most,
         description: `At most so many; ${LIMIT.default} where nothing is said.`,
@@ -86,9 +86,10 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
           }),
         }
       },
-      controlOperation(
+      operation(
         'control.deliveries.list',
         {
+          access: 'admin',
           summary: 'Deliveries with their attempts, newest first',
           success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
         },
@@ -98,7 +99,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
     .get(
       '/:deliveryId',
       async ({ params: { deliveryId } }) => found(queries, deliveryId),
-      controlOperation('control.deliveries.get', {
+      operation('control.deliveries.get', {
+        access: 'admin',
         summary: 'One delivery with its attempts',
         success: { 200: Delivery },
         errors: [404],
@@ -110,7 +112,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
         if (!(await deliveries.retry(deliveryId))) throw unknown(deliveryId)
         return answer(202, await found(queries, deliveryId))
       },
-      controlOperation('control.deliveries.retry', {
+      operation('control.deliveries.retry', {
+        access: 'admin',
         summary: 'Attempt a delivery at once, whatever became of it',
         success: { 202: Delivery },
         errors: [404],

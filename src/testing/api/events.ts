@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
@@ -13,7 +14,6 @@ import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
 import { followAll } from './follow.ts'
-import { controlOperation } from './operation.ts'
 
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
@@ -42,7 +42,7 @@ const EventsQuery = t.Object(
       t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
     ),
     limit: t.Optional(
-      t.Integer({
+      integer({
         minimum: 1,
         maximum: LIMIT.most,
         description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
@@ -97,9 +97,10 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
           follow(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
         )
       },
-      controlOperation(
+      operation(
         'control.events.list',
         {
+          access: 'admin',
           summary: 'Emitted events, newest first, or a stream of those to come',
           events: 'Each event as it is emitted, under its own name, with the data of the JSON answer.',
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
@@ -118,9 +119,9 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         const content = data ?? (await import('../../resources/events/data.ts')).exampleOf(event)
         return status(201, shownEvent(outbox.emit(accountId, event, content as EventData[typeof event])))
       },
-      controlOperation(
+      operation(
         'control.events.emit',
-        { summary: 'Emit a synthetic event', success: { 201: EmittedEvent } },
+        { access: 'admin', summary: 'Emit a synthetic event', success: { 201: EmittedEvent } },
         { body: EventCreate },
       ),
     )

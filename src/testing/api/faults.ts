@@ -1,6 +1,7 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { Given, Mistake } from '../../contract/given.ts'
-import { documented } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { documented, integer } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -8,7 +9,6 @@ import type { FaultStore } from '../faults/store.ts'
 import type { FaultRow } from '../faults/table.ts'
 import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
-import { controlOperation } from './operation.ts'
 
 const FaultMatch = t.Object(
   {
@@ -82,11 +82,11 @@ const FaultCreate = documented(
     {
       match: FaultMatch,
       effect: FaultEffect,
-      times: t.Optional(t.Integer({ minimum: 1, description: 'Requests that it strikes; without it all.' })),
-      after: t.Optional(t.Integer({ minimum: 0, description: 'Requests that it lets pass first.' })),
+      times: t.Optional(integer({ minimum: 1, description: 'Requests that it strikes; without it all.' })),
+      after: t.Optional(integer({ minimum: 0, description: 'Requests that it lets pass first.' })),
       probability: t.Optional(t.Number({ minimum: 0, maximum: 1 })),
       seed: t.Optional(
-        t.Integer({ minimum: 0, description: 'Of the chance: the same seed strikes the same.' }),
+        integer({ minimum: 0, description: 'Of the chance: the same seed strikes the same.' }),
       ),
     },
     { $id: 'FaultCreate', additionalProperties: false },
@@ -106,7 +106,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
     .get(
       '',
       () => ({ faults: store.list().map(shown) }),
-      controlOperation('control.faults.list', {
+      operation('control.faults.list', {
+        access: 'admin',
         summary:
           'The faults that hold, in the order in which they are tried, with how often each matched and struck',
         success: { 200: t.Object({ faults: t.Array(Fault) }) },
@@ -125,16 +126,17 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
           throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
         }
       },
-      controlOperation(
+      operation(
         'control.faults.add',
-        { summary: 'Have requests fail, wait or be cut off', success: { 201: Fault } },
+        { access: 'admin', summary: 'Have requests fail, wait or be cut off', success: { 201: Fault } },
         { body: FaultCreate },
       ),
     )
     .delete(
       '',
       () => ({ deleted: store.clear() }),
-      controlOperation('control.faults.clear', {
+      operation('control.faults.clear', {
+        access: 'admin',
         summary: 'Remove all faults',
         success: { 200: t.Object({ deleted: t.Number() }) },
       }),
@@ -146,7 +148,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         if (!row) throw notFound(`The fault "${params.faultId}"`)
         return { ...shown(row), deleted: true as const }
       },
-      controlOperation('control.faults.delete', {
+      operation('control.faults.delete', {
+        access: 'admin',
         summary: 'Remove a fault; the answer has its last counts',
         success: { 200: DeletedFault },
         errors: [404],

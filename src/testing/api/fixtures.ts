@@ -1,8 +1,8 @@
 import { Elysia, t } from 'elysia'
+import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import type { ListingServices } from '../seed/services.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation, openControlOperation } from './operation.ts'
 
 const Fixture = t.Object(
   {
@@ -30,7 +30,8 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
         const { listFixtures } = await import('../seed/listing.ts')
         return { fixtures: await listFixtures(services) }
       },
-      controlOperation('control.fixtures.list', {
+      operation('control.fixtures.list', {
+        access: 'admin',
         summary: 'What fixtures files have made and is still there, with its ids, keys and signing secrets',
         success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
       }),
@@ -41,7 +42,8 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
         const { fixturesSchema } = await import('../seed/schema.ts')
         return fixturesSchema()
       },
-      openControlOperation('control.fixtures.schema', {
+      operation('control.fixtures.schema', {
+        access: 'public',
         summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
         success: { 200: t.Unknown({ description: 'A JSON Schema, draft 7.' }) },
       }),

@@ -1,6 +1,6 @@
 import { Elysia, t } from 'elysia'
 import type { Enforced } from '../../compute/driver.ts'
-import { openControlOperation } from './operation.ts'
+import { operation } from '../../contract/operation.ts'
 
 /** What the control API tells of the running instance. */
 export interface InstanceState {
@@ -45,7 +45,8 @@ export const instanceRoutes = (instance: InstanceState) =>
         uptime_ms: instance.uptimeMs(),
         enforced: await instance.enforced(),
       }),
-      openControlOperation('control.health', {
+      operation('control.health', {
+        access: 'public',
         summary: 'What runs, and what is enforced on this machine',
         success: { 200: Health },
       }),
@@ -57,7 +58,8 @@ export const instanceRoutes = (instance: InstanceState) =>
         if (!ready) set.status = 503
         return { ready }
       },
-      openControlOperation('control.ready', {
+      operation('control.ready', {
+        access: 'public',
         summary: 'Whether the start, recovery included, is done',
         success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
       }),

@@ -2,8 +2,8 @@ import { type AnyElysia, Elysia } from 'elysia'
 import type { DocumentFacts } from '../../contract/openapi/facts.ts'
 import { openApiRoutes } from '../../contract/openapi/routes.ts'
 import { ERROR_MEANINGS } from '../../contract/operation.ts'
+import { CONTROL_TAGS } from '../../contract/tags.ts'
 import { docsPageRoute } from '../../http/docs/routes.ts'
-import { CONTROL_TAGS } from './tags.ts'
 
 /** What the document of the control API says beside its operations. */
 export const CONTROL_DOCUMENT: DocumentFacts = {

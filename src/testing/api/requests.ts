@@ -1,6 +1,8 @@
 import { Elysia, type Static, t } from 'elysia'
-import type { OperationIndex } from '../../contract/operation-index.ts'
-import { oneOf } from '../../contract/schema.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import { operation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Masks } from '../../runtime/masks.ts'
@@ -11,7 +13,6 @@ import type { Journal, Placed } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './access.ts'
 import { followAll } from './follow.ts'
-import { controlOperation } from './operation.ts'
 
 /** How many are listed where no limit is given, and at most. */
 const LIMIT = { default: 100, most: 100_000 }
@@ -32,7 +33,7 @@ const JournalEntry = t.Object(
     at: t.String({ format: 'date-time' }),
     method: t.String(),
     path: t.String({ description: 'With its query.' }),
-    status: t.Integer(),
+    status: integer(),
     ms: t.Number({ description: 'Until there was an answer; of a stream, until it began.' }),
     operation: t.Nullable(t.String()),
     account_id: t.Nullable(t.String()),
@@ -69,7 +70,7 @@ const RequestsQuery = t.Object(
       }),
     ),
     limit: t.Optional(
-      t.Integer({
+      integer({
         minimum: 1,
         maximum: LIMIT.most,
         description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
@@ -88,7 +89,7 @@ type RequestsQuery = Static<typeof RequestsQuery>
 /** What the calls about requests need. */
 export interface RequestParts {
   journal: Journal
-  operations: () => Promise<OperationIndex>
+  operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Hides values that are secret beside what looks like a credential. */
   masks: () => Masks
   /** Fires when berth stops or is reset: streams end. */
@@ -140,9 +141,10 @@ export const requestsRoutes = (
           ),
         )
       },
-      controlOperation(
+      operation(
         'control.requests.list',
         {
+          access: 'admin',
           summary: 'Requests to the API with their answers, newest first, or a stream of those to come',
           events: 'Each request as `request`, with the data of the JSON answer.',
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
@@ -153,9 +155,10 @@ export const requestsRoutes = (
     .delete(
       '',
       () => ({ deleted: journal.clear() }),
-      controlOperation('control.requests.clear', {
+      operation('control.requests.clear', {
+        access: 'admin',
         summary: 'Forget all requests of the journal',
-        success: { 200: t.Object({ deleted: t.Integer() }) },
+        success: { 200: t.Object({ deleted: integer() }) },
       }),
     )
 }

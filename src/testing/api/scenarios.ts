@@ -1,9 +1,9 @@
 import { Elysia, type Static, t } from 'elysia'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { Given, Mistake } from '../../contract/given.ts'
+import { operation } from '../../contract/operation.ts'
 import { badRequest } from '../../errors.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 const Scenario = t.Object(
   {
@@ -32,7 +32,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
     .get(
       '',
       all,
-      controlOperation('control.scenarios.list', {
+      operation('control.scenarios.list', {
+        access: 'admin',
         summary: 'The scenarios that hold, in the order in which they are tried',
         success: { 200: Scenarios },
       }),
@@ -47,9 +48,13 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
         }
         return all()
       },
-      controlOperation(
+      operation(
         'control.scenarios.replace',
-        { summary: 'Set scenarios in place of those set before', success: { 200: Scenarios } },
+        {
+          access: 'admin',
+          summary: 'Set scenarios in place of those set before',
+          success: { 200: Scenarios },
+        },
         { body: ScenariosPut },
       ),
     )
@@ -59,7 +64,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
         store.clear()
         return all()
       },
-      controlOperation('control.scenarios.clear', {
+      operation('control.scenarios.clear', {
+        access: 'admin',
         summary: 'Remove the scenarios that were set; those of files stay',
         success: { 200: Scenarios },
       }),

@@ -1,6 +1,7 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { Given, Mistake } from '../../contract/given.ts'
-import { documented, oneOf } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { documented, integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
@@ -8,7 +9,6 @@ import type { ActiveFault, LastingKind } from '../faults/compute/active.ts'
 import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultySandbox } from '../faults/compute/sandbox.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 import { readServerFault, SERVER_FAULT_KINDS, type ServerFault } from './server-fault-read.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
@@ -36,13 +36,9 @@ const ServerFaultCreate = documented(
   t.Object(
     {
       kind: Kind,
-      for_ms: t.Optional(
-        t.Integer({ minimum: 1, description: 'How long it lasts; else until it is lifted.' }),
-      ),
-      times: t.Optional(t.Integer({ minimum: 1, description: 'Commands that it is for; else all.' })),
-      delay_ms: t.Optional(
-        t.Integer({ minimum: 1, description: 'What each command waits, for `slow_exec`.' }),
-      ),
+      for_ms: t.Optional(integer({ minimum: 1, description: 'How long it lasts; else until it is lifted.' })),
+      times: t.Optional(integer({ minimum: 1, description: 'Commands that it is for; else all.' })),
+      delay_ms: t.Optional(integer({ minimum: 1, description: 'What each command waits, for `slow_exec`.' })),
     },
     { $id: 'ServerFaultCreate', additionalProperties: false },
   ),
@@ -78,7 +74,8 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
         const active = compute.running(id)?.faults?.list() ?? []
         return { faults: active.map((fault) => shown(id, fault)) }
       },
-      controlOperation('control.serverFaults.list', {
+      operation('control.serverFaults.list', {
+        access: 'admin',
         summary: 'The faults that last inside a server',
         success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
         errors: [404],
@@ -102,9 +99,10 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
           active ? shown(row.id, active) : { server_id: row.id, kind: fault.kind, active: false },
         )
       },
-      controlOperation(
+      operation(
         'control.serverFaults.add',
         {
+          access: 'admin',
           summary: 'Have something go wrong inside a server',
           success: { 201: ShownFault },
           errors: [404, 502],
@@ -115,7 +113,8 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
     .delete(
       '',
       ({ params }) => lift(params.serverId, ({ faults }) => faults?.liftAll() ?? []),
-      controlOperation('control.serverFaults.clear', {
+      operation('control.serverFaults.clear', {
+        access: 'admin',
         summary: 'Lift all faults inside a server',
         success: { 200: Lifted },
         errors: [404],
@@ -128,7 +127,8 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
         if (!isLasting(kind)) throw notFound(`The fault "${kind}"`)
         return lift(params.serverId, ({ faults }) => (faults?.lift(kind) ? [kind] : []))
       },
-      controlOperation('control.serverFaults.lift', {
+      operation('control.serverFaults.lift', {
+        access: 'admin',
         summary: 'Lift one fault inside a server',
         success: { 200: Lifted },
         errors: [404],

@@ -1,4 +1,5 @@
 import { Elysia, status, t } from 'elysia'
+import { operation } from '../../contract/operation.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
@@ -7,7 +8,6 @@ import { toIso } from '../../runtime/clock.ts'
 import { isReturnPath } from '../../signin/session/return-to.ts'
 import type { SignIn } from '../../signin/sign-in.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 /** What a link is to do. */
 const SignInLinkCreate = t.Object(
@@ -55,9 +55,10 @@ export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }:
       const { path, expiresAt } = signIn.links.issue(target, LIFETIME_MS)
       return status(201, { url: `${originOf(request, host)}${path}`, expires_at: toIso(expiresAt) })
     },
-    controlOperation(
+    operation(
       'control.signInLinks.create',
       {
+        access: 'admin',
         summary: 'Make a link that signs a browser in, once',
         description: 'It is valid for five minutes, at the address that was asked.',
         success: { 201: SignInLink },

@@ -1,7 +1,8 @@
 import { Elysia, status, t } from 'elysia'
+import { operation } from '../../contract/operation.ts'
+import { integer } from '../../contract/schema.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { ControlAccess } from './access.ts'
-import { controlOperation } from './operation.ts'
 
 /** Another state has taken the place of the one before. */
 export interface Replaced {
@@ -28,7 +29,7 @@ const SnapshotShape = t.Object({
   created_at: t.String({ format: 'date-time' }),
   /** The berth that made it, and the number of its schema. */
   version: t.String(),
-  schema: t.Integer(),
+  schema: integer(),
   bytes: t.Number(),
 })
 
@@ -43,9 +44,10 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
     .post(
       '/reset',
       async () => ({ reset: true as const, ...(await states.reset()) }),
-      controlOperation(
+      operation(
         'control.reset',
         {
+          access: 'admin',
           summary:
             'Back to just-started: everything goes but the first account with its first key, and snapshots',
           success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
@@ -57,7 +59,8 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
     .get(
       '/snapshots',
       () => ({ snapshots: states.snapshots() }),
-      controlOperation('control.snapshots.list', {
+      operation('control.snapshots.list', {
+        access: 'admin',
         summary: 'The snapshots, newest first',
         success: { 200: t.Object({ snapshots: t.Array(SnapshotShape) }) },
       }),
@@ -65,18 +68,23 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
     .post(
       '/snapshots',
       async ({ body }) => status(201, await states.save(body.name)),
-      controlOperation(
+      operation(
         'control.snapshots.create',
-        { summary: 'Keep the whole state, files included, under a name', success: { 201: SnapshotShape } },
+        {
+          access: 'admin',
+          summary: 'Keep the whole state, files included, under a name',
+          success: { 201: SnapshotShape },
+        },
         { body: SnapshotCreate },
       ),
     )
     .post(
       '/snapshots/:name/restore',
       async ({ params }) => ({ restored: params.name, ...(await states.restore(params.name)) }),
-      controlOperation(
+      operation(
         'control.snapshots.restore',
         {
+          access: 'admin',
           summary: 'Put a snapshot in place of the state, whole or not at all',
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
           errors: [404, 503],
@@ -90,7 +98,8 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         await states.removeSnapshot(params.name)
         return { name: params.name, deleted: true as const }
       },
-      controlOperation('control.snapshots.delete', {
+      operation('control.snapshots.delete', {
+        access: 'admin',
         summary: 'Remove a snapshot',
         success: { 200: t.Object({ name: t.String(), deleted: t.Literal(true) }) },
         errors: [400, 404],

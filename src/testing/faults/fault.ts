@@ -47,7 +47,7 @@ export interface FaultText {
 export interface RequestFacts {
   readonly operation: string | undefined
   readonly method: string
-  /** Without a query, and without a slash at the end. */
+  /** Without a query. */
   readonly path: string
   readonly accountId: string | undefined
   /** It only carries requests of others, each of which faults strike by itself: only its path, written out, means it. */

@@ -1,4 +1,4 @@
-import type { OperationIndex } from '../../contract/operation-index.ts'
+import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { BerthError } from '../../errors.ts'
 import { bearerOf, type Callers } from '../../http/access.ts'
 import { cutConnection } from '../../http/cut.ts'
@@ -6,7 +6,7 @@ import { type HostOptions, hostGuard } from '../../http/host.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { errorAnswer } from './answer.ts'
 import type { BackendFailure } from './compute/backend.ts'
-import { type RequestFacts, withoutEndSlash } from './fault.ts'
+import type { RequestFacts } from './fault.ts'
 import type { FaultStore, Strike } from './store.ts'
 
 /** What the gate needs. */
@@ -15,8 +15,6 @@ export interface GateParts {
   callers: Callers
   host: HostOptions
   ids: Ids
-  /** The operations of the API; asked once. */
-  operations: () => Promise<OperationIndex>
   /** Paths whose requests only carry others, which come here as well. */
   carriers: ReadonlySet<string>
   /** Has the compute driver fail in the work of a request; asked where a fault says so. */
@@ -30,7 +28,7 @@ type GoOn = (request: Request) => Response | Promise<Response>
 export class FaultGate {
   readonly #parts: GateParts
   readonly #check: (host: string | null) => void
-  #operations: Promise<OperationIndex> | undefined
+  readonly #operations = new OperationIndex(listOperations(API_OPERATIONS))
 
   constructor(parts: GateParts) {
     this.#parts = parts
@@ -41,8 +39,7 @@ export class FaultGate {
   async handle(request: Request, goOn: GoOn): Promise<Response> {
     const { store } = this.#parts
     const { ending } = store
-    this.#operations ??= this.#parts.operations()
-    const facts = this.#factsOf(request, await this.#operations)
+    const facts = this.#factsOf(request)
     if (facts === null) return goOn(request)
     const { delayMs, effect } = store.strike(facts)
     if (delayMs > 0) await elapse(delayMs, [request.signal, ending])
@@ -82,11 +79,10 @@ export class FaultGate {
   }
 
   /** What is known of a request; null where it gets its refusal as always: another's Host, or no valid key. */
-  #factsOf(request: Request, operations: OperationIndex): RequestFacts | null {
+  #factsOf(request: Request): RequestFacts | null {
     const { method, url } = request
-    const [, given = '/'] = /^[^/]*\/\/[^/?#]*(\/[^?#]*)?/.exec(url) ?? []
-    const path = withoutEndSlash(given)
-    const operation = operations.match(method === 'HEAD' ? 'GET' : method, path)?.id
+    const [, path = '/'] = /^[^/]*\/\/[^/?#]*(\/[^?#]*)?/.exec(url) ?? []
+    const operation = this.#operations.match(method === 'HEAD' ? 'GET' : method, path)?.id
     try {
       this.#check(request.headers.get('host'))
       // Every operation needs a key. What is none may come with one.

@@ -1,6 +1,6 @@
 import { type Given, Mistake } from '../../contract/given.ts'
 import { nearest } from '../../contract/nearest.ts'
-import { isOperationId, OPERATION_IDS } from '../../contract/operation-ids.ts'
+import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import type { EffectText, ErrorText, FaultText, MatchText } from './fault.ts'
 
 /** Faults that are taken at once. */
@@ -52,8 +52,8 @@ function readMatch(given: Given): MatchText {
 
 function readOperation(given: Given): string {
   const id = given.filledText('the id of an operation, such as "exec.run"')
-  if (isOperationId(id)) return id
-  const near = nearest(id, OPERATION_IDS)
+  if ((API_OPERATION_IDS as readonly string[]).includes(id)) return id
+  const near = nearest(id, API_OPERATION_IDS)
   const hint =
     near.length > 0
       ? `Did you mean ${near.join(', ')}?`

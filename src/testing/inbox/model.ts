@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { parseJsonText } from '../../http/json.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -21,7 +21,7 @@ export const InboxEntry = t.Object(
     ),
     reason: t.String({ description: 'Why.' }),
     webhook_id: t.Nullable(t.String({ description: 'The webhook whose secret made the signature.' })),
-    status: t.Integer({ description: 'What it was answered with.' }),
+    status: integer({ description: 'What it was answered with.' }),
   },
   { $id: 'InboxEntry' },
 )
@@ -31,8 +31,8 @@ export type InboxEntry = Static<typeof InboxEntry>
 export const InboxSummary = t.Object(
   {
     name: t.String(),
-    count: t.Integer(),
-    bytes: t.Integer(),
+    count: integer(),
+    bytes: integer(),
     last_received_at: t.String({ format: 'date-time' }),
   },
   { $id: 'Inbox' },

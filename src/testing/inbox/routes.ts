@@ -1,5 +1,6 @@
 import { Elysia, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { eventStream, wantsEventStream } from '../../http/sse.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
@@ -7,7 +8,6 @@ import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
 import { followAll } from '../api/follow.ts'
-import { controlOperation, openControlOperation } from '../api/operation.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { type InboxStore, KEPT } from './store.ts'
 
@@ -22,7 +22,7 @@ const InboxQuery = t.Object(
     after: t.Optional(
       t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
     ),
-    limit: t.Optional(t.Integer({ minimum: 1, maximum: KEPT.entries })),
+    limit: t.Optional(integer({ minimum: 1, maximum: KEPT.entries })),
     follow: t.Optional(oneOf(['true', 'false'])),
   },
   { additionalProperties: false },
@@ -65,7 +65,8 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       },
       {
         visitor: true,
-        ...openControlOperation('control.inbox.receive', {
+        ...operation('control.inbox.receive', {
+          access: 'public',
           summary: 'Post to an inbox',
           description:
             'Takes any body. In the query, `respond` says how it answers: a status, or one for each attempt of an event with commas between; `delay_ms` puts the answer off.',
@@ -77,7 +78,8 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
     .get(
       '',
       () => ({ inboxes: store.names() }),
-      controlOperation('control.inbox.list', {
+      operation('control.inbox.list', {
+        access: 'admin',
         summary: 'The inboxes that have got something, the latest first',
         success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
       }),
@@ -85,9 +87,10 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
     .delete(
       '',
       () => ({ removed: store.clear() }),
-      controlOperation('control.inbox.clearAll', {
+      operation('control.inbox.clearAll', {
+        access: 'admin',
         summary: 'Empty all inboxes',
-        success: { 200: t.Object({ removed: t.Integer() }) },
+        success: { 200: t.Object({ removed: integer() }) },
       }),
     )
     .get(
@@ -116,9 +119,10 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
           ),
         )
       },
-      controlOperation(
+      operation(
         'control.inbox.read',
         {
+          access: 'admin',
           summary: 'What an inbox got, newest first, or a stream of what comes',
           events: 'Each entry as it comes, as the event `message` with the data of the JSON answer.',
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
@@ -129,9 +133,10 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
     .delete(
       '/:name',
       ({ params }) => ({ removed: store.clear(checkInboxName(params.name)) }),
-      controlOperation('control.inbox.clear', {
+      operation('control.inbox.clear', {
+        access: 'admin',
         summary: 'Empty an inbox',
-        success: { 200: t.Object({ removed: t.Integer() }) },
+        success: { 200: t.Object({ removed: integer() }) },
         errors: [400],
       }),
     )

@@ -1,5 +1,6 @@
 import { nearest } from '../../contract/nearest.ts'
-import type { IndexedOperation, OperationIndex } from '../../contract/operation-index.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
 
 /** Something in a request that nothing read, or that nearly was something else. */
 export interface NearMiss {
@@ -17,13 +18,13 @@ export interface Examined {
   path: string
   query: URLSearchParams
   status: number
-  operation: IndexedOperation | undefined
+  operation: DescribedOperation | undefined
   /** The body's JSON; undefined where there is none. */
   body: unknown
 }
 
 /** What a client may have meant otherwise: fields that nothing read, paths and methods that lead nowhere, ids of others. */
-export function nearMisses(request: Examined, index: OperationIndex): NearMiss[] {
+export function nearMisses(request: Examined, index: OperationIndex<DescribedOperation>): NearMiss[] {
   const { operation, query, body } = request
   if (operation === undefined)
     return request.status === 404 || request.status === 405 ? lost(request, index) : []
@@ -78,7 +79,7 @@ const isFree = ({ properties, patternProperties, additionalProperties, type }: S
   typeof additionalProperties === 'object' ||
   (type === 'object' && properties === undefined)
 
-function unreadParameters({ query: shape }: IndexedOperation, query: URLSearchParams): NearMiss[] {
+function unreadParameters({ query: shape }: DescribedOperation, query: URLSearchParams): NearMiss[] {
   const names = shapesOf(shape).flatMap(({ properties }) => Object.keys(properties ?? {}))
   return [...new Set(query.keys())]
     .filter((name) => !names.includes(name))
@@ -96,7 +97,7 @@ const ID_PREFIXES: Readonly<Record<string, string>> = {
 }
 
 /** Ids of another kind than the path wants. */
-function foreignIds({ path: pattern }: IndexedOperation, path: string): NearMiss[] {
+function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMiss[] {
   const given = segmentsOf(path)
   return segmentsOf(pattern).flatMap((segment, at) => {
     const name = segment.startsWith('{') ? segment.slice(1, -1) : ''
@@ -118,7 +119,7 @@ const OTHER_METHOD = 0.2
 const FARTHEST = 1.7
 
 /** What leads nowhere: by its path, or by its method. */
-function lost({ method, path }: Examined, index: OperationIndex): NearMiss[] {
+function lost({ method, path }: Examined, index: OperationIndex<DescribedOperation>): NearMiss[] {
   const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].flatMap((one) => index.match(one, path) ?? [])
   if (others.length > 0) {
     const methods = others.map((operation) => `${operation.method} ${operation.path}`)

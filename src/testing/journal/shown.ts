@@ -1,4 +1,5 @@
-import type { OperationIndex } from '../../contract/operation-index.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { addressOf, type Entry, jsonOf, type KeptBody, textOf } from './entry.ts'
@@ -41,7 +42,11 @@ export interface ShownEntry {
  *
  * @param known values that are secret, such as those of variables
  */
-export function shownEntry(entry: Entry, operations: OperationIndex, known: Masks): ShownEntry {
+export function shownEntry(
+  entry: Entry,
+  operations: OperationIndex<DescribedOperation>,
+  known: Masks,
+): ShownEntry {
   const { path, query } = addressOf(entry)
   // HEAD comes with GET.
   const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)

@@ -1,5 +1,5 @@
 import { Given, Mistake } from '../../contract/given.ts'
-import { OPERATION_IDS } from '../../contract/operation-ids.ts'
+import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import type { FaultText } from '../faults/fault.ts'
 import { readFaults } from '../faults/read.ts'
 
@@ -39,7 +39,7 @@ export const faultShape = closed(
     match: {
       type: 'object',
       properties: {
-        operation: { enum: OPERATION_IDS },
+        operation: { enum: API_OPERATION_IDS },
         method: { enum: METHODS },
         path: {
           type: 'string',

@@ -1,5 +1,6 @@
 import { Elysia, type Static, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { operation } from '../../contract/operation.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { Build } from '../../resources/builds/model.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
@@ -13,7 +14,6 @@ import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
 import { Delivery } from '../api/deliveries.ts'
 import { EmittedEvent } from '../api/events.ts'
-import { controlOperation } from '../api/operation.ts'
 import { checkInboxName, InboxEntry } from '../inbox/model.ts'
 import { type InboxStore, KEPT } from '../inbox/store.ts'
 import { readUntil } from './states.ts'
@@ -39,7 +39,7 @@ const WaitQuery = t.Object(
       }),
     ),
     attempts: t.Optional(
-      t.Integer({ minimum: 1, description: 'Of a delivery: so many attempts do as well as a state.' }),
+      integer({ minimum: 1, description: 'Of a delivery: so many attempts do as well as a state.' }),
     ),
     after: t.Optional(
       t.String({
@@ -49,10 +49,10 @@ const WaitQuery = t.Object(
     ),
     account_id: t.Optional(t.String({ description: 'Of events: those of one account.' })),
     count: t.Optional(
-      t.Integer({ minimum: 1, maximum: KEPT.entries, description: 'So many entries of an inbox.' }),
+      integer({ minimum: 1, maximum: KEPT.entries, description: 'So many entries of an inbox.' }),
     ),
     timeout_ms: t.Optional(
-      t.Integer({
+      integer({
         minimum: 0,
         maximum: TIMEOUT_MS.most,
         description: `In physical milliseconds; ${TIMEOUT_MS.default} where nothing is said.`,
@@ -66,7 +66,7 @@ type WaitQuery = Static<typeof WaitQuery>
 const Outcome = t.Object(
   {
     matched: t.Boolean({ description: 'False where the time was over first.' }),
-    waited_ms: t.Integer(),
+    waited_ms: integer(),
     task: t.Optional(Task),
     build: t.Optional(Build),
     project: t.Optional(Project),
@@ -122,9 +122,10 @@ export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
       })
       return { matched, waited_ms: Math.round(performance.now() - began), ...shown }
     },
-    controlOperation(
+    operation(
       'control.wait',
       {
+        access: 'admin',
         summary: 'Wait for a task, build, project, delivery, event or inbox',
         description:
           'Answers as soon as one of the states is reached, with what was waited for as it is then.',

@@ -1,0 +1,137 @@
+/** The keywords of JSON Schema that validation looks at, as TypeBox writes them. */
+export interface Schema {
+  readonly type?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Schema[]
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly items?: Schema
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly uniqueItems?: boolean
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly patternProperties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: unknown
+  /** Its title says what the keys are, in words that follow "expected". */
+  readonly propertyNames?: Schema
+  /** What the value is, in words that follow "expected". */
+  readonly title?: string
+  /** The value is shown to nobody, not even in a message about it. */
+  readonly writeOnly?: boolean
+}
+
+/** The pattern of a text that says something: more than white space. */
+export const NOT_BLANK = '\\S'
+
+/** The pattern of a text that the system takes as a C string. */
+export const NO_NUL = '^[^\\u0000]*$'
+
+/** What patterns ask for, in words that follow "a string". */
+const PATTERNS: Readonly<Record<string, string>> = {
+  [NO_NUL]: 'without NUL',
+  [NOT_BLANK]: 'with more than white space',
+}
+
+/** Choices that are listed at most. */
+const MOST_CHOICES = 20
+
+/** Says what a schema asks for, in words that follow "expected". */
+export function expectation(schema: Schema): string {
+  const { title, anyOf, type } = schema
+  if (title) return title
+  if (anyOf) return alternatives(anyOf)
+  if ('const' in schema) return typeof schema.const === 'string' ? `"${schema.const}"` : `${schema.const}`
+  if (schema.enum) {
+    const listed = schema.enum.slice(0, MOST_CHOICES).map(String)
+    return `one of ${[...listed, ...(schema.enum.length > MOST_CHOICES ? ['…'] : [])].join(', ')}`
+  }
+  switch (type) {
+    case 'string':
+      return textWords(schema)
+    case 'integer':
+      return `a whole number${range(schema)}`
+    case 'number':
+      return `a number${range(schema)}`
+    case 'boolean':
+      return 'true or false'
+    case 'array':
+      return `an array${schema.minItems ? ` of at least ${schema.minItems}` : ''}`
+    case 'object':
+      return objectWords(schema)
+    case 'null':
+      return 'null'
+    default:
+      return 'another value'
+  }
+}
+
+function textWords({ minLength = 0, maxLength, pattern }: Schema): string {
+  const blank = pattern === NOT_BLANK
+  const bounds =
+    maxLength === undefined
+      ? ''
+      : minLength > 0
+        ? ` of ${minLength} to ${maxLength} characters`
+        : ` of at most ${maxLength} characters`
+  const words = `a string${bounds}${bounds === '' && minLength > 0 && !blank ? ' that is not empty' : ''}`
+  return pattern === undefined ? words : `${words} ${PATTERNS[pattern] ?? `that matches ${pattern}`}`
+}
+
+function range({ minimum, maximum }: Schema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  if (minimum !== undefined) return ` of at least ${minimum}`
+  return maximum === undefined ? '' : ` of at most ${maximum}`
+}
+
+function objectWords({ properties = {}, required = [] }: Schema): string {
+  const names = required.length > 0 ? required : Object.keys(properties)
+  return names.length > 0 ? `an object with ${names.join(', ')}` : 'an object'
+}
+
+/** Of objects told apart by a field or by the one key they have, these; else what each alternative asks for. */
+function alternatives(variants: readonly Schema[]): string {
+  const some = variants.filter(({ type }) => type !== 'null')
+  if (some.length < variants.length) return `${alternatives(some)}, or null`
+  const name = some.length > 1 ? discriminator(some) : undefined
+  if (name !== undefined) {
+    const values = some.map(({ properties }) => String(properties?.[name]?.const))
+    return `an object whose ${name} is ${listed(values)}`
+  }
+  const keys = some.flatMap((variant) => soleKey(variant) ?? [])
+  if (keys.length > 1 && keys.length === some.length) return `an object with one of ${keys.join(', ')}`
+  return listed([...new Set(some.map(expectation))])
+}
+
+/** Names with "or" before the last. */
+export const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+
+/** The field that says which of several objects is meant: in each of them it is another constant. */
+export function discriminator(variants: readonly Schema[]): string | undefined {
+  const [first] = variants
+  return Object.keys(first?.properties ?? {}).find((name) =>
+    variants.every(({ properties }) => {
+      const property = properties?.[name]
+      return property !== undefined && 'const' in property
+    }),
+  )
+}
+
+/** The one key that an object of this schema must have, by which alternatives are told apart. */
+export const soleKey = ({ type, required = [] }: Schema): string | undefined =>
+  type === 'object' && required.length === 1 ? required[0] : undefined
+
+/** Whether a secret may stand in a value, also where somebody has put it at the wrong depth. */
+export const isSecret = (schema: Schema): boolean =>
+  schema.writeOnly === true ||
+  [
+    ...(schema.anyOf ?? []),
+    ...(schema.items ? [schema.items] : []),
+    ...Object.values(schema.properties ?? {}),
+    ...Object.values(schema.patternProperties ?? {}),
+  ].some(isSecret)

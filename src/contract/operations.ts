@@ -1,0 +1,153 @@
+/*
+ * The one index of operations: their ids, methods and paths. It loads no route, so that whoever completes an id, measures
+ * coverage or matches a request starts at once. The routes are written by the same ids; a test holds the two together.
+ */
+
+/** The operations of the API, in the order in which documents list them. */
+export const API_OPERATIONS = {
+  'servers.list': 'GET /servers',
+  'servers.create': 'POST /servers',
+  'servers.get': 'GET /servers/{serverId}',
+  'servers.update': 'PATCH /servers/{serverId}',
+  'servers.delete': 'DELETE /servers/{serverId}',
+  'servers.act': 'POST /servers/{serverId}/actions',
+  'exec.run': 'POST /servers/{serverId}/exec',
+  'files.read': 'GET /servers/{serverId}/files',
+  'files.write': 'PUT /servers/{serverId}/files',
+  'files.delete': 'DELETE /servers/{serverId}/files',
+  'deployments.list': 'GET /servers/{serverId}/deployments',
+  'deployments.create': 'POST /servers/{serverId}/deployments',
+  'tasks.list': 'GET /servers/{serverId}/tasks',
+  'tasks.create': 'POST /servers/{serverId}/tasks',
+  'tasks.get': 'GET /servers/{serverId}/tasks/{taskId}',
+  'tasks.answer': 'POST /servers/{serverId}/tasks/{taskId}/input',
+  'tasks.cancel': 'POST /servers/{serverId}/tasks/{taskId}/cancel',
+  'tasks.events': 'GET /servers/{serverId}/tasks/{taskId}/events',
+  'builds.list': 'GET /servers/{serverId}/builds',
+  'builds.create': 'POST /servers/{serverId}/builds',
+  'builds.get': 'GET /servers/{serverId}/builds/{buildId}',
+  'builds.logs': 'GET /servers/{serverId}/builds/{buildId}/logs',
+  'projects.list': 'GET /servers/{serverId}/projects',
+  'projects.create': 'POST /servers/{serverId}/projects',
+  'projects.listAll': 'GET /projects',
+  'projects.get': 'GET /projects/{projectId}',
+  'projects.update': 'PATCH /projects/{projectId}',
+  'projects.delete': 'DELETE /projects/{projectId}',
+  'projects.cleanup': 'POST /projects/{projectId}/cleanup',
+  'projects.init': 'POST /projects/{projectId}/init',
+  'projects.logs': 'GET /projects/{projectId}/logs',
+  'secrets.set': 'PUT /secrets',
+  'projectSecrets.set': 'PUT /projects/{projectId}/secrets',
+  'keys.list': 'GET /keys',
+  'keys.create': 'POST /keys',
+  'keys.update': 'PATCH /keys/{keyId}',
+  'keys.delete': 'DELETE /keys/{keyId}',
+  'templates.list': 'GET /templates',
+  'webhooks.list': 'GET /webhooks',
+  'webhooks.create': 'POST /webhooks',
+  'webhooks.delete': 'DELETE /webhooks/{webhookId}',
+} as const
+
+/** The operations of the control API, in the order in which its document lists them. */
+export const CONTROL_OPERATIONS = {
+  'control.health': 'GET /_berth/health',
+  'control.ready': 'GET /_berth/ready',
+  'control.reset': 'POST /_berth/reset',
+  'control.snapshots.list': 'GET /_berth/snapshots',
+  'control.snapshots.create': 'POST /_berth/snapshots',
+  'control.snapshots.restore': 'POST /_berth/snapshots/{name}/restore',
+  'control.snapshots.delete': 'DELETE /_berth/snapshots/{name}',
+  'control.clock.read': 'GET /_berth/clock',
+  'control.clock.move': 'POST /_berth/clock',
+  'control.accounts.list': 'GET /_berth/accounts',
+  'control.accounts.create': 'POST /_berth/accounts',
+  'control.accounts.update': 'PATCH /_berth/accounts/{accountId}',
+  'control.accounts.delete': 'DELETE /_berth/accounts/{accountId}',
+  'control.signInLinks.create': 'POST /_berth/sign-in-links',
+  'control.requests.list': 'GET /_berth/requests',
+  'control.requests.clear': 'DELETE /_berth/requests',
+  'control.events.list': 'GET /_berth/events',
+  'control.events.emit': 'POST /_berth/events',
+  'control.deliveries.list': 'GET /_berth/deliveries',
+  'control.deliveries.get': 'GET /_berth/deliveries/{deliveryId}',
+  'control.deliveries.retry': 'POST /_berth/deliveries/{deliveryId}/retry',
+  'control.scenarios.list': 'GET /_berth/scenarios',
+  'control.scenarios.replace': 'PUT /_berth/scenarios',
+  'control.scenarios.clear': 'DELETE /_berth/scenarios',
+  'control.fixtures.list': 'GET /_berth/fixtures',
+  'control.fixtures.schema': 'GET /_berth/fixtures/schema',
+  'control.tasks.release': 'POST /_berth/tasks/{taskId}/release',
+  'control.inbox.receive': 'POST /_berth/inbox/{name}',
+  'control.inbox.read': 'GET /_berth/inbox/{name}',
+  'control.inbox.clear': 'DELETE /_berth/inbox/{name}',
+  'control.inbox.list': 'GET /_berth/inbox',
+  'control.inbox.clearAll': 'DELETE /_berth/inbox',
+  'control.wait': 'GET /_berth/wait',
+  'control.faults.list': 'GET /_berth/faults',
+  'control.faults.add': 'POST /_berth/faults',
+  'control.faults.clear': 'DELETE /_berth/faults',
+  'control.faults.delete': 'DELETE /_berth/faults/{faultId}',
+  'control.serverFaults.list': 'GET /_berth/servers/{serverId}/fault',
+  'control.serverFaults.add': 'POST /_berth/servers/{serverId}/fault',
+  'control.serverFaults.clear': 'DELETE /_berth/servers/{serverId}/fault',
+  'control.serverFaults.lift': 'DELETE /_berth/servers/{serverId}/fault/{kind}',
+} as const
+
+/** The id of an operation of the API. */
+export type ApiOperationId = keyof typeof API_OPERATIONS
+
+/** The id of an operation of the control API. */
+export type ControlOperationId = keyof typeof CONTROL_OPERATIONS
+
+/** The id of any operation. */
+export type OperationId = ApiOperationId | ControlOperationId
+
+/** The ids of all operations of the API. */
+export const API_OPERATION_IDS = Object.keys(API_OPERATIONS) as readonly ApiOperationId[]
+
+/** An operation as the index has it. */
+export interface IndexedOperation {
+  readonly id: string
+  readonly method: string
+  /** With its parameters in braces: `/servers/{serverId}/exec`. */
+  readonly path: string
+}
+
+/** Lists operations. @param operations id → method and path, with a space between */
+export const listOperations = (operations: Readonly<Record<string, string>>): IndexedOperation[] =>
+  Object.entries(operations).map(([id, request]) => {
+    const [method = '', path = ''] = request.split(' ')
+    return { id, method, path }
+  })
+
+/** Finds which operation a request means, without asking the app. */
+export class OperationIndex<Operation extends IndexedOperation = IndexedOperation> {
+  readonly #patterns: readonly { operation: Operation; segments: readonly string[] }[]
+
+  constructor(readonly all: readonly Operation[]) {
+    this.#patterns = all.map((operation) => ({ operation, segments: segmentsOf(operation.path) }))
+  }
+
+  /**
+   * The operation that a request means; undefined for none. A fixed segment goes before a parameter at the same place, as
+   * the router has it.
+   *
+   * @param path without a query
+   */
+  match(method: string, path: string): Operation | undefined {
+    const given = segmentsOf(path)
+    const matching = this.#patterns.filter(
+      ({ operation, segments }) => operation.method === method && fits(segments, given),
+    )
+    return matching.sort((a, b) => parameters(a.segments) - parameters(b.segments))[0]?.operation
+  }
+}
+
+const segmentsOf = (path: string): string[] => path.split('/').slice(1)
+
+const fits = (segments: readonly string[], given: readonly string[]): boolean =>
+  segments.length === given.length &&
+  segments.every((part, index) => (part.startsWith('{') ? given[index] !== '' : part === given[index]))
+
+const parameters = (segments: readonly string[]): number =>
+  segments.filter((part) => part.startsWith('{')).length

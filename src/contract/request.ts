@@ -1,0 +1,106 @@
+import {
+  Kind,
+  OptionalKind,
+  type Static,
+  type TOptional,
+  type TSchema,
+  type TUnsafe,
+  Type,
+  TypeRegistry,
+} from '@sinclair/typebox'
+import { badRequest } from '../errors.ts'
+import { Validator } from './validate.ts'
+import { ValidationError } from './validation-error.ts'
+
+/** Where a checked part of a request keeps its schema. */
+const SHAPE = Symbol('berth.shape')
+
+/**
+ * A body with the check of it, in the form that Elysia takes validators of other libraries in (Standard Schema 1). What
+ * does not fit is refused here, in berth's own words: Elysia never makes a message.
+ */
+export interface CheckedBody<Output> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: 'berth'
+    readonly validate: (value: unknown) => { readonly value: Output }
+    readonly types?: { readonly input: Output; readonly output: Output }
+  }
+  readonly [SHAPE]: TSchema
+}
+
+/** What a body is read as: one that may be left out may be undefined. */
+type Output<Shape extends TSchema> = Static<Shape> | (Shape extends TOptional<TSchema> ? undefined : never)
+
+/** The schema of a checked part; undefined for anything else. */
+export const shapeOf = (part: unknown): TSchema | undefined =>
+  (part as { [SHAPE]?: TSchema } | undefined)?.[SHAPE]
+
+/** Whether a request may come without this body. */
+export const isOptionalBody = (shape: TSchema): boolean => OptionalKind in shape
+
+/** Checks a request's body. @param shape may be optional: a request without a body is then undefined */
+export function checkedBody<Shape extends TSchema>(shape: Shape): CheckedBody<Output<Shape>> {
+  const validator = new Validator(shape)
+  const optional = isOptionalBody(shape)
+  const read = (value: unknown): Output<Shape> => {
+    if (value !== null && value !== undefined)
+      return inPart('body', () => validator.parse(value)) as Output<Shape>
+    if (optional) return undefined as Output<Shape>
+    throw badRequest('The body is missing: expected a JSON object.')
+  }
+  return {
+    '~standard': { version: 1, vendor: 'berth', validate: (value) => ({ value: read(value) }) },
+    [SHAPE]: shape,
+  }
+}
+
+/** A number as it stands in a query. */
+const NUMBER = /^-?\d+(?:\.\d+)?$/
+
+/** The kind of TypeBox schema that a checked query is to Elysia. */
+const QUERY = 'berth.query'
+
+/** Where such a schema keeps what reads the query. */
+const READ = Symbol('berth.read')
+
+/** A query with the check of it, which Elysia runs as that of a TypeBox schema. */
+export type CheckedQuery<Output> = TUnsafe<Output> & { readonly [SHAPE]: TSchema }
+
+/**
+ * Checks a request's query, in which all values come as text: those of numeric fields are read as numbers. Elysia takes
+ * it as a schema of TypeBox: of validators of other libraries it would split values at commas and read JSON in them.
+ */
+export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<Static<Shape>> {
+  const validator = new Validator(shape)
+  const numeric = Object.entries(shape.properties as Record<string, TSchema>)
+    .filter(([, { type }]) => type === 'integer' || type === 'number')
+    .map(([name]) => name)
+  const read = (query: Record<string, unknown>): void => {
+    for (const name of numeric) {
+      const text = query[name]
+      if (typeof text === 'string' && NUMBER.test(text)) query[name] = Number(text)
+    }
+    inPart('query', () => validator.parse(query))
+  }
+  if (!TypeRegistry.Has(QUERY)) {
+    TypeRegistry.Set<{ [READ]: typeof read }>(QUERY, (schema, query) => {
+      schema[READ](query as Record<string, unknown>)
+      return true
+    })
+  }
+  return Object.assign(Type.Unsafe<Static<Shape>>({ [Kind]: QUERY }), { [READ]: read, [SHAPE]: shape })
+}
+
+/**
+ * Does what reads a part of a request.
+ *
+ * @throws BerthError 400 in place of a ValidationError
+ */
+export function inPart<T>(part: 'body' | 'query', read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof ValidationError ? badRequest(error.describe(part)) : error
+  }
+}
