@@ -4,7 +4,8 @@
  *
  *     scripts/test            everything: each test once, from source or against the executable
  *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
- *     scripts/test --all      everything: each test from source, and against the executable if it can be
+ *     scripts/test --all      everything: each test from source, and against the executable if it can be, and what is tried
+ *                             at random as often as in CI
  *     scripts/check           format, lint, types, and the tests that run from source
  */
 import { join } from 'node:path'
@@ -130,15 +131,17 @@ function selected(): TestFiles {
 }
 
 const files = selected()
+/** Makes tests try as often as in CI what they try at random. */
+const thorough: Record<string, string> = flags.includes('--all') ? { BERTH_TEST_THOROUGH: '1' } : {}
 if (paths.length === 0) {
   const bin = (name: string) => join(root, 'node_modules/.bin', name)
   await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
   await check('types', [bin('tsc')])
 }
-await suite('tests from source', files.source, {})
+await suite('tests from source', files.source, thorough)
 if (!sourceOnly && files.executable.length > 0) {
   await check('build', [process.execPath, 'scripts/build.ts'])
-  const env = { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth') }
+  const env = { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough }
   await suite('tests against the executable', files.executable, env)
 }
 

@@ -6,9 +6,10 @@ import type { ReadyInfo } from '../../src/instance/start.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { type Receiver, receiver } from '../support/receiver.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
+import { thorough } from '../support/thorough.ts'
 
 /** How often berth is killed. */
-const KILLS = 200
+const KILLS = thorough ? 200 : 80
 
 /** Credits an hour, so that a second of a running server is one credit. */
 const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1_000_000 })

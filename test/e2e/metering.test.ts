@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
+import { thorough } from '../support/thorough.ts'
 
 /** How often berth is killed while a server runs. */
-const ROUNDS = 20
+const ROUNDS = thorough ? 20 : 8
 /** Credits an hour, so that a second is one credit. */
 const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1_000_000 })
 /** What one kill may lose: the time between two heartbeats, and that of the write. */

@@ -2,6 +2,7 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync 
 import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
 import { temporaryFolder } from '../cli/command.ts'
+import { installedPackages } from '../support/packages.ts'
 import { command as berth, cleanEnvironment } from '../support/serve.ts'
 
 /** Where the suites lie that users copy. */
@@ -90,6 +91,8 @@ export const SUITES: readonly Suite[] = [
 export interface Copy extends Disposable {
   /** Changes a file. @throws Error where what is to be changed is not there exactly once */
   change(file: string, from: string, to: string): void
+  /** Gives it the packages that its lock file names. @throws Error with what npm said where they cannot be installed */
+  install(): Promise<void>
   run(command: readonly string[]): Promise<{ exitCode: number; output: string }>
 }
 
@@ -111,6 +114,9 @@ export function copyOf(name: string): Copy {
       if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times ${from}`)
       writeFileSync(path, parts.join(to))
     },
+    async install() {
+      symlinkSync(await installedPackages(join(EXAMPLES, name)), join(suite, 'node_modules'))
+    },
     async run(command) {
       const child = Bun.spawn([...command], {
         cwd: suite,
@@ -123,7 +129,6 @@ export function copyOf(name: string): Copy {
           FORCE_COLOR: undefined,
           // By it Playwright believes that it runs inside Jest, and refuses.
           JEST_WORKER_ID: undefined,
-          PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
         },
         stdio: ['ignore', 'pipe', 'pipe'],
       })

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import * as v2 from '@modelcontextprotocol/client'
 import * as v1 from '@modelcontextprotocol/sdk/client/index.js'
@@ -11,6 +10,7 @@ import { type TestBerth, testBerth } from '../support/berth.ts'
 import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
 import { McpHost } from '../support/mcp-host.ts'
 import { consent, signedInBrowser } from '../support/oauth.ts'
+import { installedPackages } from '../support/packages.ts'
 import { freePort } from '../support/ports.ts'
 
 let berth: TestBerth
@@ -108,15 +108,8 @@ describe.skipIf(!canInstall || browserPath === null)('the command line of the MC
 
   test('connects from nothing but the URL: a person signs in and consents in a browser', async () => {
     using folder = temporaryFolder()
-    cpSync(join(import.meta.dir, '../../fixtures/mcp-inspector'), folder.path, { recursive: true })
-    const installed = Bun.spawnSync([npm ?? '', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-      cwd: folder.path,
-    })
-    expect(installed.exitCode).toBe(0)
-    const inspector = join(
-      folder.path,
-      'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
-    )
+    const packages = await installedPackages(join(import.meta.dir, '../../fixtures/mcp-inspector'))
+    const inspector = join(packages, '@modelcontextprotocol/inspector/clients/launcher/build/index.js')
     const callback = `http://127.0.0.1:${freePort()}/oauth/callback`
     // It asks for a newer Node.js than many machines have; Bun stands in for it.
     const command = [process.execPath, '--bun', inspector, '--cli', '--server-url', url.href]

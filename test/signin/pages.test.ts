@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
-import { SEEN_PAGES, signInTo } from '../support/pages.ts'
+import { browserPath, hindrances, launchBrowser, type WatchedPage, watchedPage } from '../support/browser.ts'
+import { SEEN_PAGES, type SeenPage, signInTo } from '../support/pages.ts'
 import { archiveOf, ready } from '../support/projects.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
@@ -43,13 +43,34 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     await berth[Symbol.asyncDispose]()
   })
 
-  describe.each(SEEN_PAGES.map((seen) => [seen.name, seen] as const))(
-    'the page: %s',
-    (_name, { open, heading }) => {
-      test.each(LOOKS)('%s hinders nobody, keeps its policy and fits the screen', async (_look, options) => {
-        await using watched = await watchedPage(browser, options)
-        const { page, requests, problems } = watched
-        await open(page, berth)
+  /** Tests each page in one profile, which is as new before each: contexts of their own cost most of the time. */
+  function onEachPage(
+    name: string,
+    options: BrowserContextOptions,
+    check: (watched: WatchedPage, seen: SeenPage) => Promise<void>,
+  ): void {
+    describe(name, () => {
+      let watched: WatchedPage
+      beforeAll(async () => {
+        watched = await watchedPage(browser, options)
+      })
+      afterAll(() => watched?.[Symbol.asyncDispose]())
+      test.each(SEEN_PAGES.map((seen) => [seen.name, seen] as const))('the page: %s', async (_name, seen) => {
+        await watched.page.goto('about:blank')
+        await watched.page.context().clearCookies()
+        watched.requests.length = 0
+        watched.problems.length = 0
+        await seen.open(watched.page, berth)
+        await check(watched, seen)
+      })
+    })
+  }
+
+  for (const [look, options] of LOOKS) {
+    onEachPage(
+      `${look}, a page hinders nobody, keeps its policy and fits the screen`,
+      options,
+      async ({ page, requests, problems }) => {
         expect(await hindrances(page)).toEqual([])
         expect(problems.filter((problem) => !ANSWERED.test(problem))).toEqual([])
         expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
@@ -57,33 +78,36 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
           options.viewport.width,
         )
         expect(await page.evaluate('document.scripts.length')).toBe(0)
-      })
+      },
+    )
+  }
 
-      test('is there without JavaScript', async () => {
-        await using watched = await watchedPage(browser, { javaScriptEnabled: false })
-        await open(watched.page, berth)
-        expect(await watched.page.locator('h1').textContent()).toBe(heading)
-        expect(await watched.page.locator('main').isVisible()).toBe(true)
-      })
+  onEachPage(
+    'without JavaScript a page is there',
+    { javaScriptEnabled: false },
+    async ({ page }, { heading }) => {
+      expect(await page.locator('h1').textContent()).toBe(heading)
+      expect(await page.locator('main').isVisible()).toBe(true)
+    },
+  )
 
-      test('shows by the keyboard alone where one is, and leaves nothing out', async () => {
-        await using watched = await watchedPage(browser)
-        const { page } = watched
-        await open(page, berth)
-        // Of radio buttons of a name Tab comes to one, which arrow keys leave.
-        const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])']
-        const all = await page.locator(controls.map((one) => `${one}:visible`).join()).count()
-        for (let presses = 0; presses < all + 5; presses += 1) {
-          await page.keyboard.press('Tab')
-          const outline = await page.evaluate(
-            `(() => { const at = document.activeElement; at.dataset.reached = ''; return getComputedStyle(at).outlineStyle })()`,
-          )
-          if ((await page.evaluate('document.activeElement === document.body')) === true) continue
-          expect(outline).toBe('solid')
-        }
-        const reached = controls.map((one) => `${one}[data-reached]`).join()
-        expect(await page.locator(reached).count()).toBe(all)
-      })
+  onEachPage(
+    'a page shows by the keyboard alone where one is, and leaves nothing out',
+    {},
+    async ({ page }) => {
+      // Of radio buttons of a name Tab comes to one, which arrow keys leave.
+      const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])']
+      const all = await page.locator(controls.map((one) => `${one}:visible`).join()).count()
+      for (let presses = 0; presses < all + 5; presses += 1) {
+        await page.keyboard.press('Tab')
+        const outline = await page.evaluate(
+          `(() => { const at = document.activeElement; at.dataset.reached = ''; return getComputedStyle(at).outlineStyle })()`,
+        )
+        if ((await page.evaluate('document.activeElement === document.body')) === true) continue
+        expect(outline).toBe('solid')
+      }
+      const reached = controls.map((one) => `${one}[data-reached]`).join()
+      expect(await page.locator(reached).count()).toBe(all)
     },
   )
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
+import { thorough } from '../support/thorough.ts'
 import { probedTiers } from '../support/tiers.ts'
 import { Visitor } from '../support/visitor.ts'
 
@@ -57,7 +58,7 @@ caught, _ = trap.accept()
 head = f'{line} HTTP/1.1\\r\\nHost: localhost:{port}\\r\\nCookie: {cookie}\\r\\n'
 head += f'Content-Type: application/x-www-form-urlencoded\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n'
 sent = 0
-for _ in range(1000):
+for _ in range(${thorough ? 1000 : 300}):
     there = socket.socket()
     there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
