@@ -120,22 +120,25 @@ export function readEnvironment(pid: number, name: string): string | null {
 /** Returns the pids of a family that live now. */
 export const findFamily = (family: Family): number[] => familyAmong(listProcesses(), readMarker, family)
 
-let looking: Promise<(family: Family) => number[]> | null = null
+/** Looks at all processes for several families at once: a look takes milliseconds, and servers often end together. */
+export class ProcessLook {
+  #pending: Promise<(family: Family) => number[]> | null = null
 
-/**
- * Returns one look at all processes, for several families: a look takes milliseconds, and servers often end together.
- * Whoever asks before it begins shares it, so that nobody gets one from before the question.
- */
-export function lookForFamilies(): Promise<(family: Family) => number[]> {
-  looking ??= new Promise((resolve) => {
-    setImmediate(() => {
-      looking = null
-      const processes = listProcesses()
-      const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
-      resolve((family) => familyAmong(processes, (pid) => markers.get(pid) ?? null, family))
+  /**
+   * Resolves to a function that returns the pids of a family. Calls made before a look begins share it, so that no caller
+   * gets one from before its call.
+   */
+  begin(): Promise<(family: Family) => number[]> {
+    this.#pending ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#pending = null
+        const processes = listProcesses()
+        const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
+        resolve((family) => familyAmong(processes, (pid) => markers.get(pid) ?? null, family))
+      })
     })
-  })
-  return looking
+    return this.#pending
+  }
 }
 
 function familyAmong(

@@ -4,6 +4,7 @@ import { BerthError, badRequest } from '../errors.ts'
 import { sentToken } from '../http/access.ts'
 import { loggedPath } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
+import type { Database } from '../storage/database.ts'
 
 /**
  * What a failure looks like in place of its body; null for its body.
@@ -15,25 +16,32 @@ export type FailurePage = (failure: BerthError, request: Request, path: string) 
 /** Which methods a path answers to; empty for an unknown path. */
 export type MethodsOf = (path: string) => string[]
 
+/** Options of `errorAnswers`. */
+export interface ErrorAnswersOptions {
+  /** For paths that people's browsers go to, or programs that speak another protocol. */
+  page?: FailurePage | undefined
+  /** The database that requests work on. A failure after it was closed is a request that a reset has overtaken. */
+  database: Pick<Database, 'closed'>
+}
+
 /**
  * The one place where a failure becomes an answer `{error, message}`. Mounted on the root before
  * anything else, so that it holds for every route and for paths that have none.
  *
  * @param methodsOf asked only when no route matched, to tell 404 from 405 (RFC 9110, 15.5.6)
  * @param directory where all paths are listed, as a sentence for whoever asked for one that is none
- * @param page for paths that people's browsers go to, or programs that speak another protocol
  */
 export const errorAnswers = (
   logger: Logger,
   methodsOf: MethodsOf,
   directory: () => string,
-  page?: FailurePage,
+  { page, database }: ErrorAnswersOptions,
 ) =>
   new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
     const failure =
       code === 'NOT_FOUND'
         ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
-        : toBerthError(error)
+        : toBerthError(error, database.closed)
     if (failure.code === 'internal_error' || (failure.code === 'service_unavailable' && failure.cause)) {
       const requestId = set.headers['x-request-id']
       logger.error('request failed', {
@@ -84,7 +92,7 @@ function unrouted(
   )
 }
 
-function toBerthError(error: unknown): BerthError {
+function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   if (error instanceof BerthError) return error
   if (error instanceof ComputeError)
     return new BerthError('compute_backend_error', error.message, { cause: error })
@@ -94,7 +102,7 @@ function toBerthError(error: unknown): BerthError {
       ? error.cause
       : badRequest('The body could not be read to its end.')
   }
-  const passing = passingFault(error)
+  const passing = passingFault(error, stateReplaced)
   if (passing !== null) return new BerthError('service_unavailable', passing, { cause: error })
   const message = isDiskFull(error)
     ? "The disk that holds berth's data folder is full. Free space there, then try again."
@@ -103,14 +111,12 @@ function toBerthError(error: unknown): BerthError {
 }
 
 /** What keeps a request from being met that may be over when it is sent again, as a sentence; null for anything else. */
-function passingFault(error: unknown): string | null {
-  const { code, message } = error as { code?: unknown; message?: unknown }
+function passingFault(error: unknown, stateReplaced: boolean): string | null {
+  const { code } = error as { code?: unknown }
   if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
     return "Another program holds berth's database, berth.db of the data folder, to write. End that, or wait until it is done, then try again."
   }
-  return message === 'Cannot use a closed database'
-    ? 'The state was replaced while this request was under way. Send it again.'
-    : null
+  return stateReplaced ? 'The state was replaced while this request was under way. Send it again.' : null
 }
 
 /** Whether SQLite, the system or a workspace says that there is no room. */

@@ -127,7 +127,7 @@ export function createApi(services: Services, host: HostOptions): Api {
     services.credentialChanges,
   )
   const uploads = new Uploads()
-  const { queries, cipher, clock, logger, ids, journal } = services
+  const { database, queries, cipher, clock, logger, ids, journal } = services
   const capture = journal.isOn ? new Capture({ journal, callers, clock }) : null
   const access = accessControl({
     callers,
@@ -150,7 +150,7 @@ export function createApi(services: Services, host: HostOptions): Api {
       ? (await import('../signin/failure-answer.ts')).failureAnswer
       : undefined
     root
-      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', page))
+      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', { page, database }))
       .use(requestEntry(ids, host, kept?.begin))
       .use(idempotency)
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)

@@ -21,6 +21,8 @@ export type Queries = BunSQLiteDatabase
 /** The open database. */
 export interface Database {
   readonly queries: Queries
+  /** Whether `close` was called: a query throws from then on. */
+  readonly closed: boolean
   /**
    * A number that grows with every row written through this connection, which is the only one; not a
    * number inside a transaction, which may yet be undone.
@@ -50,8 +52,12 @@ export function openDatabase(path: string): Database {
     sqlite.run('PRAGMA foreign_keys = ON')
     migrate(sqlite, path)
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
+    let closed = false
     return {
       queries: waiting(drizzle(sqlite)),
+      get closed() {
+        return closed
+      },
       version: () => (sqlite.inTransaction ? Number.NaN : (changes.get()?.n ?? -1)),
       copyTo(path) {
         closeSync(openSync(path, 'wx', 0o600))
@@ -63,6 +69,7 @@ export function openDatabase(path: string): Database {
         } catch {
           // A full disk: the log stays beside the file, and the next start reads both.
         }
+        closed = true
         sqlite.close()
       },
     }

@@ -63,6 +63,7 @@ const app = new Elysia({ normalize: false })
       createLogger('silent', () => {}, Date.now),
       () => ['POST'],
       () => '',
+      { database },
     ),
   )
   .use(idempotencyKeys(database.queries, new Cipher(new Uint8Array(32)), clock, callers, uploads, () => true))

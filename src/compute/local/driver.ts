@@ -2,6 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../config/config.ts'
 import { isGone } from '../../runtime/if-present.ts'
+import { once } from '../../runtime/once.ts'
 import {
   type ComputeDriver,
   ComputeError,
@@ -13,7 +14,7 @@ import {
 } from '../driver.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import { findMarked } from '../processes.ts'
+import { findMarked, ProcessLook } from '../processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
@@ -26,6 +27,8 @@ export class LocalDriver implements ComputeDriver {
   readonly #isolation: LocalIsolation
   readonly #options: LocalDriverOptions
   readonly #directories: ServerDirectories
+  readonly #look = new ProcessLook()
+  readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
   #limiter: Promise<Limiter> | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
@@ -97,8 +100,8 @@ export class LocalDriver implements ComputeDriver {
   }
 
   async isSentFromServer(connection: Connection): Promise<boolean> {
-    const { isSentFromServer } = await import('./sender.ts')
-    return isSentFromServer(connection)
+    const senders = await this.#senders()
+    return senders.isSentFromServer(connection)
   }
 
   /**
@@ -129,7 +132,7 @@ export class LocalDriver implements ComputeDriver {
     const group = limiter.openGroup(id, limits)
     try {
       const memoryHeldBy = limiter.enforced.memory
-      return await LocalSandbox.start({ launch, marker, group, limits, memoryHeldBy })
+      return await LocalSandbox.start({ launch, marker, group, look: this.#look, limits, memoryHeldBy })
     } catch (error) {
       await group.close()
       throw error

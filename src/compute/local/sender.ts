@@ -12,69 +12,68 @@ const KEPT_SENDERS = 8
 const MAX_ANCESTORS = 10_000
 const MAX_TRIES = 10
 
-/** Processes outside of servers in which the last senders were found, latest first. */
-let senders: number[] = []
+/** Searches for the programs at the other end of connections, and remembers the last ones. */
+export class SenderSearch {
+  /** Processes outside of servers in which the last senders were found, latest first. */
+  #recent: number[] = []
 
-/**
- * Reports whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of
- * another one of this user, by what the kernel says of sockets, descriptors and descent.
- *
- * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one
- * process to another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own
- * network), and what comes from another machine or from another user's program, does not; nor does anything where no
- * server runs.
- */
-export async function isSentFromServer({
-  remoteAddress,
-  remotePort,
-  localPort,
-}: Connection): Promise<boolean> {
-  const agents = findAgents()
-  if (agents.length === 0) return false
-  const sockets = await findTcpSockets([remotePort, localPort])
-  const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
-  if (!sockets || !shown) return false
-  const addresses = inTable(remoteAddress)
-  const ends = sockets.filter(
-    (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
-  )
-  if (ends.length === 0) return isOwnAddress(remoteAddress)
-  for (const end of ends) if (await isServers(end, agents)) return true
-  return false
-}
-
-async function isServers({ inode, uid }: TcpSocket, agents: readonly number[]): Promise<boolean> {
-  // Closed already: the party that sent it waits for no answer.
-  if (inode === '0') return true
-  const processes = listProcesses()
-  const inside = descendantsAmong(processes, agents)
-  const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
-  const holder = await findHolder(inode, outside)
-  // One that was outside in the list may have lost its parent while that was made.
-  if (holder !== null) return isOnServer(holder, agents)
-  // The descriptors of another user's process may not be looked into, on servers all run as berth's own user. Nor may
-  // those of what serves a login by ssh, where a browser comes from far away.
-  return uid === process.geteuid?.() && !outside.some(servesLogin)
-}
-
-/**
- * Returns a process that has a socket; null if none is seen. Of processes on servers nothing is looked at, however
- * much they have.
- */
-async function findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
-  const pace = new Pace()
-  const known = new Set(senders)
-  // The latest first: a browser is younger than the machine.
-  const order = [
-    ...senders.filter((pid) => outside.includes(pid)),
-    ...outside.filter((pid) => !known.has(pid)).sort((a, b) => b - a),
-  ]
-  for (const pid of order) {
-    if (!(await hasSocket(pid, inode, pace))) continue
-    senders = [pid, ...senders.filter((other) => other !== pid)].slice(0, KEPT_SENDERS)
-    return pid
+  /**
+   * Reports whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of
+   * another one of this user, by what the kernel says of sockets, descriptors and descent.
+   *
+   * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one
+   * process to another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own
+   * network), and what comes from another machine or from another user's program, does not; nor does anything where no
+   * server runs.
+   */
+  async isSentFromServer({ remoteAddress, remotePort, localPort }: Connection): Promise<boolean> {
+    const agents = findAgents()
+    if (agents.length === 0) return false
+    const sockets = await findTcpSockets([remotePort, localPort])
+    const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
+    if (!sockets || !shown) return false
+    const addresses = inTable(remoteAddress)
+    const ends = sockets.filter(
+      (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
+    )
+    if (ends.length === 0) return isOwnAddress(remoteAddress)
+    for (const end of ends) if (await this.#isServers(end, agents)) return true
+    return false
   }
-  return null
+
+  async #isServers({ inode, uid }: TcpSocket, agents: readonly number[]): Promise<boolean> {
+    // Closed already: the party that sent it waits for no answer.
+    if (inode === '0') return true
+    const processes = listProcesses()
+    const inside = descendantsAmong(processes, agents)
+    const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
+    const holder = await this.#findHolder(inode, outside)
+    // One that was outside in the list may have lost its parent while that was made.
+    if (holder !== null) return isOnServer(holder, agents)
+    // The descriptors of another user's process may not be looked into, on servers all run as berth's own user. Nor may
+    // those of what serves a login by ssh, where a browser comes from far away.
+    return uid === process.geteuid?.() && !outside.some(servesLogin)
+  }
+
+  /**
+   * Returns a process that has a socket; null if none is seen. Of processes on servers nothing is looked at, however
+   * much they have.
+   */
+  async #findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
+    const pace = new Pace()
+    const known = new Set(this.#recent)
+    // The latest first: a browser is younger than the machine.
+    const order = [
+      ...this.#recent.filter((pid) => outside.includes(pid)),
+      ...outside.filter((pid) => !known.has(pid)).sort((a, b) => b - a),
+    ]
+    for (const pid of order) {
+      if (!(await hasSocket(pid, inode, pace))) continue
+      this.#recent = [pid, ...this.#recent.filter((other) => other !== pid)].slice(0, KEPT_SENDERS)
+      return pid
+    }
+    return null
+  }
 }
 
 const servesLogin = (pid: number): boolean => /^sshd(?:-session)?$/.test(readName(pid) ?? '')

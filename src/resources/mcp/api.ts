@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import { isCut } from '../../http/cut.ts'
+import { CutConnection } from '../../http/cut.ts'
 
 /** Handles a request to the API. */
 export type Handle = (request: Request) => Response | Promise<Response>
@@ -79,7 +79,7 @@ export class CallersApi {
     const request = new Request(`${this.#origin}${path}${asked && `?${asked}`}`, init)
     this.#vouch(request)
     const response = await this.#handle(request)
-    if (isCut(response)) throw new ConnectionCut('A fault cut the connection.')
+    if (response instanceof CutConnection) throw new ConnectionCut('A fault cut the connection.')
     return response
   }
 

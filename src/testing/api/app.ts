@@ -13,6 +13,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
 import type { SignIn } from '../../signin/sign-in.ts'
+import type { Database } from '../../storage/database.ts'
 import { type InboxParts, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -45,6 +46,7 @@ export interface ControlServices
     Omit<InboxParts, 'inbox' | 'adminToken' | 'stopping'>,
     Omit<WaitParts, 'inbox' | 'stopping'> {
   clock: SteerableClock
+  database: Pick<Database, 'closed'>
   logger: Logger
   /** For ids of requests for the control API. */
   controlIds: Ids
@@ -78,7 +80,7 @@ const isPostToInbox = ({ method, url }: Request): boolean =>
  */
 export function createControlApp(parts: ControlParts): AnyElysia {
   const { services, host, guard, instance, states, operations, stopping } = parts
-  const { queries, clock, controlIds, inboxIds, logger, outbox } = services
+  const { database, queries, clock, controlIds, inboxIds, logger, outbox } = services
   const { deliveries, scenarios, tasks, journal, secrets } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
@@ -89,7 +91,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     return `The control API has ${[...paths].join(', ')}.`
   }
   return root
-    .use(errorAnswers(logger, methodsOf, directory))
+    .use(errorAnswers(logger, methodsOf, directory, { database }))
     .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
     .use(controlEntry(guard))
     .use(access)

@@ -1,7 +1,7 @@
 import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { BerthError } from '../../errors.ts'
 import { bearerOf, type Callers } from '../../http/access.ts'
-import { cutConnection } from '../../http/cut.ts'
+import { CutConnection } from '../../http/cut.ts'
 import { type HostOptions, hostGuard } from '../../http/host.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { errorAnswer } from './answer.ts'
@@ -44,7 +44,7 @@ export class FaultGate {
     const { delayMs, effect } = store.strike(facts)
     if (delayMs > 0) await elapse(delayMs, [request.signal, ending])
     // Nobody waits for the answer any more: nothing is done.
-    if (request.signal.aborted) return cutConnection()
+    if (request.signal.aborted) return new CutConnection()
     if (ending.aborted) return this.#answer({ status: 503 }, 'berth is being stopped or reset.')
     return effect === null ? goOn(request) : this.#happens(request, effect, goOn)
   }
@@ -71,7 +71,7 @@ export class FaultGate {
       store.expire(request)
       await elapse(null, [request.signal, store.ending])
     }
-    return cutConnection()
+    return new CutConnection()
   }
 
   #answer(error: Parameters<typeof errorAnswer>[0], message: string): Response {
