@@ -8,7 +8,7 @@ import { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
 import type { AppState } from './app-runtime/supervision.ts'
-import { Supervisor } from './app-runtime/supervisor.ts'
+import { AppSupervisor } from './app-runtime/supervisor.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
@@ -70,7 +70,7 @@ export class HostedApp {
   readonly #parts: HostedAppParts
   readonly #reload = new LiveReload()
   readonly #exposure: Exposure
-  #supervisor: { of: Sandbox; supervisor: Supervisor } | null = null
+  #supervisor: { of: Sandbox; supervisor: AppSupervisor } | null = null
   #version: Version | null = null
   #watch: SourceWatch | null = null
   /** How many do not want its files to be watched now. */
@@ -86,7 +86,7 @@ export class HostedApp {
   /** Opens its log; nothing runs and nothing listens yet. */
   static async open(options: HostedAppOptions, parts: HostedAppParts): Promise<HostedApp> {
     const { clock, logger, logs } = parts
-    const log = await AppLog.open({ folder: `${logs}/${options.id}`, clock, logger, masks: new Masks() })
+    const log = await AppLog.open({ dir: `${logs}/${options.id}`, clock, logger, masks: new Masks() })
     return new HostedApp(options, parts, log)
   }
 
@@ -286,12 +286,12 @@ export class HostedApp {
   }
 
   /** What keeps it running on the sandbox that its server has now. */
-  #supervised(): Supervisor {
+  #supervised(): AppSupervisor {
     const { servers, clock, appPorts } = this.#parts
     const sandbox = servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
     if (this.#supervisor?.of === sandbox) return this.#supervisor.supervisor
-    const supervisor: Supervisor = new Supervisor({
+    const supervisor: AppSupervisor = new AppSupervisor({
       sandbox,
       cwd: this.#options.folder,
       clock,

@@ -35,7 +35,7 @@ export class Preparation {
       import('./app-runtime/detect.ts'),
       import('./app-runtime/tools.ts'),
     ])
-    const plan = await planApp({ workspace, folder, tools: new SandboxTools(sandbox) })
+    const plan = await planApp({ workspace, dir: folder, tools: new SandboxTools(sandbox) })
     log.append('berth', `Found: ${plan.kind}.`)
     return plan
   }

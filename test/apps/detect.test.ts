@@ -23,8 +23,8 @@ const having = (...names: string[]): Tools => ({
 
 const USUAL = having('npm', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
 
-const plan = (folder: string, tools = USUAL): Promise<AppPlan> =>
-  planApp({ workspace: new LocalWorkspace(FIXTURES), folder, tools })
+const plan = (dir: string, tools = USUAL): Promise<AppPlan> =>
+  planApp({ workspace: new LocalWorkspace(FIXTURES), dir, tools })
 
 /** `$ COMMAND`, or `FOLDER/`, with a `*` where one page answers all. */
 function startOf({ start }: AppPlan): string {
@@ -389,7 +389,7 @@ class Folder implements Disposable {
   }
 
   plan(tools = USUAL): Promise<AppPlan> {
-    return planApp({ workspace: new LocalWorkspace(this.path), folder: 'app', tools })
+    return planApp({ workspace: new LocalWorkspace(this.path), dir: 'app', tools })
   }
 
   [Symbol.dispose](): void {

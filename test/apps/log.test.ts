@@ -10,8 +10,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { LogEvent } from '../../src/hosting/app-runtime/log/follower.ts'
 import type { AppLog } from '../../src/hosting/app-runtime/log/log.ts'
+import type { LogEvent } from '../../src/hosting/app-runtime/log/subscriber.ts'
 import { AppFailure } from '../../src/hosting/app-runtime/plan.ts'
 import { runStep } from '../../src/hosting/app-runtime/step.ts'
 import { SandboxTools } from '../../src/hosting/app-runtime/tools.ts'
@@ -260,7 +260,7 @@ describe('a reader that follows', () => {
   function follow(log: AppLog, n: number, gate?: Promise<void>) {
     const stop = new AbortController()
     const seen: string[] = []
-    const done = log.follow(stop.signal, n, async (event: LogEvent) => {
+    const done = log.subscribe(stop.signal, n, async (event: LogEvent) => {
       seen.push(event.kind === 'entry' ? event.entry.text : `-${event.entries}`)
       await gate
     })

@@ -8,7 +8,7 @@ import { AppLog } from '../../src/hosting/app-runtime/log/log.ts'
 import type { AppPlan } from '../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../src/hosting/app-runtime/ports.ts'
 import type { AppState, SupervisorTiming } from '../../src/hosting/app-runtime/supervision.ts'
-import { Supervisor } from '../../src/hosting/app-runtime/supervisor.ts'
+import { AppSupervisor } from '../../src/hosting/app-runtime/supervisor.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { Masks } from '../../src/runtime/masks.ts'
 import { Bench, LIMITS, until } from '../compute/bench.ts'
@@ -60,7 +60,7 @@ export class World implements AsyncDisposable {
   async supervise(folder: string, timing: Partial<SupervisorTiming> = {}): Promise<Supervised> {
     const states: AppState[] = []
     const log = await this.log(folder)
-    const supervisor = new Supervisor({
+    const supervisor = new AppSupervisor({
       sandbox: this.sandbox,
       cwd: folder,
       clock: this.clock,
@@ -83,7 +83,7 @@ export class World implements AsyncDisposable {
 /** A supervisor under observation. */
 export class Supervised {
   constructor(
-    readonly supervisor: Supervisor,
+    readonly supervisor: AppSupervisor,
     readonly states: AppState[],
     readonly log: AppLog,
   ) {}
@@ -120,9 +120,9 @@ export class Supervised {
 }
 
 /** A log in a folder. */
-export function openLog(folder: string, clock = new MovedClock(), masks = new Masks()): Promise<AppLog> {
+export function openLog(dir: string, clock = new MovedClock(), masks = new Masks()): Promise<AppLog> {
   const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
-  return AppLog.open({ folder, clock, masks, logger })
+  return AppLog.open({ dir, clock, masks, logger })
 }
 
 /** A plan of a command. */

@@ -51,7 +51,7 @@ function signal({ pid }: { pid: number }, name: NodeJS.Signals): void {
 export const planCopy = (folder: string): Promise<AppPlan> =>
   planApp({
     workspace: new LocalWorkspace(dirname(folder)),
-    folder: basename(folder),
+    dir: basename(folder),
     tools: { has: async (name) => Bun.which(name) !== null, nodeVersion: async () => null },
   })
 

@@ -1,3 +1,4 @@
+import { describeExitCode } from '../../runtime/exit-code.ts'
 import type { Outcome } from '../agent.ts'
 
 /** Exit codes of a shell that could not run a command. */
@@ -6,19 +7,6 @@ const NOT_FOUND = 127
 
 const NOT_FOUND_REMEDY =
   "A command was not found (exit code 127). Servers see this machine's programs of /usr and of the folders of PATH outside homes: install the agent there, or on the server itself (docs/command-agent.md)."
-
-const SIGNALS: Readonly<Record<number, string>> = {
-  129: 'SIGHUP',
-  130: 'SIGINT',
-  131: 'SIGQUIT',
-  134: 'SIGABRT',
-  135: 'SIGBUS',
-  136: 'SIGFPE',
-  137: 'SIGKILL, as it does when memory runs out',
-  139: 'SIGSEGV',
-  141: 'SIGPIPE',
-  143: 'SIGTERM',
-}
 
 /**
  * Returns the outcome for an agent that has exited by itself.
@@ -49,8 +37,5 @@ export function timeText(ms: number): string {
 function reasonOf(exitCode: number): string {
   if (exitCode === NOT_FOUND) return NOT_FOUND_REMEDY
   if (exitCode === NOT_EXECUTABLE) return 'A command cannot be executed (exit code 126).'
-  const signal = SIGNALS[exitCode]
-  return signal === undefined
-    ? `It ended with exit code ${exitCode}.`
-    : `It was ended by ${signal} (exit code ${exitCode}).`
+  return `It ${describeExitCode(exitCode)}.`
 }

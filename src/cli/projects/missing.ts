@@ -1,5 +1,5 @@
 import type { Workspace } from '../../compute/workspace.ts'
-import { AppFolder } from '../../hosting/app-runtime/detect/folder.ts'
+import { AppDirectory } from '../../hosting/app-runtime/detect/app-directory.ts'
 import { findVariables } from '../../hosting/app-runtime/detect/variables.ts'
 import { MANIFEST_FILE, parseManifest } from '../../hosting/app-runtime/manifest.ts'
 import { AppError, missingVariables } from '../../hosting/app-runtime/plan.ts'
@@ -21,7 +21,7 @@ export async function missingNames(client: Client, project: Project): Promise<st
   const keys = async (target: string, body: object) =>
     (await client.request<{ keys: string[] }>('PUT', target, { body: { ...body, secrets: {} } })).keys
   try {
-    const app = new AppFolder(remoteWorkspace(client, server_id), `projects/${slug}`)
+    const app = new AppDirectory(remoteWorkspace(client, server_id), `projects/${slug}`)
     const manifest = parseManifest((await app.text(MANIFEST_FILE)) ?? '{}')
     const [env, own, shared] = await Promise.all([
       findVariables(app, manifest.env ?? {}),

@@ -1,10 +1,9 @@
 import type { Workspace } from '../../compute/workspace.ts'
+import { AppDirectory } from './detect/app-directory.ts'
 import { detectGo, detectRust } from './detect/compiled.ts'
 import { detectDeno } from './detect/deno.ts'
-import { AppFolder } from './detect/folder.ts'
-import type { Detector, Found } from './detect/found.ts'
+import type { DetectedApp, Detector } from './detect/detected-app.ts'
 import { detectNode, detectScript } from './detect/node.ts'
-import { parseProcfile } from './detect/procfile.ts'
 import { detectPython } from './detect/python.ts'
 import { detectStatic } from './detect/static.ts'
 import { findVariables } from './detect/variables.ts'
@@ -16,7 +15,7 @@ import { needTool, type Tools } from './tools.ts'
 export interface AppLocation {
   workspace: Workspace
   /** Relative to the workspace; empty for the workspace itself. */
-  folder: string
+  dir: string
   /** The programs that its commands can call. */
   tools: Tools
 }
@@ -41,8 +40,8 @@ const EXAMPLE = `for example {"start": "./my-server --port $PORT"}`
  * @throws AppError at a mistake in its files, or where a tool is missing; NoAppFound where nothing says how it starts;
  *   ComputeError where the sandbox cannot be asked for its tools
  */
-export async function planApp({ workspace, folder, tools }: AppLocation): Promise<AppPlan> {
-  const app = new AppFolder(workspace, folder)
+export async function planApp({ workspace, dir, tools }: AppLocation): Promise<AppPlan> {
+  const app = new AppDirectory(workspace, dir)
   const manifestText = await app.text(MANIFEST_FILE)
   const manifest = manifestText === null ? {} : parseManifest(manifestText)
   const procfile = parseProcfile((await app.text('Procfile')) ?? '')
@@ -86,12 +85,12 @@ function statedStart(
   return { kind: 'command', command, port: null }
 }
 
-async function detect(app: AppFolder, tools: Tools, startKnown: boolean): Promise<Found | null> {
-  let first: Found | null = null
+async function detect(app: AppDirectory, tools: Tools, hasStart: boolean): Promise<DetectedApp | null> {
+  let first: DetectedApp | null = null
   for (const detector of DETECTORS) {
     const found = await detector(app, tools)
     if (found === null) continue
-    if (startKnown || found.start.kind !== 'unknown' || found.start.final) return found
+    if (hasStart || found.start.kind !== 'unknown' || found.start.final) return found
     first ??= found
   }
   return first
@@ -104,7 +103,7 @@ function startOf(start: StartPlan, bin: string | null, port: number | null): Sta
   return { kind: 'command', command, port }
 }
 
-function nothingFound(found: Found | null, procfile: ReadonlyMap<string, string>): AppError {
+function nothingFound(found: DetectedApp | null, procfile: ReadonlyMap<string, string>): AppError {
   const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, ${EXAMPLE}.`
   if (found?.start.kind === 'unknown') return new NoAppFound(`${found.start.reason} ${remedy}`)
   if (procfile.size > 0) {
@@ -116,4 +115,14 @@ function nothingFound(found: Found | null, procfile: ReadonlyMap<string, string>
   return new NoAppFound(
     `Nothing here says how the app starts: there is no ${MANIFEST_FILE}, Procfile, package.json, main.ts, requirements.txt, go.mod, Cargo.toml, deno.json or index.html. ${remedy}`,
   )
+}
+
+/** The commands of a Procfile, by process type. Lines that are none are passed over. */
+function parseProcfile(text: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const line of text.split(/\r?\n/)) {
+    const [, name, command] = /^\s*([A-Za-z0-9_-]+)\s*:\s*(\S.*?)\s*$/.exec(line) ?? []
+    if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
+  }
+  return found
 }

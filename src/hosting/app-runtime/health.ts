@@ -4,12 +4,12 @@ import type { LoopbackAddress } from '../../compute/driver.ts'
 export type AppAddress = LoopbackAddress
 
 /** What came of one question. */
-export type HealthAnswer =
+export type HealthResult =
   /** Nothing listens there. */
   | { readonly kind: 'refused' }
   /** Something listens, and gave no answer of HTTP: it closed the connection, or took too long. */
   | { readonly kind: 'silent' }
-  | { readonly kind: 'answered'; readonly status: number; readonly host: AppAddress['host'] }
+  | { readonly kind: 'responded'; readonly status: number; readonly host: AppAddress['host'] }
 
 /** Bytes in which an answer must have said its status. */
 const MOST_BYTES = 64 * 1024
@@ -24,33 +24,33 @@ export const HOSTS = ['127.0.0.1', '::1'] as const
  * @param hosts at which it is asked, one after the other as long as nothing listens
  * @param timeoutMs after which an app that says nothing counts as silent
  */
-export async function askHealth(
+export async function checkHealth(
   port: number,
   hosts: readonly AppAddress['host'][],
   path: string,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<HealthAnswer> {
-  let answer: HealthAnswer = { kind: 'refused' }
+): Promise<HealthResult> {
+  let result: HealthResult = { kind: 'refused' }
   for (const host of hosts) {
-    answer = await ask(host, port, path, timeoutMs, signal)
-    if (answer.kind !== 'refused') return answer
+    result = await checkHost(host, port, path, timeoutMs, signal)
+    if (result.kind !== 'refused') return result
   }
-  return answer
+  return result
 }
 
-async function ask(
+async function checkHost(
   host: AppAddress['host'],
   port: number,
   path: string,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<HealthAnswer> {
+): Promise<HealthResult> {
   if (signal.aborted) return { kind: 'refused' }
-  const settled = Promise.withResolvers<HealthAnswer>()
+  const result = Promise.withResolvers<HealthResult>()
   let opened = false
   // Where time was up before the connection stood, nothing is known to listen.
-  const silent = (): void => settled.resolve({ kind: opened ? 'silent' : 'refused' })
+  const silent = (): void => result.resolve({ kind: opened ? 'silent' : 'refused' })
   const timer = setTimeout(silent, timeoutMs)
   signal.addEventListener('abort', silent)
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
@@ -67,16 +67,16 @@ async function ask(
       data(_, chunk) {
         text += chunk.toString('latin1')
         const status = statusOf(text)
-        if (status !== null) settled.resolve({ kind: 'answered', status, host })
+        if (status !== null) result.resolve({ kind: 'responded', status, host })
         else if (text.length > MOST_BYTES) silent()
       },
       close: silent,
       error: silent,
     },
   })
-  connecting.catch(() => settled.resolve({ kind: 'refused' }))
+  connecting.catch(() => result.resolve({ kind: 'refused' }))
   try {
-    return await settled.promise
+    return await result.promise
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', silent)

@@ -15,7 +15,7 @@ const REPEATED = { first: 21_000, last: 31_999 }
 
 /** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
 export class AppPorts {
-  readonly #given = new Set<number>()
+  readonly #reserved = new Set<number>()
   readonly #repeatable: boolean
   #next = REPEATED.first
 
@@ -28,7 +28,7 @@ export class AppPorts {
   reserve(): AppPort {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const port = tryPort(this.#repeatable ? this.#counted() : 0)
-      if (port !== null && !this.#given.has(port)) return this.#give(port)
+      if (port !== null && !this.#reserved.has(port)) return this.#give(port)
     }
     throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
   }
@@ -36,7 +36,7 @@ export class AppPorts {
   /** A certain port. @throws AppError where something listens on it, with the remedy */
   claim(port: number): AppPort {
     const remedy = `Drop "port" from berth.json and have the app listen on the port in PORT, or use another.`
-    if (this.#given.has(port)) {
+    if (this.#reserved.has(port)) {
       throw new AppError(`The app wants port ${port}, which another app of this berth has. ${remedy}`)
     }
     if (tryPort(port) === null) {
@@ -54,8 +54,8 @@ export class AppPorts {
   }
 
   #give(port: number): AppPort {
-    this.#given.add(port)
-    return { port, release: () => void this.#given.delete(port) }
+    this.#reserved.add(port)
+    return { port, release: () => void this.#reserved.delete(port) }
   }
 }
 

@@ -1,10 +1,11 @@
 import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
-import { type AppAddress, askHealth } from './health.ts'
+import { describeExitCode } from '../../runtime/exit-code.ts'
+import { type AppAddress, checkHealth } from './health.ts'
+import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
 import { AppFailure, type AppPlan } from './plan.ts'
 import type { AppPort } from './ports.ts'
-import { HealthSearch, type HealthTiming } from './search.ts'
 
 /** An app as a command. */
 export interface AppProgram {
@@ -20,7 +21,7 @@ export interface AppProgram {
 const USUAL_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
 
 /** What a plan means with these variables. @throws TypeError for files, which need no process */
-export function programOf(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
+export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
   const { start, health } = plan
   if (start.kind !== 'command') throw new TypeError('Files are served without a process.')
   const defaults = Object.entries(plan.env).flatMap(([name, { default: value }]) =>
@@ -73,7 +74,7 @@ export class AppProcess {
       background: 'ends',
       onOutput: (stream, data) => this.#output.write(stream, data),
     })
-    this.exited = this.#outlive()
+    this.exited = this.#waitForExit()
   }
 
   /** The port that it was given. */
@@ -95,9 +96,9 @@ export class AppProcess {
   async healthy(signal: AbortSignal): Promise<AppAddress> {
     const { program, timing } = this.#options
     const search = new HealthSearch({
-      given: this.port,
+      assignedPort: this.port,
       listening: () => this.#execution.listening(),
-      ask: (port, hosts, timeoutMs, signal) => askHealth(port, hosts, program.health, timeoutMs, signal),
+      check: (port, hosts, timeoutMs, signal) => checkHealth(port, hosts, program.health, timeoutMs, signal),
       path: program.health,
       timing,
     })
@@ -115,7 +116,7 @@ export class AppProcess {
     await this.exited
   }
 
-  async #outlive(): Promise<ProcessEnd> {
+  async #waitForExit(): Promise<ProcessEnd> {
     const reason = await this.#execution.exit.then(
       ({ exitCode }) => describeExit(exitCode),
       (error: unknown) => {
@@ -130,21 +131,7 @@ export class AppProcess {
   }
 }
 
-const SIGNALS: Readonly<Record<number, string>> = {
-  129: 'SIGHUP',
-  130: 'SIGINT',
-  134: 'SIGABRT',
-  135: 'SIGBUS',
-  136: 'SIGFPE',
-  137: 'SIGKILL, as it does when memory runs out',
-  139: 'SIGSEGV',
-  143: 'SIGTERM',
-}
-
 function describeExit(code: number): string {
   if (code === 127) return 'its command was not found (exit code 127).'
-  const name = SIGNALS[code]
-  return name === undefined
-    ? `it ended with exit code ${code}.`
-    : `it was ended by ${name} (exit code ${code}).`
+  return `it ${describeExitCode(code)}.`
 }

@@ -7,7 +7,7 @@ import { AppFailure } from './plan.ts'
 const TIMEOUT_MS = 15 * 60_000
 
 /** A command that prepares an app. */
-export interface Step {
+export interface PreparationStep {
   sandbox: Sandbox
   /** The app's folder, relative to the workspace. */
   cwd: string
@@ -27,7 +27,7 @@ export interface Step {
  * @throws AppFailure where it fails, with the last lines that it printed; ComputeError where the sandbox is gone;
  *   whatever `signal` is aborted with
  */
-export async function runStep(step: Step): Promise<void> {
+export async function runStep(step: PreparationStep): Promise<void> {
   const { sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
   signal?.throwIfAborted()
   log.append('berth', `Runs: ${command}`)

@@ -1,9 +1,9 @@
 import type { Sandbox } from '../../compute/driver.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AppAddress } from './health.ts'
+import { HEALTH_TIMING, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { AppPorts } from './ports.ts'
-import { HEALTH_TIMING, type HealthTiming } from './search.ts'
 
 /** What an app is doing. */
 export type AppState =

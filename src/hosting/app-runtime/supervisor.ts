@@ -1,6 +1,6 @@
 import type { Timer } from '../../runtime/clock.ts'
 import { AppError, AppFailure, type AppPlan } from './plan.ts'
-import { type AppProgram, programOf } from './process.ts'
+import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type Running, serverGone } from './processes.ts'
 import { MOST_RESTARTS, Restarts } from './restarts.ts'
 import {
@@ -12,13 +12,13 @@ import {
 } from './supervision.ts'
 
 /** What a turn is for. */
-type Call = 'start' | 'restart' | 'stop'
+type Operation = 'start' | 'restart' | 'stop'
 
 /**
  * Keeps one app running in one sandbox: starts it, starts it again when it crashes, puts another version in its place
  * without a gap, stops it. Calls take effect one after the other; `stop` cuts short what is under way.
  */
-export class Supervisor {
+export class AppSupervisor {
   readonly #options: SupervisorOptions
   readonly #timing: SupervisorTiming
   readonly #restarts: Restarts
@@ -29,7 +29,7 @@ export class Supervisor {
   #replaced: Running | null = null
   #timer: Timer | null = null
   #turn: Promise<unknown> = Promise.resolve()
-  #underWay: { abort: AbortController; kind: Call } | null = null
+  #current: { abort: AbortController; kind: Operation } | null = null
   #stops = 0
 
   constructor(options: SupervisorOptions) {
@@ -37,7 +37,7 @@ export class Supervisor {
     this.#timing = { ...SUPERVISOR_TIMING, ...options.timing }
     this.#processes = new AppProcesses(options, this.#timing)
     this.#restarts = new Restarts(options.clock)
-    void options.sandbox.exited.then(() => this.#lose())
+    void options.sandbox.exited.then(() => this.#handleSandboxExit())
   }
 
   /** What the app is doing. */
@@ -64,16 +64,16 @@ export class Supervisor {
    * @throws as `start`
    */
   replace(plan: AppPlan, env: Readonly<Record<string, string>>, drained: Drained): Promise<void> {
-    const program = programOf(plan, env)
+    const program = toProgram(plan, env)
     // A restart of what is replaced need not be waited for.
-    if (this.#underWay?.kind === 'restart') this.#underWay.abort.abort(stopped())
+    if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
     return this.#inTurn('start', (signal) => this.#replace(program, drained, signal))
   }
 
   /** Ends the app; resolves when no process of it is left. Calls under way fail. */
   stop(): Promise<void> {
     this.#stops += 1
-    this.#underWay?.abort.abort(stopped())
+    this.#current?.abort.abort(stopped())
     return this.#inTurn('stop', async () => {
       this.#cancelRestart()
       this.#running = null
@@ -186,25 +186,25 @@ export class Supervisor {
   }
 
   /** The sandbox is gone, and all processes with it. */
-  #lose(): void {
+  #handleSandboxExit(): void {
     this.#stops += 1
-    this.#underWay?.abort.abort(serverGone())
+    this.#current?.abort.abort(serverGone())
     this.#cancelRestart()
     this.#running = null
     this.#become({ kind: 'stopped' })
   }
 
   /** Runs work when all work before is done; fails where the app was stopped meanwhile. */
-  #inTurn<T>(kind: Call, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  #inTurn<T>(kind: Operation, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const stops = this.#stops
     const turn = this.#turn.then(async () => {
       if (kind !== 'stop' && stops !== this.#stops) throw stopped()
       const abort = new AbortController()
-      this.#underWay = { abort, kind }
+      this.#current = { abort, kind }
       try {
         return await work(abort.signal)
       } finally {
-        this.#underWay = null
+        this.#current = null
       }
     })
     this.#turn = turn.catch(() => {})

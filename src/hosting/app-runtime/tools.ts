@@ -26,8 +26,8 @@ export class SandboxTools implements Tools {
 
   /** @throws ComputeError where the sandbox is gone */
   async has(name: string): Promise<boolean> {
-    if (!ASKED.includes(name)) return (await this.#ask([name])).has(name)
-    this.#found ??= this.#ask(ASKED)
+    if (!ASKED.includes(name)) return (await this.#query([name])).has(name)
+    this.#found ??= this.#query(ASKED)
     return (await this.#found).has(name)
   }
 
@@ -37,7 +37,7 @@ export class SandboxTools implements Tools {
     return /^v(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? null
   }
 
-  async #ask(names: readonly string[]): Promise<ReadonlySet<string>> {
+  async #query(names: readonly string[]): Promise<ReadonlySet<string>> {
     const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
     const said = await this.#run(`set -- ${names.map(quote).join(' ')}; ${command}`)
     return new Set(said.split('\n').filter(Boolean))

@@ -9,13 +9,13 @@ export interface Validators {
 }
 
 /** How a conditional GET or HEAD goes on. */
-export type Verdict = 'answer' | 'not-modified' | 'failed'
+export type ConditionResult = 'send' | 'not-modified' | 'failed'
 
 /**
  * Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2; one that is malformed
  * counts as if it were not there.
  */
-export function evaluate(request: FileRequest, { etag, modified }: Validators): Verdict {
+export function evaluate(request: FileRequest, { etag, modified }: Validators): ConditionResult {
   const ifMatch = request.header('if-match')
   const ifNoneMatch = request.header('if-none-match')
   if (ifMatch !== null) {
@@ -24,13 +24,13 @@ export function evaluate(request: FileRequest, { etag, modified }: Validators): 
     const since = dateOf(request.header('if-unmodified-since'))
     if (since !== null && modified > since) return 'failed'
   }
-  if (ifNoneMatch !== null) return lists(ifNoneMatch, etag, true) ? 'not-modified' : 'answer'
+  if (ifNoneMatch !== null) return lists(ifNoneMatch, etag, true) ? 'not-modified' : 'send'
   const since = dateOf(request.header('if-modified-since'))
-  return since !== null && modified <= since ? 'not-modified' : 'answer'
+  return since !== null && modified <= since ? 'not-modified' : 'send'
 }
 
 /** Whether a range may be answered: `If-Range` is not there or names just this content (RFC 9110, 13.1.5). */
-export function rangeHolds(request: FileRequest, { etag, modified }: Validators): boolean {
+export function rangeApplies(request: FileRequest, { etag, modified }: Validators): boolean {
   const condition = request.header('if-range')
   if (condition === null) return true
   if (condition.includes('"')) return condition === etag
@@ -49,4 +49,30 @@ function dateOf(text: string | null): number | null {
   if (text === null) return null
   const at = Date.parse(text)
   return Number.isNaN(at) ? null : at / 1_000
+}
+
+/** Bytes from `start` up to but without `end`. */
+export interface ByteRange {
+  readonly start: number
+  readonly end: number
+}
+
+/**
+ * Reads a Range field (RFC 9110, 14.1.2). Several ranges, other units and what is malformed are passed over: the
+ * whole is answered then, as the RFC allows.
+ *
+ * @param size bytes of the whole
+ * @returns the range; `unsatisfiable` where it lies behind the end; null for the whole
+ */
+export function parseRange(field: string | null, size: number): ByteRange | 'unsatisfiable' | null {
+  const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(field ?? '') ?? []
+  if (first === undefined || last === undefined || first + last === '') return null
+  if (first === '') {
+    const length = Math.min(Number(last), size)
+    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size }
+  }
+  const start = Number(first)
+  if (last !== '' && Number(last) < start) return null
+  if (start >= size) return 'unsatisfiable'
+  return { start, end: last === '' ? size : Math.min(Number(last) + 1, size) }
 }

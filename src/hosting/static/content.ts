@@ -1,11 +1,9 @@
+import { lookup } from 'mrmime'
 import type { Workspace, WorkspaceFile } from '../../compute/workspace.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { ContentCache } from './cache.ts'
 import type { Validators } from './conditions.ts'
-import { contentType } from './content-type.ts'
 import { withReload } from './reload.ts'
-import { fileStream } from './stream.ts'
 
 /** What a file of a site is answered with. */
 export interface Content extends Validators {
@@ -25,7 +23,7 @@ const KEPT_LIMIT = 256 * 1024
 const RELOAD_LIMIT = 8 * 1024 * 1024
 
 /** So long (ms) after a change another might leave a file's times as they are: it is not kept yet. */
-const SETTLED_MS = 100
+const STABLE_MS = 100
 
 /** The files of a folder in a workspace, small ones from memory as long as they are what they were. */
 export class Contents {
@@ -58,7 +56,7 @@ export class Contents {
     const bytes = await open.read(0, open.size)
     if (bytes.length !== open.size) throw new Error(`${path} became shorter while it was read`)
     const content = new KeptContent(open, type, reloads ? withReload(bytes) : bytes, reloads)
-    if (content.size <= KEPT_LIMIT && machineNow() - open.changedAt > SETTLED_MS)
+    if (content.size <= KEPT_LIMIT && machineNow() - open.changedAt > STABLE_MS)
       this.#cache.set(path, content)
     return content
   }
@@ -142,3 +140,71 @@ const headersOf = ({ etag, modified }: Validators, type: string): Record<string,
   'last-modified': new Date(modified * 1_000).toUTCString(),
   'accept-ranges': 'bytes',
 })
+
+/** Types beside `text/…` whose content is text, too. */
+const TEXTUAL =
+  /^(?:text\/|application\/(?:json|xml|manifest\+json|ld\+json|javascript|xhtml\+xml|rss\+xml|atom\+xml)|image\/svg\+xml)/
+
+/** The Content-Type of a file by its name; text is taken for UTF-8. */
+function contentType(path: string): string {
+  const type = lookup(path) ?? 'application/octet-stream'
+  return TEXTUAL.test(type) ? `${type}; charset=utf-8` : type
+}
+
+/** Bytes that are read at a time, and held at most for one client. */
+const PART = 256 * 1024
+
+/** A file's bytes from `start` up to `end`, read as they are taken; the file is disposed of when that is over. */
+function fileStream(file: WorkspaceFile, start: number, end: number): ReadableStream<Uint8Array> {
+  let at = start
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const bytes = await file.read(at, Math.min(PART, end - at))
+          at += bytes.length
+          if (bytes.length > 0) controller.enqueue(bytes)
+          // A file that was cut short has promised more than it has: the client has to see a failure.
+          if (bytes.length === 0) throw new Error('the file became shorter while it was read')
+          if (at < end) return
+          file[Symbol.dispose]()
+          controller.close()
+        } catch (error) {
+          file[Symbol.dispose]()
+          throw error
+        }
+      },
+      cancel: () => file[Symbol.dispose](),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Bytes that the cache of a site holds at most. */
+const LIMIT = 8 * 1024 * 1024
+
+/** A cache of small files' contents by their paths. Its user checks that a file has not changed since. */
+class ContentCache<Content extends { readonly size: number }> {
+  readonly #kept = new Map<string, Content>()
+  #size = 0
+
+  get(path: string): Content | null {
+    return this.#kept.get(path) ?? null
+  }
+
+  /** Adds a content; the oldest make room for it. */
+  set(path: string, content: Content): void {
+    this.#drop(path)
+    this.#kept.set(path, content)
+    this.#size += content.size
+    for (const oldest of this.#kept.keys()) {
+      if (this.#size <= LIMIT) break
+      this.#drop(oldest)
+    }
+  }
+
+  #drop(path: string): void {
+    this.#size -= this.#kept.get(path)?.size ?? 0
+    this.#kept.delete(path)
+  }
+}

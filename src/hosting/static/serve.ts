@@ -1,10 +1,10 @@
 import type { Workspace } from '../../compute/workspace.ts'
 import { type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
-import { evaluate, rangeHolds } from './conditions.ts'
+import { evaluate, parseRange, rangeApplies } from './conditions.ts'
 import { type Content, Contents, quietly } from './content.ts'
 import { listingPage } from './listing.ts'
-import { parseRange } from './range.ts'
+
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
 import { pathOf, type Target, targetOf } from './target.ts'
 
@@ -49,7 +49,7 @@ class FileSite {
 
   async answer(request: FileRequest): Promise<FileResponse> {
     const { method } = request
-    if (method !== 'GET' && method !== 'HEAD') return own(request, NOT_ALLOWED, { allow: 'GET, HEAD' })
+    if (method !== 'GET' && method !== 'HEAD') return sendOwn(request, NOT_ALLOWED, { allow: 'GET, HEAD' })
     const { reload } = this.options
     if (reload && pathOf(request.target) === RELOAD_PATH) {
       return method === 'GET'
@@ -57,21 +57,24 @@ class FileSite {
         : { status: 200, headers: { 'cache-control': 'no-cache' }, body: null }
     }
     const target = targetOf(request.target)
-    if (target === null || this.options.hides?.(target.names)) return this.#missing(request)
+    if (target === null || this.options.hides?.(target.names)) return this.#respondMissing(request)
     const content = await this.#contents.find(
-      target.folder ? [...target.names, INDEX].join('/') : target.names.join('/'),
+      target.isDirectory ? [...target.names, INDEX].join('/') : target.names.join('/'),
     )
     if (content !== null) return send(request, content)
-    return (await this.#folder(request, target)) ?? this.#fallback(request)
+    return (await this.#respondDirectory(request, target)) ?? this.#respondFallback(request)
   }
 
   /** What a folder is answered with: a redirect to its own URL, or a list. */
-  async #folder(request: FileRequest, { names, folder }: Target): Promise<FileResponse | null> {
+  async #respondDirectory(
+    request: FileRequest,
+    { names, isDirectory }: Target,
+  ): Promise<FileResponse | null> {
     const path = this.#prefix + names.join('/') || '.'
     const entry = await quietly(() => this.workspace.stat(path))
     if (entry?.kind !== 'directory') return null
     const { listing } = this.options
-    if (!folder) {
+    if (!isDirectory) {
       const index = await this.#contents.find([...names, INDEX].join('/'))
       index?.dispose()
       return index === null && !listing ? null : redirect(request, names)
@@ -80,23 +83,23 @@ class FileSite {
     const entries = await quietly(() => this.workspace.entries(path))
     if (entries === null) return null
     const shown = entries.filter(({ name }) => !this.options.hides?.([...names, name]))
-    return this.#list(request, listingPage(names, shown))
+    return this.#respondListing(request, listingPage(names, shown))
   }
 
-  async #fallback(request: FileRequest): Promise<FileResponse> {
+  async #respondFallback(request: FileRequest): Promise<FileResponse> {
     const wanted = this.options.fallback && wantsHtml(request.header('accept'))
     const index = wanted ? await this.#contents.find(INDEX) : null
-    return index === null ? this.#missing(request) : send(request, index)
+    return index === null ? this.#respondMissing(request) : send(request, index)
   }
 
-  async #missing(request: FileRequest): Promise<FileResponse> {
+  async #respondMissing(request: FileRequest): Promise<FileResponse> {
     const page = await this.#contents.find('404.html')
-    if (page === null) return own(request, MISSING)
+    if (page === null) return sendOwn(request, MISSING)
     const { etag: _etag, 'last-modified': _modified, 'accept-ranges': _ranges, ...headers } = page.headers
-    return whole(request, page, 404, headers)
+    return sendWhole(request, page, 404, headers)
   }
 
-  #list(request: FileRequest, page: string): FileResponse {
+  #respondListing(request: FileRequest, page: string): FileResponse {
     const plain = Buffer.from(page)
     const bytes = this.options.reload ? withReload(plain) : new Uint8Array(plain)
     const headers = {
@@ -110,40 +113,40 @@ class FileSite {
 
 /** Answers with a content: whole, in part, or not at all where the client has it. */
 function send(request: FileRequest, content: Content): FileResponse {
-  const verdict = evaluate(request, content)
-  if (verdict !== 'answer') {
+  const result = evaluate(request, content)
+  if (result !== 'send') {
     content.dispose()
-    const { 'content-type': _type, ...told } = content.headers
-    return { status: verdict === 'failed' ? 412 : 304, headers: told, body: null }
+    const { 'content-type': _type, ...headers } = content.headers
+    return { status: result === 'failed' ? 412 : 304, headers: headers, body: null }
   }
   const field = request.method === 'GET' ? request.header('range') : null
-  const range = field !== null && rangeHolds(request, content) ? parseRange(field, content.size) : null
-  if (range === null) return whole(request, content, 200, content.headers)
+  const range = field !== null && rangeApplies(request, content) ? parseRange(field, content.size) : null
+  if (range === null) return sendWhole(request, content, 200, content.headers)
   if (range === 'unsatisfiable') {
     content.dispose()
-    return own(request, UNSATISFIABLE, { 'content-range': `bytes */${content.size}` })
+    return sendOwn(request, UNSATISFIABLE, { 'content-range': `bytes */${content.size}` })
   }
   const { start, end } = range
-  const told = {
+  const headers = {
     ...content.headers,
     'content-length': String(end - start),
     'content-range': `bytes ${start}-${end - 1}/${content.size}`,
   }
-  return { status: 206, headers: told, body: content.body(start, end) }
+  return { status: 206, headers: headers, body: content.body(start, end) }
 }
 
-function whole(
+function sendWhole(
   request: FileRequest,
   content: Content,
   status: number,
   headers: Readonly<Record<string, string>>,
 ): FileResponse {
-  const told = { ...headers, 'content-length': String(content.size) }
+  const sent = { ...headers, 'content-length': String(content.size) }
   if (request.method !== 'HEAD' && content.size > 0) {
-    return { status, headers: told, body: content.body(0, content.size) }
+    return { status, headers: sent, body: content.body(0, content.size) }
   }
   content.dispose()
-  return { status, headers: told, body: null }
+  return { status, headers: sent, body: null }
 }
 
 /** To the same path with a slash behind it; built anew, so that no `//` in it names another host. */
@@ -166,13 +169,17 @@ const UNSATISFIABLE: OwnResponse = {
   message: 'The range lies behind the end of the file.',
 }
 
-function own(request: FileRequest, answer: OwnResponse, more: Record<string, string> = {}): FileResponse {
-  const { type, content } = ownContent(answer, wantsHtml(request.header('accept')))
+function sendOwn(
+  request: FileRequest,
+  response: OwnResponse,
+  more: Record<string, string> = {},
+): FileResponse {
+  const { type, content } = ownContent(response, wantsHtml(request.header('accept')))
   const headers = {
     'content-type': type,
     'cache-control': 'no-cache',
     'content-length': String(content.length),
   }
   const body = request.method === 'HEAD' ? null : content
-  return { status: answer.status, headers: { ...headers, ...more }, body }
+  return { status: response.status, headers: { ...headers, ...more }, body }
 }

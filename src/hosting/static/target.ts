@@ -3,7 +3,7 @@ export interface Target {
   /** Names from the site's folder down, decoded. */
   readonly names: readonly string[]
   /** It ends in `/`: a folder is meant. */
-  readonly folder: boolean
+  readonly isDirectory: boolean
 }
 
 /** A folder beginning with a dot that is meant for the web (RFC 8615). */
@@ -22,7 +22,7 @@ export function targetOf(target: string): Target | null {
     if (name === null || !isVisible(name, names.length)) return null
     names.push(name)
   }
-  return { names, folder: parts.at(-1) === '' }
+  return { names, isDirectory: parts.at(-1) === '' }
 }
 
 /** The path of a target, encoded, without its query. */

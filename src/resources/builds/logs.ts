@@ -86,7 +86,7 @@ export class BuildLogs {
     const isOver = build.status === 'completed' && !this.#open.has(build.id)
     if (!isOver) {
       const log = await this.of(build)
-      await log.follow(gone, n, (event) =>
+      await log.subscribe(gone, n, (event) =>
         event.kind === 'entry' ? sendEntry(event.entry) : send('dropped', { lines: event.entries }),
       )
     }
@@ -129,8 +129,8 @@ export class BuildLogs {
 
   async #read({ id, serverId }: Of): Promise<AppLog> {
     const { clock, logger } = this.#dependencies
-    const folder = join(this.#folderOf(serverId), id)
-    const log = await AppLog.open({ folder, clock, logger, masks: new Masks() })
+    const dir = join(this.#folderOf(serverId), id)
+    const log = await AppLog.open({ dir, clock, logger, masks: new Masks() })
     log.beginRun(id)
     return log
   }

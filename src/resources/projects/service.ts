@@ -219,7 +219,7 @@ export class ProjectsService {
     send: SendEvent,
   ): Promise<void> {
     const app = await this.apps.app(this.row(caller, id))
-    await app.log.follow(gone, tail, (event) =>
+    await app.log.subscribe(gone, tail, (event) =>
       event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
     )
   }

@@ -1,5 +1,5 @@
 import { quote } from '../tools.ts'
-import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 
 /** Go: the program of the module's own folder, else the only or the likeliest one of `cmd`. */
 export const detectGo: Detector = async (app) => {
@@ -25,13 +25,13 @@ export const detectGo: Detector = async (app) => {
   if (folder === null) {
     const reason =
       'There is a go.mod, but no single "package main" in its folder or in cmd/ that would be the app.'
-    return { ...found, build: null, start: byNothing(reason) }
+    return { ...found, build: null, start: unknownStart(reason) }
   }
   const target = folder === '' ? '.' : `./${folder}`
   return {
     ...found,
     build: `mkdir -p bin && go build -o bin/app ${quote(target)}`,
-    start: byCommand('./bin/app'),
+    start: startCommand('./bin/app'),
   }
 }
 
@@ -41,10 +41,10 @@ export const detectRust: Detector = async (app) => {
   if (cargo === null) return null
   const found = { kind: 'Rust', install: null, build: 'cargo build --release', bin: null, needs: ['cargo'] }
   const name = programOf(cargo)
-  const start: Found['start'] =
+  const start: DetectedApp['start'] =
     name === null
-      ? byNothing('Cargo.toml does not say which of several programs is the app.')
-      : byCommand(`./target/release/${quote(name)}`)
+      ? unknownStart('Cargo.toml does not say which of several programs is the app.')
+      : startCommand(`./target/release/${quote(name)}`)
   return { ...found, start }
 }
 

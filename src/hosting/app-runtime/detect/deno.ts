@@ -1,4 +1,4 @@
-import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 
 /** Deno, by its configuration: its task `start`, else its main file. */
 export const detectDeno: Detector = async (app) => {
@@ -12,11 +12,11 @@ export const detectDeno: Detector = async (app) => {
       `${name}.js`,
     ]),
   )
-  const start: Found['start'] = tasks.includes('start')
-    ? byCommand('deno task start')
+  const start: DetectedApp['start'] = tasks.includes('start')
+    ? startCommand('deno task start')
     : main === null
-      ? byNothing(`${file} has no task "start", and there is no main.ts.`)
-      : byCommand(`deno run --allow-all ${main}`)
+      ? unknownStart(`${file} has no task "start", and there is no main.ts.`)
+      : startCommand(`deno run --allow-all ${main}`)
   const build = tasks.includes('build') ? 'deno task build' : null
   return { kind: 'Deno', install: null, build, start, bin: null, needs: ['deno'] }
 }

@@ -1,4 +1,4 @@
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
 /** Programs that run a file, in scripts. */
@@ -30,7 +30,7 @@ const SERVES =
   /\bBun\.serve\b|\bcreateServer\b|\.listen\(|\bserve\(|export default (?:app|server|\{)|\bnew (?:Hono|Elysia)\b/
 
 /** The file that runs a package without a start script, or null: its main file, the one its dev script runs, a usual one. */
-export async function findEntry(app: AppFolder, pkg: PackageJson): Promise<string | null> {
+export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<string | null> {
   for (const path of [pkg.main, pkg.module]) {
     const entry = path === null ? null : await resolveFile(app, path)
     if (entry !== null) return entry
@@ -47,7 +47,7 @@ export async function findEntry(app: AppFolder, pkg: PackageJson): Promise<strin
 }
 
 /** A server in a folder without a package.json, or null. A script of a page is none. */
-export async function findLooseEntry(app: AppFolder): Promise<string | null> {
+export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
   const page = await app.has('index.html')
   for (const path of usualEntries(['main', 'index', 'server', 'app'])) {
     const text = await app.text(path)
@@ -58,7 +58,7 @@ export async function findLooseEntry(app: AppFolder): Promise<string | null> {
 }
 
 /** The command that runs a file: Bun for TypeScript and for what only Bun understands, else Node.js. */
-export async function runFile(app: AppFolder, path: string, preferBun: boolean): Promise<string> {
+export async function runFile(app: AppDirectory, path: string, preferBun: boolean): Promise<string> {
   const text = (await app.text(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
   const forBun = preferBun || !/\.[cm]?js$/.test(path) || /\bBun\.|['"]bun(?:['":])/.test(text) || exported
@@ -66,7 +66,11 @@ export async function runFile(app: AppFolder, path: string, preferBun: boolean):
 }
 
 /** The file that a script does nothing but run, or null. */
-export async function entryOfScript(app: AppFolder, pkg: PackageJson, name: string): Promise<string | null> {
+export async function entryOfScript(
+  app: AppDirectory,
+  pkg: PackageJson,
+  name: string,
+): Promise<string | null> {
   const script = resolveScript(pkg, name)
   if (script === null || !RUNTIMES.test(` ${script}`) || SEVERAL.test(script)) return null
   const words = script.split(/[\s"']+/).filter((word) => word !== '' && !word.startsWith('-'))
@@ -78,7 +82,7 @@ export async function entryOfScript(app: AppFolder, pkg: PackageJson, name: stri
 }
 
 /** A file as Node.js finds it, its ending left out or a folder meant. */
-async function resolveFile(app: AppFolder, path: string): Promise<string | null> {
+async function resolveFile(app: AppDirectory, path: string): Promise<string | null> {
   const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
   if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null
   const tries = [plain, ...usualEntries([plain, `${plain}/index`])]

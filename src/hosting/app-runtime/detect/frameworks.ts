@@ -1,7 +1,7 @@
 import type { StartPlan } from '../plan.ts'
+import type { AppDirectory } from './app-directory.ts'
+import { startCommand, startFiles } from './detected-app.ts'
 import { entryOfScript } from './entry.ts'
-import type { AppFolder } from './folder.ts'
-import { byCommand, byFiles } from './found.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
 /** How an app of a framework is built and started. */
@@ -15,7 +15,7 @@ export interface Framework {
 
 /** A web package under examination. */
 export interface Candidate {
-  readonly app: AppFolder
+  readonly app: AppDirectory
   readonly pkg: PackageJson
 }
 
@@ -50,7 +50,7 @@ function option(text: string, name: string): string | null {
 }
 
 /** A path below a folder, without steps that lead nowhere or out of the app. */
-function inFolder(folder: string, path: string): string {
+function inDirectory(folder: string, path: string): string {
   const names: string[] = []
   for (const name of `${folder}/${path}`.split('/')) {
     if (name === '..') names.pop()
@@ -69,7 +69,7 @@ function files(
 ): Recognizer {
   return ({ pkg }) => {
     if (!dependsOn(pkg, dependency) || hasOwnServer(pkg)) return null
-    return { name, build, start: byFiles(output, fallback) }
+    return { name, build, start: startFiles(output, fallback) }
   }
 }
 
@@ -82,7 +82,7 @@ const next: Recognizer = async ({ app, pkg }) => {
     return {
       name: 'Next.js (static)',
       build: 'bun run next build',
-      start: byFiles(option(text, 'distDir') ?? 'out', false),
+      start: startFiles(option(text, 'distDir') ?? 'out', false),
     }
   }
   // A server of their own, which reads PORT itself.
@@ -90,16 +90,20 @@ const next: Recognizer = async ({ app, pkg }) => {
   return {
     name: 'Next.js',
     build: 'bun run next build',
-    start: byCommand('bun run next start -p $PORT -H $HOST'),
+    start: startCommand('bun run next start -p $PORT -H $HOST'),
   }
 }
 
 const nuxt: Recognizer = ({ pkg }) => {
   if (!dependsOn(pkg, 'nuxt', 'nuxt3')) return null
   if (/\bnuxt generate\b/.test(resolveScript(pkg, 'build') ?? '')) {
-    return { name: 'Nuxt (static)', build: 'bun run nuxt generate', start: byFiles('.output/public', false) }
+    return {
+      name: 'Nuxt (static)',
+      build: 'bun run nuxt generate',
+      start: startFiles('.output/public', false),
+    }
   }
-  return { name: 'Nuxt', build: 'bun run nuxt build', start: byCommand('node .output/server/index.mjs') }
+  return { name: 'Nuxt', build: 'bun run nuxt build', start: startCommand('node .output/server/index.mjs') }
 }
 
 const svelteKit: Recognizer = async ({ app, pkg }) => {
@@ -108,19 +112,23 @@ const svelteKit: Recognizer = async ({ app, pkg }) => {
   const build = 'bun run vite build'
   if (text.includes('@sveltejs/adapter-static')) {
     const fallback = option(text, 'fallback') === 'index.html'
-    return { name: 'SvelteKit (static)', build, start: byFiles(option(text, 'pages') ?? 'build', fallback) }
+    return {
+      name: 'SvelteKit (static)',
+      build,
+      start: startFiles(option(text, 'pages') ?? 'build', fallback),
+    }
   }
   const out = option(text, 'out') ?? 'build'
   if (text.includes('@sveltejs/adapter-node'))
-    return { name: 'SvelteKit', build, start: byCommand(`node ${out}`) }
+    return { name: 'SvelteKit', build, start: startCommand(`node ${out}`) }
   if (text.includes('svelte-adapter-bun')) {
-    return { name: 'SvelteKit', build, start: byCommand(`bun ${out}/index.js`) }
+    return { name: 'SvelteKit', build, start: startCommand(`bun ${out}/index.js`) }
   }
   // Adapters for hosts elsewhere leave nothing to run here; the preview runs any build.
   return {
     name: 'SvelteKit',
     build,
-    start: byCommand('bun run vite preview --port $PORT --strictPort --host $HOST'),
+    start: startCommand('bun run vite preview --port $PORT --strictPort --host $HOST'),
   }
 }
 
@@ -130,14 +138,14 @@ const astro: Recognizer = async ({ app, pkg }) => {
   const out = option(text, 'outDir') ?? 'dist'
   const build = 'bun run astro build'
   if (text.includes('@astrojs/node') && option(text, 'mode') !== 'middleware') {
-    return { name: 'Astro', build, start: byCommand(`node ./${inFolder('', out)}/server/entry.mjs`) }
+    return { name: 'Astro', build, start: startCommand(`node ./${inDirectory('', out)}/server/entry.mjs`) }
   }
   if (option(text, 'output') === 'server') {
     // Built for a host elsewhere: what runs it here is the server for developing.
     const command = 'NODE_ENV=development bun run astro dev --port $PORT --host $HOST'
-    return { name: 'Astro (development server)', build: null, start: byCommand(command) }
+    return { name: 'Astro (development server)', build: null, start: startCommand(command) }
   }
-  return { name: 'Astro (static)', build, start: byFiles(inFolder('', out), false) }
+  return { name: 'Astro (static)', build, start: startFiles(inDirectory('', out), false) }
 }
 
 const reactRouter: Recognizer = async ({ app, pkg }) => {
@@ -153,22 +161,22 @@ const reactRouter: Recognizer = async ({ app, pkg }) => {
     return {
       name: `${name} (single-page app)`,
       build: `bun run ${tool}`,
-      start: byFiles('build/client', true),
+      start: startFiles('build/client', true),
     }
   }
   const start = pkg.scripts.start === undefined ? `${serve} ./build/server/index.js` : 'start'
-  return { name, build: `bun run ${tool}`, start: byCommand(`bun run ${start}`) }
+  return { name, build: `bun run ${tool}`, start: startCommand(`bun run ${start}`) }
 }
 
 const angular: Recognizer = async ({ app, pkg }) => {
   if (!dependsOn(pkg, '@angular/core') || !(await app.has('angular.json')) || hasOwnServer(pkg)) return null
   const { output, server } = await readAngular(app)
   const build = 'bun run ng build'
-  if (server !== null) return { name: 'Angular', build, start: byCommand(`node ${server}`) }
-  return { name: 'Angular (single-page app)', build, start: byFiles(output, true) }
+  if (server !== null) return { name: 'Angular', build, start: startCommand(`node ${server}`) }
+  return { name: 'Angular (single-page app)', build, start: startFiles(output, true) }
 }
 
-async function readAngular(app: AppFolder): Promise<{ output: string; server: string | null }> {
+async function readAngular(app: AppDirectory): Promise<{ output: string; server: string | null }> {
   const file = await app.json('angular.json')
   const projects = at(file, 'projects')
   const [first = 'app'] = Object.keys(typeof projects === 'object' ? (projects ?? {}) : {})
@@ -184,8 +192,8 @@ async function readAngular(app: AppFolder): Promise<{ output: string; server: st
   const rendered =
     Boolean(at(options, 'ssr') ?? at(options, 'server')) && at(options, 'outputMode') !== 'static'
   return {
-    output: apart ? inFolder(base, String(browser)) : inFolder('', base),
-    server: rendered ? `${inFolder('', base)}/server/server.mjs` : null,
+    output: apart ? inDirectory(base, String(browser)) : inDirectory('', base),
+    server: rendered ? `${inDirectory('', base)}/server/server.mjs` : null,
   }
 }
 
@@ -200,13 +208,13 @@ const vite: Recognizer = async ({ app, pkg }) => {
   if (pkg.scripts.start === undefined && (await entryOfScript(app, pkg, 'dev')) !== null) return null
   const text = await app.textOf(config('vite'))
   const root = option(text, 'root') ?? ''
-  if (!(await app.has(inFolder(root, 'index.html')))) return null
+  if (!(await app.has(inDirectory(root, 'index.html')))) return null
   const fallback = option(text, 'appType') !== 'mpa'
   const name = fallback ? 'Vite (single-page app)' : 'Vite'
   return {
     name,
     build: 'bun run vite build',
-    start: byFiles(inFolder(root, option(text, 'outDir') ?? 'dist'), fallback),
+    start: startFiles(inDirectory(root, option(text, 'outDir') ?? 'dist'), fallback),
   }
 }
 
@@ -216,7 +224,7 @@ const vitePress: Recognizer = ({ pkg }) => {
     Object.values(pkg.scripts).find((one) => /\bvitepress build\b/.test(one)) ?? 'vitepress build'
   const root = /\bvitepress build\s+([\w./-]+)/.exec(script)?.[1] ?? ''
   const build = `bun run vitepress build${root === '' ? '' : ` ${root}`}`
-  return { name: 'VitePress', build, start: byFiles(inFolder(root, '.vitepress/dist'), false) }
+  return { name: 'VitePress', build, start: startFiles(inDirectory(root, '.vitepress/dist'), false) }
 }
 
 const RECOGNIZERS: readonly Recognizer[] = [

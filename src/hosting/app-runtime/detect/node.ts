@@ -1,9 +1,9 @@
+import type { Tools } from '../tools.ts'
+import type { AppDirectory } from './app-directory.ts'
+import { type DetectedApp, type Detector, noStart, startCommand, unknownStart } from './detected-app.ts'
 import { findEntry, findLooseEntry, runFile } from './entry.ts'
-import type { AppFolder } from './folder.ts'
-import { byCommand, byNothing, byNothingAtAll, type Detector, type Found } from './found.ts'
 import { type Framework, recognizeFramework } from './frameworks.ts'
-import { byBunAlone, isNodeTooOld } from './node-version.ts'
-import { dependsOn, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
+import { dependsOn, isObject, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
 import { choosePackageManager, installCommand, type PackageManager } from './package-manager.ts'
 
 const BIN = 'node_modules/.bin'
@@ -37,10 +37,10 @@ export const detectScript: Detector = async (app) => {
   if (entry === null) return null
   const command = await runFile(app, entry, false)
   const kind = command.startsWith('bun ') ? 'Bun' : 'Node.js'
-  return { kind, install: null, build: null, start: byCommand(command), bin: null, needs: [] }
+  return { kind, install: null, build: null, start: startCommand(command), bin: null, needs: [] }
 }
 
-async function findOut(app: AppFolder, pkg: PackageJson, manager: PackageManager): Promise<Found> {
+async function findOut(app: AppDirectory, pkg: PackageJson, manager: PackageManager): Promise<DetectedApp> {
   const framework = await recognizeFramework({ app, pkg })
   const build = pkg.scripts.build === undefined ? (framework?.build ?? null) : 'bun run build'
   const { start, lean } = framework
@@ -60,7 +60,7 @@ async function findOut(app: AppFolder, pkg: PackageJson, manager: PackageManager
   }
 }
 
-function kindOf(manager: PackageManager, start: Found['start']): string {
+function kindOf(manager: PackageManager, start: DetectedApp['start']): string {
   const byBun = start.kind === 'command' && /^bun (?!run )/.test(start.command)
   return byBun || (manager.name === 'bun' && manager.locked) ? 'Bun' : `Node.js (${manager.name})`
 }
@@ -71,11 +71,11 @@ function leanInstall(pkg: PackageJson, manager: PackageManager): string | null {
   return pkg.dependent.toRun ? installCommand(manager, spare) : null
 }
 
-function ofFramework(framework: Framework, pkg: PackageJson): Found['start'] {
+function ofFramework(framework: Framework, pkg: PackageJson): DetectedApp['start'] {
   const { dev } = pkg.scripts
   const severs = framework.start.kind === 'files' && pkg.scripts.start === undefined && dev !== undefined
   if (!severs || !SEVERAL.test(dev) || !runsServer(pkg)) return framework.start
-  return byNothingAtAll(
+  return noStart(
     'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.',
   )
 }
@@ -91,32 +91,33 @@ function runsServer(pkg: PackageJson): boolean {
 
 /** How a package without a framework starts, and whether it does without what only developers need. */
 async function ofPackage(
-  app: AppFolder,
+  app: AppDirectory,
   pkg: PackageJson,
   manager: PackageManager,
-): Promise<{ start: Found['start']; lean: boolean }> {
+): Promise<{ start: DetectedApp['start']; lean: boolean }> {
   const script = resolveScript(pkg, 'start')
-  if (script !== null) return { start: byCommand(runScript('start', script)), lean: PLAIN_RUN.test(script) }
+  if (script !== null)
+    return { start: startCommand(runScript('start', script)), lean: PLAIN_RUN.test(script) }
   if (pkg.workspaces.length > 0) {
     const folders = pkg.workspaces.join(', ')
     const reason = `This is the root of several packages (${folders}), and package.json has no script "start" that says which of them to run.`
-    return { start: byNothingAtAll(reason), lean: false }
+    return { start: noStart(reason), lean: false }
   }
   const entry = await findEntry(app, pkg)
   if (entry !== null) {
     const bun =
       (manager.name === 'bun' && manager.locked) || dependsOn(pkg, 'elysia', '@types/bun', 'bun-types')
-    return { start: byCommand(await runFile(app, entry, bun)), lean: true }
+    return { start: startCommand(await runFile(app, entry, bun)), lean: true }
   }
   const dev = resolveScript(pkg, 'dev')
   if (dev !== null) {
-    return { start: byCommand(`NODE_ENV=development ${runScript('dev', dev)}`), lean: false }
+    return { start: startCommand(`NODE_ENV=development ${runScript('dev', dev)}`), lean: false }
   }
   const nothing =
     'package.json has no script "start" and no "main" file, and there is no index, server or app file.'
-  if (pkg.scripts.build === undefined) return { start: byNothing(nothing), lean: false }
+  if (pkg.scripts.build === undefined) return { start: unknownStart(nothing), lean: false }
   const output = `If its script "build" makes pages, say where: {"static": {"folder": "dist"}}.`
-  return { start: byNothingAtAll(`${nothing} ${output}`), lean: false }
+  return { start: noStart(`${nothing} ${output}`), lean: false }
 }
 
 function runScript(name: string, script: string): string {
@@ -126,7 +127,7 @@ function runScript(name: string, script: string): string {
 }
 
 /** Yarn 2 and later may keep packages in places that only programs started by it find. */
-function throughYarn(found: Found): Found {
+function throughYarn(found: DetectedApp): DetectedApp {
   const through = (command: string): string =>
     command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
   const { build, start } = found
@@ -135,4 +136,51 @@ function throughYarn(found: Found): Found {
     build: build === null ? null : through(build),
     start: start.kind === 'command' ? { ...start, command: through(start.command) } : start,
   }
+}
+
+/** So many major versions after the machine's are looked at for one that is wanted. */
+const NEWER = 30
+
+/**
+ * Whether the machine's Node.js is older than the package, or a package that it names, says it runs on. A range that
+ * no newer version fits is one for older versions, which people leave in place for long: it counts for nothing.
+ */
+async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): Promise<boolean> {
+  const ranges = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
+  if (ranges.length === 0) return false
+  const version = await tools.nodeVersion()
+  return version !== null && ranges.some((range) => isBelow(version, range))
+}
+
+/** Runs by Bun what would be run by Node.js: what a script starts, too. */
+function byBunAlone(found: DetectedApp): DetectedApp {
+  const instead = (command: string): string =>
+    command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
+  const { kind, build, start } = found
+  return {
+    ...found,
+    kind: `${kind}, by Bun since Node.js here is too old for it`,
+    build: build === null ? null : instead(build),
+    start: start.kind === 'command' ? { ...start, command: instead(start.command) } : start,
+  }
+}
+
+function isBelow(version: string, range: string): boolean {
+  if (Bun.semver.satisfies(version, range)) return false
+  const major = Number.parseInt(version, 10)
+  return Array.from({ length: NEWER }, (_, n) => `${major + n}.999.0`).some((newer) =>
+    Bun.semver.satisfies(newer, range),
+  )
+}
+
+/** What npm's lock file, the one that keeps it, tells of the packages that are named. */
+async function rangesOfDependencies(app: AppDirectory, pkg: PackageJson): Promise<string[]> {
+  const lock = await app.json('package-lock.json').catch(() => null)
+  const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}
+  const names = Object.keys({ ...pkg.dependencies, ...pkg.devDependencies })
+  return names.flatMap((name) => {
+    const entry = packages[`node_modules/${name}`]
+    const engines = isObject(entry) && isObject(entry.engines) ? entry.engines : {}
+    return typeof engines.node === 'string' ? [engines.node] : []
+  })
 }

@@ -1,5 +1,5 @@
 import { AppError } from '../plan.ts'
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 
 /** What of a package.json matters for running the package. */
 export interface PackageJson {
@@ -19,7 +19,7 @@ export interface PackageJson {
 }
 
 /** The folder's package.json, or null where it has none. @throws AppError at a mistake in it */
-export async function readPackageJson(app: AppFolder): Promise<PackageJson | null> {
+export async function readPackageJson(app: AppDirectory): Promise<PackageJson | null> {
   const value = await app.json('package.json')
   if (value === null) return null
   if (!isObject(value)) throw new AppError('package.json: expected an object.')
@@ -65,7 +65,7 @@ function patterns(value: unknown): string[] {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
 }
 
-async function pnpmWorkspaces(app: AppFolder): Promise<string[]> {
+async function pnpmWorkspaces(app: AppDirectory): Promise<string[]> {
   const text = await app.text('pnpm-workspace.yaml')
   if (text === null) return []
   const value = yaml(text)

@@ -1,5 +1,5 @@
 import type { Tools } from '../tools.ts'
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 import type { PackageJson } from './package-json.ts'
 
 /** What installs a package's dependencies. */
@@ -27,7 +27,7 @@ const LOCK_FILES = [
  * or where that one is not installed.
  */
 export async function choosePackageManager(
-  app: AppFolder,
+  app: AppDirectory,
   pkg: PackageJson,
   tools: Tools,
 ): Promise<PackageManager> {

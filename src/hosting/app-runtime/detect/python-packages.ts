@@ -1,5 +1,5 @@
 import { quote, type Tools } from '../tools.ts'
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 
 /** The packages that a Python app asks for. */
 export interface PythonPackages {
@@ -14,7 +14,7 @@ const VENV = '.venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .ven
 const UV_VENV = '.venv/bin/python -c "" 2>/dev/null || uv venv --clear .venv'
 
 /** Reads the list of packages in whatever form there is; null for none. @throws AppError at a broken file */
-export async function readPythonPackages(app: AppFolder, tools: Tools): Promise<PythonPackages | null> {
+export async function readPythonPackages(app: AppDirectory, tools: Tools): Promise<PythonPackages | null> {
   const uv = await tools.has('uv')
   const requirements = await app.text('requirements.txt')
   const project = await app.toml('pyproject.toml')
@@ -49,7 +49,7 @@ function pipCommand(uv: boolean, wanted: readonly string[]): string | null {
 }
 
 /** The command of the tool whose lock file there is, where that tool is installed. */
-async function lockedInstall(app: AppFolder, tools: Tools): Promise<string | null> {
+async function lockedInstall(app: AppDirectory, tools: Tools): Promise<string | null> {
   if ((await app.has('uv.lock')) && (await tools.has('uv'))) return 'uv sync --frozen || uv sync'
   if ((await app.has('poetry.lock')) && (await tools.has('poetry'))) {
     return 'POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-root --no-interaction'

@@ -1,13 +1,13 @@
 import { quote } from '../tools.ts'
-import type { AppFolder } from './folder.ts'
-import { byCommand, byNothing, type Detector, type Found } from './found.ts'
+import type { AppDirectory } from './app-directory.ts'
+import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 import { type PythonPackages, readPythonPackages } from './python-packages.ts'
 
 const VENV = '.venv'
 
 /** Where apps lie, in order. */
 const MODULES = ['main', 'app', 'server', 'wsgi', 'asgi', 'api', 'run', 'application', 'index', '__main__']
-const FOLDERS = ['', 'app/', 'src/', 'api/', 'backend/', 'src/app/']
+const DIRECTORIES = ['', 'app/', 'src/', 'api/', 'backend/', 'src/app/']
 
 /** Frameworks, by the class that an app of theirs is an instance of. */
 const ASGI = /^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*(?:FastAPI|Starlette|Litestar|Quart)\(/m
@@ -31,12 +31,12 @@ export const detectPython: Detector = async (app, tools) => {
   plain(modules)
   const install = packages?.install(also) ?? null
   const python = install === null ? 'python3' : 'python'
-  const start: Found['start'] =
+  const start: DetectedApp['start'] =
     command === null
-      ? byNothing(
+      ? unknownStart(
           'There is a list of Python packages, but no main.py, app.py or manage.py that would say how the app starts.',
         )
-      : byCommand(withVenv(command.replaceAll('{python}', python), install !== null))
+      : startCommand(withVenv(command.replaceAll('{python}', python), install !== null))
   return {
     kind: name === null ? 'Python' : `Python (${name})`,
     install,
@@ -68,9 +68,9 @@ function withVenv(command: string, venv: boolean): string {
   return venv ? `export PATH="$PWD/${VENV}/bin:$PATH"; ${command}` : command
 }
 
-async function findModules(app: AppFolder): Promise<Module[]> {
+async function findModules(app: AppDirectory): Promise<Module[]> {
   const found: Module[] = []
-  for (const folder of FOLDERS) {
+  for (const folder of DIRECTORIES) {
     for (const name of MODULES) {
       const path = `${folder}${name}.py`
       const text = await app.text(path)

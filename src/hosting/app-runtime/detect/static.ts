@@ -1,7 +1,7 @@
-import { byFiles, type Detector } from './found.ts'
+import { type Detector, startFiles } from './detected-app.ts'
 
 /** Where pages lie; what was built comes before what it was built from. */
-const FOLDERS = ['dist', 'build', 'public', '']
+const DIRECTORIES = ['dist', 'build', 'public', '']
 
 /** Files alone: a Staticfile, or an index page. */
 export const detectStatic: Detector = async (app) => {
@@ -11,11 +11,11 @@ export const detectStatic: Detector = async (app) => {
     const [, root = ''] = /^\s*root:\s*['"]?([^'"\s]+)/m.exec(staticfile) ?? []
     const fallback = /^\s*pushstate:\s*enabled/m.test(staticfile)
     const names = root.split('/').filter((name) => !['', '.', '..'].includes(name))
-    return { ...found, start: byFiles(names.join('/'), fallback) }
+    return { ...found, start: startFiles(names.join('/'), fallback) }
   }
-  for (const folder of FOLDERS) {
+  for (const folder of DIRECTORIES) {
     const page = folder === '' ? 'index.html' : `${folder}/index.html`
-    if (await app.has(page)) return { ...found, start: byFiles(folder, false) }
+    if (await app.has(page)) return { ...found, start: startFiles(folder, false) }
   }
   return null
 }

@@ -1,17 +1,17 @@
 import type { EnvRequirement } from '../plan.ts'
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 
 const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
 
 /** What berth itself gives every app. */
-const GIVEN = ['PORT', 'HOST', 'NODE_ENV']
+const SET_BY_BERTH = ['PORT', 'HOST', 'NODE_ENV']
 
 const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** The variables that an app asks for: a manifest's own before app.json's, before those of an example file. */
 export async function findVariables(
-  app: AppFolder,
+  app: AppDirectory,
   manifest: Readonly<Record<string, EnvRequirement>>,
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
@@ -22,7 +22,7 @@ export async function findVariables(
     const known = all[name]
     if (known !== undefined && value !== null) all[name] = { ...known, required: false, default: null }
   }
-  for (const name of GIVEN) {
+  for (const name of SET_BY_BERTH) {
     const stated = manifest[name]
     delete all[name]
     if (stated !== undefined) all[name] = { ...stated, required: false }
@@ -74,7 +74,7 @@ function readValue(text: string): { value: string; note: string | null } {
 const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?? null
 
 /** The variables of a Heroku app.json; other programs have files of this name, too, which say nothing here. */
-async function appJson(app: AppFolder): Promise<Record<string, EnvRequirement>> {
+async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
   const env = text === null ? null : (parsed(text) as { env?: unknown } | null)?.env
   if (typeof env !== 'object' || env === null || Array.isArray(env)) return {}

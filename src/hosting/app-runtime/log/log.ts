@@ -5,9 +5,9 @@ import { cleanLine } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
 import type { LogEntry, LogSource } from './entry.ts'
-import { Follower, type SendLog } from './follower.ts'
-import { Journal } from './journal.ts'
+import { AppLogFile } from './log-file.ts'
 import { LogOutput } from './output.ts'
+import { LogSubscriber, type SendLog } from './subscriber.ts'
 
 /** Bytes of a file of the app's own output, and of one of a bring-up; there are two of each at most. */
 const APP_BYTES = 4 * 2 ** 20
@@ -31,7 +31,7 @@ const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
 /** What a log is made with. */
 export interface AppLogOptions {
   /** Absolute path of its own folder; made when something is first written. */
-  folder: string
+  dir: string
   clock: Clock
   masks: Masks
   logger: Logger
@@ -40,12 +40,12 @@ export interface AppLogOptions {
 /** The log of one app on disk: its bring-ups and what it prints, bounded in size, without secrets. */
 export class AppLog {
   readonly #options: AppLogOptions
-  readonly #app: Journal
-  readonly #runs: Array<{ seq: number; id: string; journal: Journal }>
-  readonly #followers = new Set<Follower>()
-  #run: Journal | null = null
+  readonly #app: AppLogFile
+  readonly #runs: Array<{ seq: number; id: string; file: AppLogFile }>
+  readonly #subscribers = new Set<LogSubscriber>()
+  #run: AppLogFile | null = null
   #seq: number
-  #pending = new Map<Journal, string[]>()
+  #pending = new Map<AppLogFile, string[]>()
   #pendingBytes = 0
   #flushing: Promise<void> | null = null
   #turn: Promise<void> = Promise.resolve()
@@ -56,24 +56,24 @@ export class AppLog {
 
   /** Opens the log of a folder, with what it holds from before. */
   static async open(options: AppLogOptions): Promise<AppLog> {
-    const names = await readdir(options.folder).catch(() => [])
+    const names = await readdir(options.dir).catch(() => [])
     const runs = names
       .flatMap((name) => {
         const [, seq, id] = RUN_FILE.exec(name) ?? []
         return seq === undefined || id === undefined ? [] : [{ seq: Number(seq), id }]
       })
       .sort((a, b) => a.seq - b.seq)
-      .map(({ seq, id }) => ({ seq, id, journal: runJournal(options.folder, seq, id) }))
-    const app = new Journal(join(options.folder, 'app.jsonl'), APP_BYTES)
-    const last = await Promise.all([app, ...runs.map(({ journal }) => journal)].map((one) => one.tail(1)))
+      .map(({ seq, id }) => ({ seq, id, file: runFile(options.dir, seq, id) }))
+    const app = new AppLogFile(join(options.dir, 'app.jsonl'), APP_BYTES)
+    const last = await Promise.all([app, ...runs.map(({ file }) => file)].map((one) => one.tail(1)))
     const seq = Math.max(0, ...last.map(([entry]) => entry?.seq ?? 0), ...runs.map((run) => run.seq))
     return new AppLog(options, app, runs, seq)
   }
 
   private constructor(
     options: AppLogOptions,
-    app: Journal,
-    runs: Array<{ seq: number; id: string; journal: Journal }>,
+    app: AppLogFile,
+    runs: Array<{ seq: number; id: string; file: AppLogFile }>,
     seq: number,
   ) {
     this.#options = options
@@ -96,16 +96,16 @@ export class AppLog {
   beginRun(id: string): void {
     const known = this.#runs.find((run) => run.id === id)
     if (known !== undefined) {
-      this.#run = known.journal
+      this.#run = known.file
       return
     }
     const seq = this.#seq + 1
-    const journal = runJournal(this.#options.folder, seq, id)
-    this.#runs.push({ seq, id, journal })
-    this.#run = journal
+    const file = runFile(this.#options.dir, seq, id)
+    this.#runs.push({ seq, id, file })
+    this.#run = file
     const old = this.#runs.splice(0, Math.max(0, this.#runs.length - RUNS_KEPT))
     this.#inTurn(async () => {
-      for (const run of old) await run.journal.remove()
+      for (const run of old) await run.file.remove()
     })
   }
 
@@ -130,10 +130,9 @@ export class AppLog {
   async tail(n: number, run?: string): Promise<LogEntry[]> {
     await this.flush()
     const most = Math.min(n, MOST_ENTRIES)
-    const all = [this.#app, ...this.#runs.map(({ journal }) => journal)]
-    const journals =
-      run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ journal }) => journal)
-    const found = (await Promise.all(journals.map((journal) => journal.tail(most)))).flat()
+    const all = [this.#app, ...this.#runs.map(({ file }) => file)]
+    const files = run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ file }) => file)
+    const found = (await Promise.all(files.map((file) => file.tail(most)))).flat()
     return found.sort((a, b) => a.seq - b.seq).slice(Math.max(0, found.length - most))
   }
 
@@ -141,14 +140,14 @@ export class AppLog {
    * Sends the last `n` entries and then each new one, until the signal fires or the log is closed. A reader who is
    * slow misses some, and is told how many; nobody waits for him.
    */
-  async follow(signal: AbortSignal, n: number, send: SendLog): Promise<void> {
-    const follower = new Follower()
+  async subscribe(signal: AbortSignal, n: number, send: SendLog): Promise<void> {
+    const subscriber = new LogSubscriber()
     const over = AbortSignal.any([signal, this.#closing.signal])
-    this.#followers.add(follower)
+    this.#subscribers.add(subscriber)
     try {
-      await follower.run(over, await this.tail(n), send)
+      await subscriber.run(over, await this.tail(n), send)
     } finally {
-      this.#followers.delete(follower)
+      this.#subscribers.delete(subscriber)
     }
   }
 
@@ -176,20 +175,20 @@ export class AppLog {
     this.#closing.abort()
     this.#pending.clear()
     await this.#turn
-    await rm(this.#options.folder, { recursive: true, force: true })
+    await rm(this.#options.dir, { recursive: true, force: true })
   }
 
   #add(line: Pick<LogEntry, 'source' | 'stream' | 'text'>): void | Promise<void> {
     if (this.#closed || this.#sealed) return
     this.#seq += 1
     const entry: LogEntry = { seq: this.#seq, at: toIso(this.#options.clock.now()), ...line }
-    const journal = line.source === 'app' ? this.#app : (this.#run ?? this.#app)
+    const file = line.source === 'app' ? this.#app : (this.#run ?? this.#app)
     const text = `${JSON.stringify(entry)}\n`
-    const lines = this.#pending.get(journal)
-    if (lines === undefined) this.#pending.set(journal, [text])
+    const lines = this.#pending.get(file)
+    if (lines === undefined) this.#pending.set(file, [text])
     else lines.push(text)
     this.#pendingBytes += text.length
-    for (const follower of this.#followers) follower.push(entry)
+    for (const subscriber of this.#subscribers) subscriber.push(entry)
     this.#flushing ??= this.#flushSoon()
     if (this.#pendingBytes > HIGH_WATER) return this.#flushing
   }
@@ -205,7 +204,7 @@ export class AppLog {
       const pending = this.#pending
       this.#pending = new Map()
       this.#pendingBytes = 0
-      for (const [journal, lines] of pending) await journal.append(lines.join(''))
+      for (const [file, lines] of pending) await file.append(lines.join(''))
     })
   }
 
@@ -225,6 +224,6 @@ export class AppLog {
 }
 
 /** The names sort by age. */
-function runJournal(folder: string, seq: number, id: string): Journal {
-  return new Journal(join(folder, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
+function runFile(dir: string, seq: number, id: string): AppLogFile {
+  return new AppLogFile(join(dir, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
 }

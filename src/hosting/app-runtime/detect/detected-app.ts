@@ -1,9 +1,9 @@
 import type { StartPlan } from '../plan.ts'
 import type { Tools } from '../tools.ts'
-import type { AppFolder } from './folder.ts'
+import type { AppDirectory } from './app-directory.ts'
 
 /** An app whose start is not known. */
-export interface Unknown {
+export interface UnknownStart {
   readonly kind: 'unknown'
   /** Why, as a sentence. */
   readonly reason: string
@@ -12,7 +12,7 @@ export interface Unknown {
 }
 
 /** What a folder's own files say about how its app runs, before a manifest or a Procfile has its say. */
-export interface Found {
+export interface DetectedApp {
   /** For people: `Node.js (npm)`, `Python (Flask)`, … */
   readonly kind: string
   /** Shell commands; null where there is nothing to do. */
@@ -21,7 +21,7 @@ export interface Found {
   readonly fullInstall?: string | null
   readonly build: string | null
   /** How it starts, or a sentence that says why that is not known. */
-  readonly start: StartPlan | Unknown
+  readonly start: StartPlan | UnknownStart
   /** The folder of the programs that dependencies bring along, relative to the app's; null for none. */
   readonly bin: string | null
   /** Tools that a machine may not have. */
@@ -29,16 +29,20 @@ export interface Found {
 }
 
 /** Looks whether a folder holds an app of its kind; null where it does not. @throws AppError at a broken file */
-export type Detector = (app: AppFolder, tools: Tools) => Promise<Found | null>
+export type Detector = (app: AppDirectory, tools: Tools) => Promise<DetectedApp | null>
 
 /** Starts by a shell command that listens on PORT. */
-export const byCommand = (command: string): StartPlan => ({ kind: 'command', command, port: null })
+export const startCommand = (command: string): StartPlan => ({ kind: 'command', command, port: null })
 
 /** Starts by serving files. */
-export const byFiles = (folder: string, fallback: boolean): StartPlan => ({ kind: 'files', folder, fallback })
+export const startFiles = (folder: string, fallback: boolean): StartPlan => ({
+  kind: 'files',
+  folder,
+  fallback,
+})
 
 /** Does not start, for this reason; something else in the folder may. */
-export const byNothing = (reason: string): Unknown => ({ kind: 'unknown', reason, final: false })
+export const unknownStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: false })
 
 /** Does not start, for this reason, nor does anything else in the folder. */
-export const byNothingAtAll = (reason: string): Unknown => ({ kind: 'unknown', reason, final: true })
+export const noStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: true })

@@ -6,16 +6,16 @@ import { AppError } from '../plan.ts'
 const MAX_BYTES = 4 * 2 ** 20
 
 /** An app's folder in a workspace, read through the workspace alone. Paths are relative to the folder. */
-export class AppFolder {
+export class AppDirectory {
   readonly #workspace: Workspace
-  readonly #folder: string
+  readonly #dir: string
   readonly #texts = new Map<string, Promise<string | null>>()
   #files: Promise<string[]> | null = null
 
-  /** @param folder relative to the workspace; empty for the workspace itself */
-  constructor(workspace: Workspace, folder: string) {
+  /** @param dir relative to the workspace; empty for the workspace itself */
+  constructor(workspace: Workspace, dir: string) {
     this.#workspace = workspace
-    this.#folder = folder.replace(/^\/workspace(?:\/+|$)/, '').replace(/\/+$/, '')
+    this.#dir = dir.replace(/^\/workspace(?:\/+|$)/, '').replace(/\/+$/, '')
   }
 
   /** Whether a file is there. */
@@ -24,7 +24,7 @@ export class AppFolder {
   }
 
   /** Whether a folder is there; an empty path means the app's own. */
-  async hasFolder(path: string): Promise<boolean> {
+  async hasDirectory(path: string): Promise<boolean> {
     return (await this.#stat(path))?.kind === 'directory'
   }
 
@@ -74,8 +74,8 @@ export class AppFolder {
   }
 
   #at(path: string): string {
-    if (this.#folder === '') return path === '' ? '/workspace/' : path
-    return path === '' ? this.#folder : `${this.#folder}/${path}`
+    if (this.#dir === '') return path === '' ? '/workspace/' : path
+    return path === '' ? this.#dir : `${this.#dir}/${path}`
   }
 
   async #stat(path: string) {
@@ -101,7 +101,7 @@ export class AppFolder {
   }
 
   async #list(): Promise<string[]> {
-    const prefix = this.#folder === '' ? '' : `${this.#folder}/`
+    const prefix = this.#dir === '' ? '' : `${this.#dir}/`
     const all = await this.#workspace.list({ all: false })
     return all.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length))
   }

@@ -13,7 +13,7 @@ export type LogEvent =
 export type SendLog = (event: LogEvent) => void | Promise<void>
 
 /** One reader of a log, who may be slow: whoever writes the log does not wait. */
-export class Follower {
+export class LogSubscriber {
   #waiting: LogEntry[] = []
   #dropped = 0
   #wake: (() => void) | null = null

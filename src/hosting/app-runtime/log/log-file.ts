@@ -8,7 +8,7 @@ const CHUNK = 64 * 1024
 const NEW_LINE = 0x0a
 
 /** Lines in a file, and those before them in a second one: together they take at most twice the limit. */
-export class Journal {
+export class AppLogFile {
   readonly #path: string
   readonly #limit: number
   #size: number | null = null

@@ -1,4 +1,4 @@
-import { type AppAddress, type HealthAnswer, HOSTS } from './health.ts'
+import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
 
 type Hosts = readonly AppAddress['host'][]
 
@@ -20,7 +20,7 @@ const FIRST_PAUSES = [5, 10, 10, 20, 20, 40, 40, 80]
 const PAUSE_MS = 100
 
 /** How long an answer may take. Servers for developing build at the first question. */
-const ANSWER_MS = 30_000
+const RESPONSE_MS = 30_000
 
 /** How often the app's ports are looked up, milliseconds. */
 const LOOK_MS = 200
@@ -29,37 +29,37 @@ const LOOK_MS = 200
 const NO_PAGE_FACTOR = 5
 
 /** What a search is made of. */
-export interface SearchOptions {
+export interface HealthSearchOptions {
   /** The port that the app was given. */
-  given: number
+  assignedPort: number
   /** Where its processes listen; null where that cannot be seen. */
   listening(): Promise<readonly AppAddress[] | null>
-  ask(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthAnswer>
+  check(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthResult>
   path: string
   timing: HealthTiming
 }
 
 /** Looks for the port on which an app answers: the one that it was given, or the one that it listens on instead. */
 export class HealthSearch {
-  readonly #options: SearchOptions
+  readonly #options: HealthSearchOptions
   readonly #began = performance.now()
   /** Other ports, and since when they answer. */
   readonly #others = new Map<number, number>()
-  #looked = 0
-  #last: { port: number; answer: HealthAnswer } | null = null
+  #lookedAt = 0
+  #last: { port: number; result: HealthResult } | null = null
 
-  constructor(options: SearchOptions) {
+  constructor(options: HealthSearchOptions) {
     this.#options = options
   }
 
   /** Resolves with where the app answers, or with the reason why it did not in time; early where the signal fires. */
   async run(signal: AbortSignal): Promise<AppAddress | string> {
-    const { given, timing } = this.#options
+    const { assignedPort, timing } = this.#options
     for (let round = 0; !signal.aborted; round += 1) {
-      const answer = await this.#askGiven(signal)
-      const found = this.#good(given, answer)
+      const result = await this.#checkAssignedPort(signal)
+      const found = this.#addressIfHealthy(assignedPort, result)
       if (found !== null) return found
-      const other = answer.kind === 'refused' ? await this.#lookElsewhere(signal) : null
+      const other = result.kind === 'refused' ? await this.#checkOtherPorts(signal) : null
       if (other !== null) return other
       if (this.#elapsed() >= timing.limitMs) break
       await pause(FIRST_PAUSES[round] ?? PAUSE_MS, signal)
@@ -76,65 +76,65 @@ export class HealthSearch {
    * listened: the port may be the app's on one address and that program's on the other. Where nothing can be seen, any
    * answer has to do.
    */
-  async #askGiven(signal: AbortSignal): Promise<HealthAnswer> {
-    const { given } = this.#options
-    const answer = await this.#question(given, HOSTS, signal)
-    const listening = answer.kind === 'refused' ? null : await this.#options.listening()
-    if (answer.kind === 'refused' || listening === null) return this.#note(given, answer)
-    const hosts = hostsOf(listening, given)
-    if (hosts.length === 0) return this.#note(given, { kind: 'refused' })
-    if (answer.kind === 'silent' || hosts.includes(answer.host)) return this.#note(given, answer)
-    return this.#note(given, await this.#question(given, hosts, signal))
+  async #checkAssignedPort(signal: AbortSignal): Promise<HealthResult> {
+    const { assignedPort } = this.#options
+    const result = await this.#check(assignedPort, HOSTS, signal)
+    const listening = result.kind === 'refused' ? null : await this.#options.listening()
+    if (result.kind === 'refused' || listening === null) return this.#record(assignedPort, result)
+    const hosts = hostsOf(listening, assignedPort)
+    if (hosts.length === 0) return this.#record(assignedPort, { kind: 'refused' })
+    if (result.kind === 'silent' || hosts.includes(result.host)) return this.#record(assignedPort, result)
+    return this.#record(assignedPort, await this.#check(assignedPort, hosts, signal))
   }
 
-  #question(port: number, hosts: Hosts, signal: AbortSignal): Promise<HealthAnswer> {
+  #check(port: number, hosts: Hosts, signal: AbortSignal): Promise<HealthResult> {
     const left = Math.max(1, this.#options.timing.limitMs - this.#elapsed())
-    return this.#options.ask(port, hosts, Math.min(left, ANSWER_MS), signal)
+    return this.#options.check(port, hosts, Math.min(left, RESPONSE_MS), signal)
   }
 
-  #note(port: number, answer: HealthAnswer): HealthAnswer {
+  #record(port: number, result: HealthResult): HealthResult {
     // The last question is cut short by the limit: what was answered before says more than its silence.
-    const says =
-      answer.kind === 'answered' || (answer.kind === 'silent' && this.#last?.answer.kind !== 'answered')
-    if (says || this.#last === null) this.#last = { port, answer }
-    return answer
+    const isTelling =
+      result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')
+    if (isTelling || this.#last === null) this.#last = { port, result }
+    return result
   }
 
-  #good(port: number, answer: HealthAnswer): AppAddress | null {
-    return answer.kind === 'answered' && answer.status < 500 ? { host: answer.host, port } : null
+  #addressIfHealthy(port: number, result: HealthResult): AppAddress | null {
+    return result.kind === 'responded' && result.status < 500 ? { host: result.host, port } : null
   }
 
-  async #lookElsewhere(signal: AbortSignal): Promise<AppAddress | null> {
-    const { given, timing } = this.#options
+  async #checkOtherPorts(signal: AbortSignal): Promise<AppAddress | null> {
+    const { assignedPort, timing } = this.#options
     const now = this.#elapsed()
-    if (now < timing.patienceMs || now - this.#looked < LOOK_MS) return null
-    this.#looked = now
+    if (now < timing.patienceMs || now - this.#lookedAt < LOOK_MS) return null
+    this.#lookedAt = now
     const listening = (await this.#options.listening()) ?? []
-    const ports = [...new Set(listening.map(({ port }) => port))].filter((port) => port !== given)
+    const ports = [...new Set(listening.map(({ port }) => port))].filter((port) => port !== assignedPort)
     for (const port of this.#others.keys()) if (!ports.includes(port)) this.#others.delete(port)
     for (const port of ports) {
-      const answer = this.#note(port, await this.#question(port, hostsOf(listening, port), signal))
-      const found = this.#good(port, answer)
-      if (found === null || answer.kind !== 'answered') continue
+      const result = this.#record(port, await this.#check(port, hostsOf(listening, port), signal))
+      const found = this.#addressIfHealthy(port, result)
+      if (found === null || result.kind !== 'responded') continue
       const since = this.#others.get(port) ?? now
       this.#others.set(port, since)
-      const wait = answer.status < 400 ? timing.otherPortMs : timing.otherPortMs * NO_PAGE_FACTOR
+      const wait = result.status < 400 ? timing.otherPortMs : timing.otherPortMs * NO_PAGE_FACTOR
       if (now - since >= wait) return found
     }
     return null
   }
 
   #explain(): string {
-    const { given, path, timing } = this.#options
+    const { assignedPort, path, timing } = this.#options
     const limit = `within ${timing.limitMs / 1000} s`
-    const { port, answer } = this.#last ?? { port: given, answer: { kind: 'refused' as const } }
-    if (answer.kind === 'refused') {
-      return `The app did not listen on a port ${limit}. It must listen on the port in the variable PORT (here ${given}) on 127.0.0.1.`
+    const { port, result } = this.#last ?? { port: assignedPort, result: { kind: 'refused' as const } }
+    if (result.kind === 'refused') {
+      return `The app did not listen on a port ${limit}. It must listen on the port in the variable PORT (here ${assignedPort}) on 127.0.0.1.`
     }
-    if (answer.kind === 'silent') {
+    if (result.kind === 'silent') {
       return `The app listens on port ${port} but gave no HTTP answer to GET ${path} ${limit}.`
     }
-    return `The app answered GET ${path} with status ${answer.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
+    return `The app answered GET ${path} with status ${result.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
   }
 }
 
