@@ -1,4 +1,5 @@
 import type { Isolation } from '../config/config.ts'
+import type { Connection } from '../runtime/connection.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What one server may use. The server's tier sets the values. */
@@ -189,15 +190,6 @@ export interface TerminalCommand
   stdin?: Uint8Array
   /** Receives the terminal's output, as `ExecCommand.onOutput` does; lines end with CR LF. */
   onOutput(data: Uint8Array): void | Promise<void>
-}
-
-/** A TCP connection to this process. */
-export interface Connection {
-  /** The peer's IPv4 or IPv6 address. */
-  readonly remoteAddress: string
-  readonly remotePort: number
-  /** The port of this process. */
-  readonly localPort: number
 }
 
 /** A TCP port of this machine's loopback. */

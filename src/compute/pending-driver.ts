@@ -1,4 +1,5 @@
-import type { Compute, Connection, Handle, Limits, Sandbox } from './driver.ts'
+import type { Connection } from '../runtime/connection.ts'
+import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
 import type { SelectedDriver } from './select.ts'
 import type { Workspace } from './workspace.ts'
 

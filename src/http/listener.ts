@@ -1,5 +1,5 @@
-import type { Connection } from '../compute/driver.ts'
 import { StartupError } from '../errors.ts'
+import type { Connection } from '../runtime/connection.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Answer } from './request-log.ts'
 

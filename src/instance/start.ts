@@ -199,7 +199,7 @@ async function compose(
     .then(async () => {
       instance.sweep()
       if (!ephemeral) return
-      const { removeAbandoned } = await import('../compute/abandoned.ts')
+      const { removeAbandoned } = await import('./abandoned.ts')
       removeAbandoned(temporaryDir, machineNow())
     })
     .catch((error) => logger.error('servers of before could not be brought up again', { error }))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
-import { isReturnPath } from '../../signin/session/return-to.ts'
+import { isReturnPath } from '../../http/return-path.ts'
 import type { SignInLink } from '../../testing/api/sign-in-links.ts'
 import type { ConnectionOptions } from '../instance.ts'
 import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'

@@ -1,12 +1,12 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../config/config.ts'
+import type { Connection } from '../../runtime/connection.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
 import {
   type ComputeDriver,
   ComputeError,
-  type Connection,
   type Handle,
   type Limits,
   type Probe,

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
-import type { Connection } from '../driver.ts'
+import type { Connection } from '../../runtime/connection.ts'
 import { descendantsAmong, findAgents, isHidden, listProcesses, readName, readProcess } from '../processes.ts'
 import { Pace } from './pace.ts'
 import { findTcpSockets, hasSocket, type TcpSocket } from './sockets.ts'

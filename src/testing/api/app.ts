@@ -6,13 +6,13 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { requestEntry } from '../../http/entry.ts'
 import type { HostOptions } from '../../http/host.ts'
+import type { AccountSignIn } from '../../resources/accounts/service.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
 import type { SecretsService } from '../../resources/secrets/service.ts'
 import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
-import type { SignIn } from '../../signin/sign-in.ts'
 import type { Database } from '../../storage/database.ts'
 import { type InboxParts, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
@@ -55,7 +55,7 @@ export interface ControlServices
   journal: Journal
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
-  signIn: SignIn
+  signIn: AccountSignIn & SignInLinkParts['signIn']
 }
 
 /** What the control API is made of. */

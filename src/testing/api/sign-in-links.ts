@@ -3,10 +3,9 @@ import { operation } from '../../contract/operation.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
+import { isReturnPath } from '../../http/return-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
-import { isReturnPath } from '../../signin/session/return-to.ts'
-import type { SignIn } from '../../signin/sign-in.ts'
 import type { ControlAccess } from './access.ts'
 
 /** What a link is to do. */
@@ -32,10 +31,24 @@ const SignInLink = t.Object(
 /** A link that signs a browser in. */
 export type SignInLink = (typeof SignInLink)['static']
 
+/** Issues the links that sign a browser in. */
+interface LinkIssuer {
+  /**
+   * Issues one.
+   *
+   * @param target whom it signs in, null for the first account, and the page that it leads to
+   * @returns its path, and when it expires, in milliseconds since 1970
+   */
+  issue(
+    target: { accountId: string | null; returnTo?: string },
+    lifetimeMs: number,
+  ): { path: string; expiresAt: number }
+}
+
 /** What the calls work on. */
 export interface SignInLinkParts {
   keys: KeysService
-  signIn: SignIn
+  signIn: { links: LinkIssuer }
   host: HostOptions
 }
 

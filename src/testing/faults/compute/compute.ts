@@ -1,5 +1,6 @@
-import type { Compute, Connection, Handle, Limits, Sandbox } from '../../../compute/driver.ts'
+import type { Compute, Handle, Limits, Sandbox } from '../../../compute/driver.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
+import type { Connection } from '../../../runtime/connection.ts'
 import type { BackendFailure } from './backend.ts'
 import { FaultySandbox } from './sandbox.ts'
 

@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs'
+import { allDataDirectoryGroups, removeGroups } from '../compute/limits/groups.ts'
+import { dataMarkerOf } from '../compute/local/server-directories.ts'
 import { ifPresent } from '../runtime/if-present.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
-import { allDataDirectoryGroups, removeGroups } from './limits/groups.ts'
-import { dataMarkerOf } from './local/server-directories.ts'
 
 /**
  * Removes what killed instances left: temporary data directories and the control groups of their servers. Keeps a
