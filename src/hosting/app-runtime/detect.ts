@@ -11,7 +11,7 @@ import { MANIFEST_FILE, type Manifest, parseManifest } from './manifest.ts'
 import { type AppError, type AppPlan, NoAppFound, type StartPlan } from './plan.ts'
 import { needTool, type Tools } from './tools.ts'
 
-/** Where an app lies. */
+/** An app's directory and the programs available to it. */
 export interface AppLocation {
   workspace: Workspace
   /** Relative to the workspace; empty for the workspace itself. */
@@ -20,7 +20,7 @@ export interface AppLocation {
   tools: Tools
 }
 
-/** What there is to say how an app starts, in order. Deno before plain TypeScript, which would be its own files. */
+/** The detectors, in order. Deno precedes plain TypeScript, which would claim its files. */
 const DETECTORS: readonly Detector[] = [
   detectNode,
   detectDeno,
@@ -34,11 +34,11 @@ const DETECTORS: readonly Detector[] = [
 const EXAMPLE = `for example {"start": "./my-server --port $PORT"}`
 
 /**
- * Finds out how the app in a folder is installed, built and started: by its `berth.json`, its Procfile, its package
- * files, its usual files, in this order. What the manifest leaves open is found out.
+ * Determines how the app in a directory is installed, built and started: from its `berth.json`, its Procfile, its
+ * package files and its conventional files, in this order. What the manifest leaves open is detected.
  *
- * @throws AppError at a mistake in its files, or where a tool is missing; NoAppFound where nothing says how it starts;
- *   ComputeError where the sandbox cannot be asked for its tools
+ * @throws AppError for a mistake in its files or a missing tool; NoAppFound if nothing says how it starts;
+ * ComputeError if the sandbox cannot be asked for its tools
  */
 export async function planApp({ workspace, dir, tools }: AppLocation): Promise<AppPlan> {
   const app = new AppDirectory(workspace, dir)
@@ -58,7 +58,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
     install: manifest.install === undefined ? install : manifest.install,
     build: manifest.build === undefined ? (found?.build ?? null) : manifest.build,
   }
-  // What the manifest says about itself is its author's business; what was found out needs its tools.
+  // The author of a manifest's commands knows what they need; detected commands need their tools.
   const depends = stated === null || (plan.install !== null && manifest.install === undefined)
   if (depends) for (const tool of found?.needs ?? []) await needTool(tools, tool)
   return {
@@ -71,7 +71,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
   }
 }
 
-/** What the app's author says about its start. */
+/** Returns the start that the app's author has stated; null if there is none. */
 function statedStart(
   manifest: Manifest,
   web: string | undefined,
@@ -117,7 +117,7 @@ function nothingFound(found: DetectedApp | null, procfile: ReadonlyMap<string, s
   )
 }
 
-/** The commands of a Procfile, by process type. Lines that are none are passed over. */
+/** Returns the commands of a Procfile, by process type. Lines that are none are passed over. */
 function parseProcfile(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const line of text.split(/\r?\n/)) {

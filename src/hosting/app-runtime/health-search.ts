@@ -2,13 +2,13 @@ import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
 
 type Hosts = readonly AppAddress['host'][]
 
-/** How long what takes, in milliseconds of real time: how fast a program starts goes by no other clock. */
+/** Time limits, in milliseconds of real time: how fast a program starts does not depend on berth's clock. */
 export interface HealthTiming {
-  /** In all, until an app must have answered well. */
+  /** Until an app must have responded well. */
   readonly limitMs: number
   /** Before other ports than the one in PORT are looked for. */
   readonly patienceMs: number
-  /** How long an app must go without listening on PORT, while it answers elsewhere, before it is taken to ignore PORT. */
+  /** How long an app must respond elsewhere without listening on PORT before it is taken to ignore PORT. */
   readonly otherPortMs: number
 }
 
@@ -19,31 +19,31 @@ export const HEALTH_TIMING: HealthTiming = { limitMs: 60_000, patienceMs: 400, o
 const FIRST_PAUSES = [5, 10, 10, 20, 20, 40, 40, 80]
 const PAUSE_MS = 100
 
-/** How long an answer may take. Servers for developing build at the first question. */
+/** Milliseconds that a response may take. Development servers build at the first request. */
 const RESPONSE_MS = 30_000
 
 /** How often the app's ports are looked up, milliseconds. */
 const LOOK_MS = 200
 
-/** So much longer than a page must something that is none (404) be the only answer. */
+/** How much longer an error page (404) must be the only response than a real page. */
 const NO_PAGE_FACTOR = 5
 
-/** What a search is made of. */
+/** The options of a `HealthSearch`. */
 export interface HealthSearchOptions {
   /** The port that the app was given. */
   assignedPort: number
-  /** Where its processes listen; null where that cannot be seen. */
+  /** Returns the addresses on which its processes listen; null if they cannot be seen. */
   listening(): Promise<readonly AppAddress[] | null>
   check(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthResult>
   path: string
   timing: HealthTiming
 }
 
-/** Looks for the port on which an app answers: the one that it was given, or the one that it listens on instead. */
+/** Finds the port on which an app responds: the assigned one, or one that it listens on instead. */
 export class HealthSearch {
   readonly #options: HealthSearchOptions
   readonly #began = performance.now()
-  /** Other ports, and since when they answer. */
+  /** Other ports that respond, by the time of their first response. */
   readonly #others = new Map<number, number>()
   #lookedAt = 0
   #last: { port: number; result: HealthResult } | null = null
@@ -52,7 +52,10 @@ export class HealthSearch {
     this.#options = options
   }
 
-  /** Resolves with where the app answers, or with the reason why it did not in time; early where the signal fires. */
+  /**
+   * Resolves with the address on which the app responds, or with the reason why it did not in time. Resolves early if
+   * the signal aborts.
+   */
   async run(signal: AbortSignal): Promise<AppAddress | string> {
     const { assignedPort, timing } = this.#options
     for (let round = 0; !signal.aborted; round += 1) {
@@ -72,9 +75,8 @@ export class HealthSearch {
   }
 
   /**
-   * What the app answers at the port that it was given. What another program answers there counts as if nothing
-   * listened: the port may be the app's on one address and that program's on the other. Where nothing can be seen, any
-   * answer has to do.
+   * Checks the assigned port. Ignores another program's response: the port may be the app's on one address and that
+   * program's on the other. Accepts any response if sockets cannot be seen.
    */
   async #checkAssignedPort(signal: AbortSignal): Promise<HealthResult> {
     const { assignedPort } = this.#options
@@ -93,7 +95,7 @@ export class HealthSearch {
   }
 
   #record(port: number, result: HealthResult): HealthResult {
-    // The last question is cut short by the limit: what was answered before says more than its silence.
+    // The time limit cuts the last check short, so an earlier response is more informative than its silence.
     const isTelling =
       result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')
     if (isTelling || this.#last === null) this.#last = { port, result }
@@ -141,7 +143,7 @@ export class HealthSearch {
 const hostsOf = (addresses: readonly AppAddress[], port: number): Hosts =>
   addresses.filter((address) => address.port === port).map(({ host }) => host)
 
-/** Resolves after so long, or when the signal fires. */
+/** Resolves after `ms` milliseconds, or when the signal aborts. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
   const { promise, resolve } = Promise.withResolvers<void>()

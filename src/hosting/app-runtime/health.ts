@@ -1,28 +1,27 @@
 import type { LoopbackAddress } from '../../compute/driver.ts'
 
-/** Where an app answers. */
+/** The address on which an app responds. */
 export type AppAddress = LoopbackAddress
 
-/** What came of one question. */
+/** The result of one check. */
 export type HealthResult =
   /** Nothing listens there. */
   | { readonly kind: 'refused' }
-  /** Something listens, and gave no answer of HTTP: it closed the connection, or took too long. */
+  /** Something listens, but sent no HTTP response: it closed the connection, or took too long. */
   | { readonly kind: 'silent' }
   | { readonly kind: 'responded'; readonly status: number; readonly host: AppAddress['host'] }
 
-/** Bytes in which an answer must have said its status. */
+/** Bytes within which a response must contain its status. */
 const MOST_BYTES = 64 * 1024
 
-/** All addresses at which an app may answer. */
+/** All addresses on which an app may respond. */
 export const HOSTS = ['127.0.0.1', '::1'] as const
 
 /**
- * Asks an app for a path and listens for the status alone: redirects are not followed, nothing of the body is read,
- * and no proxy of the environment is in between.
+ * Requests a path of an app and reads only the status: follows no redirect, reads no body, and uses no proxy.
  *
- * @param hosts at which it is asked, one after the other as long as nothing listens
- * @param timeoutMs after which an app that says nothing counts as silent
+ * @param hosts tried in order until one has a listener
+ * @param timeoutMs milliseconds after which an app without a response counts as silent
  */
 export async function checkHealth(
   port: number,
@@ -49,7 +48,7 @@ async function checkHost(
   if (signal.aborted) return { kind: 'refused' }
   const result = Promise.withResolvers<HealthResult>()
   let opened = false
-  // Where time was up before the connection stood, nothing is known to listen.
+  // If the time was up before the connection was open, it is unknown whether anything listens.
   const silent = (): void => result.resolve({ kind: opened ? 'silent' : 'refused' })
   const timer = setTimeout(silent, timeoutMs)
   signal.addEventListener('abort', silent)
@@ -87,7 +86,10 @@ async function checkHost(
   }
 }
 
-/** The status of an answer's first line that is not provisional (RFC 9110, 15.2); null while there is none. */
+/**
+ * Returns the status of the first response that is not provisional (RFC 9110, section 15.2); null until it has
+ * arrived.
+ */
 function statusOf(text: string): number | null {
   const [head = '', ...rest] = text.split('\r\n\r\n')
   const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r\n)/.exec(`${head}\r\n`)?.[1]

@@ -6,9 +6,9 @@ const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y
 const SPACE = /[ \t\r\n]*/y
 
 /**
- * Reads a JSON file.
+ * Parses a JSON file.
  *
- * @throws AppError that names the file, the line and what was expected there; JSON.parse says none of it
+ * @throws AppError that names the file, the line and what was expected there, which JSON.parse does not
  */
 export function parseJson(file: string, text: string): unknown {
   const json = text.replace(/^\uFEFF/, '')
@@ -25,7 +25,7 @@ export function parseJson(file: string, text: string): unknown {
   }
 }
 
-/** A place in a text that is no JSON. */
+/** The place of the first mistake in a text. */
 interface Fault {
   at: number
   expected: string

@@ -1,30 +1,34 @@
 import { parseJson } from './json.ts'
 import { AppError, type EnvRequirement } from './plan.ts'
 
-/** The name of the file in an app's folder that says how it is run. */
+/** Name of the file in an app's directory that says how it runs. */
 export const MANIFEST_FILE = 'berth.json'
 
-/** What `berth.json` says; a field that is not there is found out, one that is null is left out. */
+/** The contents of `berth.json`. A missing field is detected; null means none. */
 export interface Manifest {
   readonly install?: string | null
   readonly build?: string | null
   readonly start?: string
-  /** Files that berth serves, in place of `start`. */
+  /** Files that berth serves, instead of `start`. */
   readonly static?: { readonly folder: string; readonly fallback: boolean }
-  /** The port on which the app always listens, whatever PORT says. */
+  /** The port on which the app always listens, regardless of PORT. */
   readonly port?: number
   readonly health?: string
   readonly watch?: boolean
   readonly env?: Readonly<Record<string, EnvRequirement>>
 }
 
-/** What names of environment variables are made of. */
+/** Matches names of environment variables. */
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** A check of one field: its value in the plan's form, or what was expected instead. */
+/** Checks one field: returns its value for the plan, or throws what was expected. */
 type Check = (value: unknown, field: string) => unknown
 
-/** Reads a manifest. @throws AppError that names the file, the field and what was expected */
+/**
+ * Parses a manifest.
+ *
+ * @throws AppError that names the file, the field and what was expected
+ */
 export function parseManifest(text: string): Manifest {
   const fields = object(parseJson(MANIFEST_FILE, text), null)
   return checked(fields, FIELDS, null, crossCheck) as Manifest

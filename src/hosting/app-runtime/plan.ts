@@ -3,35 +3,35 @@ export interface EnvRequirement {
   /** Whether it cannot start without it. */
   readonly required: boolean
   readonly description: string | null
-  /** Its value where none is given. */
+  /** Its value if none is given. */
   readonly default: string | null
 }
 
-/** How an app is brought to answer requests. */
+/** How to make an app respond to requests. */
 export type StartPlan =
-  /** A shell command, run in the app's folder, that listens on a port of 127.0.0.1. */
+  /** A shell command, run in the app's directory, that listens on a port of 127.0.0.1. */
   | { readonly kind: 'command'; readonly command: string; readonly port: number | null }
   /** Files that berth serves itself. */
   | {
       readonly kind: 'files'
-      /** Relative to the app's folder; empty for the folder itself. */
+      /** Relative to the app's directory; empty for the directory itself. */
       readonly folder: string
-      /** Whether paths that name no file are answered with the index page, for single-page apps. */
+      /** Whether paths without a file get the index page, for single-page apps. */
       readonly fallback: boolean
     }
 
 /**
- * How the app in a folder is installed, built and started, as its manifest says or as was found out.
- * Plain JSON: it is kept in the database.
+ * How the app in a directory is installed, built and started, from its manifest and detection. Plain JSON: it is kept
+ * in the database.
  */
 export interface AppPlan {
-  /** What it is, for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
+  /** A name for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
   readonly kind: string
-  /** Shell commands, run in the app's folder in this order; null where there is nothing to do. */
+  /** Shell commands, run in the app's directory in this order; null if there is nothing to do. */
   readonly install: string | null
   readonly build: string | null
   readonly start: StartPlan
-  /** The path that must answer with a status under 500. */
+  /** The path that must respond with a status under 500. */
   readonly health: string
   /** Whether a change of its files restarts or reloads it. */
   readonly watch: boolean
@@ -51,17 +51,17 @@ export class AppError extends Error {
   override readonly name: string = 'AppError'
 }
 
-/** Nothing in the folder says how an app of it starts. */
+/** Nothing in the directory says how an app starts. */
 export class NoAppFound extends AppError {
   override readonly name = 'NoAppFound'
 }
 
-/** A command of an app failed; the message is one sentence, and after it the end of what the command printed. */
+/** A command of an app failed. The message is one sentence, followed by the end of the command's output. */
 export class AppFailure extends AppError {
   override readonly name = 'AppFailure'
 
   /**
-   * @param summary one sentence: the cause and, where there is one, the remedy
+   * @param summary one sentence: the cause and, if there is one, the remedy
    * @param log the last lines that it printed, secrets masked
    */
   constructor(

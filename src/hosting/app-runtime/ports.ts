@@ -1,16 +1,16 @@
 import { AppError } from './plan.ts'
 
-/** How often another port is tried where the system offers one that is given out. */
+/** Most attempts to find a port if the system offers reserved ones. */
 const ATTEMPTS = 100
 
 /** A port that is an app's own until it is let go. */
 export interface AppPort {
   readonly port: number
-  /** The app's process is gone. */
+  /** Frees the port after the app's process has ended. */
   release(): void
 }
 
-/** Where ports are counted from that repeat from run to run: below those that the system gives out by itself. */
+/** The range of repeatable ports, below those that the system assigns. */
 const REPEATED = { first: 21_000, last: 31_999 }
 
 /** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
@@ -19,12 +19,12 @@ export class AppPorts {
   readonly #repeatable: boolean
   #next = REPEATED.first
 
-  /** @param repeatable ports are counted up, so that they are the same in every run as far as they are free */
+  /** @param repeatable ports are counted up, so they are the same in every run as far as they are free */
   constructor({ repeatable = false } = {}) {
     this.#repeatable = repeatable
   }
 
-  /** A port on which nothing listens. @throws AppError where there is none */
+  /** Returns a port on which nothing listens. @throws AppError if there is none */
   reserve(): AppPort {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const port = tryPort(this.#repeatable ? this.#counted() : 0)
@@ -33,7 +33,7 @@ export class AppPorts {
     throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
   }
 
-  /** A certain port. @throws AppError where something listens on it, with the remedy */
+  /** Returns a certain port. @throws AppError if something listens on it, with the remedy */
   claim(port: number): AppPort {
     const remedy = `Drop "port" from berth.json and have the app listen on the port in PORT, or use another.`
     if (this.#reserved.has(port)) {
@@ -59,7 +59,7 @@ export class AppPorts {
   }
 }
 
-/** The port if it is free, or any free one for 0; null where it is taken. */
+/** Returns the port if it is free, or any free one for 0; null if it is taken. */
 function tryPort(port: number): number | null {
   try {
     const listener = Bun.listen({ hostname: '127.0.0.1', port, exclusive: true, socket: { data() {} } })

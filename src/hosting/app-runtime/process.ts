@@ -17,10 +17,14 @@ export interface AppProgram {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** What variables say to every app that berth starts, unless the app's own say otherwise. */
+/** Variables of every app, unless it sets its own. */
 const USUAL_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
 
-/** What a plan means with these variables. @throws TypeError for files, which need no process */
+/**
+ * Combines a plan with variables.
+ *
+ * @throws TypeError for files, which need no process
+ */
 export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
   const { start, health } = plan
   if (start.kind !== 'command') throw new TypeError('Files are served without a process.')
@@ -35,10 +39,10 @@ export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>):
   }
 }
 
-/** What a process is started with. */
+/** The options of an `AppProcess`. */
 export interface ProcessOptions {
   sandbox: Sandbox
-  /** The app's folder, relative to the workspace. */
+  /** The app's directory, relative to the workspace. */
   cwd: string
   program: AppProgram
   port: AppPort
@@ -58,10 +62,14 @@ export class AppProcess {
   readonly #output: LogOutput
   readonly #execution: Execution
   readonly #ended = new AbortController()
-  /** Resolves when the process and all that it started are gone and its output is logged. Never rejects. */
+  /** Resolves when the process and everything it started have ended and the output is logged. Never rejects. */
   readonly exited: Promise<ProcessEnd>
 
-  /** Starts it. @throws ComputeError where the sandbox is gone */
+  /**
+   * Starts the process.
+   *
+   * @throws ComputeError if the sandbox is gone
+   */
   constructor(options: ProcessOptions) {
     this.#options = options
     const { sandbox, cwd, program, port, log } = options
@@ -82,16 +90,16 @@ export class AppProcess {
     return this.#options.port.port
   }
 
-  /** Whether it is gone. */
+  /** Whether the process has ended. */
   get over(): boolean {
     return this.#ended.signal.aborted
   }
 
   /**
-   * Resolves with the place where it answers, as soon as it does.
+   * Resolves with the address on which the app responds, as soon as it does.
    *
-   * @throws AppFailure where it ends before, or does not answer in time, with the last lines that it printed; whatever
-   *   `signal` is aborted with
+   * @throws AppFailure with the last lines of output if it ends before, or does not respond in time; the signal's
+   * reason
    */
   async healthy(signal: AbortSignal): Promise<AppAddress> {
     const { program, timing } = this.#options
@@ -110,7 +118,7 @@ export class AppProcess {
     throw new AppFailure(`The app did not start: ${reason}`, this.#output.last)
   }
 
-  /** Ends it: SIGTERM, so many milliseconds, SIGKILL; resolves when it is gone. */
+  /** Ends the process: SIGTERM, then SIGKILL after `graceMs` milliseconds; resolves when it is gone. */
   async end(graceMs: number): Promise<void> {
     this.#execution.cancel(graceMs)
     await this.exited

@@ -6,14 +6,14 @@ import type { Drained, SupervisorOptions, SupervisorTiming } from './supervision
 /** Grace of a process that did not become healthy, ms. */
 const FAILED_GRACE_MS = 2000
 
-/** A process that answers. */
+/** A process that responds. */
 export interface Running {
   readonly process: AppProcess
   readonly program: AppProgram
   readonly address: AppAddress
 }
 
-/** Starts and ends the processes of one app; none of them is lost sight of before it is gone. */
+/** Starts and ends the processes of one app, and tracks each until it is gone. */
 export class AppProcesses {
   readonly #options: SupervisorOptions
   readonly #timing: SupervisorTiming
@@ -25,9 +25,9 @@ export class AppProcesses {
   }
 
   /**
-   * Starts a process and waits until it answers; one that does not is gone when this throws.
+   * Starts a process and waits until it responds. Ends one that does not before it throws.
    *
-   * @throws AppFailure, AppError; whatever `signal` is aborted with
+   * @throws AppFailure, AppError; the signal's reason
    */
   async launch(program: AppProgram, signal: AbortSignal): Promise<Running> {
     const { sandbox, log } = this.#options
@@ -56,7 +56,7 @@ export class AppProcesses {
     await process.end(this.#timing.graceMs)
   }
 
-  /** Ends all processes, also those that serve their last callers; resolves when none is left. */
+  /** Ends all processes, including replaced ones with open requests; resolves when none is left. */
   async endAll(): Promise<void> {
     await Promise.all([...this.#all].map((process) => process.end(this.#timing.graceMs)))
   }
@@ -77,5 +77,5 @@ export class AppProcesses {
   }
 }
 
-/** What calls fail with whose server was stopped under them. */
+/** Returns the error of calls during which the server was stopped. */
 export const serverGone = (): AppError => new AppError('The server was stopped.')

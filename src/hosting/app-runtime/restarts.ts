@@ -1,6 +1,6 @@
 import type { Clock } from '../../runtime/clock.ts'
 
-/** Restarts after crashes that are made in so many milliseconds at most. */
+/** Most restarts within the window of `WINDOW_MS` milliseconds. */
 export const MOST_RESTARTS = 5
 const WINDOW_MS = 5 * 60_000
 
@@ -16,7 +16,7 @@ export class Restarts {
     this.#clock = clock
   }
 
-  /** Milliseconds until the next one, and which one of the 5 minutes it is; null where there were enough. */
+  /** Returns milliseconds until the next one, and which one of the 5 minutes it is; null if there were enough. */
   next(): { delayMs: number; attempt: number } | null {
     const now = this.#clock.elapsed()
     this.#at = this.#at.filter((at) => now - at < WINDOW_MS)

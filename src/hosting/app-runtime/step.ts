@@ -9,7 +9,7 @@ const TIMEOUT_MS = 15 * 60_000
 /** A command that prepares an app. */
 export interface PreparationStep {
   sandbox: Sandbox
-  /** The app's folder, relative to the workspace. */
+  /** The app's directory, relative to the workspace. */
   cwd: string
   command: string
   env: Readonly<Record<string, string>>
@@ -22,10 +22,10 @@ export interface PreparationStep {
 }
 
 /**
- * Runs a command that prepares an app to its end, its output logged.
+ * Runs a command that prepares an app, and logs its output.
  *
- * @throws AppFailure where it fails, with the last lines that it printed; ComputeError where the sandbox is gone;
- *   whatever `signal` is aborted with
+ * @throws AppFailure with the last lines of output if it fails; ComputeError if the sandbox is gone; the signal's
+ * reason
  */
 export async function runStep(step: PreparationStep): Promise<void> {
   const { sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step

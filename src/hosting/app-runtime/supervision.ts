@@ -5,11 +5,11 @@ import { HEALTH_TIMING, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { AppPorts } from './ports.ts'
 
-/** What an app is doing. */
+/** The state of an app. */
 export type AppState =
-  /** Its process runs and does not answer yet; nothing else of it answers. */
+  /** Its process runs and does not respond yet, and no earlier one responds. */
   | { readonly kind: 'starting' }
-  /** It answers there. */
+  /** It responds at this address. */
   | ({ readonly kind: 'healthy' } & AppAddress)
   /** It crashed and is started again after the delay, by the clock. */
   | {
@@ -23,7 +23,7 @@ export type AppState =
   /** It was stopped, or its server was. */
   | { readonly kind: 'stopped' }
 
-/** How long what takes, in milliseconds of real time. */
+/** Time limits, in milliseconds of real time. */
 export interface SupervisorTiming extends HealthTiming {
   /** How long requests under way may keep a process that was replaced. */
   readonly drainMs: number
@@ -31,17 +31,17 @@ export interface SupervisorTiming extends HealthTiming {
   readonly graceMs: number
 }
 
-/** What a supervisor is made with. */
+/** The options of an `AppSupervisor`. */
 export interface SupervisorOptions {
-  /** Where the app runs; a supervisor ends with it. */
+  /** The sandbox of the app; the supervisor ends with it. */
   sandbox: Sandbox
-  /** The app's folder, relative to the workspace. */
+  /** The app's directory, relative to the workspace. */
   cwd: string
   clock: Clock
   /** The same for all apps of a berth. */
   ports: AppPorts
   log: AppLog
-  /** Told of every change, in order. Must not throw. */
+  /** Called for every change, in order. Must not throw. */
   onState(state: AppState): void
   timing?: Partial<SupervisorTiming>
 }

@@ -11,12 +11,12 @@ import {
   type SupervisorTiming,
 } from './supervision.ts'
 
-/** What a turn is for. */
+/** The kinds of operations, of which one runs at a time. */
 type Operation = 'start' | 'restart' | 'stop'
 
 /**
- * Keeps one app running in one sandbox: starts it, starts it again when it crashes, puts another version in its place
- * without a gap, stops it. Calls take effect one after the other; `stop` cuts short what is under way.
+ * Keeps one app running in one sandbox: starts it, restarts it after a crash, replaces its version without a gap,
+ * stops it. Calls take effect one after the other; `stop` interrupts the current one.
  */
 export class AppSupervisor {
   readonly #options: SupervisorOptions
@@ -25,7 +25,7 @@ export class AppSupervisor {
   readonly #processes: AppProcesses
   #state: AppState = { kind: 'stopped' }
   #running: Running | null = null
-  /** What runs while another version is being started beside it. */
+  /** The running process while another version starts beside it. */
   #replaced: Running | null = null
   #timer: Timer | null = null
   #turn: Promise<unknown> = Promise.resolve()
@@ -40,32 +40,31 @@ export class AppSupervisor {
     void options.sandbox.exited.then(() => this.#handleSandboxExit())
   }
 
-  /** What the app is doing. */
+  /** The state of the app. */
   get state(): AppState {
     return this.#state
   }
 
   /**
-   * Starts the app; resolves when it answers. One that runs already is replaced.
+   * Starts the app; resolves when it responds. Replaces one that runs.
    *
-   * @throws AppFailure where it does not, with the end of what it printed; AppError where it cannot be tried, or was
-   *   stopped meanwhile
+   * @throws AppFailure with the end of its output if it does not respond; AppError if it cannot be tried, or was
+   * stopped meanwhile
    */
   start(plan: AppPlan, env: Readonly<Record<string, string>>): Promise<void> {
     return this.replace(plan, env, () => Promise.resolve())
   }
 
   /**
-   * Puts another version in the place of the one that runs: it is started beside it and takes over when it answers;
-   * only then the old one is ended, when `drained` has resolved or after 10 s. Where the new one does not answer, the
-   * old one stays. An app with a port of its own cannot run beside itself: the old one is ended before, and started
-   * again where the new one fails.
+   * Replaces the running version. The new one starts beside it and takes over when it responds; then the old one is
+   * ended, once `drained` has resolved or after 10 s. If the new one does not respond, the old one stays. An app with
+   * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails.
    *
    * @throws as `start`
    */
   replace(plan: AppPlan, env: Readonly<Record<string, string>>, drained: Drained): Promise<void> {
     const program = toProgram(plan, env)
-    // A restart of what is replaced need not be waited for.
+    // A restart of the version being replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
     return this.#inTurn('start', (signal) => this.#replace(program, drained, signal))
   }
@@ -105,7 +104,7 @@ export class AppSupervisor {
     }
   }
 
-  /** A new version did not come up: what ran before stays, or is brought back. */
+  /** After a failed start, keeps or restarts the version that ran before. */
   async #afterFailure(before: Running | null, error: unknown, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#options.sandbox.ending) return
     const reason = summaryOf(error)
@@ -135,7 +134,7 @@ export class AppSupervisor {
 
   #crashed(running: Running, reason: string): void {
     if (this.#running !== running || this.#options.sandbox.ending) return
-    // Whether the one that is being started beside it comes up decides what follows.
+    // What follows depends on whether the version that starts beside it succeeds.
     if (this.#replaced === running) {
       this.#become({ kind: 'starting' })
       return
@@ -185,7 +184,7 @@ export class AppSupervisor {
     this.#become({ kind: 'given_up', reason })
   }
 
-  /** The sandbox is gone, and all processes with it. */
+  /** Handles the end of the sandbox, which ended all processes. */
   #handleSandboxExit(): void {
     this.#stops += 1
     this.#current?.abort.abort(serverGone())
@@ -194,7 +193,7 @@ export class AppSupervisor {
     this.#become({ kind: 'stopped' })
   }
 
-  /** Runs work when all work before is done; fails where the app was stopped meanwhile. */
+  /** Runs work after all earlier work; throws if the app was stopped meanwhile. */
   #inTurn<T>(kind: Operation, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const stops = this.#stops
     const turn = this.#turn.then(async () => {

@@ -3,16 +3,16 @@ import { AppError } from './plan.ts'
 
 /** Which programs an app's commands can call. */
 export interface Tools {
-  /** Whether a program of this name is on the PATH. */
+  /** Reports whether a program of this name is on the PATH. */
   has(name: string): Promise<boolean>
-  /** The version of Node.js, such as `22.12.0`; null where there is none. */
+  /** Returns the version of Node.js, such as `22.12.0`; null if there is none. */
   nodeVersion(): Promise<string | null>
 }
 
 /** All that detection asks for: one command finds out about them together. */
 const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go', 'cargo', 'deno']
 
-/** Milliseconds in which a sandbox has to answer. */
+/** Milliseconds that a sandbox has for a query. */
 const TIMEOUT_MS = 10_000
 
 /** The programs that a sandbox has, asked there once. */
@@ -24,14 +24,22 @@ export class SandboxTools implements Tools {
     this.#sandbox = sandbox
   }
 
-  /** @throws ComputeError where the sandbox is gone */
+  /**
+   * Reports whether a program is installed.
+   *
+   * @throws ComputeError if the sandbox is gone
+   */
   async has(name: string): Promise<boolean> {
     if (!ASKED.includes(name)) return (await this.#query([name])).has(name)
     this.#found ??= this.#query(ASKED)
     return (await this.#found).has(name)
   }
 
-  /** @throws ComputeError where the sandbox is gone */
+  /**
+   * Returns the version of Node.js; null if it is not installed.
+   *
+   * @throws ComputeError if the sandbox is gone
+   */
   async nodeVersion(): Promise<string | null> {
     const said = await this.#run('node --version')
     return /^v(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? null
@@ -43,7 +51,7 @@ export class SandboxTools implements Tools {
     return new Set(said.split('\n').filter(Boolean))
   }
 
-  /** What a command prints. */
+  /** Returns the output of a command. */
   async #run(command: string): Promise<string> {
     let said = ''
     const { exit } = this.#sandbox.exec({
@@ -67,7 +75,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   deno: 'Install it from https://deno.com',
 }
 
-/** Makes sure that a tool is there. @throws AppError with the remedy where it is not */
+/** Makes sure that a tool is there. @throws AppError with the remedy if it is not */
 export async function needTool(tools: Tools, name: string): Promise<void> {
   if (await tools.has(name)) return
   const remedy = REMEDIES[name] ?? 'Install it'
@@ -76,7 +84,7 @@ export async function needTool(tools: Tools, name: string): Promise<void> {
   )
 }
 
-/** A word that the shell takes as it is. */
+/** Quotes a word for the shell. */
 export function quote(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -1,6 +1,6 @@
 import type { FileRequest } from '../sites/upstream.ts'
 
-/** What a condition is held against. */
+/** The validators that conditions are compared with. */
 export interface Validators {
   /** Strong, with its quotes. */
   readonly etag: string
@@ -8,7 +8,7 @@ export interface Validators {
   readonly modified: number
 }
 
-/** How a conditional GET or HEAD goes on. */
+/** How to respond to a conditional GET or HEAD. */
 export type ConditionResult = 'send' | 'not-modified' | 'failed'
 
 /**
@@ -29,7 +29,7 @@ export function evaluate(request: FileRequest, { etag, modified }: Validators): 
   return since !== null && modified <= since ? 'not-modified' : 'send'
 }
 
-/** Whether a range may be answered: `If-Range` is not there or names just this content (RFC 9110, 13.1.5). */
+/** Reports whether a range may be sent: `If-Range` is missing or names this content (RFC 9110, section 13.1.5). */
 export function rangeApplies(request: FileRequest, { etag, modified }: Validators): boolean {
   const condition = request.header('if-range')
   if (condition === null) return true
@@ -37,7 +37,7 @@ export function rangeApplies(request: FileRequest, { etag, modified }: Validator
   return dateOf(condition) === modified
 }
 
-/** Whether a list of entity tags has one; `weakly` takes `W/"x"` for `"x"` (RFC 9110, 8.8.3.2). */
+/** Reports whether a list of entity tags has one; `weakly` takes `W/"x"` for `"x"` (RFC 9110, 8.8.3.2). */
 function lists(list: string, etag: string, weakly: boolean): boolean {
   if (list.trim() === '*') return true
   return [...list.matchAll(/(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(
@@ -58,11 +58,11 @@ export interface ByteRange {
 }
 
 /**
- * Reads a Range field (RFC 9110, 14.1.2). Several ranges, other units and what is malformed are passed over: the
- * whole is answered then, as the RFC allows.
+ * Parses a Range field (RFC 9110, section 14.1.2). Ignores several ranges, other units and malformed fields: the
+ * response is then complete, as the RFC allows.
  *
  * @param size bytes of the whole
- * @returns the range; `unsatisfiable` where it lies behind the end; null for the whole
+ * @returns the range; `unsatisfiable` if it starts after the end; null for the whole
  */
 export function parseRange(field: string | null, size: number): ByteRange | 'unsatisfiable' | null {
   const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(field ?? '') ?? []

@@ -5,11 +5,11 @@ import { machineNow } from '../../runtime/clock.ts'
 import type { Validators } from './conditions.ts'
 import { withReload } from './reload.ts'
 
-/** What a file of a site is answered with. */
+/** The content of a site's file. */
 export interface Content extends Validators {
   /** Bytes. */
   readonly size: number
-  /** What is told of it, whether it is sent or not. */
+  /** Its response headers, for complete and empty responses. */
   readonly headers: Readonly<Record<string, string>>
   /** Its bytes from `start` up to `end`. Called once, or `dispose` instead. */
   body(start: number, end: number): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
@@ -19,19 +19,19 @@ export interface Content extends Validators {
 /** Files up to this size (bytes) are kept in memory. */
 const KEPT_LIMIT = 256 * 1024
 
-/** A page with a script in it is read whole; one larger than this (bytes) goes without. */
+/** Bytes up to which a page is read whole to insert the reload script; larger pages go without. */
 const RELOAD_LIMIT = 8 * 1024 * 1024
 
-/** So long (ms) after a change another might leave a file's times as they are: it is not kept yet. */
+/** Milliseconds after a change in which another one may leave the file's times unchanged, so it is not cached yet. */
 const STABLE_MS = 100
 
-/** The files of a folder in a workspace, small ones from memory as long as they are what they were. */
+/** The files of a directory in a workspace. Small ones are cached until they change. */
 export class Contents {
   readonly #cache = new ContentCache<KeptContent>()
 
   /**
    * @param prefix what paths are relative to: empty, or ending in `/`
-   * @param reloading pages get the script that reloads them
+   * @param reloading whether pages get the reload script
    */
   constructor(
     private readonly workspace: Workspace,
@@ -39,7 +39,7 @@ export class Contents {
     private readonly reloading: boolean,
   ) {}
 
-  /** The content of a path, or null where no file stands, or none that the workspace gives. */
+  /** Returns the content at a path; null if there is no file, or the workspace refuses it. */
   async find(path: string): Promise<Content | null> {
     const full = this.prefix + path
     const kept = this.#cache.get(path)
@@ -118,7 +118,7 @@ class OpenContent implements Content {
   }
 }
 
-/** Null for what a workspace refuses: to the web it does not exist. */
+/** Returns null if the workspace refuses: for callers the file does not exist. */
 export async function quietly<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call()
@@ -141,11 +141,11 @@ const headersOf = ({ etag, modified }: Validators, type: string): Record<string,
   'accept-ranges': 'bytes',
 })
 
-/** Types beside `text/…` whose content is text, too. */
+/** Matches types besides `text/…` whose content is text. */
 const TEXTUAL =
   /^(?:text\/|application\/(?:json|xml|manifest\+json|ld\+json|javascript|xhtml\+xml|rss\+xml|atom\+xml)|image\/svg\+xml)/
 
-/** The Content-Type of a file by its name; text is taken for UTF-8. */
+/** Returns the Content-Type of a file by its name; text is taken for UTF-8. */
 function contentType(path: string): string {
   const type = lookup(path) ?? 'application/octet-stream'
   return TEXTUAL.test(type) ? `${type}; charset=utf-8` : type
@@ -154,7 +154,9 @@ function contentType(path: string): string {
 /** Bytes that are read at a time, and held at most for one client. */
 const PART = 256 * 1024
 
-/** A file's bytes from `start` up to `end`, read as they are taken; the file is disposed of when that is over. */
+/**
+ * Returns a file's bytes from `start` up to `end`, read as they are taken; the file is disposed of when that is over.
+ */
 function fileStream(file: WorkspaceFile, start: number, end: number): ReadableStream<Uint8Array> {
   let at = start
   return new ReadableStream<Uint8Array>(

@@ -5,9 +5,9 @@ import { escapeHtml } from '../sites/own-response.ts'
 const SHOWN = 10_000
 
 /**
- * A page that lists a folder, without names that begin with a dot.
+ * Returns a page that lists a directory, without names that begin with a dot.
  *
- * @param names of the folder from the site's own down
+ * @param names of the directory from the site's own down
  */
 export function listingPage(names: readonly string[], entries: readonly DirectoryEntry[]): string {
   const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)

@@ -2,10 +2,13 @@ import { eventStream } from '../../http/sse.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { FileResponse } from '../sites/upstream.ts'
 
-/** Where pages of a site listen for changes. No file of a site is served under a name that begins with a dot. */
+/**
+ * The path on which a site's pages listen for changes. No file has this path: names that begin with a dot are not
+ * served.
+ */
 export const RELOAD_PATH = '/.berth/reload'
 
-/** What a page does: it reloads when it is told of another version than at first, also after berth was away. */
+/** Reloads the page when it receives another version than at first, also after berth was away. */
 const SCRIPT = `<script>(()=>{let first;new EventSource(${JSON.stringify(RELOAD_PATH)}).addEventListener("version",({data})=>{first??=data;if(data!==first)location.reload()})})()</script>`
 
 /** Reloads the open pages of a site when its files have changed. */
@@ -25,7 +28,7 @@ export class LiveReload {
     return this.#pages.size
   }
 
-  /** The stream that a page listens to; it ends when the page goes away. */
+  /** Returns the event stream for one page; it ends with the connection. */
   stream(): FileResponse {
     const { status, headers, body } = eventStream(async (send, gone) => {
       const tell = () => void send('version', `${this.#started}.${this.#changes}`)
@@ -38,9 +41,9 @@ export class LiveReload {
   }
 }
 
-/** A page with the script before its `</body>`, or at its end where that is left out. Nothing else changes. */
+/** Inserts the script before the page's `</body>`, or at its end if there is none. Changes nothing else. */
 export function withReload(page: Uint8Array): Uint8Array<ArrayBuffer> {
-  // Latin-1 keeps every byte as it is, whatever the page is written in.
+  // Latin-1 preserves every byte, whatever the page's encoding.
   const text = Buffer.from(page).toString('latin1')
   const found = text.toLowerCase().lastIndexOf('</body')
   const at = found === -1 ? text.length : found

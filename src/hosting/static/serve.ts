@@ -8,24 +8,24 @@ import { listingPage } from './listing.ts'
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
 import { pathOf, type Target, targetOf } from './target.ts'
 
-/** How the files of a folder are served. */
+/** How the files of a directory are served. */
 export interface ServeFilesOptions {
-  /** Pages that are no file are answered with the site's /index.html, for apps of a single page. */
+  /** Whether paths without a file get the site's /index.html, for single-page apps. */
   readonly fallback: boolean
-  /** Folders without an index.html are answered with a list of what is in them. */
+  /** Whether directories without an index.html get a listing. */
   readonly listing?: boolean
-  /** Pages reload when this says that the files have changed. */
+  /** Makes pages reload when the files have changed. */
   readonly reload?: LiveReload | null
-  /** Whether what stands at these names, from the served folder down, does not exist to callers, and all below it. */
+  /** Hides the entry at these names, from the served directory down, and everything below it. */
   readonly hides?: (names: readonly string[]) => boolean
 }
 
 const INDEX = 'index.html'
 
 /**
- * Serves the files of a folder in a workspace: whole, in ranges (RFC 9110, 14) or by condition (13). Nothing outside the
- * workspace is reached, whatever links and paths say, and nothing below a name that begins with a dot, but for
- * `/.well-known/`.
+ * Serves the files of a directory in a workspace: complete, in ranges (RFC 9110, section 14) or by condition (section
+ * 13). Never leaves the workspace, whatever links and paths say, and serves nothing below a name that begins with a
+ * dot, except `/.well-known/`.
  *
  * @param folder relative to the workspace; empty for the workspace itself
  */
@@ -65,7 +65,7 @@ class FileSite {
     return (await this.#respondDirectory(request, target)) ?? this.#respondFallback(request)
   }
 
-  /** What a folder is answered with: a redirect to its own URL, or a list. */
+  /** Responds to the path of a directory: with a redirect to its URL with a slash, or a listing. */
   async #respondDirectory(
     request: FileRequest,
     { names, isDirectory }: Target,
@@ -111,7 +111,7 @@ class FileSite {
   }
 }
 
-/** Answers with a content: whole, in part, or not at all where the client has it. */
+/** Responds with a content: complete, in part, or without a body if the client has it. */
 function send(request: FileRequest, content: Content): FileResponse {
   const result = evaluate(request, content)
   if (result !== 'send') {
@@ -149,7 +149,9 @@ function sendWhole(
   return { status, headers: sent, body: null }
 }
 
-/** To the same path with a slash behind it; built anew, so that no `//` in it names another host. */
+/**
+ * Redirects to the same path with a slash at the end. Rebuilds the path, so a `//` in it cannot name another host.
+ */
 function redirect(request: FileRequest, names: readonly string[]): FileResponse {
   const query = /\?[^#]*/.exec(request.target)?.[0] ?? ''
   const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}${query}`

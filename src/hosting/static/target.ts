@@ -1,17 +1,17 @@
 /** The target of a request as a file of a site. */
 export interface Target {
-  /** Names from the site's folder down, decoded. */
+  /** Names from the site's directory down, decoded. */
   readonly names: readonly string[]
-  /** It ends in `/`: a folder is meant. */
+  /** Whether it ends in `/`, so it names a directory. */
   readonly isDirectory: boolean
 }
 
-/** A folder beginning with a dot that is meant for the web (RFC 8615). */
+/** The only directory with a leading dot that is served (RFC 8615). */
 const WELL_KNOWN = '.well-known'
 
 /**
- * The file that a target asks for, or null where it can be none: a name that begins with a dot (but for
- * `/.well-known/`), one with a slash hidden in its encoding, a backslash or a control character, or no UTF-8.
+ * Parses a request target; returns null if it cannot name a file: a name that begins with a dot (except
+ * `/.well-known/`), contains an encoded slash, a backslash or a control character, or is not UTF-8.
  */
 export function targetOf(target: string): Target | null {
   const parts = pathOf(target).split('/')
@@ -25,7 +25,7 @@ export function targetOf(target: string): Target | null {
   return { names, isDirectory: parts.at(-1) === '' }
 }
 
-/** The path of a target, encoded, without its query. */
+/** Returns the path of a target, encoded, without its query. */
 export function pathOf(target: string): string {
   const end = target.search(/[?#]/)
   return end === -1 ? target : target.slice(0, end)

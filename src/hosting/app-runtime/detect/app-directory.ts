@@ -5,7 +5,7 @@ import { AppError } from '../plan.ts'
 /** Largest file that is read to find out how an app starts, bytes. */
 const MAX_BYTES = 4 * 2 ** 20
 
-/** An app's folder in a workspace, read through the workspace alone. Paths are relative to the folder. */
+/** An app's directory in a workspace, read through the workspace only. Paths are relative to the directory. */
 export class AppDirectory {
   readonly #workspace: Workspace
   readonly #dir: string
@@ -18,23 +18,23 @@ export class AppDirectory {
     this.#dir = dir.replace(/^\/workspace(?:\/+|$)/, '').replace(/\/+$/, '')
   }
 
-  /** Whether a file is there. */
+  /** Reports whether a file is there. */
   async has(path: string): Promise<boolean> {
     return (await this.#stat(path))?.kind === 'file'
   }
 
-  /** Whether a folder is there; an empty path means the app's own. */
+  /** Reports whether a directory exists; an empty path is the app's own. */
   async hasDirectory(path: string): Promise<boolean> {
     return (await this.#stat(path))?.kind === 'directory'
   }
 
-  /** The first of these files that is there, or null. */
+  /** Returns the first of these files that is there, or null. */
   async first(paths: readonly string[]): Promise<string | null> {
     for (const path of paths) if (await this.has(path)) return path
     return null
   }
 
-  /** A file's text, or null where there is none. @throws AppError where it is too large */
+  /** Returns a file's text, or null if there is none. @throws AppError if it is too large */
   text(path: string): Promise<string | null> {
     const known = this.#texts.get(path)
     if (known !== undefined) return known
@@ -43,19 +43,19 @@ export class AppDirectory {
     return text
   }
 
-  /** The text of the first of these files that is there; empty where none is. */
+  /** Returns the text of the first of these files that is there; empty if none is. */
   async textOf(paths: readonly string[]): Promise<string> {
     const path = await this.first(paths)
     return path === null ? '' : ((await this.text(path)) ?? '')
   }
 
-  /** A JSON file's value, or null where there is no such file. @throws AppError at a mistake in it */
+  /** Returns a JSON file's value, or null if there is no such file. @throws AppError at a mistake in it */
   async json(path: string): Promise<unknown> {
     const text = await this.text(path)
     return text === null ? null : parseJson(path, text)
   }
 
-  /** A TOML file's tables, or null where there is no such file. @throws AppError at a mistake in it */
+  /** Returns a TOML file's tables, or null if there is no such file. @throws AppError at a mistake in it */
   async toml(path: string): Promise<Record<string, unknown> | null> {
     const text = await this.text(path)
     if (text === null) return null
@@ -67,7 +67,7 @@ export class AppDirectory {
     }
   }
 
-  /** All files but those of `.git` and `node_modules`, sorted. It walks the workspace: for rare cases. */
+  /** Lists all files except those of `.git` and `node_modules`, sorted. Walks the workspace, so use it rarely. */
   files(): Promise<string[]> {
     this.#files ??= this.#list()
     return this.#files

@@ -1,7 +1,7 @@
 import { quote } from '../tools.ts'
 import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 
-/** Go: the program of the module's own folder, else the only or the likeliest one of `cmd`. */
+/** Go: the program of the module's own directory, else the only or the likeliest one of `cmd`. */
 export const detectGo: Detector = async (app) => {
   const module = await app.text('go.mod')
   if (module === null) return null

@@ -26,7 +26,7 @@ function taskNames(text: string): string[] {
     const { tasks } = Bun.JSONC.parse(text) as { tasks?: unknown }
     return typeof tasks === 'object' && tasks !== null ? Object.keys(tasks) : []
   } catch {
-    // Deno itself will say what is wrong with it.
+    // Deno itself reports the mistake.
     return []
   }
 }

@@ -7,28 +7,28 @@ export interface UnknownStart {
   readonly kind: 'unknown'
   /** Why, as a sentence. */
   readonly reason: string
-  /** Whether nothing else in the folder can be the app. */
+  /** Whether nothing else in the directory can be the app. */
   readonly final: boolean
 }
 
-/** What a folder's own files say about how its app runs, before a manifest or a Procfile has its say. */
+/** How an app runs by its own files, before a manifest or a Procfile is applied. */
 export interface DetectedApp {
   /** For people: `Node.js (npm)`, `Python (Flask)`, … */
   readonly kind: string
-  /** Shell commands; null where there is nothing to do. */
+  /** Shell commands; null if there is nothing to do. */
   readonly install: string | null
-  /** Installs all dependencies, where a start command of the user's may need more than the one found. */
+  /** Installs all dependencies, for a start command of the user's that may need more than the detected one. */
   readonly fullInstall?: string | null
   readonly build: string | null
-  /** How it starts, or a sentence that says why that is not known. */
+  /** How it starts, or why that is unknown. */
   readonly start: StartPlan | UnknownStart
-  /** The folder of the programs that dependencies bring along, relative to the app's; null for none. */
+  /** The directory of the programs that dependencies bring along, relative to the app's; null for none. */
   readonly bin: string | null
   /** Tools that a machine may not have. */
   readonly needs: readonly string[]
 }
 
-/** Looks whether a folder holds an app of its kind; null where it does not. @throws AppError at a broken file */
+/** Looks whether a directory holds an app of its kind; null if it does not. @throws AppError at a broken file */
 export type Detector = (app: AppDirectory, tools: Tools) => Promise<DetectedApp | null>
 
 /** Starts by a shell command that listens on PORT. */
@@ -41,8 +41,8 @@ export const startFiles = (folder: string, fallback: boolean): StartPlan => ({
   fallback,
 })
 
-/** Does not start, for this reason; something else in the folder may. */
+/** Does not start, for this reason; something else in the directory may. */
 export const unknownStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: false })
 
-/** Does not start, for this reason, nor does anything else in the folder. */
+/** Does not start, for this reason, nor does anything else in the directory. */
 export const noStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: true })

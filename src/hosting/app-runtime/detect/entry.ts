@@ -7,7 +7,7 @@ const RUNTIMES = /(?:^|[\s/"'])(?:node|nodemon|tsx|ts-node|ts-node-dev|bun|vite-
 /** Runs more than one program. */
 const SEVERAL = /[&|;]|\b(?:concurrently|npm-run-all|run-[ps])\b/
 
-/** Where servers lie that no script names. */
+/** Usual paths of servers that no script names. */
 const USUAL = ['index', 'server', 'app', 'main', 'src/index', 'src/server', 'src/app', 'src/main']
 const ENDINGS = ['ts', 'js', 'mjs', 'cjs', 'tsx', 'mts']
 
@@ -25,11 +25,14 @@ const SERVERS = [
   'restify',
 ]
 
-/** What a program does that answers requests. */
+/** Matches a program that responds to requests. */
 const SERVES =
   /\bBun\.serve\b|\bcreateServer\b|\.listen\(|\bserve\(|export default (?:app|server|\{)|\bnew (?:Hono|Elysia)\b/
 
-/** The file that runs a package without a start script, or null: its main file, the one its dev script runs, a usual one. */
+/**
+ * Returns the file that runs a package without a start script, or null: its main file, the one its dev script runs, a
+ * usual one.
+ */
 export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<string | null> {
   for (const path of [pkg.main, pkg.module]) {
     const entry = path === null ? null : await resolveFile(app, path)
@@ -40,13 +43,13 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
   const pages = (await app.first(['index.html', 'public/index.html', 'src/index.html'])) !== null
   for (const path of usualEntries(USUAL)) {
     const text = await app.text(path)
-    // Where there are pages, it may be what browsers run.
+    // If there are pages, it may be code for browsers.
     if (text !== null && (!pages || SERVES.test(text) || dependsOn(pkg, ...SERVERS))) return path
   }
   return null
 }
 
-/** A server in a folder without a package.json, or null. A script of a page is none. */
+/** Returns a server in a directory without a package.json, or null. A script of a page is none. */
 export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
   const page = await app.has('index.html')
   for (const path of usualEntries(['main', 'index', 'server', 'app'])) {
@@ -57,7 +60,10 @@ export async function findLooseEntry(app: AppDirectory): Promise<string | null> 
   return null
 }
 
-/** The command that runs a file: Bun for TypeScript and for what only Bun understands, else Node.js. */
+/**
+ * Returns the command that runs a file: by Bun for TypeScript and for files that only Bun understands, else by
+ * Node.js.
+ */
 export async function runFile(app: AppDirectory, path: string, preferBun: boolean): Promise<string> {
   const text = (await app.text(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
@@ -65,7 +71,7 @@ export async function runFile(app: AppDirectory, path: string, preferBun: boolea
   return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`
 }
 
-/** The file that a script does nothing but run, or null. */
+/** Returns the file that a script does nothing but run, or null. */
 export async function entryOfScript(
   app: AppDirectory,
   pkg: PackageJson,
@@ -81,7 +87,7 @@ export async function entryOfScript(
   return null
 }
 
-/** A file as Node.js finds it, its ending left out or a folder meant. */
+/** Finds a file as Node.js does: the extension may be missing, or the path a directory. */
 async function resolveFile(app: AppDirectory, path: string): Promise<string | null> {
   const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
   if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null

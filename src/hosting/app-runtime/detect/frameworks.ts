@@ -8,7 +8,7 @@ import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 export interface Framework {
   /** For people. */
   readonly name: string
-  /** The command of its own that builds it, where the package has no script `build`; null for nothing. */
+  /** The command that builds it if the package has no script `build`; null for none. */
   readonly build: string | null
   readonly start: StartPlan
 }
@@ -21,17 +21,17 @@ export interface Candidate {
 
 type Recognizer = (candidate: Candidate) => Promise<Framework | null> | Framework | null
 
-/** Tools that serve files while one develops, or a folder of them: what berth does itself. */
+/** Development servers for static files, which berth serves itself. */
 const FILE_SERVERS =
   /^(?:[A-Z_]+=\S+\s+|cross-env\s+|npx\s+|bunx\s+)*(?:vite|astro|react-scripts|react-app-rewired|craco|ng|vue-cli-service|gatsby|docusaurus|eleventy|vitepress|parcel|webpack|webpack-dev-server|serve|http-server|live-server|sirv)\b(?![^&|;]*(?:&|\|\||;))/
 
-/** Whether the package's own start script runs a server of its own, rather than a framework's tool. */
+/** Reports whether the package's start script runs its own server rather than a framework's tool. */
 export function hasOwnServer(pkg: PackageJson): boolean {
   const script = resolveScript(pkg, 'start')
   return script !== null && !FILE_SERVERS.test(script.trim())
 }
 
-/** Recognizes the framework that an app is made with; null for none, or where its own start script knows better. */
+/** Recognizes an app's framework; returns null for none, or if its start script is more specific. */
 export async function recognizeFramework(candidate: Candidate): Promise<Framework | null> {
   for (const recognize of RECOGNIZERS) {
     const framework = await recognize(candidate)
@@ -43,13 +43,13 @@ export async function recognizeFramework(candidate: Candidate): Promise<Framewor
 const config = (name: string): string[] =>
   ['ts', 'mjs', 'js', 'mts', 'cjs'].map((end) => `${name}.config.${end}`)
 
-/** The value of a string option in a configuration file's text; comments are passed over. */
+/** Returns the value of a string option in a configuration file's text; comments are passed over. */
 function option(text: string, name: string): string | null {
   const code = text.replace(/\/\*[\s\S]*?\*\/|(?<![:'"\w])\/\/.*$/gm, '')
   return new RegExp(`\\b${name}\\s*:\\s*['"\`]([^'"\`]+)['"\`]`).exec(code)?.[1] ?? null
 }
 
-/** A path below a folder, without steps that lead nowhere or out of the app. */
+/** Returns a path below a directory, without steps that lead nowhere or out of the app. */
 function inDirectory(folder: string, path: string): string {
   const names: string[] = []
   for (const name of `${folder}/${path}`.split('/')) {
@@ -59,7 +59,10 @@ function inDirectory(folder: string, path: string): string {
   return names.join('/')
 }
 
-/** A framework whose build is files: the package that it is known by, its output and whether one page answers all. */
+/**
+ * Describes a framework whose build consists of files: its package, its output directory, and whether one page serves
+ * all paths.
+ */
 function files(
   name: string,
   dependency: string,
@@ -85,7 +88,7 @@ const next: Recognizer = async ({ app, pkg }) => {
       start: startFiles(option(text, 'distDir') ?? 'out', false),
     }
   }
-  // A server of their own, which reads PORT itself.
+  // The app has its own server, which reads PORT.
   if (script !== null && !/\bnext\b/.test(script)) return null
   return {
     name: 'Next.js',
@@ -141,7 +144,7 @@ const astro: Recognizer = async ({ app, pkg }) => {
     return { name: 'Astro', build, start: startCommand(`node ./${inDirectory('', out)}/server/entry.mjs`) }
   }
   if (option(text, 'output') === 'server') {
-    // Built for a host elsewhere: what runs it here is the server for developing.
+    // It is built for another host, so only the development server runs it here.
     const command = 'NODE_ENV=development bun run astro dev --port $PORT --host $HOST'
     return { name: 'Astro (development server)', build: null, start: startCommand(command) }
   }
@@ -187,7 +190,7 @@ async function readAngular(app: AppDirectory): Promise<{ output: string; server:
   const path = at(options, 'outputPath')
   const base = typeof path === 'string' ? path : String(at(path, 'base') ?? `dist/${name}`)
   const browser = at(path, 'browser') ?? 'browser'
-  // The builder of before Angular 17 has no folder of its own for what browsers get.
+  // Before Angular 17 the builder has no separate directory for the browser's files.
   const apart = !String(at(target, 'builder')).endsWith(':browser')
   const rendered =
     Boolean(at(options, 'ssr') ?? at(options, 'server')) && at(options, 'outputMode') !== 'static'
@@ -197,14 +200,14 @@ async function readAngular(app: AppDirectory): Promise<{ output: string; server:
   }
 }
 
-/** A field of what may be an object. */
+/** Returns a field of a value that may be an object. */
 function at(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 }
 
 const vite: Recognizer = async ({ app, pkg }) => {
   if (!dependsOn(pkg, 'vite') || hasOwnServer(pkg)) return null
-  // A server of its own that makes use of Vite.
+  // Its own server, which uses Vite.
   if (pkg.scripts.start === undefined && (await entryOfScript(app, pkg, 'dev')) !== null) return null
   const text = await app.textOf(config('vite'))
   const root = option(text, 'root') ?? ''

@@ -11,7 +11,7 @@ const BIN = 'node_modules/.bin'
 /** Starts several programs at once. */
 const SEVERAL = /\b(?:concurrently|npm-run-all|run-p)\b|[^&]&(?!&)/
 
-/** Runs a file by a runtime alone, without a loader from elsewhere. */
+/** Matches a command that runs a file by a runtime only, without a separate loader. */
 const PLAIN_RUN = /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
 
 /** Tools for developing that go by no variable, and their options for port and address. */
@@ -21,7 +21,7 @@ const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [
   [/^wrangler\s+(?:pages\s+)?dev\b/, '--port $PORT --ip $HOST'],
 ]
 
-/** Apps with a package.json, whatever runs them. */
+/** Detects apps with a package.json, for every runtime. */
 export const detectNode: Detector = async (app, tools) => {
   const pkg = await readPackageJson(app)
   if (pkg === null) return null
@@ -31,7 +31,7 @@ export const detectNode: Detector = async (app, tools) => {
   return manager.modern ? throughYarn(found) : found
 }
 
-/** A TypeScript or JavaScript file that serves, without a package.json. */
+/** Returns a TypeScript or JavaScript file that serves, without a package.json. */
 export const detectScript: Detector = async (app) => {
   const entry = await findLooseEntry(app)
   if (entry === null) return null
@@ -65,7 +65,7 @@ function kindOf(manager: PackageManager, start: DetectedApp['start']): string {
   return byBun || (manager.name === 'bun' && manager.locked) ? 'Bun' : `Node.js (${manager.name})`
 }
 
-/** What only developers need is left out where nothing is built. */
+/** Returns the install command; leaves development dependencies out if nothing is built. */
 function leanInstall(pkg: PackageJson, manager: PackageManager): string | null {
   const spare = Object.keys(pkg.devDependencies).length > 0
   return pkg.dependent.toRun ? installCommand(manager, spare) : null
@@ -80,7 +80,7 @@ function ofFramework(framework: Framework, pkg: PackageJson): DetectedApp['start
   )
 }
 
-/** Whether some script runs a server of the package's own. */
+/** Reports whether some script runs a server of the package's own. */
 function runsServer(pkg: PackageJson): boolean {
   return Object.values(pkg.scripts).some((script) =>
     /\b(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)\s+(?:-\S+\s+|watch\s+|run\s+)*[\w./-]+\.[cm]?[jt]s\b/.test(
@@ -89,7 +89,7 @@ function runsServer(pkg: PackageJson): boolean {
   )
 }
 
-/** How a package without a framework starts, and whether it does without what only developers need. */
+/** Determines how a package without a framework starts, and whether it does so without development dependencies. */
 async function ofPackage(
   app: AppDirectory,
   pkg: PackageJson,
@@ -138,12 +138,12 @@ function throughYarn(found: DetectedApp): DetectedApp {
   }
 }
 
-/** So many major versions after the machine's are looked at for one that is wanted. */
+/** How many major versions after the machine's are tried for a range. */
 const NEWER = 30
 
 /**
- * Whether the machine's Node.js is older than the package, or a package that it names, says it runs on. A range that
- * no newer version fits is one for older versions, which people leave in place for long: it counts for nothing.
+ * Reports whether the machine's Node.js is older than the package, or one of its dependencies, requires. Ignores a
+ * range that no newer version satisfies: it is meant for older versions and often left in place.
  */
 async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): Promise<boolean> {
   const ranges = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
@@ -152,7 +152,7 @@ async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): 
   return version !== null && ranges.some((range) => isBelow(version, range))
 }
 
-/** Runs by Bun what would be run by Node.js: what a script starts, too. */
+/** Makes Bun run what Node.js would run, including what a script starts. */
 function byBunAlone(found: DetectedApp): DetectedApp {
   const instead = (command: string): string =>
     command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
@@ -173,7 +173,7 @@ function isBelow(version: string, range: string): boolean {
   )
 }
 
-/** What npm's lock file, the one that keeps it, tells of the packages that are named. */
+/** Returns the Node.js ranges of the given packages from npm's lock file, the only one that has them. */
 async function rangesOfDependencies(app: AppDirectory, pkg: PackageJson): Promise<string[]> {
   const lock = await app.json('package-lock.json').catch(() => null)
   const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}

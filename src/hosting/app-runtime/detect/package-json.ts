@@ -1,7 +1,7 @@
 import { AppError } from '../plan.ts'
 import type { AppDirectory } from './app-directory.ts'
 
-/** What of a package.json matters for running the package. */
+/** The parts of a package.json that matter for running the package. */
 export interface PackageJson {
   readonly main: string | null
   readonly module: string | null
@@ -12,13 +12,13 @@ export interface PackageJson {
   readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
   /** `pnpm@9.1.0`. */
   readonly packageManager: string | null
-  /** The range of versions of Node.js that it says it runs on. */
+  /** The range of Node.js versions in `engines`. */
   readonly node: string | null
-  /** Patterns of the folders of further packages. */
+  /** Patterns of the directories of further packages. */
   readonly workspaces: readonly string[]
 }
 
-/** The folder's package.json, or null where it has none. @throws AppError at a mistake in it */
+/** Returns the directory's package.json, or null if it has none. @throws AppError at a mistake in it */
 export async function readPackageJson(app: AppDirectory): Promise<PackageJson | null> {
   const value = await app.json('package.json')
   if (value === null) return null
@@ -39,14 +39,14 @@ export async function readPackageJson(app: AppDirectory): Promise<PackageJson | 
   }
 }
 
-/** Whether the package depends on another, for running or for developing it. */
+/** Reports whether the package depends on another, for running or for developing it. */
 export function dependsOn(pkg: PackageJson, ...names: string[]): boolean {
   return names.some(
     (name) => Object.hasOwn(pkg.dependencies, name) || Object.hasOwn(pkg.devDependencies, name),
   )
 }
 
-/** A script's text; where it does no more than run another script, that one's. Null where there is none. */
+/** Returns a script's text or, if it only runs another script, that one's; null if there is none. */
 export function resolveScript(pkg: PackageJson, name: string): string | null {
   const seen = new Set<string>()
   for (let next = name; !seen.has(next); ) {
@@ -76,14 +76,14 @@ function yaml(text: string): unknown {
   try {
     return Bun.YAML.parse(text)
   } catch {
-    // pnpm itself will say what is wrong with it.
+    // pnpm itself reports the mistake.
     return null
   }
 }
 
 const hasAny = (group: object): boolean => Object.keys(group).length > 0
 
-/** Whether a value of JSON is an object with names. */
+/** Reports whether a value of JSON is an object with names. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -2,10 +2,10 @@ import type { Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
 import type { PackageJson } from './package-json.ts'
 
-/** What installs a package's dependencies. */
+/** A program that installs a package's dependencies. */
 export interface PackageManager {
   readonly name: 'bun' | 'npm' | 'pnpm' | 'yarn'
-  /** Whether a lock file of its own says which versions to install. */
+  /** Whether its lock file determines the versions. */
   readonly locked: boolean
   /** Whether it is Yarn 2 or later, whose options are others. */
   readonly modern: boolean
@@ -23,8 +23,8 @@ const LOCK_FILES = [
 ] as const
 
 /**
- * The manager that the package names or whose lock file it has; Bun, which every sandbox has, where it names none
- * or where that one is not installed.
+ * Chooses the manager that the package names or whose lock file it has. Chooses Bun, which every sandbox has, if
+ * there is none or it is not installed.
  */
 export async function choosePackageManager(
   app: AppDirectory,
@@ -45,10 +45,10 @@ export async function choosePackageManager(
 }
 
 /**
- * The command that installs dependencies: as the lock file says, and where that does not fit package.json any more
- * (somebody edited it by hand), as package.json says.
+ * Returns the command that installs dependencies by the lock file or, if that does not match an edited package.json,
+ * by package.json.
  *
- * @param production whether those for development are left out
+ * @param production whether to leave out development dependencies
  */
 export function installCommand(manager: PackageManager, production: boolean): string {
   const { name, locked, modern, standIn } = manager

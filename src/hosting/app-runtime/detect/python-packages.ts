@@ -3,9 +3,9 @@ import type { AppDirectory } from './app-directory.ts'
 
 /** The packages that a Python app asks for. */
 export interface PythonPackages {
-  /** Whether one of them is this. */
+  /** Reports whether one of them is this. */
   has(name: string): boolean
-  /** The command that installs them and these into `.venv`; null where there is nothing to install. */
+  /** Returns the command that installs them and these into `.venv`; null if there is nothing to install. */
   install(also: readonly string[]): string | null
 }
 
@@ -13,7 +13,11 @@ export interface PythonPackages {
 const VENV = '.venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv'
 const UV_VENV = '.venv/bin/python -c "" 2>/dev/null || uv venv --clear .venv'
 
-/** Reads the list of packages in whatever form there is; null for none. @throws AppError at a broken file */
+/**
+ * Reads the list of packages in any of its formats; returns null for none.
+ *
+ * @throws AppError for a broken file
+ */
 export async function readPythonPackages(app: AppDirectory, tools: Tools): Promise<PythonPackages | null> {
   const uv = await tools.has('uv')
   const requirements = await app.text('requirements.txt')
@@ -48,7 +52,7 @@ function pipCommand(uv: boolean, wanted: readonly string[]): string | null {
     : `.venv/bin/python -m pip install --disable-pip-version-check --no-input ${words}`
 }
 
-/** The command of the tool whose lock file there is, where that tool is installed. */
+/** Returns the command of the tool whose lock file exists, if that tool is installed. */
 async function lockedInstall(app: AppDirectory, tools: Tools): Promise<string | null> {
   if ((await app.has('uv.lock')) && (await tools.has('uv'))) return 'uv sync --frozen || uv sync'
   if ((await app.has('poetry.lock')) && (await tools.has('poetry'))) {
@@ -60,7 +64,7 @@ async function lockedInstall(app: AppDirectory, tools: Tools): Promise<string | 
   return null
 }
 
-/** The name of the package that a line asks for, in its normal form (PEP 503); empty for none. */
+/** Returns the name of the package that a line asks for, in its normal form (PEP 503); empty for none. */
 function normalize(line: string): string {
   const name = /^\s*([A-Za-z0-9][\w.-]*)/.exec(line)?.[1] ?? ''
   return name.toLowerCase().replace(/[-_.]+/g, '-')
@@ -86,7 +90,7 @@ function specsOf(versions: Record<string, unknown>): string[] {
     })
 }
 
-/** `^1.2.3` and `~1.2`, as Poetry means them, in pip's words. */
+/** Translates Poetry's `^1.2.3` and `~1.2` for pip. */
 function range(version: string): string {
   const [, sign, number] = /^\s*([\^~])\s*(\d+(?:\.\d+)*)\s*$/.exec(version) ?? []
   if (sign === undefined || number === undefined) {

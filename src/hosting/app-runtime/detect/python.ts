@@ -5,7 +5,7 @@ import { type PythonPackages, readPythonPackages } from './python-packages.ts'
 
 const VENV = '.venv'
 
-/** Where apps lie, in order. */
+/** Usual modules of apps, in order. */
 const MODULES = ['main', 'app', 'server', 'wsgi', 'asgi', 'api', 'run', 'application', 'index', '__main__']
 const DIRECTORIES = ['', 'app/', 'src/', 'api/', 'backend/', 'src/app/']
 
@@ -47,11 +47,11 @@ export const detectPython: Detector = async (app, tools) => {
   }
 }
 
-/** How an app is started; `{python}` stands for the interpreter. */
+/** A way to start an app; `{python}` is replaced by the interpreter. */
 interface Start {
   name: string | null
   command: string | null
-  /** Packages that it needs besides those of its list. */
+  /** Packages that it needs besides the listed ones. */
   also?: string[]
 }
 
@@ -59,7 +59,7 @@ interface Start {
 interface Module {
   path: string
   text: string
-  /** As it is imported from the folder `root`. */
+  /** Its name when imported from the directory `root`. */
   name: string
   root: string
 }
@@ -75,7 +75,7 @@ async function findModules(app: AppDirectory): Promise<Module[]> {
       const path = `${folder}${name}.py`
       const text = await app.text(path)
       if (text === null) continue
-      // A folder that is a package is imported with its name, another is where to import from.
+      // A package is imported by its directory's name; another directory is where imports start.
       const isPackage = folder !== '' && (await app.has(`${folder}__init__.py`))
       const inPackage = isPackage || (folder !== '' && folder !== 'src/' && folder !== 'backend/')
       const dotted = inPackage ? `${folder.replaceAll('/', '.')}${name}` : name

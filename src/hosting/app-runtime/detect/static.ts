@@ -1,9 +1,9 @@
 import { type Detector, startFiles } from './detected-app.ts'
 
-/** Where pages lie; what was built comes before what it was built from. */
+/** Usual directories of pages; built files precede their sources. */
 const DIRECTORIES = ['dist', 'build', 'public', '']
 
-/** Files alone: a Staticfile, or an index page. */
+/** Detects static files: a Staticfile, or an index page. */
 export const detectStatic: Detector = async (app) => {
   const found = { kind: 'static files', install: null, build: null, bin: null, needs: [] }
   const staticfile = await app.text('Staticfile')

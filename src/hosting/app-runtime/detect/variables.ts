@@ -3,20 +3,23 @@ import type { AppDirectory } from './app-directory.ts'
 
 const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
 
-/** What berth itself gives every app. */
+/** Variables that berth sets for every app. */
 const SET_BY_BERTH = ['PORT', 'HOST', 'NODE_ENV']
 
 const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** The variables that an app asks for: a manifest's own before app.json's, before those of an example file. */
+/**
+ * Returns the variables that an app asks for. The manifest's precede app.json's, which precede those of an example
+ * file.
+ */
 export async function findVariables(
   app: AppDirectory,
   manifest: Readonly<Record<string, EnvRequirement>>,
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
   const all = { ...example, ...(await appJson(app)), ...manifest }
-  // What stands in a file of the app's own it reads there itself; its values are no business of the plan.
+  // The app reads its own .env file itself; the plan leaves those values alone.
   const own = parseExample((await app.text('.env')) ?? '')
   for (const [name, { default: value }] of Object.entries(own)) {
     const known = all[name]
@@ -31,8 +34,8 @@ export async function findVariables(
 }
 
 /**
- * Reads a file of example variables: those without a value are required, but where the comment above says that
- * they are optional; a value is the default. Comments above one, up to an empty line, describe it.
+ * Parses a file of example variables. A value is the default; a variable without one is required, unless the comment
+ * above says it is optional. The comment lines directly above a variable describe it.
  */
 export function parseExample(text: string): Record<string, EnvRequirement> {
   const found: Record<string, EnvRequirement> = {}
@@ -73,7 +76,7 @@ function readValue(text: string): { value: string; note: string | null } {
 
 const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?? null
 
-/** The variables of a Heroku app.json; other programs have files of this name, too, which say nothing here. */
+/** Returns the variables of a Heroku app.json; ignores other programs' files of this name. */
 async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
   const env = text === null ? null : (parsed(text) as { env?: unknown } | null)?.env

@@ -1,4 +1,4 @@
-/** Where a line of an app's log comes from: `berth` is what berth says about it. */
+/** Origin of a log line; `berth` for berth's own messages. */
 export type LogSource =
   | 'fetch'
   | 'install'
@@ -13,18 +13,18 @@ export type LogSource =
 
 /** One line of an app's log. */
 export interface LogEntry {
-  /** Counts up over all lines of the log, for ever. */
+  /** Counts up over all lines of the log, forever. */
   readonly seq: number
   /** ISO 8601, by the clock. */
   readonly at: string
   readonly source: LogSource
-  /** Not there for what berth itself says. */
+  /** Missing for berth's own messages. */
   readonly stream?: 'stdout' | 'stderr'
   /** Without line end, control characters and secrets. */
   readonly text: string
 }
 
-/** Reads an entry as it stands on disk; null for a line that is none, as a crash may leave. */
+/** Parses an entry as stored on disk; returns null for an invalid line, which a crash may leave. */
 export function parseEntry(line: string): LogEntry | null {
   if (line === '') return null
   try {

@@ -22,7 +22,7 @@ export class AppLogFile {
     this.#limit = limit
   }
 
-  /** Adds whole lines, each with its line end. @throws the system's error, as where the disk is full */
+  /** Adds whole lines, each with its line end. @throws the system's error, as if the disk is full */
   async append(text: string): Promise<void> {
     const bytes = Buffer.from(text)
     try {
@@ -39,7 +39,7 @@ export class AppLogFile {
     }
   }
 
-  /** The last `n` entries, oldest first. */
+  /** Returns the last `n` entries, oldest first. */
   async tail(n: number): Promise<LogEntry[]> {
     const newer = await lastEntries(this.#path, n)
     if (newer.length >= n) return newer
@@ -57,7 +57,7 @@ export class AppLogFile {
     return `${this.#path}.1`
   }
 
-  /** Makes the folder, ends a line that a crash tore, and returns the file's size. */
+  /** Makes the directory, ends a line that a crash tore, and returns the file's size. */
   async #prepare(): Promise<number> {
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
     const file = await open(this.#path, 'a+', 0o600)
@@ -74,7 +74,7 @@ export class AppLogFile {
   }
 }
 
-/** A file's last entries. What is no entry is passed over. */
+/** Returns a file's last entries. Skips invalid lines. */
 async function lastEntries(path: string, n: number): Promise<LogEntry[]> {
   if (n <= 0) return []
   const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {

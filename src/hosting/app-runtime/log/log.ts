@@ -19,7 +19,7 @@ const RUNS_KEPT = 5
 /** Milliseconds in which lines are gathered before they are written. */
 const FLUSH_MS = 10
 
-/** Bytes that may wait to be written before whoever prints more has to wait. */
+/** Bytes waiting to be written above which writers have to wait. */
 const HIGH_WATER = 256 * 1024
 
 /** Most entries that are given at once. */
@@ -28,16 +28,16 @@ const MOST_ENTRIES = 10_000
 /** A bring-up's file; its number is that of the first entry that it can hold. */
 const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
 
-/** What a log is made with. */
+/** The options of an `AppLog`. */
 export interface AppLogOptions {
-  /** Absolute path of its own folder; made when something is first written. */
+  /** Absolute path of the log's directory, created at the first write. */
   dir: string
   clock: Clock
   masks: Masks
   logger: Logger
 }
 
-/** The log of one app on disk: its bring-ups and what it prints, bounded in size, without secrets. */
+/** The log of one app on disk: its bring-ups and its output, limited in size, without secrets. */
 export class AppLog {
   readonly #options: AppLogOptions
   readonly #app: AppLogFile
@@ -54,7 +54,7 @@ export class AppLog {
   #closed = false
   readonly #closing = new AbortController()
 
-  /** Opens the log of a folder, with what it holds from before. */
+  /** Opens the log in a directory, with its existing entries. */
   static async open(options: AppLogOptions): Promise<AppLog> {
     const names = await readdir(options.dir).catch(() => [])
     const runs = names
@@ -82,14 +82,14 @@ export class AppLog {
     this.#seq = seq
   }
 
-  /** What is hidden in it. */
+  /** The secrets hidden in this log. */
   get masks(): Masks {
     return this.#options.masks
   }
 
   /**
-   * What is logged from now on, but for the app's own output, belongs to this bring-up, until `endRun` or the next
-   * one; the oldest of more than 5 is removed. Going on with one that was interrupted adds to it.
+   * Assigns following lines, except the app's own output, to this bring-up until `endRun` or the next one. Removes
+   * the oldest of more than 5. An interrupted bring-up is continued by its id.
    *
    * @param id letters, digits, `_` and `-`
    */
@@ -114,19 +114,19 @@ export class AppLog {
     this.#run = null
   }
 
-  /** Logs whole lines, as of berth itself. */
+  /** Logs whole lines, such as berth's own messages. */
   append(source: LogSource, text: string): void {
     for (const line of text.replace(/\n$/, '').split('\n')) {
       this.#add({ source, text: this.masks.mask(cleanLine(line)) })
     }
   }
 
-  /** Logs what one process prints. */
+  /** Returns a sink for the output of one process. */
   output(source: LogSource): LogOutput {
     return new LogOutput(this.masks, (line) => this.#add({ source, ...line }))
   }
 
-  /** The last `n` entries, oldest first; of one bring-up, where its id is given. */
+  /** Returns the last `n` entries, oldest first; only those of one bring-up if its id is given. */
   async tail(n: number, run?: string): Promise<LogEntry[]> {
     await this.flush()
     const most = Math.min(n, MOST_ENTRIES)
@@ -137,8 +137,8 @@ export class AppLog {
   }
 
   /**
-   * Sends the last `n` entries and then each new one, until the signal fires or the log is closed. A reader who is
-   * slow misses some, and is told how many; nobody waits for him.
+   * Sends the last `n` entries and then each new one, until the signal aborts or the log is closed. A slow reader
+   * loses entries and receives their number; nothing waits for it.
    */
   async subscribe(signal: AbortSignal, n: number, send: SendLog): Promise<void> {
     const subscriber = new LogSubscriber()
@@ -157,12 +157,12 @@ export class AppLog {
     await this.#turn
   }
 
-  /** Takes nothing more from now on; what was logged so far is still written and read. */
+  /** Accepts no further lines; earlier ones are still written and can be read. */
   seal(): void {
     this.#sealed = true
   }
 
-  /** Writes what is left and takes nothing more; followers end. */
+  /** Writes the rest and accepts no further lines; subscriptions end. */
   async close(): Promise<void> {
     await this.flush()
     this.#closed = true
@@ -208,7 +208,7 @@ export class AppLog {
     })
   }
 
-  /** One after the other; what fails (a full disk) is lost, and said once. */
+  /** Runs writes one after the other. A failed write (a full disk) loses its lines and is logged once. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     this.#turn = this.#turn.then(work).then(
       () => {
@@ -223,7 +223,7 @@ export class AppLog {
   }
 }
 
-/** The names sort by age. */
+/** Returns the names sort by age. */
 function runFile(dir: string, seq: number, id: string): AppLogFile {
   return new AppLogFile(join(dir, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
 }

@@ -1,16 +1,16 @@
 import { LineStream } from '../../../runtime/lines.ts'
 import type { Masks } from '../../../runtime/masks.ts'
 
-/** The last lines that are kept at hand, to say why a process ended. */
+/** Number of last lines kept in memory, to explain why a process ended. */
 const LINES_KEPT = 50
 
-/** A line of a process, or what berth says about its lines. */
+/** A line of a process, or berth's note about its lines. */
 export interface OutputLine {
   stream?: 'stdout' | 'stderr'
   text: string
 }
 
-/** What one process prints on its way into a log. */
+/** Passes one process's output to a log. */
 export class LogOutput {
   readonly #streams: Readonly<Record<'stdout' | 'stderr', LineStream>>
   #last: string[] = []
@@ -27,7 +27,7 @@ export class LogOutput {
     this.#streams = { stdout: stream('stdout'), stderr: stream('stderr') }
   }
 
-  /** Takes what the process printed; while a returned promise is pending, it should print no more. */
+  /** Accepts output; while a returned promise is pending, the process should be held up. */
   write(stream: 'stdout' | 'stderr', bytes: Uint8Array): void | Promise<void> {
     this.#wait = undefined
     const slow = this.#streams[stream].write(bytes)
@@ -36,7 +36,7 @@ export class LogOutput {
     return full === undefined ? slow : Promise.all([slow, full]).then(() => {})
   }
 
-  /** The process has ended: what stands in unfinished lines is logged too. */
+  /** Logs unfinished lines, after the process has ended. */
   end(): void {
     this.#streams.stdout.end()
     this.#streams.stderr.end()

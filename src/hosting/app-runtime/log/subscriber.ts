@@ -3,16 +3,16 @@ import type { LogEntry } from './entry.ts'
 /** Entries that wait for a slow reader at most; the oldest of them are dropped for newer ones. */
 const MOST_WAITING = 1000
 
-/** What a reader of a log receives. */
+/** What a log's subscriber receives. */
 export type LogEvent =
   | { readonly kind: 'entry'; readonly entry: LogEntry }
-  /** So many entries were left out: the reader was too slow for them. */
+  /** This many entries were left out because the subscriber was too slow. */
   | { readonly kind: 'dropped'; readonly entries: number }
 
-/** Takes what a reader receives; while a promise of it is pending, nothing more is sent. */
+/** Receives events; nothing more is sent while a returned promise is pending. */
 export type SendLog = (event: LogEvent) => void | Promise<void>
 
-/** One reader of a log, who may be slow: whoever writes the log does not wait. */
+/** One subscriber of a log. It may be slow: writers do not wait for it. */
 export class LogSubscriber {
   #waiting: LogEntry[] = []
   #dropped = 0
@@ -28,7 +28,7 @@ export class LogSubscriber {
     this.#wake?.()
   }
 
-  /** Sends what comes, after `first`, until the signal fires. */
+  /** Sends `first` and then each new entry, until the signal aborts. */
   async run(signal: AbortSignal, first: readonly LogEntry[], send: SendLog): Promise<void> {
     const wake = (): void => this.#wake?.()
     signal.addEventListener('abort', wake)
