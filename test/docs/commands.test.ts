@@ -53,7 +53,9 @@ function problemOf(program: Command, words: readonly string[]): string | null {
     if (!/^[a-z]/.test(word) || command.commands.length === 0) break
     // `servers list|create` names several commands.
     const names = word.split('|')
-    const found = names.map((name) => command.commands.find((one) => one.name() === name))
+    const found = names.map((name) =>
+      command.commands.find((one) => [one.name(), ...one.aliases()].includes(name)),
+    )
     const missing = names.find((_, index) => found[index] === undefined)
     if (word === 'help') return null
     if (missing !== undefined) return `no command "${missing}"`
