@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Served, serve } from './command.ts'
+
+// A test runs a dozen commands, one after the other.
+setDefaultTimeout(60_000)
+
+/**
+ * What every noun prints, for people and for programs, held as it is in __snapshots__: one seeded, frozen instance, so
+ * that ids and times repeat. The commands of a test build on those of the tests before.
+ */
+let berth: Served
+beforeAll(async () => {
+  berth = await serve([
+    ...['--rng-seed', '7', '--freeze', '2030-01-01T00:00:00.000Z', '--isolation', 'none'],
+    '--allow-local-webhooks',
+  ])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+/** Runs command lines, words with spaces in them in single quotes; resolves to what a terminal would show. */
+async function transcript(...lines: string[]): Promise<string> {
+  const shown: string[] = []
+  for (const line of lines) {
+    const words = (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''))
+    const { exitCode, stdout, stderr } = await berth.run(words)
+    shown.push(`$ berth ${line}\n${stdout}${stderr.replace(/^(?=.)/gm, '! ')}[exit ${exitCode}]\n`)
+  }
+  return repeatable(shown.join('\n'))
+}
+
+/** Text without what differs from run to run: ports, durations, sizes on disk, the secrets of this instance. */
+const repeatable = (text: string): string =>
+  text
+    .replaceAll(/127\.0\.0\.1:\d+|localhost:\d+/g, 'HOST')
+    .replaceAll(/\b(took_ms|waited_ms|offset_ms|ms|bytes|storageUsedGb|timers)":\s*[\d.]+/g, '$1":0')
+    .replaceAll(/\d+(\.\d+)?(?=( ms\b| [KM]B\b))/g, '0')
+    .replaceAll(/(delivered|pending|failed) +\d+(?= )/g, '$1  0')
+    .replaceAll(berth.cwd, 'DIR')
+    .replaceAll(/msg_\w+/g, 'msg_ID')
+    .replaceAll(/(sk_live_|whsec_)[\w+/=]+/g, '$1SECRET')
+    .replaceAll(/v1,[\w+/=]+/g, 'v1,SIGNATURE')
+    .replaceAll(/("?webhook-(?:timestamp|signature)"?: ?)"?[\w,]+"?/g, '$1VALUE')
+    .replaceAll(/(Waiting +)\d+/g, '$10')
+    .replaceAll(/by \d+ d \d+ h/g, 'by SPAN')
+    .replaceAll(/ {2,}/g, '  ')
+
+/** The n-th id of a kind that a noun lists, the newest first. */
+async function idOf(noun: string, at = 0): Promise<string> {
+  const { stdout } = await berth.run([noun, '--json'])
+  const [items] = Object.values(JSON.parse(stdout) as Record<string, { id: string }[]>)
+  return items?.[at]?.id ?? 'none'
+}
+
+test('servers', async () => {
+  expect(
+    await transcript(
+      'servers',
+      "servers create --tier medium --task 'the web' --region eu-west",
+      'servers create --json',
+      'servers list',
+      'servers list --json',
+    ),
+  ).toMatchSnapshot()
+  const id = await idOf('servers')
+  expect(
+    await transcript(
+      `servers get ${id}`,
+      `servers get ${id} --json`,
+      `servers update ${id} --task api --region us-west`,
+      `servers stop ${id}`,
+      `servers start ${id} --json`,
+      `servers restart ${id}`,
+      'servers get srv_none',
+      `servers delete ${id}`,
+      'servers rm srv_none',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('files', async () => {
+  const server = await idOf('servers')
+  writeFileSync(join(berth.cwd, 'index.html'), '<h1>hello</h1>\n')
+  expect(
+    await transcript(
+      `files list ${server}`,
+      `files write ${server} index.html index.html`,
+      `files put ${server} a/b.txt index.html --json`,
+      `files ls ${server}`,
+      `files list ${server} --json`,
+      `files read ${server} index.html`,
+      `files cat ${server} a/b.txt --json`,
+      `files delete ${server} a`,
+      `files rm ${server} none`,
+    ),
+  ).toMatchSnapshot()
+})
+
+test('deployments', async () => {
+  expect(await transcript('deployments', 'deploy', 'deployments', 'deployments --json')).toMatchSnapshot()
+})
+
+test('keys', async () => {
+  const server = await idOf('servers')
+  expect(
+    await transcript(
+      'keys',
+      "keys create 'for tests'",
+      `keys create scoped --servers ${server} --json`,
+      'keys',
+    ),
+  ).toMatchSnapshot()
+  const id = await idOf('keys')
+  expect(
+    await transcript(
+      `keys update ${id} --all`,
+      `keys update ${id} --servers ${server}`,
+      `keys update ${id} --all --json`,
+      `keys update ${id}`,
+      `keys delete ${id}`,
+      `keys rm ${id}`,
+      'keys list --json',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('webhooks and deliveries', async () => {
+  expect(
+    await transcript(
+      'webhooks',
+      'deliveries',
+      `webhooks create ${berth.info.base_url}/_berth/inbox/mine --events task.created,task.failed`,
+      `webhooks create ${berth.info.base_url}/_berth/inbox/other --json`,
+      'webhooks list',
+      'trigger task.failed',
+      'trigger server.created --json',
+      'deliveries list --status failed',
+    ),
+  ).toMatchSnapshot()
+  const [webhook, delivery] = await Promise.all([idOf('webhooks'), idOf('deliveries')])
+  expect(
+    await transcript(
+      `deliveries retry ${delivery}`,
+      'deliveries show dlv_none',
+      `webhooks delete ${webhook}`,
+      'webhooks --json',
+    ),
+  ).toMatchSnapshot()
+  // The attempt that was asked for arrives on its own.
+  await fetch(`${berth.info.base_url}/_berth/wait?inbox=other&count=3&timeout_ms=10000`, {
+    headers: { authorization: `Bearer ${berth.info.admin_token}` },
+  })
+})
+
+test('inbox and events', async () => {
+  expect(
+    await transcript(
+      'inbox',
+      'inbox show mine --limit 1 --json',
+      'inbox show none',
+      'events --limit 2',
+      'events --event task.failed --json',
+      'inbox clear mine',
+      'inbox clear',
+      'inbox clear --all --json',
+      'inbox list',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('projects', async () => {
+  expect(
+    await transcript(
+      'projects',
+      "projects create --name 'Corner shop' --ephemeral",
+      'projects create --name blank --description nothing --json',
+      'projects list',
+      'projects get corner-shop',
+      'projects get blank --json',
+      'projects get none',
+      "projects update blank --name 'Blank page' --public",
+      'projects update blank',
+      'projects logs blank',
+      'projects init blank',
+      'projects open corner-shop',
+      'projects cleanup corner-shop',
+      'projects cleanup blank',
+      'projects rm blank --json',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('secrets', async () => {
+  expect(
+    await transcript(
+      'secrets',
+      'secrets set MODE=production REGION=eu',
+      'secrets list',
+      'secrets --json',
+      'secrets unset MODE NONE',
+      'secrets unset REGION --json',
+      'secrets set 1A=x',
+      'secrets list --server srv_none',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('tasks and builds', async () => {
+  expect(
+    await transcript('tasks', "tasks run 'complete: all is well' --detach", 'builds', 'builds get bld_none'),
+  ).toMatchSnapshot()
+  const id = await idOf('tasks')
+  await berth.run(['tasks', 'events', id, '--follow'])
+  expect(
+    await transcript(
+      'tasks list',
+      'tasks --json',
+      `tasks get ${id}`,
+      `tasks get ${id} --json`,
+      `tasks cancel ${id}`,
+      `tasks answer ${id} yes`,
+      `tasks release ${id}`,
+      'tasks get task_none',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('accounts', async () => {
+  expect(
+    await transcript('accounts', 'accounts create --label worker --budget-cap 12.5', 'accounts list'),
+  ).toMatchSnapshot()
+  const [id] = JSON.parse((await berth.run(['accounts', '--json'])).stdout)
+    .accounts.filter(({ label }: { label: string }) => label === 'worker')
+    .map((account: { id: string }) => account.id)
+  expect(
+    await transcript(
+      `accounts update ${id} --credits-used 3 --limits '{"servers":1}'`,
+      `accounts update ${id}`,
+      `accounts update ${id} --plan default --json`,
+      `accounts delete ${id}`,
+      `accounts rm ${id}`,
+    ),
+  ).toMatchSnapshot()
+})
+
+test('faults', async () => {
+  const server = await idOf('servers')
+  expect(
+    await transcript(
+      'faults',
+      'faults add --operation exec.run --error 502 --code compute_backend_error --times 2 --after 1',
+      'faults add --delay 0.5s --probability 0.25 --seed 3 --json',
+      'faults list',
+    ),
+  ).toMatchSnapshot()
+  const id = JSON.parse((await berth.run(['faults', '--json'])).stdout).faults[0].id
+  expect(
+    await transcript(
+      `faults rm ${id}`,
+      `faults delete ${id}`,
+      'faults clear',
+      `faults server ${server}`,
+      `faults server ${server} slow_exec --delay 5ms --times 3`,
+      `faults server ${server}`,
+      `faults lift ${server} slow_exec`,
+      `faults lift ${server} --json`,
+    ),
+  ).toMatchSnapshot()
+})
+
+test('scenarios, fixtures and the clock', async () => {
+  writeFileSync(join(berth.cwd, 'scenarios.yaml'), '- match: slow\n  steps: [{ hold: true }]\n')
+  expect(
+    await transcript(
+      'scenarios',
+      'scenarios set scenarios.yaml',
+      'scenarios list',
+      'scenarios --json',
+      'scenarios set none.yaml',
+      'scenarios clear',
+      'fixtures',
+      'fixtures --json',
+      'clock',
+      'clock advance 2h',
+      'clock show --json',
+      'clock advance never',
+      'clock reset',
+    ),
+  ).toMatchSnapshot()
+})
+
+test('templates', async () => {
+  expect(await transcript('templates', 'templates --json')).toMatchSnapshot()
+})
+
+test('snapshots and reset', async () => {
+  expect(
+    await transcript(
+      'snapshot',
+      'snapshot save before',
+      'snapshot list --json',
+      'snapshot restore before',
+      'snapshot restore none',
+      'snapshot rm before --json',
+      'snapshot delete before',
+      'reset',
+    ),
+  ).toMatchSnapshot()
+})
