@@ -9,6 +9,8 @@ const src = join(import.meta.dir, '../src')
 const ROWS: readonly (readonly string[])[] = [
   ['main.ts'],
   ['cli'],
+  // The types of all routes, and what a client sends and gets by them.
+  ['contract/app.ts', 'contract/client.ts'],
   ['instance'],
   ['testing'],
   ['signin'],
