@@ -1,34 +1,28 @@
 import type { Command } from 'commander'
+import { NOUNS } from './nouns/index.ts'
+import { defaultOf } from './runner.ts'
 
-/** Commands that list when nothing more is said. */
-const LISTING = [
-  'servers',
-  'tasks',
-  'builds',
-  'projects',
-  'secrets',
-  'keys',
-  'webhooks',
-  'snapshot',
-  'inbox',
-  'faults',
-  'fixtures',
-  'accounts',
-  'scenarios',
-  'deliveries',
-]
+/** The command that a noun alone means, by the noun. */
+const DEFAULTS: ReadonlyMap<string, string> = new Map(
+  NOUNS.flatMap((noun) => {
+    const command = defaultOf(noun)
+    return command === undefined
+      ? []
+      : [noun.name, ...(noun.aliases ?? [])].map((name) => [name, command] as const)
+  }),
+)
 
 /**
- * What a line means that leaves something out, or says it in another way: plain `berth` is `berth serve`, plain `berth
+ * Returns what a line means that leaves something out, or says it in another way: plain `berth` is `berth serve`, plain `berth
  * servers` is `berth servers list`, `berth help faults add` is `berth faults add --help`.
  */
 export function withDefaults(args: readonly string[]): readonly string[] {
   const [first, second] = args
   if (first === 'help' && second !== undefined && !isOption(second)) return [...args.slice(1), '--help']
   if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
-  if (first !== undefined && LISTING.includes(first) && isOption(second))
-    return [first, 'list', ...args.slice(1)]
-  if (first === 'clock' && isOption(second)) return ['clock', 'show', ...args.slice(1)]
+  const command = first === undefined ? undefined : DEFAULTS.get(first)
+  if (first !== undefined && command !== undefined && isOption(second))
+    return [first, command, ...args.slice(1)]
   return isOption(first) ? ['serve', ...args] : args
 }
 

@@ -1,20 +1,18 @@
-import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream'
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import {
+  type ArgumentsOf,
+  type CallId,
+  type HttpRequest,
+  type ResponseOf,
+  requestOf,
+  type StreamEventOf,
+  type StreamId,
+} from '../contract/client.ts'
 import { CommandError } from './errors.ts'
 import type { Instance } from './instance.ts'
 
 /** The code of errors where there is no connection, or none any more. */
 export const NO_CONNECTION = 'no_connection'
-
-/** What a request carries beside method and path. */
-export interface RequestParts {
-  query?: Record<string, string>
-  /** Sent as JSON. */
-  body?: unknown
-  /** Sent instead of a body, as multipart/form-data. */
-  form?: FormData
-  /** Ends the request, and with it what it started. */
-  signal?: AbortSignal
-}
 
 /** The instance to talk to; without a credential for what needs none. */
 export type Addressed = Omit<Instance, 'credential'> & { readonly credential: string | null }
@@ -28,52 +26,53 @@ export class Client {
     return this.instance.baseUrl
   }
 
-  /** One request; resolves to the answer's JSON. */
-  async request<Answer>(method: string, path: string, parts: RequestParts = {}): Promise<Answer> {
-    const response = await this.send(method, path, 'application/json', parts)
-    const text = await response.text().catch((error: unknown) => this.broken(error, parts))
+  /** Sends one request; resolves to the JSON of its response. @throws CommandError */
+  async call<Id extends CallId>(id: Id, ...parts: ArgumentsOf<Id>): Promise<ResponseOf<Id>> {
+    const request = requestOf(id, ...parts)
+    const response = await this.send(request, 'application/json')
+    const text = await response.text().catch((error: unknown) => this.broken(error, request))
     try {
-      return JSON.parse(text) as Answer
+      return JSON.parse(text) as ResponseOf<Id>
     } catch {
       throw this.notBerth(response.status)
     }
   }
 
-  /** One request whose answer is a stream of server-sent events, told as they come. @throws CommandError for a failure among them */
-  async *events(
-    method: string,
-    path: string,
-    parts: RequestParts = {},
-  ): AsyncGenerator<EventSourceMessage, void> {
-    const response = await this.send(method, path, 'text/event-stream', parts)
+  /** Sends one request; yields the server-sent events of its response as they arrive. @throws CommandError */
+  async *stream<Id extends StreamId>(
+    id: Id,
+    ...parts: ArgumentsOf<Id>
+  ): AsyncGenerator<StreamEventOf<Id>, void> {
+    const request = requestOf(id, ...parts)
+    const response = await this.send(request, 'text/event-stream')
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
       throw this.notBerth(response.status)
     try {
       const events = response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())
-      for await (const event of events) {
-        if (event.event === 'error')
-          throw this.refused(JSON.parse(event.data)) ?? this.notBerth(response.status)
-        yield event
+      for await (const { event, data } of events) {
+        const parsed: unknown = JSON.parse(data)
+        if (event === 'error') throw this.refused(parsed as Refusal) ?? this.notBerth(response.status)
+        yield { event, data: parsed } as StreamEventOf<Id>
       }
     } catch (error) {
       if (error instanceof CommandError) throw error
-      this.broken(error, parts)
+      this.broken(error, request)
     }
   }
 
-  private async send(method: string, path: string, accept: string, parts: RequestParts): Promise<Response> {
-    const query = parts.query ? `?${new URLSearchParams(parts.query)}` : ''
+  private async send(request: HttpRequest, accept: string): Promise<Response> {
+    const { method, path, form, signal } = request
     const { credential } = this.instance
     const headers: Record<string, string> = { accept }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
     // The type of a form names its boundary: fetch writes it.
-    if (parts.body !== undefined) headers['content-type'] = 'application/json'
-    const body = parts.form ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body))
+    if (request.body !== undefined) headers['content-type'] = 'application/json'
+    const body = form ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
     let response: Response
     try {
-      response = await fetch(`${this.instance.baseUrl}${path}${query}`, {
+      response = await fetch(`${this.instance.baseUrl}${path}`, {
         method,
         headers,
         // The key belongs to this address: where a redirect leads is not followed.
@@ -81,10 +80,10 @@ export class Client {
         // A command may be silent for longer than fetch waits by itself.
         timeout: false,
         ...(body === undefined ? {} : { body }),
-        ...(parts.signal ? { signal: parts.signal } : {}),
+        ...(signal ? { signal } : {}),
       })
     } catch (error) {
-      if (parts.signal?.aborted) throw error
+      if (signal?.aborted) throw error
       throw new CommandError(
         `Nothing answers at ${this.instance.baseUrl} (${causeOf(error)}). Start it with "berth serve", or correct --base-url.`,
         1,
@@ -111,7 +110,7 @@ export class Client {
   }
 
   /** The connection ended amid an answer: on purpose, or because berth is gone. */
-  private broken(error: unknown, { signal }: RequestParts): never {
+  private broken(error: unknown, { signal }: HttpRequest): never {
     if (signal?.aborted) throw error
     throw new CommandError(
       `The connection to ${this.instance.baseUrl} broke (${causeOf(error)}). Is berth still running?`,

@@ -1,6 +1,7 @@
 import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
 import { withDefaults } from './arguments.ts'
+import type { Candidate } from './runner.ts'
 
 /** The shells that completion is made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -8,28 +9,8 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 /** A shell with completion. */
 export type Shell = (typeof SHELLS)[number]
 
-/** One way to go on. */
-export interface Candidate {
-  value: string
-  description: string
-}
-
-/** What can be named that the running instance knows. */
-export type Known =
-  | 'servers'
-  | 'tasks'
-  | 'builds'
-  | 'projects'
-  | 'project ids'
-  | 'templates'
-  | 'keys'
-  | 'webhooks'
-  | 'events'
-  | 'logins'
-  | KnownToControl
-
-/** What the control API knows. */
-export type KnownToControl = 'snapshots' | 'inboxes' | 'faults' | 'accounts' | 'deliveries'
+/** Placeholders of the help that stand for ids; true for several of them with commas between. */
+export type Placeholders = ReadonlyMap<string, boolean>
 
 /**
  * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
@@ -39,39 +20,21 @@ export type Completion =
   | { kind: 'words'; candidates: Candidate[] }
   | { kind: 'files'; prefix: string }
   | { kind: 'folders'; prefix: string }
-  | { kind: 'ids'; of: Known; prefix: string }
-
-/** Names of values in the help that are ids, or several of them with commas between. */
-const IDS: Readonly<Record<string, { of: Known; several?: true }>> = {
-  SERVER: { of: 'servers' },
-  SERVERS: { of: 'servers', several: true },
-  TASK: { of: 'tasks' },
-  BUILD: { of: 'builds' },
-  PROJECT: { of: 'projects' },
-  PROJECTS: { of: 'project ids', several: true },
-  TEMPLATE: { of: 'templates' },
-  KEY_ID: { of: 'keys' },
-  WEBHOOK: { of: 'webhooks' },
-  SNAPSHOT: { of: 'snapshots' },
-  INBOX: { of: 'inboxes' },
-  FAULT: { of: 'faults' },
-  EVENTS: { of: 'events', several: true },
-  ACCOUNT: { of: 'accounts' },
-  DELIVERY: { of: 'deliveries' },
-  INSTANCE: { of: 'logins' },
-}
+  | { kind: 'ids'; placeholder: string; prefix: string }
 
 /**
  * Completes a command line by the commands, options and values of the program itself.
  *
  * @param words what stands behind the program's name up to the cursor; the last one may be empty
  */
-export function complete(program: Command, words: readonly string[]): Completion {
+export function complete(program: Command, words: readonly string[], placeholders: Placeholders): Completion {
+  const valuesOf = (of: Option | Argument, prefix: string, current: string) =>
+    valuesFor(of, prefix, current, placeholders)
   const current = words.at(-1) ?? ''
   const state = follow(program, meant(words).slice(0, -1))
   if (state.verbatim) return { kind: 'files', prefix: '' }
   if (state.option) return valuesOf(state.option, '', current)
-  if (!current.startsWith('-')) return operands(state, current)
+  if (!current.startsWith('-')) return operands(state, current, valuesOf)
   const [name = '', value] = splitOption(current)
   if (value === undefined)
     return fitting(current, state.command.createHelp().visibleOptions(state.command).flatMap(described))
@@ -115,7 +78,11 @@ function follow(program: Command, words: readonly string[]): State {
   return state
 }
 
-function operands({ command, given }: State, current: string): Completion {
+function operands(
+  { command, given }: State,
+  current: string,
+  valuesOf: (of: Argument, prefix: string, current: string) => Completion,
+): Completion {
   const subcommands = command.createHelp().visibleCommands(command)
   if (subcommands.length > 0) {
     const names = subcommands.map((sub) => ({
@@ -131,7 +98,12 @@ function operands({ command, given }: State, current: string): Completion {
 }
 
 /** The values of an option or argument: its choices, else by the name that stands for it in the help. */
-function valuesOf(of: Option | Argument, prefix: string, current: string): Completion {
+function valuesFor(
+  of: Option | Argument,
+  prefix: string,
+  current: string,
+  placeholders: Placeholders,
+): Completion {
   const name = 'flags' in of ? valueName(of) : of.name()
   const choices = name === 'OPERATION' ? API_OPERATION_IDS : of.argChoices
   if (choices) {
@@ -144,10 +116,10 @@ function valuesOf(of: Option | Argument, prefix: string, current: string): Compl
   }
   if (name === 'FILE') return { kind: 'files', prefix }
   if (name === 'DIR') return { kind: 'folders', prefix }
-  const ids = name === undefined ? undefined : IDS[name]
-  if (ids) {
-    const before = ids.several ? current.slice(0, current.lastIndexOf(',') + 1) : ''
-    return { kind: 'ids', of: ids.of, prefix: prefix + before }
+  const several = name === undefined ? undefined : placeholders.get(name)
+  if (name !== undefined && several !== undefined) {
+    const before = several ? current.slice(0, current.lastIndexOf(',') + 1) : ''
+    return { kind: 'ids', placeholder: name, prefix: prefix + before }
   }
   return { kind: 'words', candidates: [] }
 }

@@ -1,13 +1,11 @@
 import { Help } from 'commander'
-
-/** The options that every command which talks to an instance has: after those of its own. */
-const LAST_GROUP = 'Connection:'
+import { CONNECTION_GROUP } from './runner.ts'
 
 /** The parts of a help text in their order. The types of the library know the function that it stands for. */
 export const groupItems: Help['groupItems'] = (unsorted, visible, groupOf) => {
   const groups = Help.prototype.groupItems(unsorted, visible, groupOf)
-  const last = groups.get(LAST_GROUP)
-  if (last && groups.delete(LAST_GROUP)) groups.set(LAST_GROUP, last)
+  const last = groups.get(CONNECTION_GROUP)
+  if (last && groups.delete(CONNECTION_GROUP)) groups.set(CONNECTION_GROUP, last)
   return groups
 }
 

@@ -28,7 +28,7 @@ export async function runCommand(args: readonly string[], terminal: Terminal): P
     return await runProgram(args, { terminal, exitCode: 0 })
   } catch (error) {
     // It may quote a file, or whoever answers in berth's place.
-    const { plain } = await import('./tasks/plain.ts')
+    const { plain } = await import('./plain-text.ts')
     await terminal.stderr.write(`berth: ${plain(describe(error))}\n`)
     if (error instanceof UsageError) return 2
     return error instanceof CommandError ? error.exitCode : 1

@@ -1,82 +1,93 @@
-import type { LogLines } from '../resources/projects/model.ts'
+import type { ResponseOf, StreamEventOf } from '../contract/client.ts'
 import type { Client } from './client.ts'
-import { count } from './format.ts'
 import { untilInterrupted } from './interrupt.ts'
-import { paint, printable } from './output.ts'
-import { printJson, type Session } from './session.ts'
+import { count, paint, printable } from './output.ts'
+import type { Print } from './runner.ts'
 import type { Sink } from './terminal.ts'
 
-/** A line of the log of a project or a build. */
-export type LogLine = LogLines[number]
+/** The end of a log, as the API gives it. */
+type LogEnd = ResponseOf<'projects.logs'>
 
-/** As wide as the sources that there mostly are in logs of projects. */
+/** A line of the log of a project or a build. */
+export type LogLine = LogEnd['logs'][number]
+
+/** A log of the API. */
+export interface Log {
+  /** Reads its last lines. */
+  read(tail: number): Promise<LogEnd>
+  /** Yields its last lines, and then those that come. */
+  stream(tail: number, signal: AbortSignal): AsyncGenerator<StreamEventOf<'projects.logs'>, void>
+}
+
+/** Returns the log of a project. */
+export const projectLog = (client: Client, projectId: string): Log => ({
+  read: (tail) => client.call('projects.logs', { params: { projectId }, query: { tail } }),
+  stream: (tail, signal) =>
+    client.stream('projects.logs', { params: { projectId }, query: { tail }, signal }),
+})
+
+/** Returns the log of a build. */
+export const buildLog = (client: Client, { serverId, id }: { serverId: string; id: string }): Log => ({
+  read: (tail) => client.call('builds.logs', { params: { serverId, buildId: id }, query: { tail } }),
+  stream: (tail, signal) =>
+    client.stream('builds.logs', { params: { serverId, buildId: id }, query: { tail }, signal }),
+})
+
+/** Lines of a log that are shown where nothing else is said, as by the API. */
+export const DEFAULT_TAIL = 200
+
+/** The width of most sources in logs of projects. */
 const SOURCE_WIDTH = 7
 
 /**
- * A line of a log for people. On a terminal it keeps no control characters: what an app prints must not
- * move the cursor of who reads it.
+ * Returns a line of a log for people. On a terminal it keeps no control characters: what an app prints must not move the
+ * reader's cursor.
  *
- * @param width of the column in which it says where it comes from
+ * @param width of the column with the source
  */
 export function logText(sink: Sink, { source, text }: LogLine, width = SOURCE_WIDTH): string {
   const shown = sink.isTTY ? printable(Bun.stripANSI(text).replaceAll('\t', '    ')) : text
   return `${paint(sink, 'dim', source.padEnd(width))}  ${shown}\n`
 }
 
-/**
- * The lines of a log as they come, the last `tail` that are there already first.
- *
- * @param log its path of the API
- */
-export async function* followLog(
-  client: Client,
-  log: string,
-  tail: number,
-  signal: AbortSignal,
-): AsyncGenerator<LogLine, void> {
-  const events = client.events('GET', log, {
-    query: { tail: String(tail) },
-    signal,
-  })
+/** Yields the lines of a log as they come, the last `tail` that are there already first. */
+export async function* followLog(log: Log, tail: number, signal: AbortSignal): AsyncGenerator<LogLine, void> {
   let at = ''
-  for await (const { event, data } of events) {
-    if (event === 'dropped') {
-      const { lines } = JSON.parse(data) as { lines: number }
-      yield { at, source: 'berth', text: `${count(lines, 'line')} came too fast and are left out here.` }
-    }
+  for await (const { event, data } of log.stream(tail, signal)) {
+    if (event === 'dropped')
+      yield { at, source: 'berth', text: `${count(data.lines, 'line')} came too fast and are left out here.` }
     if (event !== 'line') continue
-    const line = JSON.parse(data) as LogLine
-    at = line.at
-    yield line
+    at = data.at
+    yield data
   }
 }
 
-/** The end of a log. @param log its path of the API */
-export const readLog = (client: Client, log: string, tail: number): Promise<{ logs: LogLines }> =>
-  client.request('GET', log, { query: { tail: String(tail) } })
+/** How a log is shown. */
+interface LogOptions {
+  tail?: number | undefined
+  follow?: boolean | undefined
+  width?: number
+}
 
 /**
- * Prints the end of a log, and goes on with what comes where that is wished for.
+ * Prints the end of a log, and goes on with what comes where `follow` says so.
  *
- * @param log its path of the API
  * @returns the exit code
  */
 export async function showLog(
-  session: Session,
-  client: Client,
-  log: string,
-  { tail, follow, json, width }: { tail: number; follow?: boolean; json?: boolean; width?: number },
+  print: Print,
+  log: Log,
+  { tail = DEFAULT_TAIL, follow, width }: LogOptions,
 ): Promise<number> {
-  const { stdout } = session.terminal
   if (follow) {
     return untilInterrupted(async (signal) => {
-      for await (const line of followLog(client, log, tail, signal))
-        await (json ? printJson(session, line) : stdout.write(logText(stdout, line, width)))
+      for await (const line of followLog(log, tail, signal))
+        await print(line, (_, { sink }) => logText(sink, line, width))
       return 0
     })
   }
-  const answer = await readLog(client, log, tail)
-  if (json) await printJson(session, answer)
-  else await stdout.write(answer.logs.map((line) => logText(stdout, line, width)).join(''))
+  await print(await log.read(tail), ({ logs }, { sink }) =>
+    logs.map((line) => logText(sink, line, width)).join(''),
+  )
   return 0
 }

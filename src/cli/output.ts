@@ -23,7 +23,7 @@ export interface Column<Row> {
 }
 
 /** Rows as aligned columns under headings, one line a row, newline at the end. */
-export function table<Row>(sink: Sink, columns: Column<Row>[], rows: readonly Row[]): string {
+export function table<Row>(sink: Sink, columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))))
   const widths = columns.map((column, at) =>
     Math.max(column.heading.length, ...cells.map((line) => Bun.stringWidth(line[at] ?? ''))),
@@ -51,3 +51,16 @@ export function facts(sink: Sink, entries: ReadonlyArray<readonly [label: string
     .map(([label, value]) => `${paint(sink, 'dim', label.padEnd(width))}  ${printable(value)}\n`)
     .join('')
 }
+
+/** Bytes for people: `812 bytes`, `3.4 KB`, `1.2 MB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return count(bytes, 'byte')
+  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}
+
+/** A number with its noun: `1 file`, `2 files`. */
+export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
+
+/** Prints a value as one line of JSON. */
+export const printJson = (sink: Sink, value: unknown): Promise<void> =>
+  sink.write(`${JSON.stringify(value)}\n`)

@@ -1,39 +1,24 @@
 import { type Argument, Command, CommanderError } from 'commander'
 import { upToUnknown, withDefaults } from './arguments.ts'
-import { registerAccounts } from './commands/accounts.ts'
-import { registerBuilds } from './commands/builds.ts'
-import { registerClock } from './commands/clock.ts'
-import { registerCompletion } from './commands/completion.ts'
-import { registerDeliveries } from './commands/deliveries.ts'
-import { registerDeploy } from './commands/deploy.ts'
-import { registerDoctor } from './commands/doctor.ts'
-import { registerEvents } from './commands/events.ts'
-import { registerExec } from './commands/exec.ts'
-import { registerFaults } from './commands/faults.ts'
-import { registerFiles } from './commands/files.ts'
-import { registerFixtures } from './commands/fixtures.ts'
-import { registerInbox } from './commands/inbox.ts'
-import { registerInstances } from './commands/instances.ts'
-import { registerKeys } from './commands/keys.ts'
-import { registerListen } from './commands/listen.ts'
-import { registerLogin } from './commands/login.ts'
-import { registerLogs } from './commands/logs.ts'
-import { registerOpen } from './commands/open.ts'
-import { registerOpenApi } from './commands/openapi.ts'
-import { registerProjects } from './commands/projects.ts'
+import { completeWords, completion } from './commands/completion.ts'
+import { deploy } from './commands/deploy.ts'
+import { doctor } from './commands/doctor.ts'
+import { exec } from './commands/exec.ts'
+import { env, list, stop, wait } from './commands/instances.ts'
+import { listen } from './commands/listen.ts'
+import { login, logout, whoami } from './commands/login.ts'
+import { logs } from './commands/logs.ts'
+import { open } from './commands/open.ts'
+import { openapi } from './commands/openapi.ts'
 import { registerRun } from './commands/run.ts'
-import { registerScenarios } from './commands/scenarios.ts'
-import { registerSecrets } from './commands/secrets.ts'
 import { registerServe } from './commands/serve-options.ts'
-import { registerServers } from './commands/servers.ts'
-import { registerReset, registerSnapshot } from './commands/snapshot.ts'
-import { registerTasks } from './commands/tasks.ts'
-import { registerTemplates } from './commands/templates.ts'
-import { registerTrigger } from './commands/trigger.ts'
-import { registerVersion } from './commands/version.ts'
-import { registerWebhooks } from './commands/webhooks.ts'
+import { trigger } from './commands/trigger.ts'
+import { version } from './commands/version.ts'
 import { groupItems, reflow } from './help.ts'
+import { API_NOUNS, CONTROL_NOUNS } from './nouns/index.ts'
+import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
+import { addCommand, addNoun, type Noun, type RunnableCommand } from './runner.ts'
 import type { Session } from './session.ts'
 
 const EXAMPLES = `
@@ -51,7 +36,16 @@ The commands find the instance of the nearest .berth folder by themselves.
 "berth COMMAND --help" explains one command.
 `
 
-/** All commands with their options and help, ready to parse. */
+/** The groups of the help text with their members, behind `serve` and `run`. */
+const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
+  ['Run berth:', [list, wait, env, stop, open, doctor]],
+  ['Sign in:', [login, logout, whoami]],
+  ['Use the API:', [...API_NOUNS, exec, deploy]],
+  ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
+  ['About berth:', [completion, openapi, version]],
+]
+
+/** Returns all commands with their options and help, ready to parse. */
 export function createProgram(session: Session): Command {
   const { stdout, stderr } = session.terminal
   const program = new Command('berth')
@@ -87,41 +81,14 @@ export function createProgram(session: Session): Command {
   program.commandsGroup('Run berth:')
   registerServe(program, session)
   registerRun(program, session)
-  registerInstances(program, session)
-  registerOpen(program, session)
-  registerDoctor(program, session)
-  program.commandsGroup('Sign in:')
-  registerLogin(program, session)
-  program.commandsGroup('Use the API:')
-  registerServers(program, session)
-  registerExec(program, session)
-  registerFiles(program, session)
-  registerTasks(program, session)
-  registerBuilds(program, session)
-  registerProjects(program, session)
-  registerTemplates(program, session)
-  registerSecrets(program, session)
-  registerDeploy(program, session)
-  registerKeys(program, session)
-  registerWebhooks(program, session)
-  program.commandsGroup('Test against berth:')
-  registerReset(program, session)
-  registerSnapshot(program, session)
-  registerFaults(program, session)
-  registerAccounts(program, session)
-  registerClock(program, session)
-  registerScenarios(program, session)
-  registerLogs(program, session)
-  registerEvents(program, session)
-  registerDeliveries(program, session)
-  registerListen(program, session)
-  registerTrigger(program, session)
-  registerInbox(program, session)
-  registerFixtures(program, session)
-  program.commandsGroup('About berth:')
-  registerCompletion(program, session)
-  registerOpenApi(program, session)
-  registerVersion(program, session)
+  for (const [group, members] of GROUPS) {
+    program.commandsGroup(group)
+    for (const member of members) {
+      if ('commands' in member) addNoun(program, session, member)
+      else addCommand(program, session, member)
+    }
+  }
+  completeWords(program, session)
   pointToHelp(program, 'berth')
   return program
 }
@@ -136,6 +103,8 @@ const inOurWords = (text: string): string =>
       /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
       'error: $2: expected one of $3, got "$1".',
     )
+    // An alias of a command is no other command.
+    .replace(/\(Did you mean one of list, ls\?\)/, '(Did you mean list?)')
     .replace(/^error: /, 'berth: ')
 
 /** What follows a usage error: where the help is. */

@@ -190,6 +190,7 @@ test('commands, options, servers and ids of builds are offered at the TAB key', 
   const first = (await json('list')).builds[0]
   expect((await offered('builds', '')).map((line) => line.split('\t')[0])).toEqual([
     'run',
+    'create',
     'list',
     'get',
     'logs',

@@ -73,7 +73,16 @@ test('ids of tasks are offered with their state and goal', async () => {
   const { task_id: id } = JSON.parse(stdout)
   for (const command of ['get', 'answer', 'cancel', 'events'])
     expect(await offered('tasks', command, 'task_')).toEqual([id])
-  expect(await offered('tasks', '')).toEqual(['list', 'run', 'get', 'answer', 'cancel', 'release', 'events'])
+  expect(await offered('tasks', '')).toEqual([
+    'list',
+    'run',
+    'create',
+    'get',
+    'answer',
+    'cancel',
+    'release',
+    'events',
+  ])
   expect(await offered('tasks', 'run', '--file', '')).toEqual(['files'])
   expect(await offered('tasks', 'run', 'x', '--server', '')).toEqual([server])
   await berth.run(['tasks', 'events', id, '-f'])

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { readTarget } from '../../src/cli/commands/listen.ts'
 import { forward } from '../../src/cli/listen/forward.ts'
-import { readTarget } from '../../src/cli/listen/target.ts'
 import { receiver, replyWith, verify } from '../support/receiver.ts'
 import { type Served, serve, start, temporaryFolder } from './command.ts'
 
@@ -68,7 +68,10 @@ describe('berth listen', () => {
   test('forwards each event in order, signed with the secret that it prints, as a webhook would be', async () => {
     await using target = await receiver()
     await using listener = await listen(berth.cwd, '--forward-to', target.url)
-    const sent = [await trigger('quota.threshold'), await trigger('deployment.live', '--data', '{"url":"é"}')]
+    const sent = [
+      await trigger('quota.threshold'),
+      await trigger('deployment.live', '--payload', '{"url":"é"}'),
+    ]
     for (const { id, event, data, created_at } of sent) {
       const told = await listener.next('event')
       expect(told).toMatchObject({ id, event, data, forwarded: { status: 200, error: null } })
@@ -121,7 +124,7 @@ describe('berth listen', () => {
       for (let line = ''; !line.includes(text); shown.push(line)) line = (await lines.next()).value ?? text
     }
     await upTo('Ctrl-C')
-    const { id } = await trigger('task.failed', '--data', '{"task_id":"task_1\\u001b[2J"}')
+    const { id } = await trigger('task.failed', '--payload', '{"task_id":"task_1\\u001b[2J"}')
     await upTo('tea')
     child.kill('SIGINT')
     await upTo('forwarded')

@@ -166,7 +166,7 @@ describe('open', () => {
 test.each([
   [['create', '.', '--template', 'x'], 'Say where the code comes from once'],
   [['create', '--git', 'x', '--archive', 'y'], 'Say where the code comes from once'],
-  [['create', '.', '--from', '.'], 'Name the folder once'],
+  [['create', '.', '--from', '.'], 'Name the directory once'],
   [['create', '--ref', 'v1'], '--ref names a branch'],
   [['create', '--public', '--private'], 'cannot be used with'],
   [['create', '--env', 'very-secret'], '--env: number 1 is not NAME=VALUE'],

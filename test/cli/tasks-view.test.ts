@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { PlainText, plain } from '../../src/cli/tasks/plain.ts'
+import { PlainText, plain } from '../../src/cli/plain-text.ts'
 import type { TranscriptItem } from '../../src/cli/tasks/transcript.ts'
 import { TranscriptView } from '../../src/cli/tasks/view.ts'
 

@@ -23,13 +23,13 @@ test('an event is emitted with data of an argument, a file or standard input', a
   const data = { server_id: 'srv_1', n: [1] }
   const text = JSON.stringify(data)
   writeFileSync(join(berth.cwd, 'event.json'), text)
-  expect(await json(['deployment.live', '--data', text])).toMatchObject({
+  expect(await json(['deployment.live', '--payload', text])).toMatchObject({
     id,
     event: 'deployment.live',
     data,
   })
-  expect(await json(['deployment.live', '--data', '@event.json'])).toMatchObject({ data })
-  expect(await json(['deployment.live', '--data', '-'], text)).toMatchObject({ data, deliveries: [] })
+  expect(await json(['deployment.live', '--payload', '@event.json'])).toMatchObject({ data })
+  expect(await json(['deployment.live', '--payload', '-'], text)).toMatchObject({ data, deliveries: [] })
   expect((await json(['quota.threshold'])).data).toEqual({ credits_used: 800, budget_cap: 1000 })
 })
 
@@ -57,11 +57,18 @@ test('it says what became of the deliveries, also of one that failed', async () 
 test('what is no event, no data or no account is refused, and the help lists the events', async () => {
   for (const [args, exitCode, named] of [
     [['server.exploded'], 2, 'server.exploded'],
-    [['task.created', '--data', '{'], 2, 'not valid JSON'],
-    [['task.created', '--data', '[1]'], 2, 'must be a JSON object'],
-    [['task.created', '--data', '@none.json'], 1, 'none.json cannot be read'],
+    [['task.created', '--payload', '{'], 2, 'not valid JSON'],
+    // Everywhere --data names the data directory; it was the payload here.
+    [
+      ['task.created', '--data', '{}'],
+      2,
+      "what the event carries with --payload: berth trigger EVENT --payload '",
+    ],
+    [['task.created', '--data', '@event.json'], 2, '--payload @event.json'],
+    [['task.created', '--payload', '[1]'], 2, 'must be a JSON object'],
+    [['task.created', '--payload', '@none.json'], 1, 'none.json cannot be read'],
     [['task.created', '--account', 'acct_none'], 1, '"account_id"'],
-    [['task.created', '--data-dir', '/nowhere'], 1, 'No berth runs on /nowhere'],
+    [['task.created', '--data', '/nowhere'], 1, 'No berth runs on /nowhere'],
   ] as const) {
     const outcome = await berth.run(['trigger', ...args])
     expect(outcome).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(named) })

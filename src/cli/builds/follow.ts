@@ -3,10 +3,9 @@ import { STEP_KEYS, type StepKey } from '../../resources/builds/steps.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { followLog, logText, readLog } from '../log.ts'
-import { paint } from '../output.ts'
-import { path } from '../path.ts'
-import { printJson, type Session } from '../session.ts'
+import { buildLog, followLog, logText } from '../log.ts'
+import { paint, printJson } from '../output.ts'
+import type { Session } from '../session.ts'
 
 /** As wide as the name of the longest phase. */
 export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
@@ -22,9 +21,6 @@ const TOLD_LINES = 50
 
 /** Which build is meant. */
 type Of = Pick<Build, 'id' | 'serverId'>
-
-/** Where the log of a build is. */
-export const logOf = ({ serverId, id }: Of): string => path`/servers/${serverId}/builds/${id}/logs`
 
 /**
  * Follows a build to its end, with its phases and its log on stderr and the URL on stdout. Ctrl-C leaves it going.
@@ -43,7 +39,7 @@ export async function followBuild(
     if (!json) await watch(session, client, build, signal)
     const ended = await atEnd(client, build, signal)
     if (json) {
-      await printJson(session, ended)
+      await printJson(stdout, ended)
       if (ended.url === null) await tellFailure(session, client, ended)
     } else if (ended.url !== null) await stdout.write(`${ended.url}\n`)
     else throw failure(ended)
@@ -59,7 +55,7 @@ export async function followBuild(
 async function watch(session: Session, client: Client, build: Of, signal: AbortSignal): Promise<void> {
   const { stderr } = session.terminal
   let at = -1
-  for await (const line of followLog(client, logOf(build), ALL_LINES, signal)) {
+  for await (const line of followLog(buildLog(client, build), ALL_LINES, signal)) {
     const phase = STEP_KEYS.indexOf(line.source as StepKey)
     if (phase > at) {
       at = phase
@@ -71,9 +67,9 @@ async function watch(session: Session, client: Client, build: Of, signal: AbortS
 
 /** Resolves to the build when it is over. */
 async function atEnd(client: Client, { serverId, id }: Of, signal: AbortSignal): Promise<Build> {
-  const target = path`/servers/${serverId}/builds/${id}`
+  const params = { serverId, buildId: id }
   for (;;) {
-    const { build } = await client.request<{ build: Build }>('GET', target, { signal })
+    const { build } = await client.call('builds.get', { params, signal })
     if (build.status === 'completed') return build
     await Bun.sleep(LOOK_EVERY)
     signal.throwIfAborted()
@@ -81,7 +77,7 @@ async function atEnd(client: Client, { serverId, id }: Of, signal: AbortSignal):
 }
 
 async function tellFailure({ terminal: { stderr } }: Session, client: Client, build: Of): Promise<void> {
-  const { logs } = await readLog(client, logOf(build), TOLD_LINES)
+  const { logs } = await buildLog(client, build).read(TOLD_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line, SOURCE_WIDTH))
 }
 

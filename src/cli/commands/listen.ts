@@ -1,16 +1,23 @@
-import type { Command } from 'commander'
-import type { ConnectionOptions } from '../instance.ts'
-import { type Session, withControl } from '../session.ts'
+import { UsageError } from '../../errors.ts'
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { flag, text } from '../options.ts'
+import { action, jsonLines } from '../runner.ts'
 
-interface Options extends ConnectionOptions {
-  forwardTo?: string
-  events?: string
-  account?: string
-  printSecret?: boolean
-  json?: boolean
-}
-
-const MORE = `
+/** `berth listen` */
+export const listen = action({
+  usage: 'listen',
+  summary: 'show events as they come, and forward them to a URL of this machine',
+  description:
+    'Shows every event of the running instance, and forwards it, signed, to a URL of this machine.',
+  access: 'control',
+  json: jsonLines('event'),
+  options: {
+    forwardTo: text('URL', 'where each event is sent to, such as localhost:3000/webhooks'),
+    events: text('EVENTS', "these only: names with commas between them, 'task.*' for a group"),
+    account: text('ACCOUNT', 'those of one account only'),
+    printSecret: flag('print the signing secret alone, and end'),
+  },
+  help: `
 Each event is sent as a webhook would be: the same body, signed in the same way (Standard Webhooks), one after the
 other. The secret stays the same for an instance. What the receiver does not take within 15 s, or answers with anything
 but 2xx, is shown and passed over; a redirect is not followed. Where the instance is stopped and started or reset, it
@@ -21,33 +28,61 @@ Examples:
   berth listen --forward-to 3000/webhooks --events 'task.*,project.ready'
   echo "WEBHOOK_SECRET=$(berth listen --print-secret)" >> .env
   berth listen --json | jq 'select(.type == "event").data'
-`
-
-/** Adds `listen`. */
-export function registerListen(program: Command, session: Session): void {
-  const command = program
-    .command('listen')
-    .summary('show events as they come, and forward them to a URL of this machine')
-    .description(
-      'Shows every event of the running instance, and forwards it, signed, to a URL of this machine.',
-    )
-    .option('--forward-to <URL>', 'where each event is sent to, such as localhost:3000/webhooks')
-    .option('--events <EVENTS>', "these only: names with commas between them, 'task.*' for a group")
-    .option('--account <ACCOUNT>', 'those of one account only')
-    .option('--print-secret', 'print the signing secret alone, and end')
-    .option('--json', 'one line of JSON for each event, for programs')
-    .addHelpText('after', MORE)
-  withControl(command).action(async (options: Options) => {
-    const [{ listen, openConnection }, { readTarget }, { readEvents }] = await Promise.all([
-      import('../listen/listen.ts'),
-      import('../listen/target.ts'),
-      import('../listen/wanted.ts'),
-    ])
-    if (options.printSecret)
-      return session.terminal.stdout.write(`${openConnection(session, options).secret}\n`)
+`,
+  async run({ session, options }) {
+    const { listenToEvents, openConnection } = await import('../listen/listen.ts')
+    if (options.printSecret) {
+      await session.terminal.stdout.write(`${openConnection(session, options).secret}\n`)
+      return 0
+    }
     const target = options.forwardTo === undefined ? undefined : readTarget(options.forwardTo)
     const events = readEvents(options.events)
     const { account, json } = options
-    session.exitCode = await listen(session, options, { target, events, account, json })
-  })
+    return listenToEvents(session, options, { target, events, account, json })
+  },
+})
+
+/**
+ * Reads where events are to be forwarded to: a URL, or what is left of one on this machine, as in
+ * `localhost:3000/hook`, `3000/hook` and `3000`.
+ *
+ * @throws UsageError
+ */
+export function readTarget(given: string): string {
+  const url = URL.parse(withScheme(given))
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.port === '0') {
+    throw new UsageError(
+      `--forward-to must look like http://localhost:3000/hook, localhost:3000/hook or 3000/hook, got ${JSON.stringify(given)}.`,
+    )
+  }
+  if (url.username !== '' || url.password !== '')
+    throw new UsageError('--forward-to must have no credentials in the URL.')
+  url.hash = ''
+  return url.href
+}
+
+function withScheme(given: string): string {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return given
+  return /^:?\d+(?:\/|$)/.test(given) ? `http://localhost:${given.replace(/^:/, '')}` : `http://${given}`
+}
+
+/**
+ * Reads which events are wanted: names with commas between them, `task.*` for all of a group; all where nothing is given.
+ *
+ * @throws UsageError for a name that is none
+ */
+function readEvents(given: string | undefined): ReadonlySet<EventName> {
+  const names = given?.split(',').flatMap((name) => name.trim() || [])
+  if (names === undefined || names.length === 0) return new Set(EVENT_NAMES)
+  return new Set(names.flatMap(matchingEvents))
+}
+
+function matchingEvents(given: string): EventName[] {
+  const found = EVENT_NAMES.filter((name) =>
+    given.endsWith('.*') ? name.startsWith(given.slice(0, -1)) : name === given,
+  )
+  if (found.length > 0) return found
+  throw new UsageError(
+    `There is no event ${JSON.stringify(given)}. The events are ${EVENT_NAMES.join(', ')}; task.* names all of a group.`,
+  )
 }

@@ -1,79 +1,110 @@
-import { Argument, type Command } from 'commander'
-import { EVENT_NAMES } from '../../resources/events/names.ts'
-import type { DeliveryReport } from '../../resources/webhooks/history.ts'
-import { count } from '../format.ts'
-import type { ConnectionOptions } from '../instance.ts'
-import { type Column, paint, type Style, table } from '../output.ts'
-import { connectControl, printJson, type Session, withControl, withJson } from '../session.ts'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { ResponseOf } from '../../contract/client.ts'
+import { UsageError } from '../../errors.ts'
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { CommandError } from '../errors.ts'
+import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
+import { text } from '../options.ts'
+import { type Column, count, paint, table } from '../output.ts'
+import { action } from '../runner.ts'
+import type { Terminal } from '../terminal.ts'
 
-/** How long the first attempts are waited for: one takes 15 s at most. */
+type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]
+
+/** Milliseconds for which the first attempts are waited for: one takes 15 s at most. */
 const WAIT_MS = 20_000
 
-interface Options extends Omit<ConnectionOptions, 'data'> {
-  /** What the event carries. */
-  data?: string
-  dataDir?: string
-  account?: string
-  json?: boolean
-}
-
-const MORE = `
-Without --data the event carries the example of the documents. Nothing else happens: no task is made, nothing runs.
-It waits until each webhook that takes the event has been tried once.
-
-Examples:
-  berth trigger quota.cap_reached
-  berth trigger deployment.live --data '{"url": "https://example.com/"}'
-  berth trigger task.failed --data @event.json --json
-`
-
-const STYLES: Readonly<Record<DeliveryReport['status'], Style>> = {
-  delivered: 'green',
-  pending: 'yellow',
-  failed: 'red',
-}
-
-const COLUMNS: Column<DeliveryReport>[] = [
+const COLUMNS: readonly Column<Delivery>[] = [
   { heading: 'DELIVERY', cell: ({ id }) => id },
   { heading: 'WEBHOOK', cell: (one) => one.webhook_id },
-  { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => STYLES[status] },
+  { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => DELIVERY_STYLES[status] },
   { heading: 'MS', cell: ({ attempts }) => String(Math.round(attempts.at(-1)?.ms ?? 0)), right: true },
   { heading: 'URL', cell: ({ url }) => url },
   { heading: 'PROBLEM', cell: ({ attempts }) => attempts.at(-1)?.error ?? '', style: () => 'dim' },
 ]
 
-/** Adds `trigger`. */
-export function registerTrigger(program: Command, session: Session): void {
-  const { stdout } = session.terminal
-  withControl(withJson(program.command('trigger')), '--data-dir')
-    .addArgument(new Argument('<EVENT>', `which event: ${EVENT_NAMES.join(', ')}`).choices(EVENT_NAMES))
-    .summary('emit an event, as if it had happened')
-    .description('Emits an event, as if it had happened, and says what became of its deliveries.')
-    .option('--data <JSON>', 'what it carries: a JSON object, @FILE, or - for standard input')
-    .option('--account <ACCOUNT>', 'the account that it is emitted for (default the first)')
-    .addHelpText('after', MORE)
-    .action(async (event: string, options: Options) => {
-      const { data: given, dataDir, account, json, ...connection } = options
-      const { readData } = await import('../json-input.ts')
-      const data = await readData(given, session.terminal)
-      const client = await connectControl(session, { ...connection, ...(dataDir ? { data: dataDir } : {}) })
-      const emitted = await client.request<{ id: string }>('POST', '/_berth/events', {
-        body: {
-          event,
-          ...(data ? { data } : {}),
-          ...(account ? { account_id: account } : {}),
-        },
-      })
-      const { deliveries } = await client.request<{ deliveries: DeliveryReport[] }>('GET', '/_berth/wait', {
-        query: { deliveries: emitted.id, timeout_ms: String(WAIT_MS) },
-      })
-      if (json) return printJson(session, { ...emitted, deliveries })
-      await stdout.write(`Emitted ${event}: ${emitted.id}\n`)
-      if (deliveries.length === 0) return stdout.write(paint(stdout, 'dim', NOBODY))
-      const takers = count(deliveries.length, 'webhook')
-      await stdout.write(`\n${takers} ${deliveries.length === 1 ? 'takes' : 'take'} it:\n`)
-      await stdout.write(table(stdout, COLUMNS, deliveries))
+const NO_WEBHOOK =
+  'No webhook takes it. "berth listen" shows it, and "berth webhooks create URL" makes one.\n'
+
+/** `berth trigger` */
+export const trigger = action({
+  usage: 'trigger <EVENT>',
+  summary: 'emit an event, as if it had happened',
+  description: 'Emits an event, as if it had happened, and says what became of its deliveries.',
+  access: 'control',
+  arguments: { EVENT: { description: `which event: ${EVENT_NAMES.join(', ')}`, choices: EVENT_NAMES } },
+  options: {
+    payload: text('JSON', 'what it carries: a JSON object, @FILE, or - for standard input'),
+    account: text('ACCOUNT', 'the account that it is emitted for (default the first)'),
+  },
+  help: `
+Without --payload the event carries the example of the documents. Nothing else happens: no task is made, nothing runs.
+It waits until each webhook that takes the event has been tried once.
+
+Examples:
+  berth trigger quota.cap_reached
+  berth trigger deployment.live --payload '{"url": "https://example.com/"}'
+  berth trigger task.failed --payload @event.json --json
+`,
+  async run({ session, args: [event], options, connect, print }) {
+    checkDirectory(options.data)
+    const data = await readPayload(options.payload, session.terminal)
+    const client = await connect()
+    const body = { event: event as EventName, data, account_id: options.account }
+    const emitted = await client.call('control.events.emit', { body })
+    const { deliveries = [] } = await client.call('control.wait', {
+      query: { deliveries: emitted.id, timeout_ms: WAIT_MS },
     })
+    await print({ ...emitted, deliveries }, (_, { sink }) => {
+      const head = `Emitted ${event}: ${emitted.id}\n`
+      if (deliveries.length === 0) return head + paint(sink, 'dim', NO_WEBHOOK)
+      const takers = count(deliveries.length, 'webhook')
+      const verb = deliveries.length === 1 ? 'takes' : 'take'
+      return `${head}\n${takers} ${verb} it:\n${table(sink, COLUMNS, deliveries)}`
+    })
+  },
+})
+
+/** A payload given as `--data`, which names the data directory. @throws UsageError */
+function checkDirectory(data: string | undefined): void {
+  if (data === undefined || !/^\s*[{[@]|^-$/.test(data)) return
+  throw new UsageError(
+    `--data names the data directory. Give what the event carries with --payload: berth trigger EVENT --payload ${/^[@-]/.test(data) ? data : "'JSON'"}`,
+  )
 }
 
-const NOBODY = 'No webhook takes it. "berth listen" shows it, and "berth webhooks create URL" makes one.\n'
+/**
+ * Reads the payload of an event: a JSON object, `@FILE` for that of a file, `-` for that of standard input.
+ *
+ * @throws UsageError where it is none, CommandError where the file cannot be read
+ */
+async function readPayload(
+  given: string | undefined,
+  { cwd, stdin }: Terminal,
+): Promise<Record<string, unknown> | undefined> {
+  if (given === undefined) return undefined
+  const fromFile = given.startsWith('@')
+  const where = fromFile ? given.slice(1) : given === '-' ? 'Standard input' : '--payload'
+  const json = fromFile
+    ? await readFile(resolve(cwd, where), 'utf8').catch((error: Error) => {
+        throw new CommandError(`${where} cannot be read: ${error.message}.`)
+      })
+    : given === '-'
+      ? new TextDecoder().decode(await stdin.bytes())
+      : given
+  const value = parseJson(json, where)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  throw new UsageError(`${where} must be a JSON object, such as {"server_id": "srv_1"}.`)
+}
+
+function parseJson(json: string, where: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new UsageError(
+      `${where} is not valid JSON: ${cause}. Give an object such as '{"server_id": "srv_1"}', @FILE, or - for standard input.`,
+    )
+  }
+}

@@ -1,20 +1,16 @@
-import type { Command } from 'commander'
-import { printJson, type Session } from '../session.ts'
+import { action } from '../runner.ts'
 import { versionInfo } from '../version.ts'
 
-/** Adds `version`. */
-export function registerVersion(program: Command, session: Session): void {
-  program
-    .command('version')
-    .description('Prints the version (also "berth --version").')
-    .summary('print the version')
-    .option('--json', 'version, bun, platform and commit as JSON')
-    .action((options: { json?: boolean }) => {
-      const info = versionInfo()
-      if (options.json) return printJson(session, info)
-      const commit = info.commit ? `, commit ${info.commit}` : ''
-      return session.terminal.stdout.write(
-        `berth ${info.version} (Bun ${info.bun}, ${info.platform}${commit})\n`,
-      )
-    })
-}
+/** `berth version` */
+export const version = action({
+  usage: 'version',
+  summary: 'print the version',
+  description: 'Prints the version (also "berth --version").',
+  access: 'none',
+  json: 'version, bun, platform and commit as JSON',
+  run: ({ print }) =>
+    print(versionInfo(), ({ version, bun, platform, commit }) => {
+      const from = commit ? `, commit ${commit}` : ''
+      return `berth ${version} (Bun ${bun}, ${platform}${from})\n`
+    }),
+})

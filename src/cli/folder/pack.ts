@@ -5,7 +5,7 @@ import { createGzip } from 'node:zlib'
 import type { Header, Pack } from 'tar-stream'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { CommandError } from '../errors.ts'
-import { formatBytes } from '../format.ts'
+import { formatBytes } from '../output.ts'
 import type { Survey } from './survey.ts'
 
 /** Bytes of a request that are left for what stands around an archive in it. */

@@ -1,5 +1,4 @@
-import { count, formatBytes } from '../format.ts'
-import { printable } from '../output.ts'
+import { count, formatBytes, printable } from '../output.ts'
 import type { Survey } from './survey.ts'
 
 /** Paths that are named one by one; of more the number is told. */

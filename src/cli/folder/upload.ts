@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BODY_LIMIT } from '../../http/body.ts'
-import type { ExecResult } from '../../resources/exec/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { formatBytes } from '../format.ts'
-import { path } from '../path.ts'
+import { encode, listFiles } from '../nouns/files.ts'
+import { formatBytes } from '../output.ts'
 import { shellQuote } from '../quote.ts'
 import type { LocalFile, Survey } from './survey.ts'
 
@@ -60,20 +59,16 @@ export async function removeOthers(
   serverId: string,
   { files, links }: Survey,
 ): Promise<number> {
-  const target = path`/servers/${serverId}/files`
-  const { files: present } = await client.request<{ files: string[] }>('GET', target, {
-    query: { all: 'true' },
-  })
-  const { projects } = await client.request<{ projects: { slug: string }[] }>(
-    'GET',
-    path`/servers/${serverId}/projects`,
-  )
+  const present = await listFiles(client, serverId, true)
+  const { projects } = await client.call('projects.list', { params: { serverId } })
   const kept = new Set([...files, ...links].map((entry) => entry.path))
   const isProject = (file: string) => projects.some(({ slug }) => file.startsWith(`projects/${slug}/`))
   const others = present.filter((file) => !kept.has(file) && !isProject(file))
   const stays = foldersOf(present.filter((file) => kept.has(file) || isProject(file)))
   const gone = new Set(others.map((file) => outermost(file, stays)))
-  await eachAtOnce([...gone], (one) => client.request('DELETE', target, { query: { path: one } }))
+  await eachAtOnce([...gone], (path) =>
+    client.call('files.delete', { params: { serverId }, query: { path } }),
+  )
   return others.length
 }
 
@@ -100,21 +95,10 @@ async function upload(client: Client, serverId: string, root: string, file: Loca
   const bytes = await readFile(join(root, file.path)).catch((error: Error) => {
     throw new CommandError(`${file.path} cannot be read: ${error.message}.`)
   })
-  const body = { path: file.path, ...contentOf(bytes) }
-  await client.request('PUT', path`/servers/${serverId}/files`, { body }).catch((error: Error) => {
+  const body = { path: file.path, ...encode(bytes) }
+  await client.call('files.write', { params: { serverId }, body }).catch((error: Error) => {
     throw new CommandError(`${file.path} was not uploaded, and nothing published: ${error.message}`)
   })
-}
-
-/** Bytes as the API takes them: as text where they are, else as base64. */
-function contentOf(bytes: Uint8Array): { content: string; encoding?: 'base64' } {
-  // A zero byte tells that it is no text for people, and would take six characters in JSON.
-  if (!bytes.includes(0)) {
-    try {
-      return { content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
-    } catch {}
-  }
-  return { content: Buffer.from(bytes).toString('base64'), encoding: 'base64' }
 }
 
 /** Runs shell commands on a server, as few at a time as their length makes necessary. */
@@ -123,9 +107,7 @@ async function runAll(client: Client, serverId: string, commands: readonly strin
     let command = commands[next] ?? ''
     for (next += 1; next < commands.length && command.length < MOST_COMMAND; next += 1)
       command += ` && ${commands[next]}`
-    const { exitCode, stderr } = await client.request<ExecResult>('POST', path`/servers/${serverId}/exec`, {
-      body: { command },
-    })
+    const { exitCode, stderr } = await client.call('exec.run', { params: { serverId }, body: { command } })
     if (exitCode !== 0) {
       throw new CommandError(
         `What is executable or a link could not be made so on the server: ${stderr.trim()}`,

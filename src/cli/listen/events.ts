@@ -1,16 +1,10 @@
-import type { EventName } from '../../resources/events/names.ts'
+import type { ResponseOf } from '../../contract/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isPassing, pauseBefore } from '../reconnect.ts'
 
-/** An event, as the control API tells it. */
-export interface EmittedEvent {
-  id: string
-  event: EventName
-  account_id: string
-  data: Record<string, unknown>
-  created_at: string
-}
+/** An event, as the control API gives it. */
+export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 
 /** Stands for the position before the first event. */
 const START = 'start'
@@ -68,9 +62,8 @@ export async function* followEvents(
         if (isAnew) yield { type: 'anew', connection: current }
         isLost = false
       }
-      const query = { follow: 'true', after: position.last, ...(accountId ? { account_id: accountId } : {}) }
-      for await (const { data } of current.client.events('GET', '/_berth/events', { query, signal })) {
-        const event = JSON.parse(data) as EmittedEvent
+      const query = { follow: 'true', after: position.last, account_id: accountId } as const
+      for await (const { data: event } of current.client.stream('control.events.list', { query, signal })) {
         position.passes(event.id)
         yield { type: 'event', event, connection: current }
       }
@@ -120,7 +113,7 @@ class Position {
    */
   async check(client: Client, signal: AbortSignal): Promise<boolean> {
     try {
-      await client.request('GET', '/_berth/events', { query: { after: this.last, limit: '1' }, signal })
+      await client.call('control.events.list', { query: { after: this.last, limit: 1 }, signal })
       return false
     } catch (error) {
       if (!(error instanceof CommandError) || error.code !== 'bad_request') throw error
@@ -133,10 +126,7 @@ class Position {
 
 /** Ids of the last events, newest first. */
 async function newestIds(client: Client, signal: AbortSignal): Promise<string[]> {
-  const query = { limit: String(REMEMBERED) }
-  const { events } = await client.request<{ events: EmittedEvent[] }>('GET', '/_berth/events', {
-    query,
-    signal,
-  })
+  const query = { limit: REMEMBERED }
+  const { events } = await client.call('control.events.list', { query, signal })
   return events.map(({ id }) => id)
 }

@@ -5,7 +5,8 @@ import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, findInstance } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { printJson, type Session } from '../session.ts'
+import { printJson } from '../output.ts'
+import type { Session } from '../session.ts'
 import { type Connection, followEvents, type Told } from './events.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { ListenView } from './view.ts'
@@ -31,7 +32,7 @@ export function openConnection(session: Session, options: ConnectionOptions): Co
  *
  * @returns the exit code: 0 after Ctrl-C
  */
-export function listen(
+export function listenToEvents(
   session: Session,
   connected: ConnectionOptions,
   options: ListenOptions,
@@ -69,7 +70,7 @@ async function forwarded(
 
 async function checkAccount(client: Client, id: string | undefined): Promise<void> {
   if (id === undefined) return
-  const { accounts } = await client.request<{ accounts: { id: string }[] }>('GET', '/_berth/accounts')
+  const { accounts } = await client.call('control.accounts.list')
   if (accounts.some((account) => account.id === id)) return
   const known = accounts.map((account) => account.id).join(', ')
   throw new CommandError(`There is no account ${JSON.stringify(id)}; the accounts are ${known}.`)
@@ -86,12 +87,12 @@ function jsonTeller(session: Session, { target }: ListenOptions): Teller {
     tell(told, forwarded) {
       if (told.type === 'event') {
         const { type, event } = told
-        return printJson(session, { type, ...event, forwarded })
+        return printJson(session.terminal.stdout, { type, ...event, forwarded })
       }
-      if (told.type === 'lost') return printJson(session, told)
+      if (told.type === 'lost') return printJson(session.terminal.stdout, told)
       const { client, secret } = told.connection
       const forwarding = target === undefined ? {} : { forward_to: target, secret }
-      return printJson(session, { type: told.type, base_url: client.baseUrl, ...forwarding })
+      return printJson(session.terminal.stdout, { type: told.type, base_url: client.baseUrl, ...forwarding })
     },
     end: async () => {},
   }

@@ -17,7 +17,7 @@ const strange = (baseUrl: string): Client => new Client({ baseUrl, credential: n
  */
 export async function checkInstance(baseUrl: string): Promise<void> {
   try {
-    await strange(baseUrl).request('POST', '/cli/token', { body: {} })
+    await strange(baseUrl).call('signIn.exchange', { body: { code: '', verifier: '' } })
   } catch (error) {
     // An exchange of nothing is refused by what knows of exchanges.
     if (!isRefused(error)) throw error
@@ -39,7 +39,7 @@ export async function exchange(
   for (let tries = 1; ; tries += 1) {
     try {
       const body = { code, verifier: attempt.verifier }
-      const made = await client.request<LoginKey>('POST', '/cli/token', { body })
+      const made = await client.call('signIn.exchange', { body })
       // What is kept must be whole: a file with less in it is taken for damaged, with all the keys that it has.
       if (isWhole(made)) return made
       throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)

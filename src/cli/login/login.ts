@@ -4,7 +4,7 @@ import type { LoginKey } from '../../signin/command-line/routes.ts'
 import { type ConnectionOptions, findInstance } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { facts } from '../output.ts'
-import { printJson, type Session } from '../session.ts'
+import type { Print } from '../runner.ts'
 import type { Terminal } from '../terminal.ts'
 import { awaitApproval } from './approval.ts'
 import type { Ending } from './callback.ts'
@@ -17,10 +17,9 @@ import { knownLogin, targetOf } from './target.ts'
 export interface LoginOptions extends ConnectionOptions {
   /** Whether a browser is to be opened here. */
   browser: boolean
-  label?: string
+  label?: string | undefined
   /** Makes an instance that is known already the current one, and does nothing else. */
-  switch?: boolean
-  json?: boolean
+  switch?: boolean | undefined
 }
 
 /** Characters of a key's label. */
@@ -43,13 +42,13 @@ const NOT_DONE: Ending = {
  * @returns the exit code
  * @throws CommandError, UsageError
  */
-export async function login(
-  session: Session,
+export async function signIn(
+  terminal: Terminal,
   given: string | undefined,
   options: LoginOptions,
+  print: Print,
 ): Promise<number> {
-  const { terminal } = session
-  if (options.switch) return switchTo(session, given, options)
+  if (options.switch) return switchTo(terminal, given, options, print)
   const { label, browser } = options
   checkLabel(label)
   const baseUrl = targetOf(given, options, terminal)
@@ -69,7 +68,7 @@ export async function login(
       const { kept, before } = await keep(baseUrl, made, terminal.env)
       if (before) await replace(baseUrl, before, terminal)
       await approved.end(DONE)
-      await report(session, baseUrl, kept, options)
+      await report(terminal, baseUrl, kept, print)
       return 0
     } catch (error) {
       await approved.end(NOT_DONE)
@@ -114,28 +113,23 @@ async function replace(baseUrl: string, before: Login, { stderr }: Terminal): Pr
 }
 
 async function report(
-  session: Session,
+  terminal: Terminal,
   baseUrl: string,
   { key_id, account_id, label, created_at }: Login,
-  { json }: LoginOptions,
+  print: Print,
 ): Promise<void> {
-  const { terminal } = session
-  const { stdout, stderr, env } = terminal
-  const kept = credentialsPath(env)
-  if (json) {
-    await printJson(session, { base_url: baseUrl, account_id, key_id, label, created_at, kept_in: kept })
-  } else {
-    await stdout.write(`Signed in to ${baseUrl}.\n`)
-    await stdout.write(
-      facts(stdout, [
-        ['Account', account_id],
-        ['Key', `${label} (${key_id})`],
-        ['Kept in', kept],
-      ]),
-    )
-  }
+  const kept = credentialsPath(terminal.env)
+  const signedIn = { base_url: baseUrl, account_id, key_id, label, created_at, kept_in: kept }
+  await print(signedIn, (_, { sink }) => {
+    const lines = facts(sink, [
+      ['Account', account_id],
+      ['Key', `${label} (${key_id})`],
+      ['Kept in', kept],
+    ])
+    return `Signed in to ${baseUrl}.\n${lines}`
+  })
   const other = otherInstance(baseUrl, terminal)
-  if (other !== null) await stderr.write(other)
+  if (other !== null) await terminal.stderr.write(other)
 }
 
 /** Says so where plain commands go elsewhere, or use another key. */
@@ -155,11 +149,11 @@ function otherInstance(baseUrl: string, terminal: Terminal): string | null {
 }
 
 async function switchTo(
-  session: Session,
+  { env }: Terminal,
   given: string | undefined,
-  { baseUrl: named, json }: LoginOptions,
+  { baseUrl: named }: LoginOptions,
+  print: Print,
 ): Promise<number> {
-  const { env, stdout } = session.terminal
   const wanted = given ?? named
   if (wanted === undefined)
     throw new UsageError('Say which instance is to be the current one: berth login --switch URL')
@@ -167,8 +161,7 @@ async function switchTo(
   await changeLogins(env, (logins) => {
     logins.current = knownLogin(logins, wanted).baseUrl
   })
-  if (json) await printJson(session, { current: baseUrl })
-  else await stdout.write(`${baseUrl} is the current instance.\n`)
+  await print({ current: baseUrl }, () => `${baseUrl} is the current instance.\n`)
   return 0
 }
 

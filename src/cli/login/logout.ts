@@ -1,16 +1,11 @@
 import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import { printJson, type Session } from '../session.ts'
+import type { Print } from '../runner.ts'
+import type { Terminal } from '../terminal.ts'
 import { changeLogins, readLogins } from './credentials.ts'
 import { type Revoked, revoke } from './revoke.ts'
 import { type Known, knownLogin } from './target.ts'
-
-/** Which instances to sign out of. */
-export interface LogoutOptions {
-  all?: boolean
-  json?: boolean
-}
 
 /** An instance that was signed out of, as `berth logout --json` prints it. */
 interface SignedOut {
@@ -24,35 +19,38 @@ interface SignedOut {
  * Signs out: the key is deleted on its instance, and forgotten here.
  *
  * @param given the instance's address; without it the current one
+ * @param all signs out of every instance
  * @throws CommandError where an instance keeps the key: it is then not forgotten
  */
-export async function logout(
-  session: Session,
+export async function signOut(
+  terminal: Terminal,
   given: string | undefined,
-  { all, json }: LogoutOptions,
+  all: boolean,
+  print: Print,
 ): Promise<void> {
-  const { env, stdout, stderr } = session.terminal
+  const { env, stderr } = terminal
   if (all && given !== undefined) throw new UsageError('--all means every instance: leave out the URL.')
   const logins = readLogins(env)
   const leaving = all
     ? [...logins.instances].map(([baseUrl, login]) => ({ baseUrl, login }))
     : [knownLogin(logins, given)]
-  if (leaving.length === 0 && !json) return stdout.write('You are signed in to no instance.\n')
   reachLoopbackDirectly()
   const left: SignedOut[] = []
+  const texts: string[] = []
   const failures: CommandError[] = []
   for (const known of leaving) {
     try {
       const { baseUrl, login } = known
-      const key = await leave(session, known)
+      const key = await leave(terminal, known)
       left.push({ base_url: baseUrl, key_id: login.key_id, key })
-      if (!json) await stdout.write(`Signed out of ${baseUrl}. ${TOLD[key](known)}\n`)
+      texts.push(`Signed out of ${baseUrl}. ${TOLD[key](known)}\n`)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       failures.push(error)
     }
   }
-  if (json) await printJson(session, { signed_out: left })
+  if (leaving.length === 0) texts.push('You are signed in to no instance.\n')
+  await print({ signed_out: left }, () => texts.join(''))
   // The last one is told as the failure of the command.
   for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)
   const last = failures.at(-1)
@@ -60,7 +58,7 @@ export async function logout(
 }
 
 /** @returns what became of the key */
-async function leave({ terminal }: Session, { baseUrl, login }: Known): Promise<SignedOut['key']> {
+async function leave(terminal: Terminal, { baseUrl, login }: Known): Promise<SignedOut['key']> {
   const revoked = await revoke(baseUrl, login)
   if (revoked === 'last') {
     throw new CommandError(

@@ -1,6 +1,5 @@
 import { Client, NO_CONNECTION } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { path } from '../path.ts'
 import type { Login } from './credentials.ts'
 
 /** What became of a key on its instance. */
@@ -30,7 +29,7 @@ export async function revoke(
 ): Promise<Revoked> {
   const client = new Client({ baseUrl, credential: api_key, source: 'login' })
   try {
-    await client.request('DELETE', path`/keys/${key_id}`)
+    await client.call('keys.delete', { params: { keyId: key_id } })
     return 'deleted'
   } catch (error) {
     if (!(error instanceof CommandError)) throw error

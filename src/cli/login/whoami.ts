@@ -1,9 +1,9 @@
-import type { ApiKey } from '../../resources/keys/model.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, type CredentialSource, findInstance, type Instance } from '../instance.ts'
 import { type Column, facts, table } from '../output.ts'
-import { printJson, type Session } from '../session.ts'
+import type { Print } from '../runner.ts'
+import type { Sink, Terminal } from '../terminal.ts'
 import { readLogins } from './credentials.ts'
 
 /** What a credential reaches; null where its instance does not say. */
@@ -60,11 +60,11 @@ const COLUMNS: Column<RememberedLogin>[] = [
  *
  * @throws CommandError where the instance does not take the credential or cannot be asked: what is known here was told then
  */
-export async function whoami(
-  session: Session,
-  options: ConnectionOptions & { json?: boolean },
+export async function showIdentity(
+  terminal: Terminal,
+  options: ConnectionOptions,
+  print: Print,
 ): Promise<void> {
-  const { terminal } = session
   const instance = findInstance(options, terminal)
   const { known, failure } = await ask(instance)
   const identity: Identity = {
@@ -72,16 +72,15 @@ export async function whoami(
     credential_from: instance.source,
     account_id: instance.login?.account_id ?? null,
     ...known,
-    logins: rememberedLogins(session),
+    logins: rememberedLogins(terminal),
   }
-  if (options.json) await printJson(session, identity)
-  else await terminal.stdout.write(textOf(session, identity))
+  await print(identity, (_, { sink }) => identityText(sink, identity))
   if (failure) throw failure
 }
 
 /** The sign-ins that are remembered, the first one first. */
-export function rememberedLogins({ terminal }: Session): RememberedLogin[] {
-  const { current, instances } = readLogins(terminal.env)
+export function rememberedLogins({ env }: Terminal): RememberedLogin[] {
+  const { current, instances } = readLogins(env)
   return [...instances].map(([base_url, { account_id, key_id, label, created_at }]) => ({
     base_url,
     account_id,
@@ -107,7 +106,7 @@ async function ask(instance: Instance): Promise<{ known: Facts; failure?: Comman
     valid: true,
   }
   try {
-    const { keys } = await new Client(instance).request<{ keys: ApiKey[] }>('GET', '/keys')
+    const { keys } = await new Client(instance).call('keys.list')
     const alike = keys.filter(({ id, masked }) => (login ? id === login.key_id : masked === here.masked))
     const [key] = alike
     // Of two that look the same nobody says which one it is. An access token is none of them.
@@ -134,16 +133,15 @@ const REACHES: Record<NonNullable<Reach>, string> = {
   limited: 'some servers or projects; which ones a key of the whole account sees with "berth keys"',
 }
 
-function textOf({ terminal }: Session, identity: Identity): string {
-  const { stdout } = terminal
+function identityText(sink: Sink, identity: Identity): string {
   const { base_url, credential_from, account_id, key_id, label, masked, scope, valid, logins } = identity
   const named = label === null ? masked : `${masked}, ${label} (${key_id})`
-  const text = facts(stdout, [
+  const text = facts(sink, [
     ['Instance', base_url],
     ['Key', valid ? named : `${named}: ${valid === false ? 'not accepted' : 'could not be checked'}`],
     ['Found in', SOURCES[credential_from]],
     ...(account_id === null ? [] : [['Account', account_id] as const]),
     ...(scope === null ? [] : [['Reaches', REACHES[scope]] as const]),
   ])
-  return logins.length === 0 ? text : `${text}\n${table(stdout, COLUMNS, logins)}`
+  return logins.length === 0 ? text : `${text}\n${table(sink, COLUMNS, logins)}`
 }

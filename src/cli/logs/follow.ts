@@ -1,14 +1,17 @@
-import type { ShownEntry } from '../../testing/journal/shown.ts'
+import type { PartsOf, ResponseOf } from '../../contract/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isPassing, pauseBefore } from '../reconnect.ts'
+
+/** A request as the journal shows it. */
+export type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
 
 /** Which requests are followed, and where. */
 export interface Following {
   /** Finds the instance; it may have come back at another address. */
   open: () => Promise<Client>
   /** Which ones, as the control API takes it. */
-  query: Readonly<Record<string, string>>
+  query: PartsOf<'control.requests.list'>['query']
   signal: AbortSignal
   /** The instance is gone for now, for this reason, or, with null, back. */
   onChange: (reason: string | null) => Promise<void>
@@ -25,7 +28,7 @@ export async function* followRequests({
   query,
   signal,
   onChange,
-}: Following): AsyncGenerator<ShownEntry, void> {
+}: Following): AsyncGenerator<JournalEntry, void> {
   let client = await open()
   let [last, failures, lost] = [await newest(client, signal), 0, false]
   for (;;) {
@@ -37,11 +40,10 @@ export async function* followRequests({
         if (lost) await onChange(null)
         ;[failures, lost] = [0, false]
       }
-      const asked = { ...query, follow: 'true', after: last }
-      for await (const { data } of client.events('GET', '/_berth/requests', { query: asked, signal })) {
-        const entry = JSON.parse(data) as ShownEntry
-        last = entry.id
-        yield entry
+      const asked = { ...query, follow: 'true', after: last } as const
+      for await (const { data } of client.stream('control.requests.list', { query: asked, signal })) {
+        last = data.id
+        yield data
       }
       failures += 1
     } catch (error) {
@@ -58,17 +60,14 @@ export async function* followRequests({
 
 /** The id of the last request; `start` where there is none. */
 async function newest(client: Client, signal: AbortSignal): Promise<string> {
-  const query = { limit: '1' }
-  const { requests } = await client.request<{ requests: ShownEntry[] }>('GET', '/_berth/requests', {
-    query,
-    signal,
-  })
+  const query = { limit: 1 }
+  const { requests } = await client.call('control.requests.list', { query, signal })
   return requests[0]?.id ?? 'start'
 }
 
 async function knows(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
   try {
-    await client.request('GET', '/_berth/requests', { query: { after: id, limit: '1' }, signal })
+    await client.call('control.requests.list', { query: { after: id, limit: 1 }, signal })
     return true
   } catch (error) {
     if (error instanceof CommandError && error.code === 'bad_request') return false

@@ -1,7 +1,7 @@
-import type { Body, ShownEntry } from '../../testing/journal/shown.ts'
 import { paint, printable, type Style } from '../output.ts'
-import { plain } from '../tasks/plain.ts'
+import { plain } from '../plain-text.ts'
 import type { Sink } from '../terminal.ts'
+import type { JournalEntry } from './follow.ts'
 
 /** As wide as the longest method. */
 const METHOD_WIDTH = 'DELETE'.length
@@ -10,7 +10,7 @@ const METHOD_WIDTH = 'DELETE'.length
 const INDENT = ' '.repeat('00:00:00  '.length)
 
 /** Shows a request: one line, and below it what nearly was right and, where wanted, the bodies. */
-export function shownRequest(sink: Sink, entry: ShownEntry, bodies: boolean): string {
+export function requestText(sink: Sink, entry: JournalEntry, bodies: boolean): string {
   const dim = (text: string): string => paint(sink, 'dim', text)
   const status = paint(sink, styleOf(entry.status), String(entry.status))
   const who = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
@@ -33,7 +33,7 @@ export function shownRequest(sink: Sink, entry: ShownEntry, bodies: boolean): st
 
 const below = (text: string): string => `${INDENT}${text}\n`
 
-function bodyText(sign: string, body: Body | null, type: string | null = null): string {
+function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
   if (body === null) {
     const isJson = type === null || type.startsWith('application/json')
     return isJson ? '' : below(`${sign} (${printable(type)})`)

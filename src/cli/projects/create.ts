@@ -1,52 +1,62 @@
 import { UsageError } from '../../errors.ts'
 import type { Project, ProjectCreate } from '../../resources/projects/model.ts'
-import { chooseServer } from '../choose-server.ts'
 import type { Client } from '../client.ts'
-import type { ConnectionOptions } from '../instance.ts'
+import { chooseServer } from '../nouns/servers.ts'
 import { printable } from '../output.ts'
-import { path } from '../path.ts'
-import { connect, printJson, type Session } from '../session.ts'
+import type { CommonOptions, Invocation } from '../runner.ts'
 import type { Terminal } from '../terminal.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
 import { checkSource, type ProjectCode, prepareCode, type SourceOptions } from './source.ts'
 
-/** Options of `berth projects create`. */
-export interface CreateOptions extends ConnectionOptions, SourceOptions {
-  json?: boolean
-  server?: string
-  name?: string
-  description?: string
-  public?: boolean
-  private?: boolean
-  ephemeral?: boolean
-  env?: string[]
-  envFile?: string[]
-  detach?: boolean
+/** The options of `berth projects create`. */
+interface CreateOptions extends CommonOptions {
+  server?: string | undefined
+  name?: string | undefined
+  description?: string | undefined
+  public?: true | undefined
+  private?: true | undefined
+  ephemeral?: true | undefined
+  env?: string[] | undefined
+  envFile?: string[] | undefined
+  detach?: true | undefined
 }
 
 /**
  * Makes a project and follows its bring-up.
  *
- * @param folder the same as `--from`
  * @returns the exit code
  */
-export async function createProject(
-  session: Session,
-  folder: string | undefined,
-  { from, ...options }: CreateOptions,
-): Promise<number> {
-  if (folder !== undefined && from !== undefined)
-    throw new UsageError('Name the folder once: with --from or without.')
-  const { template, git, ref, archive } = options
-  const source = { template, git, ref, archive, from: from ?? folder }
-  checkSource(source as SourceOptions)
+export async function createProject({
+  session,
+  args: [directory],
+  options,
+  connect,
+  print,
+}: Invocation<[directory: string | undefined], CreateOptions & SourceOptions>): Promise<number> {
+  const { template, git, ref, archive, from } = options
+  if (directory !== undefined && from !== undefined)
+    throw new UsageError('Name the directory once: with --from or without.')
+  const source = { template, git, ref, archive, from: from ?? directory }
+  checkSource(source)
   const variables = await variablesOf(options, session.terminal)
-  const client = await connect(session, options)
+  const client = await connect()
   const server = await chooseServer(client, options.server)
-  const code = await prepareCode(source as SourceOptions, session.terminal)
-  const created = await post(client, server, wishesOf(options, code, variables), code.archive)
-  return tell(session, client, created, options)
+  const code = await prepareCode(source, session.terminal)
+  const created = await post(client, server, bodyOf(options, code, variables), code.archive)
+  const { id, slug, name, server_id, init_phase } = created
+  const { json, detach } = options
+  const head = `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
+  if (init_phase !== null && !detach) {
+    if (!json) await session.terminal.stdout.write(head)
+    return followBringUp(session, client, created, { json, since: created.created_at })
+  }
+  const next =
+    init_phase === null
+      ? `It is blank. Put code into projects/${slug} on the server, then run: berth projects init ${id}\n`
+      : `Its bring-up goes on. Look at it with: berth projects logs ${id} -f\n`
+  await print(created, () => head + next)
+  return 0
 }
 
 async function variablesOf(
@@ -58,11 +68,12 @@ async function variablesOf(
   return Object.assign({}, ...files, given)
 }
 
-function wishesOf(options: CreateOptions, code: ProjectCode, env: Variables): ProjectCreate {
+/** Returns the body of the request, without what is not given. */
+function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): ProjectCreate {
   const name = options.name ?? code.name
   const { description } = options
   return {
-    ...code.wishes,
+    ...code.body,
     ...(name === undefined ? {} : { name }),
     ...(description === undefined ? {} : { description }),
     ...(options.public ? { visibility: 'public' as const } : {}),
@@ -75,35 +86,14 @@ function wishesOf(options: CreateOptions, code: ProjectCode, env: Variables): Pr
 function post(
   client: Client,
   server: string,
-  wishes: ProjectCreate,
+  body: ProjectCreate,
   archive: Uint8Array<ArrayBuffer> | undefined,
 ): Promise<Project> {
-  const target = path`/servers/${server}/projects`
-  if (archive === undefined) return client.request<Project>('POST', target, { body: wishes })
+  const params = { serverId: server }
+  if (archive === undefined) return client.call('projects.create', { params, body })
   const form = new FormData()
-  for (const [name, value] of Object.entries(wishes))
+  for (const [name, value] of Object.entries(body))
     form.set(name, typeof value === 'string' ? value : JSON.stringify(value))
   form.set('archive', new Blob([archive]), 'archive')
-  return client.request<Project>('POST', target, { form })
-}
-
-async function tell(
-  session: Session,
-  client: Client,
-  created: Project,
-  options: CreateOptions,
-): Promise<number> {
-  const { json, detach } = options
-  const { stdout } = session.terminal
-  const { id, slug, name, server_id, init_phase } = created
-  const hasCode = init_phase !== null
-  if (json && (detach || !hasCode)) return printJson(session, created).then(() => 0)
-  if (!json) await stdout.write(`Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`)
-  if (hasCode && !detach) return followBringUp(session, client, created, { json, since: created.created_at })
-  await stdout.write(
-    hasCode
-      ? `Its bring-up goes on. Look at it with: berth projects logs ${id} -f\n`
-      : `It is blank. Put code into projects/${slug} on the server, then run: berth projects init ${id}\n`,
-  )
-  return 0
+  return client.call('projects.create', { params, form })
 }

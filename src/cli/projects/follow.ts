@@ -2,10 +2,9 @@ import type { InitPhase, Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { followLog, logText, readLog } from '../log.ts'
-import { paint, printable } from '../output.ts'
-import { path } from '../path.ts'
-import { printJson, type Session } from '../session.ts'
+import { followLog, logText, projectLog } from '../log.ts'
+import { paint, printable, printJson } from '../output.ts'
+import type { Session } from '../session.ts'
 import { waitingText } from './missing.ts'
 
 /** The exit code where the bring-up waits for variables. */
@@ -74,7 +73,7 @@ async function watch(
   const signal = AbortSignal.any([interrupted, done.signal])
   let lines = 0
   const show = async (): Promise<void> => {
-    for await (const line of followLog(client, path`/projects/${project.id}/logs`, ALL_LINES, signal)) {
+    for await (const line of followLog(projectLog(client, project.id), ALL_LINES, signal)) {
       if (line.at < since) continue
       lines += 1
       await stderr.write(logText(stderr, line))
@@ -109,7 +108,7 @@ async function atRest(
 ): Promise<Project> {
   let last: InitPhase | null = null
   for (;;) {
-    const project = await client.request<Project>('GET', path`/projects/${id}`, { signal })
+    const project = await client.call('projects.get', { params: { projectId: id }, signal })
     const { init_phase: phase } = project
     if (phase !== null && phase !== last) await onPhase(phase)
     last = phase
@@ -121,13 +120,13 @@ async function atRest(
 
 async function printOutcome(session: Session, client: Client, project: Project): Promise<number> {
   const { stderr } = session.terminal
-  await printJson(session, project)
+  await printJson(session.terminal.stdout, project)
   if (project.init_phase === 'awaiting_secrets') {
     await stderr.write(await waitingText(client, project))
     return AWAITS_SECRETS
   }
   if (project.init_phase !== 'failed') return 0
-  const { logs } = await readLog(client, path`/projects/${project.id}/logs`, TOLD_LINES)
+  const { logs } = await projectLog(client, project.id).read(TOLD_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line))
   return 1
 }

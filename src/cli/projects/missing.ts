@@ -3,11 +3,10 @@ import { AppDirectory } from '../../hosting/app-runtime/detect/app-directory.ts'
 import { findVariables } from '../../hosting/app-runtime/detect/variables.ts'
 import { MANIFEST_FILE, parseManifest } from '../../hosting/app-runtime/manifest.ts'
 import { AppError, missingVariables } from '../../hosting/app-runtime/plan.ts'
-import type { FileContent } from '../../resources/files/model.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { path } from '../path.ts'
+import { bytesOf, listFiles, readRemote } from '../nouns/files.ts'
 
 /**
  * The names of the variables that a project's code asks for and that have no value. They are found out from
@@ -18,17 +17,15 @@ import { path } from '../path.ts'
 export async function missingNames(client: Client, project: Project): Promise<string[]> {
   const { id, server_id, slug } = project
   // A change of nothing answers with the names that have a value.
-  const keys = async (target: string, body: object) =>
-    (await client.request<{ keys: string[] }>('PUT', target, { body: { ...body, secrets: {} } })).keys
   try {
     const app = new AppDirectory(remoteWorkspace(client, server_id), `projects/${slug}`)
     const manifest = parseManifest((await app.text(MANIFEST_FILE)) ?? '{}')
     const [env, own, shared] = await Promise.all([
       findVariables(app, manifest.env ?? {}),
-      keys(path`/projects/${id}/secrets`, {}),
-      keys('/secrets', { server_id }),
+      client.call('projectSecrets.set', { params: { projectId: id }, body: { secrets: {} } }),
+      client.call('secrets.set', { body: { server_id, secrets: {} } }),
     ])
-    return missingVariables({ env }, new Set([...own, ...shared]))
+    return missingVariables({ env }, new Set([...own.keys, ...shared.keys]))
   } catch (error) {
     if (error instanceof CommandError || error instanceof AppError) return []
     throw error
@@ -51,14 +48,8 @@ export async function waitingText(client: Client, project: Project): Promise<str
 
 /** As much of a server's workspace as finding out about an app's variables reads, through the API. */
 function remoteWorkspace(client: Client, serverId: string): Workspace {
-  const read = async (file: string): Promise<Uint8Array> => {
-    const { content, encoding } = await client.request<FileContent>('GET', path`/servers/${serverId}/files`, {
-      query: { path: file },
-    })
-    return Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
-  }
-  const list = () =>
-    client.request<{ files: string[] }>('GET', path`/servers/${serverId}/files`).then(({ files }) => files)
+  const read = async (file: string): Promise<Uint8Array> => bytesOf(await readRemote(client, serverId, file))
+  const list = () => listFiles(client, serverId)
   let files: Promise<string[]> | undefined
   const reading: Pick<Workspace, 'list' | 'read' | 'stat'> = {
     list,

@@ -7,25 +7,24 @@ import { CommandError } from '../errors.ts'
 import { FORM_OVERHEAD, packFolder } from '../folder/pack.ts'
 import { leftOutText, sizeOf } from '../folder/report.ts'
 import { surveyFolder } from '../folder/survey.ts'
-import { formatBytes } from '../format.ts'
-import { printable } from '../output.ts'
+import { formatBytes, printable } from '../output.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** The ways to say where a project's code comes from; at most one of them, and `ref` with `git`. */
 export interface SourceOptions {
-  template?: string
-  git?: string
-  ref?: string
+  template?: string | undefined
+  git?: string | undefined
+  ref?: string | undefined
   /** A file or a URL. */
-  archive?: string
-  /** A folder of this machine. */
-  from?: string
+  archive?: string | undefined
+  /** A directory of this machine. */
+  from?: string | undefined
 }
 
 /** Code that a project is made from. */
 export interface ProjectCode {
   /** What the request says of it. */
-  wishes: Pick<ProjectCreate, 'template' | 'source'>
+  body: Pick<ProjectCreate, 'template' | 'source'>
   /** An archive that goes with the request. */
   archive?: Uint8Array<ArrayBuffer>
   /** What the project is called where nothing else is said; without it the API chooses. */
@@ -51,18 +50,18 @@ export function checkSource({ ref, ...sources }: SourceOptions): void {
  */
 export async function prepareCode(options: SourceOptions, terminal: Terminal): Promise<ProjectCode> {
   const { template, git, ref, archive, from } = options
-  if (template !== undefined) return { wishes: { template } }
+  if (template !== undefined) return { body: { template } }
   if (git !== undefined) {
     // A path is one of this machine, as the person sees it.
     const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(terminal.cwd, git) : git
-    return { wishes: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } }, ...named(url) }
+    return { body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } }, ...named(url) }
   }
   if (from !== undefined) return packed(from, terminal)
-  if (archive === undefined) return { wishes: {} }
+  if (archive === undefined) return { body: {} }
   if (/^https?:\/\//i.test(archive)) {
-    return { wishes: { source: { type: 'archive', url: archive } }, ...named(new URL(archive).pathname) }
+    return { body: { source: { type: 'archive', url: archive } }, ...named(new URL(archive).pathname) }
   }
-  return { wishes: {}, archive: await readArchive(archive, terminal), ...named(archive) }
+  return { body: {}, archive: await readArchive(archive, terminal), ...named(archive) }
 }
 
 async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectCode> {
@@ -75,7 +74,7 @@ async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectC
     `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
   )
   await stderr.write(leftOut)
-  return { wishes: {}, archive, ...named(folder) }
+  return { body: {}, archive, ...named(folder) }
 }
 
 async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<ArrayBuffer>> {

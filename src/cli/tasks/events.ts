@@ -1,16 +1,17 @@
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { printJson, type Session } from '../session.ts'
+import { printJson } from '../output.ts'
+import { plain } from '../plain-text.ts'
+import type { Session } from '../session.ts'
 import { followTask } from './follow.ts'
-import { plain } from './plain.ts'
 import { howToAnswer } from './show.ts'
 import { followTranscript, isKept, readTranscript, type TaskPlace } from './transcript.ts'
 import { TranscriptView } from './view.ts'
 
 /** How a transcript is printed. */
 interface Options {
-  follow?: boolean
-  after?: number
+  follow?: boolean | undefined
+  after?: number | undefined
   json?: boolean
 }
 
@@ -28,7 +29,7 @@ export async function showEvents(
   if (follow) return untilInterrupted((signal) => goOn(session, client, task, { after, json, signal }))
   const events = await readTranscript(client, task, after)
   if (json) {
-    for (const event of events) await printJson(session, event)
+    for (const event of events) await printJson(session.terminal.stdout, event)
     return 0
   }
   const view = new TranscriptView(session.terminal.stdout)
@@ -47,7 +48,7 @@ async function goOn(
 ): Promise<number> {
   if (json) {
     for await (const item of followTranscript(client, task, after, signal))
-      if (isKept(item)) await printJson(session, item)
+      if (isKept(item)) await printJson(session.terminal.stdout, item)
     return 0
   }
   const view = new TranscriptView(session.terminal.stdout)

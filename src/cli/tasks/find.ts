@@ -1,8 +1,6 @@
-import type { Server } from '../../resources/servers/model.ts'
 import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { path } from '../path.ts'
 
 /** Servers that are asked at a time. */
 const AT_ONCE = 8
@@ -10,7 +8,7 @@ const AT_ONCE = 8
 /** The task of this id: of the given server, else of whichever of the servers has it. @throws CommandError */
 export async function findTask(client: Client, id: string, server: string | undefined): Promise<Task> {
   if (server !== undefined) return getTask(client, server, id)
-  const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers')
+  const { servers } = await client.call('servers.list')
   for (let at = 0; at < servers.length; at += AT_ONCE) {
     const asked = servers.slice(at, at + AT_ONCE).map((one) => getTask(client, one.id, id).catch(absent))
     const found = (await Promise.all(asked)).find((task) => task !== null)
@@ -21,7 +19,7 @@ export async function findTask(client: Client, id: string, server: string | unde
 
 /** A task as it is now. @throws CommandError */
 export const getTask = async (client: Client, serverId: string, id: string): Promise<Task> =>
-  (await client.request<{ task: Task }>('GET', path`/servers/${serverId}/tasks/${id}`)).task
+  (await client.call('tasks.get', { params: { serverId, taskId: id } })).task
 
 /** The tasks of one server, or of all; newest first. @throws CommandError */
 export async function listTasks(
@@ -31,9 +29,9 @@ export async function listTasks(
 ): Promise<Task[]> {
   const parts = signal ? { signal } : {}
   const ofServer = async (id: string): Promise<Task[]> =>
-    (await client.request<{ tasks: Task[] }>('GET', path`/servers/${id}/tasks`, parts)).tasks
+    (await client.call('tasks.list', { params: { serverId: id }, ...parts })).tasks
   if (server !== undefined) return ofServer(server)
-  const { servers } = await client.request<{ servers: Server[] }>('GET', '/servers', parts)
+  const { servers } = await client.call('servers.list', { ...parts })
   const lists = await Promise.all(servers.map(async ({ id }) => (await ofServer(id).catch(absent)) ?? []))
   // Ids ascend with time, and within a millisecond.
   return lists.flat().sort((a, b) => (a.id < b.id ? 1 : -1))

@@ -1,10 +1,9 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { path } from '../path.ts'
+import { plain } from '../plain-text.ts'
 import type { Session } from '../session.ts'
 import { getTask } from './find.ts'
-import { plain } from './plain.ts'
 import { askLine } from './prompt.ts'
 import { howToAnswer } from './show.ts'
 import { followTranscript, isKept, type TaskPlace, type TranscriptItem } from './transcript.ts'
@@ -91,9 +90,9 @@ async function answerHere(
 
 /** @returns true: whether it was this answer or another's, the task goes on */
 async function sendAnswer(session: Session, client: Client, task: TaskPlace, answer: string): Promise<true> {
-  const target = path`/servers/${task.serverId}/tasks/${task.id}/input`
+  const params = { serverId: task.serverId, taskId: task.id }
   try {
-    await client.request('POST', target, { body: { answer } })
+    await client.call('tasks.answer', { params, body: { answer } })
   } catch (error) {
     if (!(error instanceof CommandError) || error.code !== 'bad_request') throw error
     await session.terminal.stderr.write(`berth: ${plain(error.message)}\n`)

@@ -1,6 +1,6 @@
 import type { ToolData } from '../../agents/events.ts'
-import { count, formatBytes } from '../format.ts'
-import { plain } from './plain.ts'
+import { count, formatBytes } from '../output.ts'
+import { plain } from '../plain-text.ts'
 import { numberIn, textIn } from './transcript.ts'
 
 /** What an agent does with a tool, in a line; a command may have several. */

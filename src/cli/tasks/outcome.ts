@@ -1,9 +1,10 @@
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { printJson, type Session } from '../session.ts'
+import { printJson } from '../output.ts'
+import { plain } from '../plain-text.ts'
+import type { Session } from '../session.ts'
 import { getTask } from './find.ts'
 import { followTask, type Settled } from './follow.ts'
-import { plain } from './plain.ts'
 import { canAsk } from './prompt.ts'
 import { howToAnswer, howToGoOn } from './show.ts'
 import type { TaskPlace } from './transcript.ts'
@@ -37,7 +38,7 @@ export async function followToEnd(
   const questions = !json && canAsk(session.terminal) ? 'ask' : 'leave'
   const code = await untilInterrupted(async (signal) => {
     const settled = await followTask({ session, client, task, after, view, questions, signal })
-    if (json) await printJson(session, { task: await getTask(client, task.serverId, task.id) })
+    if (json) await printJson(stdout, { task: await getTask(client, task.serverId, task.id) })
     else if (settled.status === 'completed' && !isSaid(view, settled, session))
       await stdout.write(ended(stdout.isTTY ? plain(settled.result ?? '') : (settled.result ?? '')))
     if (settled.status === 'awaiting_input') await stderr.write(howToAnswer(task))

@@ -1,5 +1,5 @@
+import { PlainText, plain } from '../plain-text.ts'
 import type { Lines } from './lines.ts'
-import { PlainText, plain } from './plain.ts'
 
 /** Characters of the end of what was shown that are remembered, to find it again in the whole. */
 const REMEMBERED = 256

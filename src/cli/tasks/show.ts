@@ -1,7 +1,7 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import { type Column, facts, paint, type Style } from '../output.ts'
+import { plain } from '../plain-text.ts'
 import type { Sink } from '../terminal.ts'
-import { plain } from './plain.ts'
 
 /** Characters of a goal that a list shows. */
 const SHOWN_GOAL = 60

@@ -1,15 +1,11 @@
 import type { ToolData } from '../../agents/events.ts'
+import type { StoredTranscriptEvent } from '../../contract/client.ts'
 import type { ShownDelta } from '../../resources/tasks/transcript.ts'
-import type { TranscriptEvent } from '../../resources/tasks/transcript-event.ts'
 import { type Client, NO_CONNECTION } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { path } from '../path.ts'
-
-/** An event of a transcript, as the API gives it. */
-export type KeptEvent = TranscriptEvent & { readonly seq: number; readonly at: string }
 
 /** What a stream of a transcript brings. */
-export type TranscriptItem = KeptEvent | ShownDelta
+export type TranscriptItem = StoredTranscriptEvent | ShownDelta
 
 /** Where a task is. */
 export interface TaskPlace {
@@ -18,7 +14,7 @@ export interface TaskPlace {
 }
 
 /** Whether it is an event that is kept, not a piece of output. */
-export const isKept = (item: TranscriptItem): item is KeptEvent => 'seq' in item
+export const isKept = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
 
 /** Milliseconds before a connection that broke is made again, from one failure to the next. */
 const PAUSES_MS = [100, 300, 1_000, 2_000]
@@ -70,24 +66,18 @@ async function* connected(
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<TranscriptItem, void> {
-  const query = { after: String(after) }
-  for await (const { data } of client.events('GET', path`/servers/${serverId}/tasks/${id}/events`, {
-    query,
-    signal,
-  })) {
-    yield JSON.parse(data) as TranscriptItem
-  }
+  const params = { serverId, taskId: id }
+  for await (const { data } of client.stream('tasks.events', { params, query: { after }, signal })) yield data
 }
 
-/** The events of a task after one that are there by now. */
+/** Reads the events of a task after one that are there by now. */
 export async function readTranscript(
   client: Client,
   { id, serverId }: TaskPlace,
   after = 0,
-): Promise<KeptEvent[]> {
-  const query = { after: String(after) }
-  const target = path`/servers/${serverId}/tasks/${id}/events`
-  return (await client.request<{ events: KeptEvent[] }>('GET', target, { query })).events
+): Promise<StoredTranscriptEvent[]> {
+  const { events } = await client.call('tasks.events', { params: { serverId, taskId: id }, query: { after } })
+  return events as StoredTranscriptEvent[]
 }
 
 /** A text among what a tool was given or gave back. */

@@ -1,10 +1,10 @@
 import type { AgentEvent } from '../../agents/events.ts'
 import { paint, type Style } from '../output.ts'
+import { plain } from '../plain-text.ts'
 import type { Sink } from '../terminal.ts'
 import { failure, headline, outcome } from './headline.ts'
 import { Lines } from './lines.ts'
 import { Output } from './output.ts'
-import { plain } from './plain.ts'
 import { type TranscriptItem, textIn } from './transcript.ts'
 
 /** How the ends of tasks are marked. */

@@ -1,4 +1,4 @@
-import { printable } from '../output.ts'
+import { printable } from './output.ts'
 
 const ESC = '\\u001b'
 

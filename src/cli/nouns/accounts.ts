@@ -1,0 +1,130 @@
+import { InvalidArgumentError } from 'commander'
+import type { ResponseOf } from '../../contract/client.ts'
+import { UsageError } from '../../errors.ts'
+import type { Client } from '../client.ts'
+import { type OptionsOf, parsed, text } from '../options.ts'
+import { type Column, facts } from '../output.ts'
+import { type Candidate, call, details, type Noun, rows } from '../runner.ts'
+
+type Account = ResponseOf<'control.accounts.list'>['accounts'][number]
+
+const COLUMNS: readonly Column<Account>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'LABEL', cell: ({ label }) => label },
+  { heading: 'SERVERS', cell: ({ servers }) => String(servers), right: true },
+  { heading: 'CREDITS USED', cell: ({ credits_used }) => credits(credits_used), right: true },
+  { heading: 'BUDGET', cell: ({ budget_cap }) => credits(budget_cap), right: true },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at },
+]
+
+const accountFacts = (account: Account): [string, string][] => [
+  ['ID', account.id],
+  ['Label', account.label],
+  ['Servers', `${account.servers} of ${account.plan.servers}`],
+  ['Tiers', account.plan.tiers.join(', ')],
+  ['Credits', `${credits(account.credits_used)} of ${credits(account.budget_cap)} in ${account.month}`],
+  ['Created', account.created_at],
+]
+
+const credits = (amount: number): string => String(Number(amount.toFixed(3)))
+
+const plan = {
+  label: text('TEXT', 'what it is for'),
+  plan: parsed('JSON', 'fields of its plan, or "default"', (given) =>
+    given === 'default' ? given : jsonObject(given),
+  ),
+  budgetCap: parsed('CREDITS', 'credits a month, or "default"', (given) =>
+    given === 'default' ? given : creditsOf(given),
+  ),
+}
+
+const updates = {
+  ...plan,
+  limits: parsed('JSON', 'fields of the plan to change; the others stay', jsonObject),
+  creditsUsed: parsed('CREDITS', 'what it has used in this month', creditsOf),
+}
+
+function jsonObject(given: string): object {
+  try {
+    const value: unknown = JSON.parse(given)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch {}
+  throw new InvalidArgumentError('Expected a JSON object such as \'{"servers":1}\'.')
+}
+
+function creditsOf(given: string): number {
+  if (/^\d+(\.\d+)?$/.test(given)) return Number(given)
+  throw new InvalidArgumentError('Expected a number of credits, such as 12.5.')
+}
+
+/** Returns the fields of a request. In the API null stands for the default of the instance. */
+const fieldsOf = ({ label, plan, limits, budgetCap, creditsUsed }: OptionsOf<typeof updates>) => ({
+  label,
+  plan: nullForDefault(plan),
+  limits,
+  budget_cap: nullForDefault(budgetCap),
+  credits_used: creditsUsed,
+})
+
+const nullForDefault = <Value>(value: Value | 'default') => (value === 'default' ? null : value)
+
+/** `berth accounts` */
+export const accounts: Noun = {
+  name: 'accounts',
+  summary: 'accounts with a plan, a budget and a key each',
+  description:
+    'Makes and changes accounts, so that tests do not meet. Plain "berth accounts" lists them with what they use.',
+  ids: [{ placeholder: 'ACCOUNT', list: listIds }],
+  commands: [
+    call('control.accounts.list', {
+      usage: 'list',
+      description: 'list all accounts with what they use, newest first',
+      show: rows('accounts', COLUMNS),
+    }),
+    call('control.accounts.create', {
+      usage: 'create',
+      description: 'make an account and print its key, this once',
+      options: plan,
+      request: (_, options) => ({ body: fieldsOf(options) }),
+      show: ({ id, api_key }, { sink }) =>
+        `${facts(sink, [
+          ['ID', id],
+          ['API key', api_key],
+        ])}
+Commands take the key from BERTH_API_KEY. Keep it: only /access in the browser shows it again
+(berth open --account ACCOUNT).
+`,
+    }),
+    call('control.accounts.update', {
+      usage: 'update <ACCOUNT>',
+      description: 'change its plan, its budget or what it has used',
+      options: updates,
+      help: `
+Examples:
+  berth accounts update acct_… --limits '{"servers":1}'  all else as before
+  berth accounts update acct_… --credits-used 999        near the cap of 1000
+  berth accounts update acct_… --plan default --budget-cap default
+`,
+      request: ([accountId], options) => {
+        const body = fieldsOf(options)
+        if (Object.values(body).every((value) => value === undefined))
+          throw new UsageError(
+            'Say what to change: --label, --plan, --limits, --budget-cap or --credits-used.',
+          )
+        return { params: { accountId }, body }
+      },
+      show: details(accountFacts),
+    }),
+    call('control.accounts.delete', {
+      usage: 'delete <ACCOUNT>',
+      description: 'remove an account with everything in it',
+      request: ([accountId]) => ({ params: { accountId } }),
+      show: ({ id }) => `Deleted ${id}.\n`,
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { accounts: all } = await client.call('control.accounts.list', { signal })
+  return all.map(({ id, label }) => ({ value: id, description: label }))
+}

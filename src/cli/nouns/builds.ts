@@ -1,0 +1,211 @@
+import { UsageError } from '../../errors.ts'
+import type { Build } from '../../resources/builds/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { DEFAULT_TAIL } from '../log.ts'
+import { flag, tail, text } from '../options.ts'
+import { type Column, count, facts, type Style } from '../output.ts'
+import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
+import type { Terminal } from '../terminal.ts'
+import { chooseServer } from './servers.ts'
+
+/** Characters of a goal in a table. */
+const SHOWN_GOAL = 48
+
+const COLUMNS: readonly Column<Build>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'STATUS', cell: buildStatus, style: statusStyle },
+  { heading: 'GOAL', cell: ({ goal }) => shortened(goal, SHOWN_GOAL) },
+  { heading: 'SERVER', cell: ({ serverId }) => serverId },
+  { heading: 'URL', cell: ({ url }) => url ?? '' },
+]
+
+const buildFacts = (build: Build): [string, string][] => [
+  ['ID', build.id],
+  ['Status', buildStatus(build)],
+  ['Goal', shortened(build.goal, 2_000)],
+  ['Server', build.serverId],
+  ['Steps', build.steps.map(({ key, status }) => `${key} ${status}`).join(', ')],
+  ['Artifacts', artifactsText(build.artifacts)],
+  ['URL', build.url ?? '–'],
+  ['Created', build.createdAt],
+]
+
+/** Returns how far a build is. The API knows no failure: a failed build is completed and has no URL. */
+export function buildStatus({ status, url, steps }: Build): string {
+  if (status === 'queued') return 'queued'
+  if (status === 'completed' && url !== null) return 'completed'
+  const at = steps.find((step) => step.status !== 'done')?.key ?? 'plan'
+  return status === 'running' ? `running, ${at}` : `failed in ${at}`
+}
+
+function statusStyle({ status, url }: Build): Style {
+  if (status !== 'completed') return 'yellow'
+  return url === null ? 'red' : 'green'
+}
+
+/** Returns the first line of a goal. */
+function shortened(goal: string, length: number): string {
+  const [first = ''] = goal.trim().split('\n', 1)
+  const characters = [...first]
+  if (characters.length <= length && first === goal.trim()) return first
+  return `${characters.slice(0, length).join('')}…`
+}
+
+function artifactsText(artifacts: readonly string[]): string {
+  if (artifacts.length === 0) return '–'
+  const [shown, rest] = [artifacts.slice(0, 10), artifacts.length - 10]
+  return rest > 0 ? `${shown.join(', ')} and ${count(rest, 'more file')}` : shown.join(', ')
+}
+
+const server = text('SERVER', 'its server; found out where it is left out')
+const buildOn = text('SERVER', 'the server to build on; needed where there are several')
+
+/** `berth builds` */
+export const builds: Noun = {
+  name: 'builds',
+  summary: 'build apps from goals: plan, scaffold, implement, install, build, deploy',
+  description:
+    'Builds apps from goals, on a server whose workspace they become. Plain "berth builds" lists the builds.',
+  ids: [{ placeholder: 'BUILD', list: listIds }],
+  commands: [
+    action({
+      usage: 'run <GOAL>',
+      description: 'build an app for a goal; - reads the goal from standard input',
+      access: 'api',
+      options: {
+        server: buildOn,
+        follow: flag('follow it to its end (the default)', { short: 'f', conflicts: 'detach' }),
+        detach: flag('return at once, while it is built', { short: 'd' }),
+      },
+      help: `
+The goal says what is to be built. A template is chosen for it and copied into the server's workspace, the agent
+implements the goal there, and the app is installed, built and published. Where the workspace has an app already,
+the build goes on with that; your files are never overwritten. PLAN.md in the workspace says what was decided, and why.
+
+Phases and log go to stderr, the URL to stdout. Ctrl-C leaves the build going. The exit code is 0 when the app
+answers, 1 where the build failed.
+
+Examples:
+  berth builds run "A landing page for a bakery"
+  berth builds run "A todo API" --server srv_… --detach
+  berth builds run - < goal.md
+`,
+      async run({ session, args: [given], options, connect, print }) {
+        const goal = await readGoal(given, session.terminal)
+        const client = await connect()
+        const serverId = await chooseServer(client, options.server)
+        const created = await client.call('builds.create', { params: { serverId }, body: { goal } })
+        const { build_id: id } = created
+        const started = `Building ${id} on ${serverId}.\n`
+        if (options.detach) return print(created, () => started + howToLook(id))
+        if (!options.json) await session.terminal.stderr.write(started)
+        const { followBuild } = await import('../builds/follow.ts')
+        return followBuild(session, client, { id, serverId }, options.json)
+      },
+    }),
+    call('builds.create', {
+      usage: 'create <GOAL>',
+      description: 'build an app for a goal and return at once',
+      options: { server: buildOn },
+      async request([goal], options, connect) {
+        if (goal.trim() === '') throw new UsageError('The goal is empty. Say what is to be built.')
+        const serverId = await chooseServer(await connect(), options.server)
+        return { params: { serverId }, body: { goal } }
+      },
+      show: ({ build_id: id }) => `Building ${id}.\n${howToLook(id)}`,
+    }),
+    action({
+      usage: 'list',
+      description: 'list builds, newest first',
+      access: 'api',
+      options: { server: text('SERVER', 'those of one server only') },
+      async run({ options, connect, print }) {
+        const none = 'No builds yet. Begin one with: berth builds run "A landing page for a bakery"\n'
+        await print(
+          { builds: await listBuilds(await connect(), options.server) },
+          rows('builds', COLUMNS, none),
+        )
+      },
+    }),
+    action({
+      usage: 'get <BUILD>',
+      description: 'show one build',
+      access: 'api',
+      options: { server },
+      async run({ args: [id], options, connect, print }) {
+        const build = await findBuild(await connect(), id, options.server)
+        await print({ build }, (_, { sink }) => facts(sink, buildFacts(build)))
+      },
+    }),
+    action({
+      usage: 'logs <BUILD>',
+      description: 'print what its phases did, and why it failed where it did',
+      access: 'api',
+      options: {
+        server,
+        follow: flag('go on with what comes, until it is over or Ctrl-C; with --json one line each', {
+          short: 'f',
+        }),
+        tail: tail(DEFAULT_TAIL),
+      },
+      async run({ args: [id], options, connect, print }) {
+        const client = await connect()
+        const build = await findBuild(client, id, options.server)
+        const [{ SOURCE_WIDTH: width }, { buildLog, showLog }] = await Promise.all([
+          import('../builds/follow.ts'),
+          import('../log.ts'),
+        ])
+        return showLog(print, buildLog(client, build), { ...options, width })
+      },
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const all = await listBuilds(client, undefined, signal)
+  return all.map((build) => ({
+    value: build.id,
+    description: `${buildStatus(build)}, ${build.goal.slice(0, 60)}`,
+  }))
+}
+
+const howToLook = (id: string): string => `Look at it with: berth builds logs ${id} -f\n`
+
+async function readGoal(given: string, terminal: Terminal): Promise<string> {
+  const { readText } = await import('../tasks/goal.ts')
+  const goal = given === '-' ? await readText('-', terminal) : given
+  if (goal.trim() === '') throw new UsageError('The goal is empty. Say what is to be built.')
+  return goal
+}
+
+/** Lists the builds of a server, or of all that the key reaches; newest first. */
+export async function listBuilds(
+  client: Client,
+  server: string | undefined,
+  signal = new AbortController().signal,
+): Promise<Build[]> {
+  const ids =
+    server === undefined
+      ? (await client.call('servers.list', { signal })).servers.map(({ id }) => id)
+      : [server]
+  const lists = await Promise.all(
+    ids.map((serverId) => client.call('builds.list', { params: { serverId }, signal })),
+  )
+  const all = lists.flatMap((list) => list.builds)
+  // Those of one server are in order already, also where the clock stands still.
+  return ids.length === 1 ? all : all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
+}
+
+/**
+ * Finds a build by its id; the server may be left out.
+ *
+ * @throws CommandError where there is none
+ */
+async function findBuild(client: Client, id: string, server: string | undefined): Promise<Build> {
+  if (server !== undefined)
+    return (await client.call('builds.get', { params: { serverId: server, buildId: id } })).build
+  const found = (await listBuilds(client, undefined)).find((build) => build.id === id)
+  if (found) return found
+  throw new CommandError(`No build has the id ${JSON.stringify(id)}. "berth builds" lists those there are.`)
+}

@@ -1,0 +1,110 @@
+import type { ResponseOf } from '../../contract/client.ts'
+import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
+import type { Client } from '../client.ts'
+import { choice, text, wholeNumber } from '../options.ts'
+import { type Column, facts, paint, type Style } from '../output.ts'
+import { plain } from '../plain-text.ts'
+import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import type { Sink } from '../terminal.ts'
+
+type Delivery = ResponseOf<'control.deliveries.get'>
+type Attempt = Delivery['attempts'][number]
+
+/** How the status of a delivery is painted. */
+export const DELIVERY_STYLES: Readonly<Record<Delivery['status'], Style>> = {
+  pending: 'yellow',
+  delivered: 'green',
+  failed: 'red',
+}
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => DELIVERY_STYLES[status] },
+  { heading: 'EVENT', cell: ({ event }) => event },
+  { heading: 'ATTEMPTS', cell: ({ attempts }) => String(attempts.length), right: true },
+  { heading: 'LAST ANSWER', cell: ({ attempts }) => outcomeOf(attempts.at(-1)) },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at },
+  { heading: 'URL', cell: ({ url }) => url },
+]
+
+/** `berth deliveries` */
+export const deliveries: Noun = {
+  name: 'deliveries',
+  summary: 'what was sent to webhooks, and what came back',
+  description:
+    'Shows what was sent to webhooks and what came back. Plain "berth deliveries" lists it, newest first.',
+  ids: [{ placeholder: 'DELIVERY', list: listIds }],
+  commands: [
+    call('control.deliveries.list', {
+      usage: 'list',
+      description: 'list deliveries, newest first',
+      options: {
+        webhook: text('WEBHOOK', 'those to one webhook'),
+        account: text('ACCOUNT', 'those of one account'),
+        status: choice('STATUS', DELIVERY_STATUSES.join(', '), DELIVERY_STATUSES),
+        limit: wholeNumber('N', 'at most so many (default 100)', { least: 1 }),
+      },
+      request: (_, { webhook, account, status, limit = 100 }) => ({
+        query: { webhook_id: webhook, account_id: account, status, limit },
+      }),
+      show: rows('deliveries', COLUMNS, 'No deliveries. Subscribe with "berth webhooks create URL".\n'),
+    }),
+    call('control.deliveries.get', {
+      usage: 'get <DELIVERY>',
+      aliases: ['show'],
+      description: 'show one with all its attempts',
+      request: ([deliveryId]) => ({ params: { deliveryId } }),
+      show: (delivery, { sink }) => deliveryText(sink, delivery),
+    }),
+    call('control.deliveries.retry', {
+      usage: 'retry <DELIVERY>',
+      description: 'attempt one at once, whatever became of it',
+      request: ([deliveryId]) => ({ params: { deliveryId } }),
+      show: ({ id }, { args: [given] }) =>
+        `Attempting ${id} again. See what came back: berth deliveries show ${given}\n`,
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { deliveries: all } = await client.call('control.deliveries.list', { query: { limit: 100 }, signal })
+  return all.map(({ id, status, event }) => ({ value: id, description: `${status}, ${event}` }))
+}
+
+const outcomeOf = (attempt: Attempt | undefined): string =>
+  attempt === undefined ? '–' : attempt.status === null ? (attempt.error ?? 'none') : String(attempt.status)
+
+/** Returns a delivery in full. What was sent is the same in each attempt but for its signature. */
+function deliveryText(sink: Sink, delivery: Delivery): string {
+  const { id, status, event, event_id, webhook_id, account_id, url, created_at, next_attempt_at } = delivery
+  const head = facts(sink, [
+    ['ID', id],
+    ['Status', status],
+    ['Event', `${event} (${event_id})`],
+    ['Webhook', webhook_id],
+    ['Account', account_id],
+    ['URL', url],
+    ['Created', created_at],
+    ...(next_attempt_at === null ? [] : [['Next', next_attempt_at] as const]),
+  ])
+  return head + delivery.attempts.map((attempt) => attemptText(sink, attempt)).join('')
+}
+
+function attemptText(sink: Sink, attempt: Attempt): string {
+  const { number, at, ms, error, request, response } = attempt
+  const title = `\nAttempt ${number}, ${at}: ${outcomeOf(attempt)} after ${Math.round(ms)} ms\n`
+  const block = (label: string, text: string): string => {
+    if (text === '') return ''
+    const indented = plain(text)
+      .trimEnd()
+      .replace(/^(?=.)/gm, '  ')
+    return `${paint(sink, 'dim', label)}\n${indented}\n`
+  }
+  const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`)
+  return (
+    paint(sink, 'bold', title) +
+    block('Sent', [...headers, '', request.body].join('\n')) +
+    block('Answered', response?.body ?? '') +
+    block('Error', error ?? '')
+  )
+}

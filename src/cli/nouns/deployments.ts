@@ -1,0 +1,49 @@
+import type { Deployment } from '../../resources/deployments/model.ts'
+import { text } from '../options.ts'
+import type { Column } from '../output.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
+import { chooseServer } from './servers.ts'
+
+const COLUMNS: readonly Column<Deployment>[] = [
+  { heading: 'URL', cell: ({ url }) => url },
+  {
+    heading: 'STATUS',
+    cell: ({ live }) => (live ? 'live' : 'not live'),
+    style: ({ live }) => (live ? 'green' : 'dim'),
+  },
+]
+
+const server = text('SERVER', 'the server; needed where there are several')
+
+/** `berth deployments` */
+export const deployments: Noun = {
+  name: 'deployments',
+  summary: 'list what a server publishes',
+  description: 'Lists what a server publishes. "berth deploy" also writes the files of a directory first.',
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list what a server publishes',
+      access: 'api',
+      options: { server },
+      async run({ connect, options, print }) {
+        const client = await connect()
+        const serverId = await chooseServer(client, options.server)
+        const empty = `${serverId} publishes nothing yet. Publish its workspace with "berth deploy".\n`
+        await print(
+          await client.call('deployments.list', { params: { serverId } }),
+          rows('deployments', COLUMNS, empty),
+        )
+      },
+    }),
+    call('deployments.create', {
+      usage: 'create',
+      description: 'publish the workspace of a server as it is',
+      options: { server },
+      request: async (_, { server }, connect) => ({
+        params: { serverId: await chooseServer(await connect(), server) },
+      }),
+      show: ({ url }) => `Published at ${url}\n`,
+    }),
+  ],
+}

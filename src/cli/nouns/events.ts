@@ -1,0 +1,63 @@
+import type { ResponseOf } from '../../contract/client.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { choice, flag, text, wholeNumber } from '../options.ts'
+import { paint, printable } from '../output.ts'
+import { action, jsonLines, type Noun } from '../runner.ts'
+import type { Sink } from '../terminal.ts'
+
+type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
+
+/** Events that are listed where nothing else is said. */
+const LISTED = 100
+
+/** `berth events` */
+export const events: Noun = {
+  name: 'events',
+  summary: 'what was emitted, with or without a webhook',
+  description:
+    'Prints the events that an instance emitted, the latest last, whether a webhook takes them or not. Plain "berth events" lists them; "berth trigger" emits one.',
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list events, the latest last',
+      access: 'control',
+      json: jsonLines('event'),
+      options: {
+        follow: flag('go on with what comes, until Ctrl-C', { short: 'f' }),
+        event: choice('EVENT', 'those of one name', EVENT_NAMES),
+        account: text('ACCOUNT', 'those of one account'),
+        after: text('ID', 'only what came after the event of this id'),
+        limit: wholeNumber('N', `at most so many, the latest (default ${LISTED})`, { least: 1 }),
+      },
+      help: `
+Examples:
+  berth events --event task.completed --limit 1     the latest one
+  berth events -f --json | jq .data                 what comes, for programs
+`,
+      async run({ options, connect, print }) {
+        const client = await connect()
+        const { follow, event, account, after, limit } = options
+        const show = (one: EmittedEvent): Promise<number> => print(one, (_, { sink }) => eventText(sink, one))
+        const query = { event, account_id: account, after, limit }
+        if (follow) {
+          return untilInterrupted(async (signal) => {
+            for await (const { data } of client.stream('control.events.list', { query, signal }))
+              await show(data)
+            return 0
+          })
+        }
+        const listed = await client.call('control.events.list', {
+          query: { ...query, limit: limit ?? LISTED },
+        })
+        for (const one of listed.events.toReversed()) await show(one)
+        return 0
+      },
+    }),
+  ],
+}
+
+function eventText(sink: Sink, { id, event, data, created_at }: EmittedEvent): string {
+  const [time, name] = [paint(sink, 'dim', created_at), paint(sink, 'bold', event)]
+  return `${time}  ${id}  ${name}  ${printable(JSON.stringify(data))}\n`
+}

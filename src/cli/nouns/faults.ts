@@ -1,0 +1,223 @@
+import { InvalidArgumentError } from 'commander'
+import type { ResponseOf } from '../../contract/client.ts'
+import { UsageError } from '../../errors.ts'
+import { SERVER_FAULT_KINDS } from '../../testing/api/server-fault-read.ts'
+import type { Client } from '../client.ts'
+import { choice, duration, flag, type OptionsOf, parsed, text, wholeNumber } from '../options.ts'
+import { type Column, count } from '../output.ts'
+import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
+
+type Fault = ResponseOf<'control.faults.list'>['faults'][number]
+type ServerFault = ResponseOf<'control.serverFaults.list'>['faults'][number]
+
+const COLUMNS: readonly Column<Fault>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'REQUESTS', cell: ({ match }) => matchText(match) },
+  { heading: 'EFFECT', cell: ({ effect }) => effectText(effect) },
+  { heading: 'WHEN', cell: whenText },
+  { heading: 'MATCHED', cell: ({ matched }) => String(matched), right: true },
+  { heading: 'STRUCK', cell: ({ hits }) => String(hits), right: true },
+]
+
+const SERVER_FAULT_COLUMNS: readonly Column<ServerFault>[] = [
+  { heading: 'KIND', cell: ({ kind }) => kind },
+  { heading: 'HOW', cell: durationText },
+]
+
+/** Returns which requests a fault is for: `exec.run`, `POST /servers/*`, `all`. */
+function matchText({ operation, method, path, account_id }: Fault['match']): string {
+  const parts = [operation, method, path, account_id && `of ${account_id}`]
+  return parts.filter(Boolean).join(' ') || 'all'
+}
+
+/** Returns what happens to them: `503 service_unavailable`, `wait 500 ms`. */
+function effectText(effect: Fault['effect']): string {
+  if ('error' in effect) return [effect.error.status, effect.error.code].filter(Boolean).join(' ')
+  if ('delay_ms' in effect) return `wait ${effect.delay_ms} ms`
+  return 'disconnect' in effect ? 'disconnect' : 'backend fails'
+}
+
+/** Returns a fault in a line: `exec.run: 502`. */
+export const faultText = ({ match, effect }: Fault): string => `${matchText(match)}: ${effectText(effect)}`
+
+/** Returns when a fault strikes: `2 times after 1, chance 0.3 (seed 7)`. */
+function whenText({ times, after, probability, seed }: Fault): string {
+  const often = times === null ? 'always' : count(times, 'time')
+  const first = after === 0 ? often : `${often} after ${after}`
+  return probability === 1 ? first : `${first}, chance ${probability} (seed ${seed})`
+}
+
+/** Returns how long a fault inside a server lasts: `500 ms for each command, 2 commands left`. */
+function durationText({ delay_ms, times_left, for_ms }: ServerFault): string {
+  const parts = [
+    delay_ms === undefined ? '' : `${delay_ms} ms for each command`,
+    times_left === undefined ? '' : `${count(times_left, 'command')} left`,
+    for_ms === undefined ? '' : `for ${for_ms} ms`,
+  ].filter(Boolean)
+  return parts.length === 0 ? 'until it is lifted' : parts.join(', ')
+}
+
+const matches = {
+  operation: text('OPERATION', 'an operation, such as exec.run'),
+  method: choice('METHOD', 'a method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: text('PATH', 'a path, or a glob of paths such as "/servers/*/exec"'),
+  account: text('ACCOUNT', 'the requests of one account'),
+}
+
+const effects = {
+  error: wholeNumber('STATUS', 'respond with this status, 400 to 599'),
+  code: text('CODE', 'the code in that response'),
+  message: text('TEXT', 'the sentence in that response'),
+  delay: duration('TIME', 'wait first, such as 500ms'),
+  disconnect: flag('cut the connection without a response'),
+  backendFail: flag('have the compute backend fail'),
+}
+
+const timing = {
+  times: wholeNumber('N', 'how often it strikes (default always)'),
+  after: wholeNumber('N', 'how many requests pass first (default 0)'),
+  probability: parsed('P', 'how likely it strikes, 0 to 1 (default 1)', (given) => {
+    const number = given.trim() === '' ? Number.NaN : Number(given)
+    if (number >= 0 && number <= 1) return number
+    throw new InvalidArgumentError('Expected a number from 0 to 1.')
+  }),
+  seed: wholeNumber('N', 'what decides then: the same seed, the same requests'),
+}
+
+/** @throws UsageError where none is given, or several */
+function effectOf({
+  error,
+  code,
+  message,
+  delay,
+  disconnect,
+  backendFail,
+}: OptionsOf<typeof effects>): object {
+  if (error === undefined && (code !== undefined || message !== undefined)) {
+    throw new UsageError('--code and --message belong to --error: give its status too.')
+  }
+  const given = [
+    error === undefined ? null : { error: { status: error, code, message } },
+    delay === undefined ? null : { delay_ms: delay },
+    disconnect ? { disconnect: true } : null,
+    backendFail ? { backend: 'fail' } : null,
+  ].filter((effect) => effect !== null)
+  const [effect, second] = given
+  if (effect === undefined) {
+    throw new UsageError('Say what happens: --error STATUS, --delay TIME, --disconnect or --backend-fail.')
+  }
+  if (second === undefined) return effect
+  throw new UsageError('One fault has one effect. Set a fault for each: delays add up with others.')
+}
+
+/** `berth faults` */
+export const faults: Noun = {
+  name: 'faults',
+  summary: 'have requests fail, wait or be cut off, and servers crash',
+  description:
+    'Has requests fail, wait or be cut off, and things go wrong inside servers. Plain "berth faults" lists what is set.',
+  ids: [{ placeholder: 'FAULT', list: listIds }],
+  commands: [
+    call('control.faults.list', {
+      usage: 'list',
+      description: 'list the faults of requests, with how often each struck',
+      show: rows('faults', COLUMNS, 'No faults. Set one with "berth faults add".\n'),
+    }),
+    call('control.faults.add', {
+      usage: 'add',
+      aliases: ['create'],
+      description: 'set a fault',
+      options: { ...matches, ...effects, ...timing },
+      help: `
+Which requests it is for can be narrowed down in several ways at once; without any it is for all.
+Of several faults all delays apply, and then the first other effect.
+
+Examples:
+  berth faults add --operation exec.run --error 502 --times 2 --after 1
+  berth faults add --operation tasks.create --error 402
+  berth faults add --path '/servers/*/files' --delay 500ms
+  berth faults add --error 503 --probability 0.3 --seed 7
+  berth faults add --operation projects.init --backend-fail --times 1
+`,
+      request: (_, options) => {
+        const { operation, method, path, account, times, after, probability, seed } = options
+        const match = { operation, method, path, account_id: account }
+        return { body: { match, effect: effectOf(options), times, after, probability, seed } }
+      },
+      show: (made) => {
+        const seed = made.probability === 1 ? '' : `, seed ${made.seed}`
+        return `Set ${made.id} (${faultText(made)}${seed}).\n`
+      },
+    }),
+    call('control.faults.delete', {
+      usage: 'delete <FAULT>',
+      description: 'remove a fault',
+      request: ([faultId]) => ({ params: { faultId } }),
+      show: ({ id, hits, matched }) => `Removed ${id}; it struck ${hits} of ${count(matched, 'request')}.\n`,
+    }),
+    call('control.faults.clear', {
+      usage: 'clear',
+      description: 'remove all faults of requests',
+      show: ({ deleted }) => `Removed ${count(deleted, 'fault')}.\n`,
+    }),
+    action({
+      usage: 'server <SERVER> [KIND]',
+      description: 'have something go wrong inside a server',
+      access: 'control',
+      arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
+      options: {
+        for: duration('TIME', 'how long it lasts, such as 5s (hang, disk_full, slow_exec)'),
+        delay: duration('TIME', 'how long each command waits, such as 500ms (slow_exec)'),
+        times: wholeNumber('N', 'for how many commands (slow_exec, oom)'),
+      },
+      help: `
+  crash      all its processes are killed: it sleeps; the next command wakes it
+  oom        a process runs out of memory; with --times the next commands do
+  disk_full  its storage is full: no file can grow
+  hang       its processes stand still: commands do not end, timeouts come
+  slow_exec  commands wait for --delay before they begin
+
+Without a kind it lists those that last. A stop of the server ends them all.
+
+Examples:
+  berth faults server srv_… crash
+  berth faults server srv_… slow_exec --delay 2s --times 3
+  berth faults server srv_… hang --for 5s
+`,
+      async run({ args: [serverId, kind], options, connect, print }) {
+        const client = await connect()
+        const params = { serverId }
+        if (kind === undefined) {
+          const none = `Nothing goes wrong inside ${serverId}.\n`
+          const listed = await client.call('control.serverFaults.list', { params })
+          return print(listed, rows('faults', SERVER_FAULT_COLUMNS, none))
+        }
+        const body = { kind, for_ms: options.for, delay_ms: options.delay, times: options.times }
+        return print(await client.call('control.serverFaults.add', { params, body }), (made) =>
+          made.active
+            ? `${kind} in ${serverId}: ${durationText(made)}.\n`
+            : `${kind} in ${serverId}: it has happened.\n`,
+        )
+      },
+    }),
+    action({
+      usage: 'lift <SERVER> [KIND]',
+      description: 'end what goes wrong inside a server, all or one kind',
+      access: 'control',
+      arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
+      async run({ args: [serverId, kind], connect, print }) {
+        const client = await connect()
+        const response =
+          kind === undefined
+            ? await client.call('control.serverFaults.clear', { params: { serverId } })
+            : await client.call('control.serverFaults.lift', { params: { serverId, kind } })
+        await print(response, ({ lifted }) => `Lifted ${lifted.join(', ') || 'nothing'}.\n`)
+      },
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { faults: all } = await client.call('control.faults.list', { signal })
+  return all.map((fault) => ({ value: fault.id, description: faultText(fault) }))
+}

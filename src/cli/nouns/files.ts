@@ -1,0 +1,122 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { FileContent } from '../../resources/files/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { flag, type OptionSpec } from '../options.ts'
+import { printable } from '../output.ts'
+import { action, call, type Noun } from '../runner.ts'
+import type { Terminal } from '../terminal.ts'
+
+const output: OptionSpec<string> = {
+  placeholder: 'FILE',
+  short: 'o',
+  description: 'write it to this file instead',
+}
+
+/** `berth files` */
+export const files: Noun = {
+  name: 'files',
+  summary: "read and write a server's files",
+  description: "Reads and writes a server's files. Paths are relative to its workspace.",
+  commands: [
+    action({
+      usage: 'list <SERVER>',
+      description: 'list all files',
+      access: 'api',
+      options: { all: flag('with .git and node_modules') },
+      async run({ args: [serverId], options: { all }, connect, print }) {
+        const files = await listFiles(await connect(), serverId, all)
+        // A program gets each name as it is; on a terminal a name must not be able to control it.
+        await print({ files }, (_, { sink }) =>
+          files.map((name) => `${sink.isTTY ? printable(name) : name}\n`).join(''),
+        )
+      },
+    }),
+    action({
+      usage: 'read <SERVER> <PATH>',
+      aliases: ['cat'],
+      description: 'print a file, byte for byte',
+      access: 'api',
+      options: { output },
+      async run({ session, args: [serverId, path], options, connect, print }) {
+        await print(await readRemote(await connect(), serverId, path), async (file) => {
+          const bytes = bytesOf(file)
+          if (options.output === undefined || options.output === '-') return bytes
+          await saveLocal(options.output, bytes, session.terminal)
+          return ''
+        })
+      },
+    }),
+    action({
+      usage: 'write <SERVER> <PATH> [FILE]',
+      aliases: ['put'],
+      description: 'write a file from FILE, or from standard input',
+      access: 'api',
+      help: '\nWithout FILE, or with -, the content comes from standard input.',
+      async run({ session, args: [serverId, path, source], connect, print }) {
+        const bytes = await loadLocal(source, session.terminal)
+        const client = await connect()
+        const body = { path, ...encode(bytes) }
+        const response = await client.call('files.write', { params: { serverId }, body })
+        await print(response, (written) => `Wrote ${printable(written.path)} (${bytes.length} bytes).\n`)
+      },
+    }),
+    call('files.delete', {
+      usage: 'delete <SERVER> <PATH>',
+      description: 'delete a file, or a directory with everything in it',
+      request: ([serverId, path]) => ({ params: { serverId }, query: { path } }),
+      show: ({ path }) => `Deleted ${printable(path)}.\n`,
+    }),
+  ],
+}
+
+/** Lists the files of a server's workspace; `all` includes .git and node_modules. */
+export async function listFiles(client: Client, serverId: string, all = false): Promise<string[]> {
+  const query = { all: all ? 'true' : undefined } as const
+  const response = await client.call('files.read', { params: { serverId }, query })
+  // Without a path the API lists.
+  return 'files' in response ? response.files : []
+}
+
+/** Reads a file of a server's workspace. */
+export async function readRemote(client: Client, serverId: string, path: string): Promise<FileContent> {
+  const response = await client.call('files.read', { params: { serverId }, query: { path } })
+  // With a path the API reads.
+  return 'content' in response ? response : { path, content: '' }
+}
+
+/** Returns the bytes of a file. */
+export const bytesOf = ({ content, encoding }: FileContent): Buffer =>
+  Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
+
+/** Returns bytes as the API takes them: text where they are UTF-8 and no longer as text, else base64. */
+export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64' } {
+  const base64 = (): { content: string; encoding: 'base64' } => ({
+    content: Buffer.from(bytes).toString('base64'),
+    encoding: 'base64',
+  })
+  try {
+    const content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    // In JSON a control character takes six bytes, in base64 it takes four thirds of one.
+    return JSON.stringify(content).length > Math.ceil(bytes.length / 3) * 4 ? base64() : { content }
+  } catch {
+    return base64()
+  }
+}
+
+async function loadLocal(source: string | undefined, { stdin, stderr, cwd }: Terminal): Promise<Uint8Array> {
+  if (source !== undefined && source !== '-') {
+    return readFile(resolve(cwd, source)).catch((error: Error) => {
+      throw new CommandError(`${source} cannot be read: ${error.message}.`)
+    })
+  }
+  if (stdin.isTTY) await stderr.write('berth: type the content, then Ctrl-D\n')
+  return stdin.bytes()
+}
+
+async function saveLocal(target: string, bytes: Uint8Array, { cwd }: Terminal): Promise<void> {
+  await writeFile(resolve(cwd, target), bytes).catch((error: Error) => {
+    throw new CommandError(`${target} cannot be written: ${error.message}.`)
+  })
+}

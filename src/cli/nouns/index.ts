@@ -1,0 +1,50 @@
+import type { Noun } from '../runner.ts'
+import { accounts } from './accounts.ts'
+import { builds } from './builds.ts'
+import { clock } from './clock.ts'
+import { deliveries } from './deliveries.ts'
+import { deployments } from './deployments.ts'
+import { events } from './events.ts'
+import { faults } from './faults.ts'
+import { files } from './files.ts'
+import { fixtures } from './fixtures.ts'
+import { inbox } from './inbox.ts'
+import { keys } from './keys.ts'
+import { projects } from './projects.ts'
+import { scenarios } from './scenarios.ts'
+import { secrets } from './secrets.ts'
+import { servers } from './servers.ts'
+import { snapshots } from './snapshots.ts'
+import { tasks } from './tasks.ts'
+import { templates } from './templates.ts'
+import { webhooks } from './webhooks.ts'
+
+/** The nouns of the API, in the order of the help text. */
+export const API_NOUNS: readonly Noun[] = [
+  servers,
+  files,
+  tasks,
+  builds,
+  projects,
+  templates,
+  secrets,
+  deployments,
+  keys,
+  webhooks,
+]
+
+/** The nouns of the control API, in the order of the help text. */
+export const CONTROL_NOUNS: readonly Noun[] = [
+  snapshots,
+  faults,
+  accounts,
+  clock,
+  scenarios,
+  events,
+  deliveries,
+  inbox,
+  fixtures,
+]
+
+/** All nouns. */
+export const NOUNS: readonly Noun[] = [...API_NOUNS, ...CONTROL_NOUNS]

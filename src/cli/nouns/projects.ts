@@ -1,0 +1,268 @@
+import { UsageError } from '../../errors.ts'
+import type { Project } from '../../resources/projects/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { DEFAULT_TAIL } from '../log.ts'
+import { flag, repeated, tail, text } from '../options.ts'
+import { type Column, facts, printable, type Style } from '../output.ts'
+import { action, type Candidate, call, details, type Noun, rows } from '../runner.ts'
+
+const COLUMNS: readonly Column<Project>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'SLUG', cell: ({ slug }) => slug },
+  { heading: 'NAME', cell: ({ name }) => name },
+  { heading: 'STATUS', cell: projectStatus, style: statusStyle },
+  { heading: 'VISIBILITY', cell: ({ visibility }) => visibility },
+  { heading: 'LIFECYCLE', cell: ({ lifecycle }) => lifecycle },
+  { heading: 'SERVER', cell: ({ server_id }) => server_id },
+  { heading: 'URL', cell: ({ url }) => url ?? '' },
+]
+
+const projectFacts = (project: Project): [string, string][] => [
+  ['ID', project.id],
+  ['Name', project.name],
+  ['Slug', project.slug],
+  ['Description', project.description ?? '–'],
+  ['Status', projectStatus(project)],
+  ['Visibility', project.visibility],
+  ['Lifecycle', project.lifecycle],
+  ['Server', project.server_id],
+  ['Folder', `projects/${project.slug}`],
+  ['Template', project.template ?? '–'],
+  ['URL', project.url ?? '–'],
+  ['Created', project.created_at],
+  ['Updated', project.updated_at],
+]
+
+/** Returns what the app does, and how far its bring-up is where that says more. */
+export function projectStatus({ runtime_status, init_phase }: Project): string {
+  if (init_phase === null) return runtime_status
+  if (init_phase === 'ready') return runtime_status
+  return runtime_status === 'unbuilt' ? init_phase : `${runtime_status}, ${init_phase}`
+}
+
+function statusStyle({ runtime_status, init_phase }: Project): Style | undefined {
+  if (init_phase === 'failed') return 'red'
+  if (init_phase !== null && init_phase !== 'ready') return 'yellow'
+  return runtime_status === 'running' ? 'green' : 'dim'
+}
+
+/**
+ * Finds the project that a person names by its id, its slug or its name.
+ *
+ * @throws CommandError where there is none, or more than one
+ */
+export async function findProject(client: Client, named: string): Promise<Project> {
+  if (named.startsWith('prj_')) return client.call('projects.get', { params: { projectId: named } })
+  const { projects: all } = await client.call('projects.listAll')
+  const [only, ...others] = all.filter(({ slug, name }) => slug === named || name === named)
+  if (only === undefined) {
+    throw new CommandError(
+      `No project has ${JSON.stringify(named)} as its id, slug or name. "berth projects" lists those there are.`,
+    )
+  }
+  if (others.length === 0) return only
+  // The slug of one may be the name of another: what is not clear must not be deleted.
+  const candidates = [only, ...others].map(
+    ({ id, slug, name }) => `${id} (slug ${slug}, name ${printable(name)})`,
+  )
+  throw new CommandError(
+    `${JSON.stringify(named)} may mean ${candidates.join(' or ')}. Name the project by its id.`,
+  )
+}
+
+/** Returns the path parameters of the project that a person names. */
+const projectParams = async (named: string, connect: () => Promise<Client>) => ({
+  params: { projectId: (await findProject(await connect(), named)).id },
+})
+
+const EXIT_CODES =
+  'The exit code is 0 when the app is ready, 1 where it failed, 3 where it waits for variables.'
+
+/** `berth projects` */
+export const projects: Noun = {
+  name: 'projects',
+  summary: 'create and manage projects: apps with a URL',
+  description:
+    'Creates and manages projects: apps on a server, each with a URL of its own. Plain "berth projects" lists them. A project is named by its id, its slug or its name.',
+  ids: [
+    { placeholder: 'PROJECT', list: listNames },
+    { placeholder: 'PROJECTS', several: true, list: listIds },
+  ],
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list all projects, newest first',
+      access: 'api',
+      options: { server: text('SERVER', 'those of one server only') },
+      async run({ options: { server }, connect, print }) {
+        const client = await connect()
+        const response =
+          server === undefined
+            ? await client.call('projects.listAll')
+            : await client.call('projects.list', { params: { serverId: server } })
+        await print(
+          response,
+          rows('projects', COLUMNS, 'No projects yet. Make one with "berth projects create".\n'),
+        )
+      },
+    }),
+    action({
+      usage: 'create [DIR]',
+      description: 'make a project and bring its code up',
+      access: 'api',
+      options: {
+        from: text('DIR', 'the same as DIR: the directory that the code is in'),
+        template: text('TEMPLATE', 'start from a template; "berth templates" lists them'),
+        git: text('URL', 'take the code from a git repository'),
+        ref: text('REF', 'its branch, tag or commit'),
+        archive: text('FILE', 'take the code from a zip, tar or tar.gz, by its file or its URL'),
+        server: text('SERVER', 'the server it is for; needed where there are several'),
+        name: text('TEXT', 'by default that of the directory, repository or archive'),
+        description: text('TEXT', 'what it is'),
+        public: flag('give it a URL that answers', { conflicts: 'private' }),
+        private: flag('no URL (the default, but for what a template says)'),
+        ephemeral: flag('let "berth projects cleanup" remove it'),
+        env: repeated('NAME=VALUE', 'variable for it, kept as its secret; may be given several times'),
+        envFile: repeated('FILE', 'file with such variables; may be given several times'),
+        detach: flag('return at once, while it is brought up', { short: 'd' }),
+      },
+      help: `
+The code comes from a directory, a template, a git repository or an archive; without any the project is blank.
+Of a directory everything is sent but .git, node_modules, what .gitignore files name, and .env files: --env-file
+sends the variables in them.
+
+Phases and log go to stderr until the app is ready. Ctrl-C leaves the bring-up going. ${EXIT_CODES}
+
+Examples:
+  berth projects create . --public
+  berth projects create --template bun-api --name shop
+  berth projects create --git https://example.com/shop.git --env-file .env
+`,
+      async run(invocation) {
+        const { createProject } = await import('../projects/create.ts')
+        return createProject(invocation)
+      },
+    }),
+    action({
+      usage: 'get <PROJECT>',
+      description: 'show one project',
+      access: 'api',
+      async run({ args: [named], connect, print }) {
+        const client = await connect()
+        await print(await findProject(client, named), async (project, { sink }) => {
+          const shown = facts(sink, projectFacts(project))
+          if (project.init_phase !== 'awaiting_secrets') return shown
+          const { waitingText } = await import('../projects/missing.ts')
+          return `${shown}\n${await waitingText(client, project)}`
+        })
+      },
+    }),
+    action({
+      usage: 'init <PROJECT>',
+      description: 'bring its code up, or go on with that',
+      access: 'api',
+      options: {
+        proceed: flag('go on without the variables that are missing'),
+        detach: flag('return at once', { short: 'd' }),
+      },
+      help: `
+Brings up the code that is in the project's directory, and goes on with a bring-up that waits for variables.
+${EXIT_CODES}
+`,
+      async run({ session, args: [named], options: { proceed, detach, json }, connect, print }) {
+        const client = await connect()
+        const { id } = await findProject(client, named)
+        const body = proceed ? { proceed } : {}
+        const project = await client.call('projects.init', { params: { projectId: id }, body })
+        if (detach)
+          return print(project, () => `The bring-up goes on. Look at it with: berth projects logs ${id} -f\n`)
+        const { followBringUp } = await import('../projects/follow.ts')
+        return followBringUp(session, client, project, { json, since: project.updated_at })
+      },
+    }),
+    call('projects.update', {
+      usage: 'update <PROJECT>',
+      description: 'change what it is called, whether it has a URL, whether it may be cleaned up',
+      options: {
+        name: text('TEXT', 'its name; slug and URL stay'),
+        description: text('TEXT', 'what it is'),
+        public: flag('give it a URL that answers', { conflicts: 'private' }),
+        private: flag('take its URL down'),
+        ephemeral: flag('let "cleanup" remove it', { conflicts: 'persistent' }),
+        persistent: flag('let only "delete" remove it'),
+      },
+      async request([named], options, connect) {
+        const { name, description } = options
+        const visibility = options.public ? 'public' : options.private ? 'private' : undefined
+        const lifecycle = options.ephemeral ? 'ephemeral' : options.persistent ? 'persistent' : undefined
+        const body = { name, description, visibility, lifecycle } as const
+        if (Object.values(body).every((value) => value === undefined)) {
+          throw new UsageError(
+            'Say what to change: --name, --description, --public, --private, --ephemeral or --persistent.',
+          )
+        }
+        return { ...(await projectParams(named, connect)), body }
+      },
+      show: details(projectFacts),
+    }),
+    call('projects.delete', {
+      usage: 'delete <PROJECT>',
+      description: 'end its app and remove it with its files',
+      request: ([named], _, connect) => projectParams(named, connect),
+      show: ({ id }) => `Deleted ${id}.\n`,
+    }),
+    call('projects.cleanup', {
+      usage: 'cleanup <PROJECT>',
+      description: 'remove an ephemeral project with its files',
+      request: ([named], _, connect) => projectParams(named, connect),
+      show: ({ id }) => `Cleaned up ${id}.\n`,
+    }),
+    action({
+      usage: 'logs <PROJECT>',
+      description: 'print what its bring-ups and its app printed',
+      access: 'api',
+      options: {
+        follow: flag('go on with what comes, until Ctrl-C; with --json one line each', { short: 'f' }),
+        tail: tail(DEFAULT_TAIL),
+      },
+      async run({ args: [named], options, connect, print }) {
+        const client = await connect()
+        const { id } = await findProject(client, named)
+        const { projectLog, showLog } = await import('../log.ts')
+        return showLog(print, projectLog(client, id), options)
+      },
+    }),
+    action({
+      usage: 'open <PROJECT>',
+      description: 'open its URL in the browser',
+      access: 'api',
+      json: null,
+      async run({ session: { terminal }, args: [named], connect }) {
+        const { id, slug, url } = await findProject(await connect(), named)
+        if (url === null) {
+          throw new CommandError(
+            `${slug} is private: no URL leads to it. Give it one with: berth projects update ${id} --public`,
+          )
+        }
+        const { openInBrowser } = await import('../browser.ts')
+        const isOpen = await openInBrowser(url, terminal)
+        await terminal.stdout.write(isOpen ? `Opened ${url}\n` : `${url}\n`)
+      },
+    }),
+  ],
+}
+
+/** Lists slugs, or ids where one is typed: no slug begins with `prj_`. */
+async function listNames(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]> {
+  if (typed.startsWith('prj_')) return listIds(client, signal)
+  const { projects: all } = await client.call('projects.listAll', { signal })
+  return all.map((project) => ({ value: project.slug, description: descriptionOf(project) }))
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { projects: all } = await client.call('projects.listAll', { signal })
+  return all.map((project) => ({ value: project.id, description: descriptionOf(project) }))
+}
+
+const descriptionOf = (project: Project): string => `${projectStatus(project)}, ${project.name}`

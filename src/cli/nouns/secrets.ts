@@ -1,0 +1,186 @@
+import type { ResponseOf } from '../../contract/client.ts'
+import { UsageError } from '../../errors.ts'
+import type { SecretChanges } from '../../resources/secrets/model.ts'
+import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { type OptionsOf, text } from '../options.ts'
+import { action, type Invocation, type Noun } from '../runner.ts'
+import type { Terminal } from '../terminal.ts'
+import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
+import { findProject } from './projects.ts'
+import { chooseServer } from './servers.ts'
+
+/** The owner of secrets and the names of those that it has. */
+type Secrets = ResponseOf<'secrets.set'> | ResponseOf<'projectSecrets.set'>
+
+const owner = {
+  server: text('SERVER', 'of this server; needed where there are several'),
+  project: text('PROJECT', 'of this project'),
+}
+
+const MORE = `
+With --project they are those of a project, else those of a whole server: all its commands and apps get them,
+and a project's own win. Apps that they concern are restarted; a bring-up that waited for them goes on.
+Values are never shown.
+`
+
+/** `berth secrets` */
+export const secrets: Noun = {
+  name: 'secrets',
+  summary: 'set environment variables of servers and projects',
+  description:
+    'Sets environment variables of servers and projects. Plain "berth secrets" lists the names of those that are set.',
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list the names of those that are set',
+      access: 'api',
+      options: owner,
+      async run({ options, connect, print }) {
+        const send = await sender(options, connect)
+        // The response to a change of nothing has the names.
+        await print(await send({}), (response) =>
+          response.keys.length === 0
+            ? `Nothing is set for ${ownerOf(response)}.\n`
+            : response.keys.map((name) => `${name}\n`).join(''),
+        )
+      },
+    }),
+    action({
+      usage: 'set <VARIABLE...>',
+      shownUsage: '<NAME[=VALUE]...> [options]',
+      description: 'set some, each given as NAME=VALUE or as NAME alone',
+      access: 'api',
+      options: owner,
+      help: `${MORE}
+NAME alone asks for the value and shows nothing of it; in a script it takes the value from standard input.
+So it stands neither in the history of the shell nor in the list of processes.
+
+Examples:
+  berth secrets set TOKEN --project shop
+  pass show shop/token | berth secrets set TOKEN --project shop
+  berth secrets set MODE=production REGION=eu
+`,
+      run(invocation) {
+        const { args, session } = invocation
+        checkNames(
+          args[0].map((one) => one.split('=', 1)[0] ?? ''),
+          'NAME=VALUE or NAME',
+        )
+        return change(invocation, 'Set', () => valuesOf(args[0], session.terminal))
+      },
+    }),
+    action({
+      usage: 'unset <NAME...>',
+      aliases: ['delete', 'rm'],
+      description: 'remove some',
+      access: 'api',
+      options: owner,
+      help: MORE,
+      run(invocation) {
+        const [names] = invocation.args
+        checkNames(names, 'a name')
+        return change(invocation, 'Removed', async () =>
+          Object.fromEntries(names.map((name) => [name, null])),
+        )
+      },
+    }),
+    action({
+      usage: 'import <FILE>',
+      description: 'set all that a .env file has; - is standard input',
+      access: 'api',
+      options: owner,
+      help: MORE,
+      run(invocation) {
+        const [file] = invocation.args
+        return change(invocation, 'Set', async () => {
+          const variables = await readVariables(file, invocation.session.terminal)
+          if (Object.keys(variables).length > 0) return variables
+          throw new CommandError(`${file === '-' ? 'Standard input' : file} has no variable.`)
+        })
+      },
+    }),
+  ],
+}
+
+/** Sends changes, once they are known, and prints what was changed. */
+async function change(
+  { options, connect, print }: Invocation<unknown, OptionsOf<typeof owner>>,
+  verb: string,
+  changesOf: () => Promise<SecretChanges>,
+): Promise<number> {
+  const send = await sender(options, connect)
+  const changes = await changesOf()
+  return print(
+    await send(changes),
+    (response) => `${verb} ${Object.keys(changes).join(', ')} for ${ownerOf(response)}.\n`,
+  )
+}
+
+/** Finds out whose secrets are meant; returns what changes them. */
+async function sender(
+  { server, project }: OptionsOf<typeof owner>,
+  connect: () => Promise<Client>,
+): Promise<(changes: SecretChanges) => Promise<Secrets>> {
+  if (server !== undefined && project !== undefined)
+    throw new UsageError('Name the server or the project, not both: a project lies on one server.')
+  const client = await connect()
+  if (project !== undefined) {
+    const { id: projectId } = await findProject(client, project)
+    return (secrets) => client.call('projectSecrets.set', { params: { projectId }, body: { secrets } })
+  }
+  const server_id = await chooseServer(client, server, ', or a project with --project')
+  return (secrets) => client.call('secrets.set', { body: { server_id, secrets } })
+}
+
+const ownerOf = (secrets: Secrets): string =>
+  'project_id' in secrets ? secrets.project_id : secrets.server_id
+
+/** The message names a wrong word by its place: it may be a secret. */
+function checkNames(names: readonly string[], expected: string): void {
+  const at = names.findIndex((name) => !isVariableName(name))
+  if (at >= 0) {
+    throw new UsageError(
+      `Number ${at + 1} of the words is not ${expected}; names have letters, digits and "_".`,
+    )
+  }
+}
+
+/** Returns the values on the command line; those that are not there are asked for, or read from a pipe. */
+async function valuesOf(given: readonly string[], terminal: Terminal): Promise<Variables> {
+  const pairs = given.filter((one) => one.includes('='))
+  const asked = given.filter((one) => !one.includes('='))
+  const values = asked.length === 0 ? [] : await askedValues(asked, terminal)
+  return {
+    ...parsePairs(pairs, 'secrets set'),
+    ...Object.fromEntries(asked.map((name, at) => [name, values[at] ?? ''])),
+  }
+}
+
+async function askedValues(names: readonly string[], terminal: Terminal): Promise<string[]> {
+  const values = terminal.stdin.isTTY
+    ? await (await import('../hidden-input.ts')).askHidden(
+        names.map((name) => `Value of ${name} (not shown)`),
+        terminal,
+      )
+    : await pipedValue(names, terminal)
+  const empty = names.find((_, at) => !values[at])
+  if (empty === undefined) return values
+  throw new CommandError(`There was no value for ${empty}; nothing was set. Give an empty one as ${empty}=`)
+}
+
+async function pipedValue(names: readonly string[], { stdin }: Terminal): Promise<string[]> {
+  if (names.length > 1) {
+    throw new UsageError(
+      'Standard input gives the value of one name. For several, pipe NAME=VALUE lines to: berth secrets import -',
+    )
+  }
+  const bytes = await stdin.bytes()
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    // The newline at the end is the pipe's, not the value's.
+    return [text.replace(/\r?\n$/, '')]
+  } catch {
+    throw new CommandError('The value on standard input is not UTF-8 text. Set it as base64, for one.')
+  }
+}

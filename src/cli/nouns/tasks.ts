@@ -1,0 +1,161 @@
+import { UsageError } from '../../errors.ts'
+import type { Client } from '../client.ts'
+import { flag, text, wholeNumber } from '../options.ts'
+import { action, type Candidate, call, jsonLines, type Noun, rows } from '../runner.ts'
+import { findTask, listTasks } from '../tasks/find.ts'
+import { howToAnswer, howToGoOn, shortened, TASK_COLUMNS, taskText } from '../tasks/show.ts'
+import { chooseServer } from './servers.ts'
+
+const CODES =
+  'The exit code is 0 when the task is completed, 1 where it failed, 3 where it waits for an answer, 4 where it was cancelled.'
+
+/** Several words without quotes are most likely one text. */
+const hints = { 'too many arguments': 'Put a text of several words in quotes.\n' }
+
+const server = text('SERVER', 'the server that it is on; found out where it is not given')
+const newOn = text('SERVER', 'the server it is for; needed where there are several')
+const file = text('FILE', 'the goal is the text of this file; - is standard input')
+
+/** `berth tasks` */
+export const tasks: Noun = {
+  name: 'tasks',
+  summary: 'give goals to the agent of a server, follow and answer it',
+  description:
+    'Gives goals to the agent of a server, follows and answers it. Plain "berth tasks" lists the tasks there are.',
+  ids: [{ placeholder: 'TASK', list: listIds }],
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list tasks, newest first',
+      access: 'api',
+      options: { server: text('SERVER', 'those of one server only') },
+      async run({ options, connect, print }) {
+        const found = await listTasks(await connect(), options.server)
+        await print(
+          { tasks: found },
+          rows('tasks', TASK_COLUMNS, 'No tasks yet. Give a goal with "berth tasks run".\n'),
+        )
+      },
+    }),
+    action({
+      usage: 'run [GOAL]',
+      description: 'give a goal and follow the agent to its end',
+      access: 'api',
+      hints,
+      options: {
+        server: newOn,
+        file,
+        follow: flag('follow it (the default)', { short: 'f', conflicts: 'detach' }),
+        detach: flag('return at once, while the agent works', { short: 'd' }),
+      },
+      help: `
+What the agent does goes to stderr while it does it, the result to stdout. At a terminal its questions are put to
+you; elsewhere a question ends the command, and "berth tasks answer" lets the task go on. Ctrl-C leaves the task going.
+${CODES}
+
+Examples:
+  berth tasks run "Add a health check to the app"
+  berth tasks run --file goal.md --server srv_…
+  echo "run: bun test" | berth tasks run - > result.txt
+`,
+      async run({ session, args: [given], options, connect, print }) {
+        const { readGoal } = await import('../tasks/goal.ts')
+        const goal = await readGoal(given, options.file, session.terminal)
+        const client = await connect()
+        const serverId = await chooseServer(client, options.server)
+        const created = await client.call('tasks.create', { params: { serverId }, body: { goal } })
+        const task = { id: created.task_id, serverId }
+        const started = `Started ${task.id} on ${serverId}.\n`
+        if (options.detach) return print(created, () => started + howToGoOn(task))
+        if (!options.json) await session.terminal.stderr.write(started)
+        const { followToEnd } = await import('../tasks/outcome.ts')
+        return followToEnd(session, client, task, { json: options.json })
+      },
+    }),
+    call('tasks.create', {
+      usage: 'create <GOAL>',
+      description: 'give a goal and return at once, while the agent works',
+      hints,
+      options: { server: newOn },
+      async request([goal], options, connect) {
+        if (goal.trim() === '') throw new UsageError('The goal is empty.')
+        const serverId = await chooseServer(await connect(), options.server)
+        return { params: { serverId }, body: { goal } }
+      },
+      show: ({ task_id: id }) => `Started ${id}.\n${howToGoOn({ id })}`,
+    }),
+    action({
+      usage: 'get <TASK>',
+      description: 'show one task',
+      access: 'api',
+      options: { server },
+      async run({ args: [id], options, connect, print }) {
+        const task = await findTask(await connect(), id, options.server)
+        await print({ task }, (_, { sink }) => {
+          const shown = taskText(sink, task)
+          return task.status === 'awaiting_input' ? `${shown}\n${howToAnswer(task)}` : shown
+        })
+      },
+    }),
+    action({
+      usage: 'answer <TASK> [TEXT]',
+      description: 'answer the question of a task',
+      access: 'api',
+      hints,
+      options: { server, follow: flag('then follow the task to its end', { short: 'f' }) },
+      help: `
+Without TEXT the answer is asked for; - takes it from standard input. With --follow:
+${CODES}
+`,
+      async run({ session, args: [id, given], options, connect, print }) {
+        const client = await connect()
+        const task = await findTask(client, id, options.server)
+        const { answerTask } = await import('../tasks/answer.ts')
+        return answerTask({ session, client, task, given, options, print })
+      },
+    }),
+    action({
+      usage: 'cancel <TASK>',
+      description: 'end what the agent does; what it has changed stays',
+      access: 'api',
+      options: { server },
+      async run({ args: [id], options, connect, print }) {
+        const client = await connect()
+        const { serverId } = await findTask(client, id, options.server)
+        const response = await client.call('tasks.cancel', { params: { serverId, taskId: id } })
+        await print(response, () => `Cancelled ${id}.\n`)
+      },
+    }),
+    call('control.tasks.release', {
+      usage: 'release <TASK>',
+      description: 'let a task go on that waits in the step "hold" of a scenario; needs the admin token',
+      request: ([taskId]) => ({ params: { taskId } }),
+      show: (_, { args: [id] }) => `Released ${id}.\n`,
+    }),
+    action({
+      usage: 'events <TASK>',
+      description: 'print what the agent did and said',
+      access: 'api',
+      json: jsonLines('event'),
+      options: {
+        server,
+        follow: flag('go on with what comes, until the task ends or Ctrl-C', { short: 'f' }),
+        after: wholeNumber('SEQ', 'only what came after this event', {
+          most: 999_999_999,
+          expected: 'the "seq" of an event, a whole number',
+        }),
+      },
+      async run({ session, args: [id], options, connect }) {
+        const client = await connect()
+        const task = await findTask(client, id, options.server)
+        const { showEvents } = await import('../tasks/events.ts')
+        return showEvents(session, client, task, options)
+      },
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const all = await listTasks(client, undefined, signal)
+  return all.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${shortened(goal)}` }))
+}

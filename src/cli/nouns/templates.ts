@@ -1,0 +1,30 @@
+import type { ProjectTemplate } from '../../resources/templates/model.ts'
+import type { Client } from '../client.ts'
+import type { Column } from '../output.ts'
+import { type Candidate, call, type Noun, rows } from '../runner.ts'
+
+const COLUMNS: readonly Column<ProjectTemplate>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'LABEL', cell: ({ label }) => label },
+  { heading: 'DESCRIPTION', cell: ({ description }) => description },
+]
+
+/** `berth templates` */
+export const templates: Noun = {
+  name: 'templates',
+  summary: 'list what projects can start from',
+  description: 'Lists the templates that "berth projects create --template ID" starts from.',
+  ids: [{ placeholder: 'TEMPLATE', list: listIds }],
+  commands: [
+    call('templates.list', {
+      usage: 'list',
+      description: 'list the templates',
+      show: rows('templates', COLUMNS),
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { templates: all } = await client.call('templates.list', { signal })
+  return all.map(({ id, label }) => ({ value: id, description: label }))
+}

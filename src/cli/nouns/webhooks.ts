@@ -1,0 +1,64 @@
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import type { Webhook } from '../../resources/webhooks/model.ts'
+import type { Client } from '../client.ts'
+import { text } from '../options.ts'
+import { type Column, facts } from '../output.ts'
+import { type Candidate, call, type Noun, rows } from '../runner.ts'
+
+const eventsText = (events: readonly string[]): string =>
+  events.length === EVENT_NAMES.length ? 'all' : events.join(', ')
+
+const COLUMNS: readonly Column<Webhook>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'URL', cell: ({ url }) => url },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at },
+  { heading: 'EVENTS', cell: ({ events }) => eventsText(events) },
+]
+
+/** `berth webhooks` */
+export const webhooks: Noun = {
+  name: 'webhooks',
+  summary: 'subscribe to events',
+  description: 'Subscribes to events. Plain "berth webhooks" lists the subscriptions.',
+  ids: [{ placeholder: 'WEBHOOK', list: listIds }],
+  commands: [
+    call('webhooks.list', {
+      usage: 'list',
+      description: 'list all webhooks, newest first',
+      show: rows('webhooks', COLUMNS, 'No webhooks yet. Make one with "berth webhooks create URL".\n'),
+    }),
+    call('webhooks.create', {
+      usage: 'create <URL>',
+      description: 'send events to a URL; the signing secret is shown this once',
+      options: {
+        events: text(
+          'EVENTS',
+          'names with commas between them, such as task.created,task.failed (default all)',
+        ),
+      },
+      request: ([url], { events }) => {
+        const names = events?.split(',').flatMap((name) => name.trim() || [])
+        // The API says which names there are.
+        return { body: { url, events: names as EventName[] | undefined } }
+      },
+      show: (created, { sink }) =>
+        `${facts(sink, [
+          ['ID', created.id],
+          ['URL', created.url],
+          ['Events', eventsText(created.events)],
+          ['Secret', created.secret],
+        ])}\nKeep the secret: it verifies the signatures and is not shown again.\n`,
+    }),
+    call('webhooks.delete', {
+      usage: 'delete <WEBHOOK>',
+      description: 'end a subscription',
+      request: ([webhookId]) => ({ params: { webhookId } }),
+      show: ({ id }) => `Deleted ${id}.\n`,
+    }),
+  ],
+}
+
+async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+  const { webhooks: all } = await client.call('webhooks.list', { signal })
+  return all.map(({ id, url }) => ({ value: id, description: url }))
+}

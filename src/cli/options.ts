@@ -1,0 +1,105 @@
+import { InvalidArgumentError, Option } from 'commander'
+import { parseDuration } from '../runtime/duration.ts'
+
+/** An option of a command, as data: the command's action gets a `Value` under the option's name. */
+export interface OptionSpec<Value> {
+  readonly description: string
+  /** What stands for its value in help texts; a switch has none. Completion reads it too. */
+  readonly placeholder?: string
+  /** One letter. */
+  readonly short?: string
+  readonly choices?: readonly string[]
+  /** Reads the value as it was typed. @throws InvalidArgumentError */
+  read?(given: string, before: Value | undefined): Value
+  /** The option that it cannot stand beside. */
+  readonly conflicts?: string
+  /** The part of the help text that it stands in. */
+  readonly group?: string
+}
+
+/** The options of a command, by their names in camel case: `budgetCap` is `--budget-cap`. */
+export type OptionSpecs = Readonly<Record<string, OptionSpec<unknown>>>
+
+/** The values of options, by name. */
+export type OptionsOf<Specs> = {
+  [Name in keyof Specs]?: (Specs[Name] extends OptionSpec<infer Value> ? Value : never) | undefined
+}
+
+/** Declares a switch. */
+export const flag = (
+  description: string,
+  more: Pick<OptionSpec<true>, 'short' | 'conflicts'> = {},
+): OptionSpec<true> => ({ description, ...more })
+
+/** Declares an option with a text. */
+export const text = (placeholder: string, description: string): OptionSpec<string> => ({
+  placeholder,
+  description,
+})
+
+/** Declares an option with one of several values. */
+export const choice = <const Value extends string>(
+  placeholder: string,
+  description: string,
+  choices: readonly Value[],
+): OptionSpec<Value> => ({ placeholder, description, choices })
+
+/** Declares an option whose value is read from its text. */
+export const parsed = <Value>(
+  placeholder: string,
+  description: string,
+  read: (given: string) => Value,
+): OptionSpec<Value> => ({ placeholder, description, read })
+
+/** Declares an option that may be given several times. */
+export const repeated = (placeholder: string, description: string): OptionSpec<string[]> => ({
+  placeholder,
+  description,
+  read: (given, before = []) => [...before, given],
+})
+
+/** Declares an option with a whole number. `expected` says in messages what it is; without it the bounds do. */
+export const wholeNumber = (
+  placeholder: string,
+  description: string,
+  { least = 0, most = Number.MAX_SAFE_INTEGER, expected = boundsText(least, most) } = {},
+): OptionSpec<number> =>
+  parsed(placeholder, description, (given) => {
+    if (/^\d{1,16}$/.test(given) && Number(given) >= least && Number(given) <= most) return Number(given)
+    throw new InvalidArgumentError(`Expected ${expected}.`)
+  })
+
+/** Declares `--tail`: the number of lines of a log. */
+export const tail = (usual: number): OptionSpec<number> =>
+  wholeNumber('N', `only the last lines of what is there (default ${usual})`, {
+    most: 99_999,
+    expected: 'a whole number of lines',
+  })
+
+const boundsText = (least: number, most: number): string =>
+  [
+    'a whole number',
+    least > 0 ? ` from ${least}` : '',
+    most < Number.MAX_SAFE_INTEGER ? ` to ${most}` : '',
+  ].join('')
+
+/** Declares an option with a duration. Its value is in milliseconds. */
+export const duration = (placeholder: string, description: string): OptionSpec<number> =>
+  parsed(placeholder, description, (given) => {
+    const ms = parseDuration(given)
+    if (ms !== null) return ms
+    throw new InvalidArgumentError('Expected a duration such as 500ms, 5s or 1m.')
+  })
+
+/** Returns the option as the command-line library takes it. */
+export function commanderOption(name: string, spec: OptionSpec<unknown>): Option {
+  const { description, placeholder, short, choices, read, conflicts, group } = spec
+  const long = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  const flags = `${short ? `-${short}, ` : ''}${long}${placeholder ? ` <${placeholder}>` : ''}`
+  const option = new Option(flags, description)
+  if (choices) option.choices(choices)
+  if (read) option.argParser(read)
+  if (conflicts) option.conflicts(conflicts)
+  if (group) option.helpGroup(group)
+  return option
+}

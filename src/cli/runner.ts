@@ -1,0 +1,291 @@
+import type { Command } from 'commander'
+import {
+  type ArgumentsOf,
+  type CallId,
+  isControlCall,
+  type PartsOf,
+  type ResponseOf,
+} from '../contract/client.ts'
+import type { Client } from './client.ts'
+import type { ConnectionOptions } from './instance.ts'
+import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'
+import { type Column, facts, printJson, table } from './output.ts'
+import { connect, type Session } from './session.ts'
+import type { Sink } from './terminal.ts'
+
+/** What a command talks to: the API by a key, the control API by the admin token, or nothing. */
+export type Access = 'api' | 'control' | 'none'
+
+/** A command of the command line, as data. */
+export interface CommandSpec {
+  /** Its name and its arguments, as in `get <SERVER>`. */
+  readonly usage: string
+  readonly aliases?: readonly string[]
+  /** Says in the list of commands what it does; without it `description` does. */
+  readonly summary?: string
+  readonly description: string
+  readonly options?: OptionSpecs
+  /** What is said of arguments, and their values where they have few, by name. */
+  readonly arguments?: Readonly<
+    Record<string, { readonly description?: string; readonly choices?: readonly string[] }>
+  >
+  /** Stands in its help behind the options. */
+  readonly help?: string
+  /** Stands in its help in place of what follows from `usage`. */
+  readonly shownUsage?: string
+  /** What is added to the library's message about wrong usage, by a part of that message. */
+  readonly hints?: Readonly<Record<string, string>>
+}
+
+/** A command that can be run, with the types of its arguments and options erased. */
+export interface RunnableCommand extends CommandSpec {
+  readonly access: Access
+  /** What is said of `--json`; null where there is no such option. */
+  readonly json: string | null
+  run(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<unknown>
+}
+
+/** A noun with its commands: plain `berth NOUN` is its `list`. */
+export interface Noun {
+  readonly name: string
+  readonly aliases?: readonly string[]
+  readonly summary: string
+  readonly description: string
+  readonly help?: string
+  /** How the ids of what it lists are completed. They take the access of its first command. */
+  readonly ids?: readonly IdSource[]
+  readonly commands: readonly RunnableCommand[]
+}
+
+/** The ids that a running instance offers for a placeholder, such as `SERVER` in `get <SERVER>`. */
+export interface IdSource {
+  readonly placeholder: string
+  /** The placeholder stands for several ids with commas between. */
+  readonly several?: true
+  list(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]>
+}
+
+/** One way to go on with a command line. */
+export interface Candidate {
+  value: string
+  description: string
+}
+
+/** One run of a command. */
+export interface Invocation<Args, Options> {
+  readonly session: Session
+  readonly args: Args
+  readonly options: Options & CommonOptions
+  /** Finds the instance, once. @throws CommandError, UsageError where there is none to talk to */
+  connect(): Promise<Client>
+  /** Finds the instance once more: it may have come back at another address. */
+  reconnect(): Promise<Client>
+  /** Prints a result: as a line of JSON for programs, else as a text for people. Resolves to 0, the exit code. */
+  print<Result>(result: Result, show: Show<Result, Args>): Promise<number>
+}
+
+/** Prints a result: as a line of JSON for programs, else as a text for people. Resolves to 0, the exit code. */
+export type Print = <Result>(result: Result, show: Show<Result>) => Promise<number>
+
+/** The options that the runner adds. */
+export interface CommonOptions extends ConnectionOptions {
+  json?: boolean
+}
+
+/** Returns a result as a text for people, or as the bytes that it is. */
+export type Show<Result, Args = unknown> = (
+  result: Result,
+  context: ShowContext<Args>,
+) => string | Uint8Array | Promise<string | Uint8Array>
+
+/** What a text for people is made with. */
+export interface ShowContext<Args> {
+  readonly sink: Sink
+  readonly args: Args
+  connect(): Promise<Client>
+}
+
+/** The arguments that a usage declares: `<A>` is a string, `[A]` may be undefined, `<A...>` is an array. */
+export type ArgsOf<Usage> = Usage extends `${infer Word} ${infer Rest}`
+  ? [...ArgOf<Word>, ...ArgsOf<Rest>]
+  : ArgOf<Usage>
+type ArgOf<Word> = Word extends `<${string}...>` | `[${string}...]`
+  ? [string[]]
+  : Word extends `<${string}>`
+    ? [string]
+    : Word extends `[${string}]`
+      ? [string | undefined]
+      : []
+
+/** A command that is one call of the API: what it sends, and how it shows the response. */
+interface CallSpec<Id extends CallId, Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
+  readonly usage: Usage
+  readonly options?: Specs
+  /** Returns the parts of the request. It connects only where it has to look something up. */
+  readonly request?: (
+    args: ArgsOf<Usage>,
+    options: OptionsOf<Specs>,
+    connect: () => Promise<Client>,
+  ) => PartsOf<Id> | Promise<PartsOf<Id>>
+  readonly show: Show<ResponseOf<Id>, ArgsOf<Usage>>
+}
+
+/** Declares a command that is one call: it connects, calls, and prints the response. */
+export const call = <
+  Id extends CallId,
+  const Usage extends string,
+  const Specs extends OptionSpecs = Record<never, never>,
+>(
+  id: Id,
+  { request, show, ...spec }: CallSpec<Id, Usage, Specs>,
+): RunnableCommand =>
+  action({
+    ...spec,
+    access: isControlCall(id) ? 'control' : 'api',
+    async run({ args, options, connect, print }: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
+      const parts = await request?.(args, options, connect)
+      const client = await connect()
+      await print(await client.call(id, ...([parts] as ArgumentsOf<Id>)), show)
+    },
+  } as ActionSpec<Usage, Specs>)
+
+/** A command with an action of its own. */
+interface ActionSpec<Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
+  readonly usage: Usage
+  readonly options?: Specs
+  readonly access: Access
+  readonly json?: string | null
+  /** Resolves to the exit code, or to nothing for 0. */
+  run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<number | undefined>
+}
+
+/** Declares a command with an action of its own. */
+export const action = <const Usage extends string, const Specs extends OptionSpecs = Record<never, never>>(
+  spec: ActionSpec<Usage, Specs>,
+): RunnableCommand => ({ json: RESPONSE_AS_JSON, ...spec }) as RunnableCommand
+
+const RESPONSE_AS_JSON = "print the API's response as JSON, for programs"
+
+/** Says of `--json` that it prints one line for each of what a command lists or follows. */
+export const jsonLines = (what: string): string => `one line of JSON for each ${what}, for programs`
+
+/** Shows a list as a table, or a sentence where it is empty. */
+export const rows =
+  <Key extends string, Row, Args>(
+    key: Key,
+    columns: readonly Column<Row>[],
+    empty: string | ((context: ShowContext<Args>) => string | Promise<string>) = '',
+  ): Show<{ [Name in Key]: Row[] }, Args> =>
+  (result, context) => {
+    if (result[key].length > 0 || empty === '') return table(context.sink, columns, result[key])
+    return typeof empty === 'string' ? empty : empty(context)
+  }
+
+/** Shows one thing as facts. */
+export const details =
+  <Result>(factsOf: (result: Result) => ReadonlyArray<readonly [string, string]>): Show<Result> =>
+  (result, { sink }) =>
+    facts(sink, factsOf(result))
+
+/** Adds a noun with its commands to the program. */
+export function addNoun(program: Command, session: Session, noun: Noun): void {
+  const command = program.command(noun.name).helpCommand(false)
+  command.summary(noun.summary).description(noun.description)
+  if (noun.aliases) command.aliases([...noun.aliases])
+  if (noun.help) command.addHelpText('after', noun.help)
+  for (const one of noun.commands) {
+    const [name = ''] = one.usage.split(' ')
+    addCommand(command, session, { ...one, aliases: [...(SHORT_NAMES[name] ?? []), ...(one.aliases ?? [])] })
+  }
+}
+
+/** The short names of commands that every noun has. */
+const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = { list: ['ls'], delete: ['rm'] }
+
+/** Returns the name of the command that a noun alone means; undefined where it has none that needs no arguments. */
+export const defaultOf = ({ commands }: Noun): string | undefined =>
+  commands.find(({ usage }) => usage === 'list' || usage === 'show')?.usage
+
+/** Adds a command to the program, or to a noun. */
+export function addCommand(parent: Command, session: Session, spec: RunnableCommand): void {
+  const command = parent.command(spec.usage).description(spec.description)
+  if (spec.summary) command.summary(spec.summary)
+  if (spec.aliases) command.aliases([...spec.aliases])
+  if (spec.shownUsage) command.usage(spec.shownUsage)
+  if (spec.help) command.addHelpText('after', spec.help)
+  for (const argument of command.registeredArguments) {
+    const { description, choices } = spec.arguments?.[argument.name()] ?? {}
+    if (description) argument.description = description
+    if (choices) argument.choices(choices)
+  }
+  for (const [name, option] of Object.entries(spec.options ?? {}))
+    command.addOption(commanderOption(name, option))
+  if (spec.json !== null) command.option('--json', spec.json)
+  if (spec.access !== 'none') addConnectionOptions(command, spec.access)
+  if (spec.hints) command.configureOutput({ outputError: withHints(spec.hints) })
+  command.action(async (...given: unknown[]) => {
+    const args = given.slice(0, command.registeredArguments.length)
+    const code = await spec.run(invocationOf(session, spec.access, args, optionsOf(command, spec)))
+    if (typeof code === 'number') session.exitCode = code
+  })
+}
+
+/** Returns the values of the options. The library keeps `--no-NAME` as NAME: false. */
+function optionsOf(command: Command, { options = {} }: CommandSpec): Record<string, unknown> {
+  const values: Record<string, unknown> = command.opts()
+  for (const name of Object.keys(options)) {
+    const negated = /^no([A-Z])(.*)$/.exec(name)
+    if (negated) values[name] = values[`${negated[1]?.toLowerCase()}${negated[2]}`] === false
+  }
+  return values
+}
+
+/** The group of the options that find an instance: the last one of a help text. */
+export const CONNECTION_GROUP = 'Connection:'
+
+/** Adds the options by which a command finds the instance that it talks to. */
+function addConnectionOptions(command: Command, access: 'api' | 'control'): void {
+  const options = {
+    baseUrl: text('URL', 'the instance to talk to [BERTH_BASE_URL]'),
+    ...(access === 'api'
+      ? { apiKey: text('KEY', 'the key to use [BERTH_API_KEY]') }
+      : { adminToken: text('TOKEN', 'the admin token [BERTH_ADMIN_TOKEN]') }),
+    data: text('DIR', 'else: the instance of this data directory [BERTH_DATA]'),
+  }
+  for (const [name, option] of Object.entries(options))
+    command.addOption(commanderOption(name, { ...option, group: CONNECTION_GROUP }))
+}
+
+const withHints =
+  (hints: Readonly<Record<string, string>>) =>
+  (text: string, write: (text: string) => void): void => {
+    const hint = Object.entries(hints).find(([part]) => text.includes(part))?.[1] ?? ''
+    write(text.replace(/^error: /, 'berth: ') + hint)
+  }
+
+function invocationOf(
+  session: Session,
+  access: Access,
+  args: readonly unknown[],
+  options: Record<string, unknown> & CommonOptions,
+): Invocation<readonly unknown[], Record<string, unknown>> {
+  const { stdout: sink } = session.terminal
+  let client: Promise<Client> | undefined
+  const reconnect = (): Promise<Client> => connect(session, options, access === 'control' ? 'control' : 'api')
+  const connectOnce = (): Promise<Client> => {
+    client ??= reconnect()
+    return client
+  }
+  return {
+    session,
+    args,
+    options,
+    connect: connectOnce,
+    reconnect,
+    async print(result, show) {
+      if (options.json) await printJson(sink, result)
+      else await sink.write(await show(result, { sink, args, connect: connectOnce }))
+      return 0
+    },
+  }
+}
