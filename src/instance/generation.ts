@@ -4,8 +4,8 @@ import type { FirstIds } from '../resources/keys/service.ts'
 import { once } from '../runtime/once.ts'
 import { base62 } from '../runtime/random.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
+import type { CredentialsFile, DataDirectory } from '../storage/data-directory.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
-import type { CredentialsFile, DataFolder } from '../storage/folder.ts'
 import { openCipher } from '../storage/master-key.ts'
 import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
@@ -15,7 +15,7 @@ import { createServices, type ServiceDependencies, type Services, startOrder } f
 /** What stays when one generation follows another. */
 export interface GenerationDependencies
   extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios'> {
-  folder: DataFolder
+  folder: DataDirectory
   /** Settles when the compute driver can be used. */
   driverSelected: Promise<unknown>
   fixtures: Fixtures | null
@@ -71,7 +71,7 @@ export class Generation {
         ...dependencies,
         dataDir: folder.path,
         database: this.#database,
-        cipher: openCipher({ queries, folder, given: config.masterKey }),
+        cipher: openCipher({ queries, dataDirectory: folder, configured: config.masterKey }),
         scenarios: dependencies.fixtures?.scenarios ?? [],
       })
       this.credentials = firstCredentials(dependencies, this.services, first)

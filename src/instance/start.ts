@@ -13,8 +13,8 @@ import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.
 import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/session/links.ts'
+import { takeDataDirectory } from '../storage/data-directory.ts'
 import { makeEphemeral } from '../storage/ephemeral.ts'
-import { takeDataFolder } from '../storage/folder.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
 import { Instance } from './state.ts'
@@ -119,7 +119,7 @@ async function compose(
   const temporaryDir = dependencies.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
   if (ephemeral) releases.push(() => ephemeral.remove())
-  const folder = takeDataFolder(ephemeral?.path ?? config.dataDir)
+  const folder = takeDataDirectory(ephemeral?.path ?? config.dataDir)
   releases.push(() => folder.release())
   // The probe runs a process: it goes on while the database opens and the app is built.
   const selecting = selectDriver(

@@ -2,7 +2,7 @@ import { BerthError, badRequest, StartupError } from '../errors.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
-import { checkState } from '../storage/check-state.ts'
+import { checkState } from '../storage/master-key.ts'
 import { StateSwap } from '../storage/state.ts'
 import { isControlRequest } from '../testing/api/path.ts'
 import type { InstanceStates, Replaced } from '../testing/api/states.ts'
@@ -270,7 +270,7 @@ export class Instance implements InstanceStates {
   #check(path: string): void {
     const { folder, config } = this.#parts
     try {
-      checkState(path, { folder, given: config.masterKey })
+      checkState(path, { dataDirectory: folder, configured: config.masterKey })
     } catch (error) {
       if (!(error instanceof StartupError)) throw error
       throw badRequest(`The snapshot cannot be used: ${error.message}`)

@@ -69,7 +69,7 @@ const DRIFT_MS = 2_000
 /** The longest delay that the system's timers take. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1
 
-interface Waiting {
+interface PendingTimer {
   /** By `elapsed`, whole milliseconds. */
   due: number
   call: () => void | Promise<void>
@@ -83,12 +83,12 @@ export class SteerableClock implements Clock {
   readonly #machine: Machine
   readonly #startsAt: number | null
   readonly #startsFrozen: boolean
-  readonly #waiting = new Set<Waiting>()
-  readonly #listeners = new Set<() => void | Promise<void>>()
-  readonly #followers = new Set<() => void | Promise<void>>()
+  readonly #timers = new Set<PendingTimer>()
+  readonly #correctionListeners = new Set<() => void | Promise<void>>()
+  readonly #stepListeners = new Set<() => void | Promise<void>>()
   #frozen: boolean
   /** The elapsed time at which it stands, or null while it follows the machine. */
-  #standsAt: number | null
+  #pausedAt: number | null
   /** What the monotonic source showed when no time had elapsed. */
   #origin = 0
   /** Calendar minus elapsed: this clock's, and the machine's where it is followed. */
@@ -104,35 +104,35 @@ export class SteerableClock implements Clock {
     this.#startsAt = frozenAt ?? startAt
     this.#startsFrozen = frozenAt !== null
     this.#frozen = this.#startsFrozen
-    this.#standsAt = 0
+    this.#pausedAt = 0
     this.#offset = this.#startsAt ?? machine.calendar()
-    if (!this.#frozen) this.#follow()
+    if (!this.#frozen) this.#resume()
   }
 
   now(): number {
-    this.#keepUp()
+    this.#applyDrift()
     return this.elapsed() + this.#offset
   }
 
   elapsed(): number {
-    return Math.floor(this.#exact())
+    return Math.floor(this.#exactElapsed())
   }
 
   after(ms: number, call: () => void | Promise<void>): Timer {
-    const timer = { due: Math.ceil(this.#exact() + Math.max(0, ms)), call }
-    this.#waiting.add(timer)
+    const timer = { due: Math.ceil(this.#exactElapsed() + Math.max(0, ms)), call }
+    this.#timers.add(timer)
     if (timer.due < this.#armedFor) this.#arm(timer.due)
-    return { cancel: () => void this.#waiting.delete(timer) }
+    return { cancel: () => void this.#timers.delete(timer) }
   }
 
   onCorrection(call: () => void | Promise<void>): () => void {
-    this.#listeners.add(call)
-    return () => void this.#listeners.delete(call)
+    this.#correctionListeners.add(call)
+    return () => void this.#correctionListeners.delete(call)
   }
 
   onStep(call: () => void | Promise<void>): () => void {
-    this.#followers.add(call)
-    return () => void this.#followers.delete(call)
+    this.#stepListeners.add(call)
+    return () => void this.#stepListeners.delete(call)
   }
 
   /** Whether it stands until it is told otherwise. */
@@ -143,12 +143,12 @@ export class SteerableClock implements Clock {
   /** Milliseconds by which its calendar is ahead of the machine's. */
   get offset(): number {
     const now = this.now()
-    return this.#standsAt === null ? this.#offset - this.#machineOffset : now - this.#machine.calendar()
+    return this.#pausedAt === null ? this.#offset - this.#machineOffset : now - this.#machine.calendar()
   }
 
   /** How many timers wait. */
   get pending(): number {
-    return this.#waiting.size
+    return this.#timers.size
   }
 
   /** Where it stands. */
@@ -163,11 +163,11 @@ export class SteerableClock implements Clock {
   begin(state?: ClockState): Promise<void> {
     return this.#inTurn(() => {
       this.stop()
-      this.#listeners.clear()
-      this.#followers.clear()
+      this.#correctionListeners.clear()
+      this.#stepListeners.clear()
       this.#frozen = state?.frozen ?? this.#startsFrozen
-      if (this.#frozen) this.#stand()
-      else this.#follow()
+      if (this.#frozen) this.#pause()
+      else this.#resume()
       const machine = this.#machine.calendar()
       const started = this.#startsAt ?? machine
       const calendar = state === undefined ? started : state.frozen ? state.now : machine + state.offset
@@ -178,9 +178,9 @@ export class SteerableClock implements Clock {
   /** Stands from now on. */
   freeze(): Promise<void> {
     return this.#inTurn(() => {
-      this.#keepUp()
+      this.#applyDrift()
       this.#frozen = true
-      this.#stand()
+      this.#pause()
     })
   }
 
@@ -188,7 +188,7 @@ export class SteerableClock implements Clock {
   unfreeze(): Promise<void> {
     return this.#inTurn(() => {
       this.#frozen = false
-      this.#follow()
+      this.#resume()
     })
   }
 
@@ -200,14 +200,14 @@ export class SteerableClock implements Clock {
    * @throws what the first failing call threw, when all have run
    */
   advance(ms: number): Promise<void> {
-    return this.#inTurn(() => this.#pass(ms))
+    return this.#inTurn(() => this.#advanceBy(ms))
   }
 
   /** Moves the calendar: into the future by letting the time pass, into the past as a correction. */
   set(at: number): Promise<void> {
     return this.#inTurn(async () => {
       const ms = at - this.now()
-      if (ms >= 0) await this.#pass(ms)
+      if (ms >= 0) await this.#advanceBy(ms)
       else await this.#correct(ms)
     })
   }
@@ -217,8 +217,8 @@ export class SteerableClock implements Clock {
     return this.#inTurn(() => {
       this.#frozen = this.#startsFrozen
       const calendar = this.#startsAt ?? this.#machine.calendar()
-      if (this.#frozen) this.#stand()
-      else this.#follow()
+      if (this.#frozen) this.#pause()
+      else this.#resume()
       const by = calendar - this.elapsed() - this.#offset
       if (by !== 0) return this.#correct(by)
     })
@@ -226,44 +226,44 @@ export class SteerableClock implements Clock {
 
   /** Drops every timer: nothing falls due any more. */
   stop(): void {
-    this.#waiting.clear()
+    this.#timers.clear()
     clearTimeout(this.#alarm)
     this.#armedFor = Number.POSITIVE_INFINITY
   }
 
-  #exact(): number {
-    return this.#standsAt ?? this.#machine.monotonic() - this.#origin
+  #exactElapsed(): number {
+    return this.#pausedAt ?? this.#machine.monotonic() - this.#origin
   }
 
-  #stand(): void {
-    this.#standsAt = Math.ceil(this.#exact())
+  #pause(): void {
+    this.#pausedAt = Math.ceil(this.#exactElapsed())
   }
 
-  #follow(): void {
-    this.#origin = this.#machine.monotonic() - this.#exact()
-    this.#standsAt = null
+  #resume(): void {
+    this.#origin = this.#machine.monotonic() - this.#exactElapsed()
+    this.#pausedAt = null
     this.#machineOffset = this.#machine.calendar() - this.elapsed()
     this.#armNext()
   }
 
   /** Takes over a step of the machine's calendar. */
-  #keepUp(): void {
-    if (this.#standsAt !== null) return
+  #applyDrift(): void {
+    if (this.#pausedAt !== null) return
     const drift = this.#machine.calendar() - this.elapsed() - this.#machineOffset
     if (Math.abs(drift) <= DRIFT_MS) return
     this.#machineOffset += drift
     this.#offset += drift
     // Whoever asked for the time may be in the middle of something.
-    queueMicrotask(() => void this.#tell())
+    queueMicrotask(() => void this.#notifyCorrection())
   }
 
   #correct(by: number): Promise<void> {
     this.#offset += by
-    return this.#tell()
+    return this.#notifyCorrection()
   }
 
-  async #tell(): Promise<void> {
-    await Promise.all([...this.#listeners].map((listener) => listener()))
+  async #notifyCorrection(): Promise<void> {
+    await Promise.all([...this.#correctionListeners].map((listener) => listener()))
   }
 
   #inTurn<T>(move: () => T | Promise<T>): Promise<T> {
@@ -272,30 +272,30 @@ export class SteerableClock implements Clock {
     return turn
   }
 
-  async #pass(ms: number): Promise<void> {
-    this.#keepUp()
-    this.#stand()
+  async #advanceBy(ms: number): Promise<void> {
+    this.#applyDrift()
+    this.#pause()
     const end = this.elapsed() + ms
     const failures: unknown[] = []
     for (let next = this.#next(end); next; next = this.#next(end)) {
-      this.#waiting.delete(next)
-      this.#standsAt = Math.max(next.due, this.elapsed())
+      this.#timers.delete(next)
+      this.#pausedAt = Math.max(next.due, this.elapsed())
       try {
         await next.call()
-        await Promise.all([...this.#followers].map((follow) => follow()))
+        await Promise.all([...this.#stepListeners].map((listener) => listener()))
       } catch (error) {
         failures.push(error)
       }
     }
-    this.#standsAt = end
-    if (!this.#frozen) this.#follow()
+    this.#pausedAt = end
+    if (!this.#frozen) this.#resume()
     if (failures.length > 0) throw failures[0]
   }
 
   /** The timer that is due first, until `end`; of those due together the one set first. */
-  #next(end: number): Waiting | undefined {
-    let first: Waiting | undefined
-    for (const timer of this.#waiting) {
+  #next(end: number): PendingTimer | undefined {
+    let first: PendingTimer | undefined
+    for (const timer of this.#timers) {
       if (timer.due <= end && (first === undefined || timer.due < first.due)) first = timer
     }
     return first
@@ -309,20 +309,20 @@ export class SteerableClock implements Clock {
   }
 
   #arm(due: number): void {
-    if (this.#standsAt !== null) return
+    if (this.#pausedAt !== null) return
     clearTimeout(this.#alarm)
     this.#armedFor = due
-    const delay = Math.min(Math.max(0, Math.ceil(due - this.#exact())), LONGEST_DELAY_MS)
+    const delay = Math.min(Math.max(0, Math.ceil(due - this.#exactElapsed())), LONGEST_DELAY_MS)
     this.#alarm = setTimeout(() => this.#ring(), delay)
     this.#alarm.unref()
   }
 
   #ring(): void {
-    if (this.#standsAt !== null) return
+    if (this.#pausedAt !== null) return
     const end = this.elapsed()
     try {
       for (let next = this.#next(end); next; next = this.#next(end)) {
-        this.#waiting.delete(next)
+        this.#timers.delete(next)
         void next.call()
       }
     } finally {

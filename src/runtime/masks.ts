@@ -65,7 +65,7 @@ export class MaskStream {
   /** The end of what came so far, as far as a secret may begin in it. */
   #held = ''
   /** How many characters of it have been given out, as they are or masked. */
-  #given = 0
+  #emitted = 0
   /** Whether the last of those were given out as `***`. */
   #masked = false
 
@@ -75,7 +75,7 @@ export class MaskStream {
 
   /** Whether something is held back. */
   get holding(): boolean {
-    return this.#held.length > this.#given
+    return this.#held.length > this.#emitted
   }
 
   /** Takes the next piece; returns what is sure by now. */
@@ -83,7 +83,7 @@ export class MaskStream {
     const text = this.#held + piece
     const patterns = this.#masks.patterns
     const keepFrom = patterns.beginning(text)
-    return this.#give(text, patterns.find(text), keepFrom, keepFrom)
+    return this.#emit(text, patterns.find(text), keepFrom, keepFrom)
   }
 
   /**
@@ -96,13 +96,13 @@ export class MaskStream {
     const keepFrom = patterns.beginning(text)
     const found = patterns.find(text)
     if (text.length - keepFrom >= SHORTEST_MASKED) found.push({ start: keepFrom, end: text.length })
-    return this.#give(text, merge(found), text.length, keepFrom)
+    return this.#emit(text, merge(found), text.length, keepFrom)
   }
 
   /** Gives `text` out up to `end`, and holds it from `keepFrom` on. */
-  #give(text: string, found: readonly Span[], end: number, keepFrom: number): string {
+  #emit(text: string, found: readonly Span[], end: number, keepFrom: number): string {
     let out = ''
-    let at = this.#given
+    let at = this.#emitted
     let masked = this.#masked
     for (const span of found) {
       if (span.end <= at) continue
@@ -119,8 +119,8 @@ export class MaskStream {
       masked = false
     }
     this.#held = text.slice(keepFrom)
-    this.#given = Math.max(at - keepFrom, 0)
-    this.#masked = this.#given > 0 && masked
+    this.#emitted = Math.max(at - keepFrom, 0)
+    this.#masked = this.#emitted > 0 && masked
     return out
   }
 }

@@ -4,14 +4,14 @@
  */
 export class Notifier {
   readonly #listeners = new Set<() => void>()
-  #telling = false
+  #scheduled = false
 
   /** There is news, or will be when the transaction under way is over: it is synchronous, and what is queued here runs behind it. */
   notify(): void {
-    if (this.#telling || this.#listeners.size === 0) return
-    this.#telling = true
+    if (this.#scheduled || this.#listeners.size === 0) return
+    this.#scheduled = true
     queueMicrotask(() => {
-      this.#telling = false
+      this.#scheduled = false
       for (const listener of this.#listeners) listener()
     })
   }

@@ -40,7 +40,7 @@ export class Patterns {
       const known = this.#byStart.get(key)
       if (known) known.push(pattern)
       else this.#byStart.set(key, [pattern])
-      this.#quick[this.#place(pattern, 0)] = 1
+      this.#quick[this.#slot(pattern, 0)] = 1
       this.#firsts.add(pattern.slice(0, 1)).add(pattern.slice(0, 2))
       longest = Math.max(longest, pattern.length)
     }
@@ -57,7 +57,7 @@ export class Patterns {
   find(text: string): Span[] {
     const found: Span[] = []
     for (let at = 0; at <= text.length - SHORTEST_PATTERN; at += 1) {
-      if (this.#quick[this.#place(text, at)] === 0) continue
+      if (this.#quick[this.#slot(text, at)] === 0) continue
       const longest = this.#byStart.get(startKey(text, at))?.find((pattern) => text.startsWith(pattern, at))
       if (longest === undefined) continue
       const end = at + longest.length
@@ -77,7 +77,7 @@ export class Patterns {
   }
 
   /** The place that stands for three characters, and for others as well. */
-  #place(text: string, at: number): number {
+  #slot(text: string, at: number): number {
     const mixed = (text.charCodeAt(at) * 31 + text.charCodeAt(at + 1)) * 31 + text.charCodeAt(at + 2)
     return mixed & this.#mask
   }
@@ -85,7 +85,7 @@ export class Patterns {
   #beginsWith(text: string, at: number): boolean {
     const left = text.length - at
     if (left < 3) return this.#firsts.has(text.slice(at))
-    if (this.#quick[this.#place(text, at)] === 0) return false
+    if (this.#quick[this.#slot(text, at)] === 0) return false
     const rest = text.slice(at)
     const known = this.#byStart.get(startKey(text, at)) ?? []
     return known.some((pattern) => pattern.length > left && pattern.startsWith(rest))

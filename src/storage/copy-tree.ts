@@ -9,14 +9,14 @@ import { removeTree } from './remove-tree.ts'
 const ATTEMPTS = 3
 
 /** What a folder needs to be copied, and what a file does. */
-const OPEN_FOLDER = 0o500
+const SEARCHABLE = 0o500
 const READABLE = 0o400
 
 /** Characters of cp's message that are passed on. */
 const MESSAGE_LENGTH = 400
 
 /** A file or folder that was made readable for a copy. */
-interface Lent {
+interface ChangedMode {
   path: string
   copy: string
   /** Its own permission bits. */
@@ -30,28 +30,24 @@ interface Lent {
  * @param signal gives the copy up
  * @throws BerthError where they cannot be copied
  */
-export async function copyTrees(
-  paths: readonly string[],
-  folder: string,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function copyTrees(paths: readonly string[], dir: string, signal?: AbortSignal): Promise<void> {
   if (paths.length === 0) return
-  let lent: Lent[] = []
+  let changed: ChangedMode[] = []
   try {
     for (let attempt = 1; ; attempt += 1) {
-      const failure = signal?.aborted ? 'given up' : await runCopy(paths, folder, signal)
+      const failure = signal?.aborted ? 'given up' : await runCopy(paths, dir, signal)
       if (failure === null) return
       if (signal?.aborted) throw new BerthError('service_unavailable', 'berth is stopping. Start it again.')
-      const closed = lent.length === 0 && /Permission denied/.test(failure)
+      const closed = changed.length === 0 && /Permission denied/.test(failure)
       // A command on a server removes and renames files as it likes.
       const moving = /No such file or directory|file changed|File exists/.test(failure)
       if (attempt >= ATTEMPTS || !(closed || moving)) throw notCopied(failure)
-      for (const path of paths) removeTree(join(folder, basename(path)))
-      if (closed) lent = paths.flatMap((path) => lendAccess(path, join(folder, basename(path))))
+      for (const path of paths) removeTree(join(dir, basename(path)))
+      if (closed) changed = paths.flatMap((path) => makeReadable(path, join(dir, basename(path))))
     }
   } finally {
     // Folders after what is in them.
-    for (const { path, copy, mode } of lent.reverse()) {
+    for (const { path, copy, mode } of changed.reverse()) {
       for (const one of [path, copy]) ifPresent(() => chmodSync(one, mode))
     }
   }
@@ -60,22 +56,22 @@ export async function copyTrees(
 /** Runs the system's cp. @returns what it said where it failed, else null */
 async function runCopy(
   paths: readonly string[],
-  folder: string,
+  dir: string,
   signal: AbortSignal | undefined,
 ): Promise<string | null> {
-  const cp = Bun.spawn(['cp', '-a', '--', ...paths, folder], {
+  const cp = Bun.spawn(['cp', '-a', '--', ...paths, dir], {
     stdio: ['ignore', 'ignore', 'pipe'],
     // Its messages are read.
     env: { ...processEnvironment(), LC_ALL: 'C' },
     ...(signal === undefined ? {} : { signal }),
   })
-  const [code, said] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
-  return code === 0 ? null : said.trim() || `cp ended with ${code}`
+  const [code, message] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
+  return code === 0 ? null : message.trim() || `cp ended with ${code}`
 }
 
-function notCopied(said: string): BerthError {
-  const [first = ''] = said.split('\n')
-  const remedy = /File name too long/.test(said)
+function notCopied(message: string): BerthError {
+  const [first = ''] = message.split('\n')
+  const remedy = /File name too long/.test(message)
     ? 'Remove the folders that are nested too deeply for a path.'
     : 'See that the disk has room, and that servers are not busy writing.'
   return new BerthError('internal_error', `The state could not be copied: ${shortened(first)}. ${remedy}`)
@@ -91,20 +87,20 @@ const shortened = (text: string): string =>
  * Makes readable what its owner may not read, outermost first. Links are left alone. Processes on servers go on
  * meanwhile: what they have removed is passed over.
  */
-function lendAccess(root: string, copyOfRoot: string): Lent[] {
-  const lent: Lent[] = []
+function makeReadable(root: string, copyOfRoot: string): ChangedMode[] {
+  const changed: ChangedMode[] = []
   const left = [root]
   for (let path = left.pop(); path !== undefined; path = left.pop()) {
     const stats = ifPresent(() => lstatSync(path))
     if (!stats?.isDirectory() && !stats?.isFile()) continue
-    const needed = stats.isDirectory() ? OPEN_FOLDER : READABLE
+    const needed = stats.isDirectory() ? SEARCHABLE : READABLE
     const mode = stats.mode & 0o7777
     if ((mode & needed) !== needed) {
       if (ifPresent(() => chmodSync(path, mode | needed)) === null) continue
-      lent.push({ path, copy: join(copyOfRoot, relative(root, path)), mode })
+      changed.push({ path, copy: join(copyOfRoot, relative(root, path)), mode })
     }
     const names = stats.isDirectory() ? ifPresent(() => readdirSync(path)) : null
     for (const name of names ?? []) left.push(join(path, name))
   }
-  return lent
+  return changed
 }

@@ -2,7 +2,7 @@ import { lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
-import { isInUse } from './folder.ts'
+import { isInUse } from './data-directory.ts'
 import { removeTree } from './remove-tree.ts'
 
 const PREFIX = 'berth-ephemeral-'
@@ -14,14 +14,14 @@ const PREFIXES = [PREFIX, 'berth-doctor-'] as const
 const YOUNG_MS = 60_000
 
 /** A data folder for one run. */
-export interface EphemeralFolder {
+export interface EphemeralDirectory {
   readonly path: string
   /** Removes it with all it holds. Calling it again is harmless. */
   remove(): void
 }
 
 /** Makes a data folder that goes with the run. */
-export function makeEphemeral(temporaryDir: string): EphemeralFolder {
+export function makeEphemeral(temporaryDir: string): EphemeralDirectory {
   const path = realpathSync(makeTemporary(temporaryDir, PREFIX))
   return { path, remove: () => removeTemporary(path) }
 }
@@ -34,11 +34,11 @@ export function makeEphemeral(temporaryDir: string): EphemeralFolder {
  */
 export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[number]): string {
   const mark = ownMark()
-  return makeFolder(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`)
+  return makeDirectory(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`)
 }
 
 /** Makes an empty folder that nobody else has. @throws StartupError where it cannot be made */
-export function makeFolder(temporaryDir: string, prefix: string): string {
+export function makeDirectory(temporaryDir: string, prefix: string): string {
   try {
     return mkdtempSync(join(temporaryDir, prefix))
   } catch (error) {
@@ -66,18 +66,18 @@ export function findAbandoned(temporaryDir: string, now: number): string[] {
   })
 }
 
-function namesIn(folder: string): string[] {
+function namesIn(dir: string): string[] {
   try {
-    return readdirSync(folder)
+    return readdirSync(dir)
   } catch {
     // One that may be written and not listed, or that is gone: nothing of it can be known.
     return []
   }
 }
 
-/** @param rest of its name, behind the prefix */
-function isAbandoned(path: string, rest: string, ageMs: number): boolean {
-  const mark = parseMark(rest.split('-')[0] ?? '')
+/** @param suffix of its name, behind the prefix */
+function isAbandoned(path: string, suffix: string, ageMs: number): boolean {
+  const mark = parseMark(suffix.split('-')[0] ?? '')
   const alive = mark && isAlive(mark)
   if (alive !== null) return !alive
   // Made in another container, or by a berth that did not know its mark.

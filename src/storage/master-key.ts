@@ -1,10 +1,11 @@
+import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { StartupError } from '../errors.ts'
 import { KEY_LENGTH, parseKeyText } from '../runtime/key-text.ts'
 import { systemRandom } from '../runtime/random.ts'
 import { Cipher } from './cipher.ts'
-import type { Queries } from './database.ts'
-import type { DataFolder } from './folder.ts'
+import type { DataDirectory } from './data-directory.ts'
+import { openDatabase, type Queries } from './database.ts'
 
 /** What the right master key gives for this is kept in the database, in the one row of master_key_check. */
 const CHECKED_TEXT = 'berth master key check'
@@ -12,9 +13,9 @@ const CHECKED_TEXT = 'berth master key check'
 /** What the master key is looked for in. */
 interface MasterKeySources {
   queries: Queries
-  folder: Pick<DataFolder, 'path' | 'readMasterKey' | 'writeMasterKey'>
+  dataDirectory: Pick<DataDirectory, 'path' | 'readMasterKey' | 'writeMasterKey'>
   /** The key of `BERTH_MASTER_KEY`, which goes before the folder's file. */
-  given: Uint8Array | null
+  configured: Uint8Array | null
 }
 
 /**
@@ -23,36 +24,54 @@ interface MasterKeySources {
  *
  * @throws StartupError where the key is missing, unreadable or another one
  */
-export function openCipher({ queries, folder, given }: MasterKeySources): Cipher {
+export function openCipher({ queries, dataDirectory, configured }: MasterKeySources): Cipher {
   // Plain statements: the first use of a table's builder takes a start a millisecond.
   const check = queries.values<[Uint8Array]>(sql`SELECT hmac FROM master_key_check`)[0]?.[0]
-  const kept = given === null ? keptKey(folder) : null
-  const key = given ?? kept ?? (check ? null : systemRandom.bytes(KEY_LENGTH))
+  const kept = configured === null ? readKey(dataDirectory) : null
+  const key = configured ?? kept ?? (check ? null : systemRandom.bytes(KEY_LENGTH))
   if (key === null) {
     throw new StartupError(
-      `The master key of ${folder.path} is missing, without which its secrets cannot be read. Restore master.key there or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+      `The master key of ${dataDirectory.path} is missing, without which its secrets cannot be read. Restore master.key there or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
     )
   }
   const hmac = new Bun.CryptoHasher('sha256', key).update(CHECKED_TEXT).digest()
   if (check && !(check.length === hmac.length && crypto.timingSafeEqual(check, hmac))) {
     throw new StartupError(
-      given
-        ? `BERTH_MASTER_KEY is not the key that the secrets of ${folder.path} are encrypted under. Set it to that one, unset it if the folder has a master.key of its own, or start anew with another --data folder.`
-        : `${folder.path}/master.key is not the key that the folder's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+      configured
+        ? `BERTH_MASTER_KEY is not the key that the secrets of ${dataDirectory.path} are encrypted under. Set it to that one, unset it if the folder has a master.key of its own, or start anew with another --data folder.`
+        : `${dataDirectory.path}/master.key is not the key that the folder's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
     )
   }
   // The file comes first: a crash in between leaves a key that nothing is sealed under yet.
-  if (!given && !kept) folder.writeMasterKey(`${Buffer.from(key).toString('base64')}\n`)
+  if (!configured && !kept) dataDirectory.writeMasterKey(`${Buffer.from(key).toString('base64')}\n`)
   if (!check) queries.run(sql`INSERT INTO master_key_check (id, hmac) VALUES (1, ${hmac})`)
   return new Cipher(key)
 }
 
-function keptKey(folder: MasterKeySources['folder']): Uint8Array | null {
-  const text = folder.readMasterKey()
+function readKey(dataDirectory: MasterKeySources['dataDirectory']): Uint8Array | null {
+  const text = dataDirectory.readMasterKey()
   if (text === null) return null
   const key = parseKeyText(text)
   if (key) return key
   throw new StartupError(
-    `${folder.path}/master.key does not hold a key: expected 32 bytes as base64 or hex. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+    `${dataDirectory.path}/master.key does not hold a key: expected 32 bytes as base64 or hex. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
   )
+}
+
+/** What the secrets in a state are read with. */
+type Keys = Omit<Parameters<typeof openCipher>[0], 'queries'>
+
+/**
+ * Sees whether a state can be opened, and brings its schema up to date.
+ *
+ * @param path the folder that it lies in
+ * @throws StartupError where it cannot be used
+ */
+export function checkState(path: string, keys: Keys): void {
+  const database = openDatabase(join(path, 'berth.db'))
+  try {
+    openCipher({ queries: database.queries, ...keys })
+  } finally {
+    database.close()
+  }
 }

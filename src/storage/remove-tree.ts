@@ -14,7 +14,7 @@ export function removeTree(path: string): void {
   try {
     remove(path)
   } catch {
-    openFolders(path)
+    openDirectories(path)
     remove(path)
   }
 }
@@ -39,19 +39,19 @@ async function removedBySystem(path: string): Promise<boolean> {
 /** Processes that are just ending may still write. */
 const remove = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 3 })
 
-function openFolders(path: string): void {
-  for (let folders = [path]; folders.length > 0; folders = folders.flatMap(foldersIn)) {
-    for (const folder of folders) openFolder(folder)
+function openDirectories(path: string): void {
+  for (let directories = [path]; directories.length > 0; directories = directories.flatMap(directoriesIn)) {
+    for (const dir of directories) openDirectory(dir)
   }
 }
 
-function openFolder(path: string): void {
+function openDirectory(path: string): void {
   const stats = ifPresent(() => lstatSync(path))
   if (stats?.isDirectory() && (stats.mode & ALL_RIGHTS) !== ALL_RIGHTS)
     ifPresent(() => chmodSync(path, stats.mode | ALL_RIGHTS))
 }
 
-function foldersIn(path: string): string[] {
+function directoriesIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))

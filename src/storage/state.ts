@@ -31,7 +31,7 @@ export const stateEntries = (path: string): string[] =>
   readdirSync(path).filter((name) => !BESIDE_STATE.some((beside) => beside.test(name)))
 
 /** Where another state of a data folder is made ready, and what it replaces is put. */
-const folders = (path: string) => ({
+const swapPaths = (path: string) => ({
   swap: join(path, 'swap'),
   next: join(path, 'swap', 'next'),
   ready: join(path, 'swap', 'ready.json'),
@@ -53,7 +53,7 @@ export class StateSwap {
 
   /** @param path the data folder, which this process holds */
   constructor(path: string) {
-    const { swap, next } = folders(path)
+    const { swap, next } = swapPaths(path)
     this.#path = path
     this.staging = next
     removeTree(swap)
@@ -62,27 +62,27 @@ export class StateSwap {
 
   /** The next state is whole: nothing is put into `staging` any more. */
   ready(): void {
-    const { ready, past } = folders(this.#path)
+    const { ready, past } = swapPaths(this.#path)
     mkdirSync(past, { mode: 0o700 })
     writePrivate(ready, JSON.stringify({ entries: readdirSync(this.staging) }))
   }
 
   /** Swaps the states, once the next is ready. */
   commit(): void {
-    const { ready, decided } = folders(this.#path)
+    const { ready, decided } = swapPaths(this.#path)
     renameSync(ready, decided)
     swapEntries(this.#path)
   }
 
   /** Removes what is left of both states beside the one that holds. */
   clear(): Promise<void> {
-    return removeTreeAside(folders(this.#path).swap)
+    return removeTreeAside(swapPaths(this.#path).swap)
   }
 }
 
 /** Brings a swap to its end that a killed process had decided on, and removes one that it had not. */
 export function finishSwap(path: string): void {
-  const { swap, decided } = folders(path)
+  const { swap, decided } = swapPaths(path)
   if (!existsSync(swap)) return
   if (existsSync(decided)) swapEntries(path)
   removeTree(swap)
@@ -90,7 +90,7 @@ export function finishSwap(path: string): void {
 
 /** Renames entry by entry; begun anew, it goes on where it was. */
 function swapEntries(path: string): void {
-  const { next, past, decided } = folders(path)
+  const { next, past, decided } = swapPaths(path)
   const { entries } = JSON.parse(readFileSync(decided, 'utf8')) as { entries: string[] }
   mkdirSync(past, { recursive: true, mode: 0o700 })
   for (const name of stateEntries(path)) {

@@ -9,8 +9,8 @@ import { idempotency } from '../../src/http/idempotency-table.ts'
 import { accounts, accountUsage } from '../../src/resources/accounts/table.ts'
 import { apiKeys } from '../../src/resources/keys/table.ts'
 import { servers } from '../../src/resources/servers/table.ts'
+import { readInstance, takeDataDirectory } from '../../src/storage/data-directory.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { readInstance, takeDataFolder } from '../../src/storage/folder.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 
 function temporary(): { path: string } & Disposable {
@@ -141,7 +141,7 @@ describe('takeDataFolder', () => {
   test('makes a folder that only its owner enters and git ignores', () => {
     using folder = temporary()
     const path = join(folder.path, 'data')
-    const taken = takeDataFolder(path)
+    const taken = takeDataDirectory(path)
     taken.writeCredentials({ api_key: 'k', admin_token: 'a' })
     expect(statSync(path).mode & 0o777).toBe(0o700)
     expect(statSync(join(path, 'credentials.json')).mode & 0o777).toBe(0o600)
@@ -151,20 +151,20 @@ describe('takeDataFolder', () => {
 
   test('is held by one: a second one is told where the first runs', () => {
     using folder = temporary()
-    const first = takeDataFolder(folder.path)
+    const first = takeDataDirectory(folder.path)
     first.writeInstance({ pid: 1, base_url: 'http://127.0.0.1:1', version: '0', isolation: 'none' })
-    expect(() => takeDataFolder(folder.path)).toThrow(/in use.*http:\/\/127\.0\.0\.1:1.*--data/)
+    expect(() => takeDataDirectory(folder.path)).toThrow(/in use.*http:\/\/127\.0\.0\.1:1.*--data/)
     expect(readInstance(folder.path)?.base_url).toBe('http://127.0.0.1:1')
     first.release()
     expect(existsSync(join(folder.path, 'instance.json'))).toBe(false)
-    takeDataFolder(folder.path).release()
+    takeDataDirectory(folder.path).release()
   })
 
   test('a folder that cannot be written is refused with cause and remedy', () => {
     using folder = temporary()
     const file = join(folder.path, 'file')
     writeFileSync(file, '')
-    expect(() => takeDataFolder(join(file, 'data'))).toThrow(/cannot be written.*--data/)
+    expect(() => takeDataDirectory(join(file, 'data'))).toThrow(/cannot be written.*--data/)
   })
 
   test('a folder without write permission is refused; for root, one on a read-only file system', () => {
@@ -176,7 +176,7 @@ describe('takeDataFolder', () => {
     }
     if (!asRoot) chmodSync(folder.path, 0o500)
     try {
-      expect(() => takeDataFolder(join(folder.path, 'data'))).toThrow(/cannot be written.*--data/)
+      expect(() => takeDataDirectory(join(folder.path, 'data'))).toThrow(/cannot be written.*--data/)
     } finally {
       if (asRoot) Bun.spawnSync(['umount', folder.path])
       else chmodSync(folder.path, 0o700)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { takeDataFolder } from '../../src/storage/folder.ts'
+import { takeDataDirectory } from '../../src/storage/data-directory.ts'
 
 /** Has the lock for a moment, as a command does on a busy machine that looks whether a berth runs. */
 const LOOK = `
@@ -17,13 +17,13 @@ lock.close()
 test('a start is not refused because a command is just looking whether a berth runs', async () => {
   const path = mkdtempSync(join(tmpdir(), 'berth-folder-'))
   try {
-    takeDataFolder(path).release()
+    takeDataDirectory(path).release()
     const looking = Bun.spawn([process.execPath, '-e', LOOK, join(path, 'lock')], { stdout: 'pipe' })
     await looking.stdout.getReader().read()
-    takeDataFolder(path).release()
+    takeDataDirectory(path).release()
     expect(await looking.exited).toBe(0)
-    const held = takeDataFolder(path)
-    expect(() => takeDataFolder(path)).toThrow('is in use')
+    const held = takeDataDirectory(path)
+    expect(() => takeDataDirectory(path)).toThrow('is in use')
     held.release()
   } finally {
     rmSync(path, { recursive: true, force: true })

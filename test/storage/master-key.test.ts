@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StartupError } from '../../src/errors.ts'
+import { takeDataDirectory } from '../../src/storage/data-directory.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { takeDataFolder } from '../../src/storage/folder.ts'
 import { openCipher } from '../../src/storage/master-key.ts'
 
 /** A data folder that is opened as a start opens it. */
@@ -12,14 +12,14 @@ function dataFolder() {
   const path = mkdtempSync(join(tmpdir(), 'berth-master-key-'))
   return {
     file: join(path, 'master.key'),
-    open(given: Uint8Array | null = null) {
-      const folder = takeDataFolder(path)
-      const database = openDatabase(folder.database)
+    open(configured: Uint8Array | null = null) {
+      const dataDirectory = takeDataDirectory(path)
+      const database = openDatabase(dataDirectory.database)
       try {
-        return openCipher({ queries: database.queries, folder, given })
+        return openCipher({ queries: database.queries, dataDirectory, configured })
       } finally {
         database.close()
-        folder.release()
+        dataDirectory.release()
       }
     },
     [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),

@@ -9,10 +9,10 @@ import { ServerDirectories } from '../../src/compute/local/server-directories.ts
 import { Given, Mistake } from '../../src/contract/given.ts'
 import { removeAbandoned } from '../../src/instance/abandoned.ts'
 import { SourceError } from '../../src/resources/projects/sources/errors.ts'
-import { findFolder } from '../../src/resources/projects/sources/git/folders.ts'
+import { findRepository } from '../../src/resources/projects/sources/git/local-repository.ts'
 import { machineNow } from '../../src/runtime/clock.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
-import { isInUse } from '../../src/storage/folder.ts'
+import { isInUse } from '../../src/storage/data-directory.ts'
 import { readFiles } from '../../src/testing/seed/files.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 import { amidChurn } from '../support/churn.ts'
@@ -88,7 +88,7 @@ describe('what another process removes meanwhile is passed over:', () => {
   test('a folder that holds a repository', async () => {
     mkdirSync(at('code'))
     await amidChurn(at('code/repository'), ['.git/'], () =>
-      onlyRefusals(SourceError, () => findFolder(at('code/repository'), [at('code')])),
+      onlyRefusals(SourceError, () => findRepository(at('code/repository'), [at('code')])),
     )
   })
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { isInUse, readInstance } from '../../storage/folder.ts'
+import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
 import { userFolder } from '../home.ts'

@@ -1,6 +1,6 @@
 import { signal } from '../../compute/terminate.ts'
 import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
-import { isInUse, readInstance } from '../../storage/folder.ts'
+import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
 import { shellQuote } from '../quote.ts'
 import type { Terminal } from '../terminal.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
-import { type CredentialsFile, isInUse, readInstance } from '../../storage/folder.ts'
+import { type CredentialsFile, isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
 import { checkEntered, holds } from './holder.ts'
 

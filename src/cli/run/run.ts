@@ -5,7 +5,7 @@ import { StartupError } from '../../errors.ts'
 import { removeAbandoned } from '../../instance/abandoned.ts'
 import { type Berth, StartStopped } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
-import { makeFolder, removeTemporary } from '../../storage/ephemeral.ts'
+import { makeDirectory, removeTemporary } from '../../storage/ephemeral.ts'
 import type { RunRequest } from '../commands/run-flags.ts'
 import { LogFile } from '../instances/log-file.ts'
 import { enlist } from '../instances/registry.ts'
@@ -130,7 +130,7 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
 }
 
 /** A folder that nothing removes: its name is not one of those that go with their run. */
-const makeKept = (): string => realpathSync(makeFolder(tmpdir(), 'berth-kept-'))
+const makeKept = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
 
 /** The command's environment: this process's, and where the instance is. */
 function environmentOf({ info }: Berth, env: Terminal['env']): Record<string, string | undefined> {

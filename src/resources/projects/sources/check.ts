@@ -1,7 +1,7 @@
 import { badRequest } from '../../../errors.ts'
 import { checkScheme, parseArchiveUrl } from './download.ts'
 import { SourceError } from './errors.ts'
-import { findFolder } from './git/folders.ts'
+import { findRepository } from './git/local-repository.ts'
 import { parseGitUrl } from './git/location.ts'
 import { checkReference } from './git/reference.ts'
 import { checkHost, checkName, type HostRules } from './hosts.ts'
@@ -31,7 +31,7 @@ function checkGit({ url, ref }: GitSource, { sourceFolders, allowLocal }: CheckR
   const location = parseGitUrl(url)
   if (ref !== undefined) checkReference(ref)
   asBadRequest('source.url', () => {
-    if (location.scheme === 'file') findFolder(location.path, sourceFolders)
+    if (location.scheme === 'file') findRepository(location.path, sourceFolders)
     else checkName(location.host, allowLocal)
   })
 }

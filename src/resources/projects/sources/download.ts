@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
 import { inWords, type SourceLimits } from './limits.ts'
@@ -14,7 +15,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
 
 /** What an archive is fetched with. */
-export interface DownloadMeans {
+export interface DownloadOptions {
   hosts: HostRules
   limits: SourceLimits
   /** Certificates of authorities that are trusted in place of the system's, as PEM. */
@@ -28,28 +29,28 @@ export interface DownloadMeans {
  *
  * @throws SourceError, without credentials and without the query, which may hold some; the signal's reason
  */
-export async function download(text: string, file: string, means: DownloadMeans): Promise<void> {
-  let url = parseArchiveUrl(text, means.hosts.allowLocal)
+export async function download(text: string, file: string, options: DownloadOptions): Promise<void> {
+  let url = parseArchiveUrl(text, options.hosts.allowLocal)
   const { origin, username, password } = url
   const mask = maskOf([password, username].map(safelyDecoded))
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
-    means.signal.throwIfAborted()
-    const host = await orAborted(checkHost(url.hostname, means.hosts), means.signal)
+    options.signal.throwIfAborted()
+    const host = await orAborted(checkHost(url.hostname, options.hosts), options.signal)
     checkScheme(url.protocol, host)
     const credentials = url.origin === origin ? { username, password } : null
-    const answer = await get(url, host, credentials, means).catch((error) => {
-      means.signal.throwIfAborted()
+    const response = await get(url, host, credentials, options).catch((error) => {
+      options.signal.throwIfAborted()
       throw new SourceError(`The archive could not be fetched from ${shown(url)}: ${mask(textOf(error))}.`)
     })
-    const status = answer.statusCode ?? 0
-    if (status === 200) return await save(answer, file, means, shown(url))
-    answer.destroy()
-    const { location } = answer.headers
+    const status = response.statusCode ?? 0
+    if (status === 200) return await save(response, file, options, shown(url))
+    response.destroy()
+    const { location } = response.headers
     if (!REDIRECTS.has(status) || location === undefined) {
       throw new SourceError(`The archive could not be fetched: ${shown(url)} answered with ${status}.`)
     }
     const next = URL.parse(location, url.href)?.href ?? location
-    url = parseArchiveUrl(next, means.hosts.allowLocal)
+    url = parseArchiveUrl(next, options.hosts.allowLocal)
   }
   throw new SourceError(
     `The archive could not be fetched: it was redirected more than ${MAX_REDIRECTS} times.`,
@@ -59,8 +60,8 @@ export async function download(text: string, file: string, means: DownloadMeans)
 /** The URL of an archive. @throws SourceError that does not repeat it */
 export function parseArchiveUrl(text: string, allowLocal: boolean): URL {
   const url = /[\p{Cc}\p{Z}\\]/u.test(text) ? null : URL.parse(text)
-  const known = url?.protocol === 'https:' || (allowLocal && url?.protocol === 'http:')
-  if (url === null || !known || !/^[a-z]+:\/\/[^/]/i.test(text) || url.port === '0') {
+  const isAllowed = url?.protocol === 'https:' || (allowLocal && url?.protocol === 'http:')
+  if (url === null || !isAllowed || !/^[a-z]+:\/\/[^/]/i.test(text) || url.port === '0') {
     throw new SourceError('An archive is fetched from an https:// URL.')
   }
   return url
@@ -78,7 +79,7 @@ function get(
   url: URL,
   { addresses }: CheckedHost,
   credentials: { username: string; password: string } | null,
-  { ca, signal }: DownloadMeans,
+  { ca, signal }: DownloadOptions,
 ): Promise<IncomingMessage> {
   const secure = url.protocol === 'https:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -105,8 +106,8 @@ function get(
       sent.end()
     })
   return addresses.slice(1).reduce(
-    (answer, address) =>
-      answer.catch((error) => {
+    (response, address) =>
+      response.catch((error) => {
         if (NOT_CONNECTED.has((error as { code?: string }).code ?? '')) return attempt(address)
         throw error
       }),
@@ -115,15 +116,15 @@ function get(
 }
 
 async function save(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   file: string,
-  means: DownloadMeans,
+  options: DownloadOptions,
   from: string,
 ): Promise<void> {
-  const { limits, signal } = means
-  const declared = Number(answer.headers['content-length'] ?? 0)
+  const { limits, signal } = options
+  const declared = Number(response.headers['content-length'] ?? 0)
   if (declared > limits.archiveBytes) {
-    answer.destroy()
+    response.destroy()
     throw tooLong(limits)
   }
   let received = 0
@@ -135,13 +136,13 @@ async function save(
     },
   })
   try {
-    await pipeline(answer, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal })
+    await pipeline(response, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal })
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof SourceError) throw error
     throw new SourceError(`The archive could not be fetched from ${from} to its end: ${textOf(error)}.`)
   } finally {
-    answer.destroy()
+    response.destroy()
   }
   if (declared > 0 && received !== declared) {
     throw new SourceError(`The archive could not be fetched from ${from} to its end: it was cut short.`)
@@ -173,4 +174,16 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const abort = () => reject(signal.reason)
   signal.addEventListener('abort', abort)
   return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
+}
+
+/** The certificates that `SSL_CERT_FILE` names, as PEM, or null without it. @throws SourceError where it cannot be read */
+export async function readAuthorities({ SSL_CERT_FILE: path }: ProcessEnvironment): Promise<string | null> {
+  if (!path) return null
+  try {
+    return await Bun.file(path).text()
+  } catch {
+    throw new SourceError(
+      'The file of SSL_CERT_FILE cannot be read. Correct the variable and start berth again.',
+    )
+  }
 }

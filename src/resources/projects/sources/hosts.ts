@@ -1,6 +1,6 @@
 import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../http/address.ts'
+import type { ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
-import type { Resolve } from './surroundings.ts'
 
 /** Ranges of this machine and of networks around it, which `allowLocal` opens. Link-local ones are never among them. */
 const LOCAL_KINDS = new Set(['loopback', 'private', 'uniqueLocal'])
@@ -9,7 +9,7 @@ const LOCAL_KINDS = new Set(['loopback', 'private', 'uniqueLocal'])
 export interface HostRules {
   /** This machine and private networks are allowed too. */
   allowLocal: boolean
-  resolve: Resolve
+  resolve: ResolveHost
 }
 
 /** A host's addresses, all of them allowed. */

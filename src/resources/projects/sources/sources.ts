@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
 import type { TemplateFile } from '../../templates/files.ts'
+import { type ProcessEnvironment, type ResolveHost, resolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
 import type { FetchedSource, ProjectSource } from './model.ts'
-import { type Environment, lookUp, type Resolve } from './surroundings.ts'
 
 /** What sources stand on. */
 export interface SourcesOptions {
@@ -15,10 +15,10 @@ export interface SourcesOptions {
   /** Whether code may come from this machine's and private networks' addresses too, archives over http as well. */
   allowLocal: boolean
   /** The variables that berth was started with. */
-  environment: Environment
+  environment: ProcessEnvironment
   limits?: Partial<SourceLimits>
   /** In place of the machine's own. */
-  resolve?: Resolve
+  resolve?: ResolveHost
   /** Certificates of authorities that archives' servers may have theirs from, as PEM, in place of the system's. */
   ca?: string
 }
@@ -47,7 +47,7 @@ export class Sources {
   constructor(options: SourcesOptions) {
     this.#options = options
     this.#limits = { ...SOURCE_LIMITS, ...options.limits }
-    this.#hosts = { allowLocal: options.allowLocal, resolve: options.resolve ?? lookUp }
+    this.#hosts = { allowLocal: options.allowLocal, resolve: options.resolve ?? resolveHost }
   }
 
   /**
@@ -101,12 +101,11 @@ export class Sources {
       await this.#prepare(destination, async (staging, limits, signal) => {
         if (source.type === 'git') {
           const { fetchRepository } = await import('./git/fetch.ts')
-          return await fetchRepository({ source, staging, limits, log, signal }, this.#means)
+          return await fetchRepository({ source, staging, limits, log, signal }, this.#gitDependencies)
         }
         const file = join(staging, 'archive')
-        const { caOf } = await import('./authorities.ts')
-        const { download } = await import('./download.ts')
-        const ca = this.#options.ca ?? (await caOf(this.#options.environment))
+        const { download, readAuthorities } = await import('./download.ts')
+        const ca = this.#options.ca ?? (await readAuthorities(this.#options.environment))
         log('Fetching the archive.')
         await download(source.url, file, { hosts: this.#hosts, limits, ca, signal })
         const { unpackArchive } = await import('./archive/unpack.ts')
@@ -131,12 +130,12 @@ export class Sources {
     destination: Destination,
   ): Promise<void> {
     await this.#prepare(destination, async (staging, limits) => {
-      const { writeFiles } = await import('./archive/files.ts')
+      const { writeFiles } = await import('./archive/writer.ts')
       return await writeFiles(files, staging, limits)
     })
   }
 
-  get #means() {
+  get #gitDependencies() {
     const { sourceFolders, environment } = this.#options
     return { hosts: this.#hosts, sourceFolders, environment }
   }

@@ -67,11 +67,11 @@ async function takeEntry(
     // The oldest way to tell a folder is a slash at the end of a file's name.
     case 'file':
     case 'contiguous-file':
-      if (name.endsWith('/')) await writer.folder(name)
+      if (name.endsWith('/')) await writer.directory(name)
       else return await writer.file({ name, size, mode }, content)
       break
     case 'directory':
-      await writer.folder(name)
+      await writer.directory(name)
       break
     case 'symlink':
       await writer.link(name, linkname ?? '')

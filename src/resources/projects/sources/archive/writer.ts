@@ -3,13 +3,13 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFrom } from '../../../../compute/local/descriptor-io.ts'
 import { Pace } from '../../../../compute/local/pace.ts'
+import type { TemplateFile } from '../../../templates/files.ts'
 import { quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
-import { parseName } from './names.ts'
 
 /** What stands at a path of the tree so far. */
-type Kind = 'folder' | 'file' | 'link'
+type Kind = 'directory' | 'file' | 'link'
 
 const MAX_TARGET_BYTES = 1024
 
@@ -31,7 +31,7 @@ export interface FileEntry {
 export class TreeWriter {
   readonly #root: string
   readonly #limits: SourceLimits
-  readonly #kinds = new Map<string, Kind>([['', 'folder']])
+  readonly #kinds = new Map<string, Kind>([['', 'directory']])
   readonly #links = new Map<string, string>()
   readonly #pace = new Pace()
   #entries = 0
@@ -49,9 +49,9 @@ export class TreeWriter {
     )
   }
 
-  async folder(name: string): Promise<void> {
+  async directory(name: string): Promise<void> {
     const names = this.#admit(name)
-    if (names !== null) this.#makeFolders(name, names)
+    if (names !== null) this.#makeDirectories(name, names)
   }
 
   /** Writes a file as its bytes come. They may be fewer or more than the archive says, which is refused. */
@@ -136,18 +136,18 @@ export class TreeWriter {
   #claim(name: string, names: string[], kind: Kind): string {
     if (names.length === 0) throw new SourceError(`Its entry ${quoted(name)} is a ${kind} without a name.`)
     const path = names.join('/')
-    this.#makeFolders(name, names.slice(0, -1))
+    this.#makeDirectories(name, names.slice(0, -1))
     if (this.#kinds.has(path)) throw new SourceError(`Its entry ${quoted(name)} is there twice.`)
     this.#kinds.set(path, kind)
     return path
   }
 
-  #makeFolders(name: string, names: string[]): void {
+  #makeDirectories(name: string, names: string[]): void {
     let path = ''
     for (const one of names) {
       path = path === '' ? one : `${path}/${one}`
       const kind = this.#kinds.get(path)
-      if (kind === 'folder') continue
+      if (kind === 'directory') continue
       if (kind !== undefined) {
         throw new SourceError(
           `Its entry ${quoted(name)} needs a folder ${quoted(path)}, which is a ${kind} in it.`,
@@ -156,7 +156,7 @@ export class TreeWriter {
       // Folders that no entry names count as well: a few long paths could make very many.
       if (path !== names.join('/')) this.#count()
       mkdirSync(join(this.#root, path))
-      this.#kinds.set(path, 'folder')
+      this.#kinds.set(path, 'directory')
     }
   }
 }
@@ -171,4 +171,58 @@ async function writeAll(file: number, chunk: Uint8Array, size: number): Promise<
         ? writeSync(file, chunk, at)
         : await writeFrom(file, chunk, at, chunk.length - at, null)
   }
+}
+
+/** Linux: NAME_MAX; and a bound for paths that leaves room for the folders above. */
+const MAX_NAME_BYTES = 255
+const MAX_PATH_BYTES = 1024
+
+/**
+ * What programs put into archives beside the code. A `.git` folder would bring hooks and settings that git obeys on
+ * the next command in the project.
+ */
+const LEFT_OUT = /^(?:__MACOSX|\.DS_Store|\.git)$/i
+
+/**
+ * Takes an entry's name apart. A name that could mean a place outside the folder that the archive is unpacked to, or
+ * something else on another system, is refused and never bent into shape.
+ *
+ * @param name as the archive has it, with `/`
+ * @returns the names from the top down; none for the archive's own folder, null for an entry that is left out
+ * @throws SourceError that names the entry
+ */
+function parseName(name: string): string[] | null {
+  const refuse = (why: string): never => {
+    throw new SourceError(`Its entry ${quoted(name)} ${why}.`)
+  }
+  if (name.includes('\0')) refuse('has a NUL byte in its name')
+  if (name.includes('\uFFFD') || !name.isWellFormed()) refuse('has a name that is not UTF-8')
+  if (name.includes('\\')) refuse('has a backslash in its name')
+  if (name.startsWith('/') || /^[a-z]:/i.test(name)) refuse('has an absolute path')
+  if (Buffer.byteLength(name) > MAX_PATH_BYTES) refuse(`has a path of more than ${MAX_PATH_BYTES} bytes`)
+  const names = name.split('/').filter((part) => part !== '' && part !== '.')
+  if (names.includes('..')) refuse('leads out of the archive')
+  if (names.some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES)) {
+    refuse(`has a name of more than ${MAX_NAME_BYTES} bytes`)
+  }
+  return names.some((part) => LEFT_OUT.test(part)) ? null : names
+}
+
+/** Writes given files into a fresh folder of a staging folder and returns it. @throws SourceError */
+export async function writeFiles(
+  files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
+  staging: string,
+  limits: SourceLimits,
+): Promise<string> {
+  const root = join(staging, 'tree')
+  mkdirSync(root, { mode: 0o700 })
+  const writer = new TreeWriter(root, limits)
+  for await (const { path, bytes, mode } of files) {
+    await writer.file({ name: path, size: bytes.length, mode }, once(bytes))
+  }
+  return root
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }

@@ -88,7 +88,7 @@ function nameOf({ fileNameRaw }: Entry): string {
 async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWriter): Promise<void> {
   const mode = UNIX.has(entry.versionMadeBy >>> 8) ? entry.externalFileAttributes >>> 16 : 0
   const kind = mode & KIND
-  if (name.endsWith('/') || kind === FOLDER) return await writer.folder(name)
+  if (name.endsWith('/') || kind === FOLDER) return await writer.directory(name)
   if (kind === LINK) {
     if (entry.uncompressedSize > MAX_LINK_BYTES)
       throw new SourceError(`Its entry ${quoted(name)} is a link to nothing that can be.`)

@@ -1,26 +1,25 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { type ProcessEnvironment, usesProxy } from '../environment.ts'
 import { quoted, SourceError } from '../errors.ts'
 import { checkHost, checkName, type HostRules } from '../hosts.ts'
 import type { SourceLimits } from '../limits.ts'
 import { maskOf } from '../mask.ts'
 import type { GitSource } from '../model.ts'
-import { type Environment, usesProxy } from '../surroundings.ts'
-import { checkTree } from '../tree.ts'
-import { findFolder, mayRead } from './folders.ts'
+import { checkTree, tooLarge } from '../tree.ts'
 import { Git } from './git.ts'
 import { TreeListing } from './listing.ts'
+import { findRepository, mayRead } from './local-repository.ts'
 import { type GitLocation, parseGitUrl } from './location.ts'
 import { chooseTarget, isCommitId, type Target } from './reference.ts'
 import { type GitSettings, prepareGit } from './settings.ts'
-import { watchSize } from './size.ts'
 
 /** What repositories are fetched with. */
-export interface GitMeans {
+export interface GitDependencies {
   hosts: HostRules
   /** Folders of this machine that repositories may be taken from; absolute. */
   sourceFolders: readonly string[]
-  environment: Environment
+  environment: ProcessEnvironment
 }
 
 /** What is done with one repository. */
@@ -41,15 +40,15 @@ export interface GitJob {
  * @returns the folder that is the code, absolute
  * @throws SourceError; the signal's reason
  */
-export async function fetchRepository(job: GitJob, means: GitMeans): Promise<string> {
+export async function fetchRepository(job: GitJob, dependencies: GitDependencies): Promise<string> {
   const { source, staging, limits, log, signal } = job
   const location = parseGitUrl(source.url)
   const home = join(staging, 'home')
   const mask = maskOf(secretsOf(location))
-  const env = prepareGit(home, await settingsFor(location, means))
+  const env = prepareGit(home, await settingsFor(location, dependencies))
   const git = new Git({ cwd: home, env, fileLimit: limits.bytes, mask, log })
   const url = location.scheme === 'file' ? location.path : location.url
-  if (location.scheme === 'file') await checkRepository(git, location.path, means, signal)
+  if (location.scheme === 'file') await checkRepository(git, location.path, dependencies, signal)
 
   const target = await findTarget(git, url, source.ref, signal)
   const code = join(staging, 'code')
@@ -69,30 +68,35 @@ function secretsOf(location: GitLocation): string[] {
   return [password, user, `${user}:${password}`]
 }
 
-async function settingsFor(location: GitLocation, means: GitMeans): Promise<GitSettings> {
-  const { hosts, environment, sourceFolders } = means
+async function settingsFor(location: GitLocation, dependencies: GitDependencies): Promise<GitSettings> {
+  const { hosts, environment, sourceFolders } = dependencies
   if (location.scheme === 'file') {
-    const { safeFolders } = findFolder(location.path, sourceFolders)
-    return { location, addresses: [], safeFolders, environment }
+    const { safeDirectories } = findRepository(location.path, sourceFolders)
+    return { location, addresses: [], safeDirectories, environment }
   }
   const { host } = location
   // A proxy looks names up itself, and leads where its owner lets it.
   if (location.scheme === 'https' && usesProxy(environment, host)) {
     checkName(host, hosts.allowLocal)
-    return { location, addresses: [], safeFolders: [], environment }
+    return { location, addresses: [], safeDirectories: [], environment }
   }
   const { addresses } = await checkHost(host, hosts)
-  return { location, addresses, safeFolders: [], environment }
+  return { location, addresses, safeDirectories: [], environment }
 }
 
 /** A repository of this machine may keep its data elsewhere: that place must be allowed too. */
-async function checkRepository(git: Git, path: string, means: GitMeans, signal: AbortSignal): Promise<void> {
-  const said = await git.run(['-C', path, 'rev-parse', '--git-dir', '--git-common-dir'], {
+async function checkRepository(
+  git: Git,
+  path: string,
+  dependencies: GitDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  const output = await git.run(['-C', path, 'rev-parse', '--git-dir', '--git-common-dir'], {
     signal,
     quiet: true,
   })
-  const folders = said.split('\n').flatMap((one) => (one === '' ? [] : [resolve(path, one)]))
-  if (mayRead(folders, means.sourceFolders)) return
+  const directories = output.split('\n').flatMap((one) => (one === '' ? [] : [resolve(path, one)]))
+  if (mayRead(directories, dependencies.sourceFolders)) return
   throw new SourceError(
     'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
   )
@@ -154,7 +158,7 @@ async function checkOut(git: Git, code: string, target: Target, commit: string, 
   const listing = new TreeListing(limits)
   await git.run(['-C', code, 'ls-tree', '-r', '-t', '-l', '-z', '--full-tree', commit], {
     signal,
-    onOutput: (chunk) => listing.take(chunk),
+    onOutput: (chunk) => listing.push(chunk),
   })
   if (listing.submodules.length > 0) log(`Submodules are not fetched: ${listing.submodules.join(', ')}.`)
   const where =
@@ -172,4 +176,42 @@ async function checkOut(git: Git, code: string, target: Target, commit: string, 
 function usesLfs(code: string): boolean {
   const attributes = join(code, '.gitattributes')
   return existsSync(attributes) && readFileSync(attributes, 'utf8').includes('filter=lfs')
+}
+
+/** How often a folder that grows is looked at. */
+const EVERY_MS = 200
+
+/** Watches a folder while something is fetched into it. */
+interface SizeWatch extends Disposable {
+  /** Is aborted with a `SourceError` when the folder has more than the limit. */
+  readonly signal: AbortSignal
+}
+
+/** Begins to watch how much a folder of few files holds: what git has received so far. */
+function watchSize(dir: string, limits: SourceLimits): SizeWatch {
+  const over = new AbortController()
+  const timer = setInterval(() => {
+    if (sizeOf(dir) > limits.bytes) over.abort(tooLarge(limits))
+  }, EVERY_MS)
+  return { signal: over.signal, [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** Bytes of all files below a folder; what goes away meanwhile counts nothing. */
+function sizeOf(dir: string): number {
+  let bytes = 0
+  for (const name of namesIn(dir)) {
+    const path = join(dir, name)
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (stats?.isDirectory()) bytes += sizeOf(path)
+    else bytes += stats?.size ?? 0
+  }
+  return bytes
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
 }

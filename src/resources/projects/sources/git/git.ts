@@ -1,6 +1,6 @@
 import { SourceError } from '../errors.ts'
+import { inWords } from '../limits.ts'
 import type { Mask } from '../mask.ts'
-import { explainFailure } from './failures.ts'
 import { runGit } from './process.ts'
 
 /** Lines of output that are passed on; a server may send any number. */
@@ -44,7 +44,7 @@ export class Git {
       const shown = mask(line)
       kept.push(shown)
       if (kept.length > KEPT_LINES) kept.shift()
-      if (!quiet) this.#say(shown)
+      if (!quiet) this.#log(shown)
     }
     const { code, output } = await runGit({
       args,
@@ -56,12 +56,69 @@ export class Git {
       ...(onOutput ? { onOutput } : {}),
     })
     if (code === 0) return output
-    throw new SourceError(explainFailure(kept, fileLimit))
+    throw new SourceError(explainGitFailure(kept, fileLimit))
   }
 
-  #say(line: string): void {
+  #log(line: string): void {
     this.#lines += 1
     if (this.#lines > MAX_LINES) return
     this.#options.log(this.#lines === MAX_LINES ? '(further output is left out)' : line)
   }
+}
+
+/** What git, ssh or a server says → what went wrong and what to do about it. */
+const EXPLANATIONS: readonly [RegExp, string][] = [
+  [
+    /could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|returned error: 40[13]/i,
+    'The repository does not exist or wants credentials. Put them into the url, as in https://USER:TOKEN@host/path; they are kept encrypted and shown nowhere.',
+  ],
+  [
+    /returned error: 30\d/,
+    'The repository was moved: the server redirects, which is not followed. Use the address that it has now, often one that ends in .git.',
+  ],
+  [
+    /returned error: 404|repository '[^']*' not found|does not appear to be a git repository|not a git repository/i,
+    'There is no git repository at the url. Check its spelling and, where it is private, its credentials.',
+  ],
+  [
+    /SSL certificate problem|certificate verif|server certificate/i,
+    'The certificate of the server is not trusted here. Start berth with SSL_CERT_FILE set to a file with the certificates of your authorities.',
+  ],
+  [
+    /Host key verification failed|host key is known/i,
+    'The host is not known to ssh on this machine. Connect to it once as the user that berth runs as, which adds it to known_hosts.',
+  ],
+  [
+    /Permission denied \(/,
+    'The host accepts none of the keys of the ssh agent. Start berth with SSH_AUTH_SOCK set, and add a key with ssh-add that may read the repository.',
+  ],
+  [
+    /not our ref|unadvertised object|couldn't find remote ref/i,
+    'The repository has no such commit, or gives out none by its id. Name a branch or a tag.',
+  ],
+  [/Could not resolve host/i, 'The host of the url does not resolve. Check its spelling.'],
+  [
+    /Failed to connect|Connection (?:refused|timed out|reset)|Operation too slow|Connection closed by/i,
+    'The host of the url was not reached, or stopped answering. Try again later.',
+  ],
+  [
+    /invalid path|unable to (?:checkout|create file)|Filename too long/i,
+    'The repository holds a path that is not safe to write.',
+  ],
+]
+
+/** Why git failed, as a sentence: what is known about its words, else the words. @param lines masked, oldest first */
+function explainGitFailure(lines: readonly string[], fileLimit: number): string {
+  const text = lines.join('\n')
+  if (/No space left on device/i.test(text)) {
+    return "The disk that holds berth's data folder is full. Free space there, then try again."
+  }
+  // What writes the objects is ended without a word when they grow over the limit.
+  if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {
+    return `The repository has more than ${inWords(fileLimit)}, which is the limit.`
+  }
+  const known = EXPLANATIONS.find(([pattern]) => pattern.test(text))?.[1]
+  const message = lines.filter((line) => /^(?:fatal|error|remote|ssh):/i.test(line)).at(-1) ?? lines.at(-1)
+  if (known === undefined) return `git could not fetch the repository: ${message ?? 'it said nothing'}`
+  return message === undefined ? known : `${known} (git: ${message})`
 }

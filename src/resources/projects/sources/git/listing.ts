@@ -12,7 +12,7 @@ const MAX_RECORD = 16 * 1024
  */
 export class TreeListing {
   readonly #limits: SourceLimits
-  #rest = ''
+  #remainder = ''
   #entries = 0
   #bytes = 0
   /** Paths of the submodules, which are not fetched; the first few. */
@@ -23,10 +23,11 @@ export class TreeListing {
   }
 
   /** Takes the next part of the listing. @throws SourceError over a limit */
-  take(chunk: Uint8Array): void {
-    const records = (this.#rest + Buffer.from(chunk).toString('latin1')).split('\0')
-    this.#rest = records.pop() ?? ''
-    if (this.#rest.length > MAX_RECORD) throw new SourceError('The repository holds a path that is too long.')
+  push(chunk: Uint8Array): void {
+    const records = (this.#remainder + Buffer.from(chunk).toString('latin1')).split('\0')
+    this.#remainder = records.pop() ?? ''
+    if (this.#remainder.length > MAX_RECORD)
+      throw new SourceError('The repository holds a path that is too long.')
     for (const record of records) this.#count(record)
   }
 

@@ -73,7 +73,7 @@ export async function runGit(command: GitCommand): Promise<{ code: number; outpu
   } finally {
     signal.removeEventListener('abort', kill)
     await child.exited
-    if (child.signalCode !== null) await sessionGone(child.pid)
+    if (child.signalCode !== null) await sessionEnded(child.pid)
     child.stdin.end()
   }
 }
@@ -128,7 +128,7 @@ function killGroup(pid: number): void {
 }
 
 /** What was killed may still be ending, and writing, when the first process of its session is gone. */
-async function sessionGone(pid: number): Promise<void> {
+async function sessionEnded(pid: number): Promise<void> {
   const deadline = performance.now() + GONE_MS
   for (let pause = 1; performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
     if (!listProcesses().some(({ session }) => session === pid)) return

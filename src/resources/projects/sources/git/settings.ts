@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Environment } from '../surroundings.ts'
+import type { ProcessEnvironment } from '../environment.ts'
 import type { GitLocation } from './location.ts'
 
 /** What the files and variables that git runs with are made from. */
@@ -9,8 +9,8 @@ export interface GitSettings {
   /** Checked addresses that a connection may go to; empty where a proxy looks the name up. */
   addresses: readonly string[]
   /** For a folder of this machine: where git may read though somebody else owns it. */
-  safeFolders: readonly string[]
-  environment: Environment
+  safeDirectories: readonly string[]
+  environment: ProcessEnvironment
 }
 
 /**
@@ -71,7 +71,7 @@ export function prepareGit(home: string, settings: GitSettings): Record<string, 
   }
 }
 
-function configText({ location, addresses, safeFolders, environment }: GitSettings): string {
+function configText({ location, addresses, safeDirectories, environment }: GitSettings): string {
   const lines = [...FIXED]
   if (location.scheme === 'https') {
     const { host, port, credentials } = location
@@ -88,8 +88,8 @@ function configText({ location, addresses, safeFolders, environment }: GitSettin
       lines.push(`extraHeader = ${configValue(`Authorization: Basic ${basic}`)}`)
     }
   }
-  if (safeFolders.length > 0)
-    lines.push('[safe]', ...safeFolders.map((one) => `directory = ${configValue(one)}`))
+  if (safeDirectories.length > 0)
+    lines.push('[safe]', ...safeDirectories.map((one) => `directory = ${configValue(one)}`))
   return `${lines.join('\n')}\n`
 }
 
@@ -137,7 +137,7 @@ function configValue(text: string): string {
   return `"${text.replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`
 }
 
-function pick(environment: Environment, names: readonly string[]): Record<string, string> {
+function pick(environment: ProcessEnvironment, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = environment[name]

@@ -3,11 +3,11 @@ import { resolve } from 'node:path'
 import { SourceError } from '../errors.ts'
 
 /** A repository on this machine that may be taken. */
-export interface AllowedFolder {
+export interface LocalRepository {
   /** Absolute, without links. */
   path: string
   /** What git must accept though somebody else owns it. */
-  safeFolders: string[]
+  safeDirectories: string[]
 }
 
 /**
@@ -16,7 +16,7 @@ export interface AllowedFolder {
  * @param allowed as configured, absolute
  * @throws SourceError; it does not tell whether anything stands in a place that is not allowed
  */
-export function findFolder(path: string, allowed: readonly string[]): AllowedFolder {
+export function findRepository(path: string, allowed: readonly string[]): LocalRepository {
   const real = realpath(path)
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
   if (real === null || !isBelow(real, roots)) {
@@ -30,14 +30,14 @@ export function findFolder(path: string, allowed: readonly string[]): AllowedFol
   const stats = statSync(real, { throwIfNoEntry: false })
   if (stats === undefined) throw new SourceError('There is no such folder on this machine.')
   if (!stats.isDirectory()) throw new SourceError('It is a file and no folder with a git repository.')
-  return { path: real, safeFolders: [real, `${real}/.git`] }
+  return { path: real, safeDirectories: [real, `${real}/.git`] }
 }
 
 /** Whether the folders in which a repository keeps its data are allowed too: a worktree's lie elsewhere. */
-export function mayRead(folders: readonly string[], allowed: readonly string[]): boolean {
+export function mayRead(directories: readonly string[], allowed: readonly string[]): boolean {
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
-  return folders.every((folder) => {
-    const real = realpath(folder)
+  return directories.every((dir) => {
+    const real = realpath(dir)
     return real !== null && isBelow(real, roots)
   })
 }

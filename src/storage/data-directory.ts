@@ -27,7 +27,7 @@ const LOOK_MS = 100
 const PATIENCE_MS = 2_000
 
 /** The data folder, held by this process alone until it is released. */
-export interface DataFolder {
+export interface DataDirectory {
   readonly path: string
   readonly database: string
   readCredentials(): CredentialsFile | null
@@ -48,12 +48,12 @@ export interface DataFolder {
  *
  * @throws StartupError where the folder cannot be written, or another berth runs on it
  */
-export function takeDataFolder(path: string): DataFolder {
-  const lock = lockFolder(path)
+export function takeDataDirectory(path: string): DataDirectory {
+  const lock = lockDirectory(path)
   const instanceFile = join(path, 'instance.json')
   const credentialsFile = join(path, 'credentials.json')
   const masterKeyFile = join(path, 'master.key')
-  prepareFolder(path, instanceFile, lock)
+  prepareDirectory(path, instanceFile, lock)
   return {
     path,
     database: join(path, 'berth.db'),
@@ -104,7 +104,7 @@ export function isInUse(path: string): boolean {
   }
 }
 
-function lockFolder(path: string): Sqlite {
+function lockDirectory(path: string): Sqlite {
   let lock: Sqlite | undefined
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -130,7 +130,7 @@ function begin(lock: Sqlite, path: string): void {
       lock.run('BEGIN EXCLUSIVE')
       return
     } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline || isThere(readInstance(path))) throw error
+      if (!isBusy(error) || performance.now() > deadline || isProcessAlive(readInstance(path))) throw error
     }
   }
 }
@@ -139,7 +139,7 @@ const isBusy = (error: unknown): boolean =>
   ((error as { code?: string }).code ?? '').startsWith('SQLITE_BUSY')
 
 /** Whether the process that wrote this of itself, or another of its number, is there. */
-function isThere(instance: InstanceFile | null): boolean {
+function isProcessAlive(instance: InstanceFile | null): boolean {
   if (instance === null) return false
   try {
     process.kill(instance.pid, 0)
@@ -150,7 +150,7 @@ function isThere(instance: InstanceFile | null): boolean {
 }
 
 /** Leaves the folder as a start expects it. @throws StartupError where that cannot be done */
-function prepareFolder(path: string, instanceFile: string, lock: Sqlite): void {
+function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): void {
   try {
     remove(instanceFile)
     finishSwap(path)
