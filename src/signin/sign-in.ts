@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { CredentialChanges } from '../http/credential-changes.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
@@ -32,6 +31,8 @@ export class SignIn {
   readonly links: SignInLinks
   /** The browsers that are signed in, read when they are first asked for. */
   readonly sessions: () => Promise<Sessions>
+  /** Closes the sessions; null as long as nobody has asked for them. */
+  #closeSessions: (() => void) | null = null
 
   constructor({
     database,
@@ -49,12 +50,16 @@ export class SignIn {
       const { Sessions } = await import('./session/sessions.ts')
       // Secrets of signing in repeat in no run: nobody compares them.
       const random = systemRandom
-      return new Sessions({ path: join(dataDir, 'sessions.json'), clock, ids, random, counts })
+      const { openSessionDatabase } = await import('../storage/session-database.ts')
+      const database = openSessionDatabase(dataDir)
+      this.#closeSessions = () => database.close()
+      return new Sessions({ database, clock, ids, random, counts })
     })
   }
 
-  /** Writes what waits to be written. */
+  /** Writes what waits to be written, and closes the database of sessions. */
   stop(): void {
     this.grants.stop()
+    this.#closeSessions?.()
   }
 }

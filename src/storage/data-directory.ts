@@ -1,8 +1,8 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
-import { remove, writePrivate } from './private-file.ts'
+import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
 /** What the data folder says of the instance that runs on it, for the command line. */
@@ -172,11 +172,6 @@ function inUse(path: string): string {
   const instance = readInstance(path)
   const where = instance ? ` at ${instance.base_url} (pid ${instance.pid})` : ''
   return `The data folder ${path} is in use: a berth runs on it${where}. Use that one, stop it, or choose another folder with --data.`
-}
-
-/** Makes the file, where it is not there, for its owner alone; SQLite gives its own beside it the same rights. */
-function makePrivate(path: string): void {
-  closeSync(openSync(path, 'a', 0o600))
 }
 
 const toJson = (content: object): string => `${JSON.stringify(content, null, 2)}\n`

@@ -13,7 +13,7 @@ const EMPTY_DATABASE = emptyDatabase()
  * How long a write waits while another program, as the `sqlite3` shell or a copy under way, holds the file, in
  * milliseconds. berth answers nothing else meanwhile, as its writes are synchronous.
  */
-const BUSY_MS = 1_000
+export const BUSY_MS = 1_000
 
 /** Typed queries over the one SQLite file. Synchronous: a transaction cannot be interleaved. */
 export type Queries = BunSQLiteDatabase

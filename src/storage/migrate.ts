@@ -14,7 +14,7 @@ import signIn from './migrations/0009_signin.sql' with { type: 'text' }
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
  * part of the executable.
  */
-const MIGRATIONS: readonly string[] = [
+const STATE_MIGRATIONS: readonly string[] = [
   servers,
   events,
   keys,
@@ -26,8 +26,8 @@ const MIGRATIONS: readonly string[] = [
   signIn,
 ]
 
-/** The number of the schema that this berth writes. */
-export const SCHEMA = MIGRATIONS.length
+/** The number of the state's schema that this berth writes. */
+export const SCHEMA = STATE_MIGRATIONS.length
 
 /**
  * Runs the steps that the file has not seen, in one transaction together with the number that says so
@@ -35,16 +35,16 @@ export const SCHEMA = MIGRATIONS.length
  *
  * @throws StartupError when the file has seen steps that this berth does not know
  */
-export function migrate(sqlite: Sqlite, path: string): void {
+export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] = STATE_MIGRATIONS): void {
   const row = sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()
   const seen = row?.user_version ?? 0
-  if (seen > MIGRATIONS.length) {
+  if (seen > steps.length) {
     throw new StartupError(
-      `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${MIGRATIONS.length}). Run that version, or choose another folder with --data.`,
+      `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${steps.length}). Run that version, or choose another folder with --data.`,
     )
   }
-  if (seen === MIGRATIONS.length) return
+  if (seen === steps.length) return
   sqlite.transaction(() => {
-    sqlite.run(`${MIGRATIONS.slice(seen).join('\n')}\nPRAGMA user_version = ${MIGRATIONS.length}`)
+    sqlite.run(`${steps.slice(seen).join('\n')}\nPRAGMA user_version = ${steps.length}`)
   })()
 }

@@ -14,7 +14,7 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^instance\.json/,
   /^credentials\.json/,
   // Who is signed in in a browser stays so.
-  /^sessions\.json/,
+  /^sessions\.(?:db|json)/,
   /^master\.key/,
   // The log of an instance in the background.
   /^berth\.log/,

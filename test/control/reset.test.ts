@@ -23,7 +23,7 @@ const BESIDE = [
   'master.key',
   'packages',
   'sandbox',
-  'sessions.json',
+  'sessions.db',
   'snapshots',
   'swap',
 ]

@@ -1,5 +1,6 @@
+import { Database } from 'bun:sqlite'
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
@@ -68,10 +69,16 @@ describe('a session survives', () => {
   test('a file that cannot be read: browsers sign in anew', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
     try {
-      for (const text of ['', '{', '[]', '{"sessions":[null,{"id":1}]}']) {
-        writeFileSync(join(dataDir, 'sessions.json'), text)
+      const newer = new Database(join(dataDir, 'newer.db'))
+      newer.run('PRAGMA user_version = 1000')
+      newer.close()
+      const damaged = readFileSync(join(dataDir, 'newer.db'))
+      for (const content of ['', '{', 'x'.repeat(10_000), damaged, damaged.subarray(0, 1_000)]) {
+        writeFileSync(join(dataDir, 'sessions.db'), content)
+        writeFileSync(join(dataDir, 'sessions.json'), '{"sessions":[]}')
         await using berth = await testBerth({ dataDir })
         expect(await isSignedIn(await Visitor.of(berth))).toBe(true)
+        expect(existsSync(join(dataDir, 'sessions.json'))).toBe(false)
       }
     } finally {
       rmSync(dataDir, { recursive: true, force: true })
@@ -81,15 +88,25 @@ describe('a session survives', () => {
 
 describe('where the file cannot be written', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
-  // As on a full disk: the fresh file cannot be made.
-  const block = join(dataDir, 'sessions.json.new')
+  /** Has every change of a session fail, as on a full disk, or lets it be written again. */
+  const block = (blocked: boolean): void => {
+    using database = new Database(join(dataDir, 'sessions.db'))
+    for (const change of ['INSERT', 'UPDATE', 'DELETE']) {
+      if (!blocked) database.run(`DROP TRIGGER full_${change}`)
+      else {
+        database.run(
+          `CREATE TRIGGER full_${change} BEFORE ${change} ON sessions BEGIN SELECT RAISE(ABORT, 'full'); END`,
+        )
+      }
+    }
+  }
   afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
 
   test('signing out fails as a whole, and pages are shown all the same', async () => {
     const port = freePort()
     const berth = await testBerth({ dataDir, flags: { port, freeze: '2030-01-01T00:00:00Z' } })
     const one = await Visitor.of(berth)
-    mkdirSync(block)
+    block(true)
     const { cookie } = one
     const csrf = await one.csrf()
     expect((await one.post('/signout', { csrf })).status).toBe(500)
@@ -102,7 +119,7 @@ describe('where the file cannot be written', () => {
     expect(link.status).toBe(500)
     expect(await browsersOf(one)).toHaveLength(1)
 
-    rmdirSync(block)
+    block(false)
     expect((await one.post('/signout', { csrf })).status).toBe(303)
     await berth.stop()
     await using again = await testBerth({ dataDir, flags: { port, freeze: '2030-01-01T00:00:00Z' } })

@@ -284,11 +284,12 @@ test.each(['/signin', '/signin/link/used', '/access', '/access/keys/none/delete'
 
 test('the file of sessions holds hashes alone, and only its owner reads it', async () => {
   const one = await Visitor.of(berth)
-  const path = join(berth.dataDir, 'sessions.json')
+  const path = join(berth.dataDir, 'sessions.db')
   expect(statSync(path).mode & 0o777).toBe(0o600)
-  const text = readFileSync(path, 'utf8')
-  expect(text).toContain('"hash"')
-  expect(text).not.toContain(one.cookie.split('=')[1] ?? 'no cookie')
+  const bytes = readFileSync(path)
+  const secret = one.cookie.split('=')[1] ?? 'no cookie'
+  expect(bytes.includes(new Bun.CryptoHasher('sha256').update(secret).digest())).toBe(true)
+  expect(bytes.includes(secret)).toBe(false)
 })
 
 describe('behind a proxy that ends TLS', () => {
