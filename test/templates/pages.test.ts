@@ -214,7 +214,7 @@ describe.skipIf(browserPath === null)('fullstack while it is edited, behind a pr
     expect(await page.evaluate('window.mark')).toBe(true)
 
     await edit(
-      'src/api.ts',
+      'src/app.ts',
       'poll.view(voterOf(request))',
       "{ ...poll.view(voterOf(request)), question: 'Why?' }",
     )
