@@ -9,6 +9,7 @@
  *     scripts/check           format, lint, types, and the tests that run from source
  */
 import { join } from 'node:path'
+import { passedBefore, rememberPassed } from './suite/passed-before.ts'
 import { root, runProgram } from './suite/programs.ts'
 import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suite/test-files.ts'
 import { runTests, type TestResult, type TestRun } from './suite/test-runner.ts'
@@ -56,7 +57,8 @@ async function check(title: string, command: string[]): Promise<void> {
 }
 
 /** Runs test files, and a second time those that failed if they are few. */
-async function suite(title: string, files: readonly string[], env: Record<string, string>): Promise<void> {
+async function suite(title: string, all: readonly string[], env: Record<string, string>): Promise<void> {
+  const files = all.filter((file) => !isLeftOut(file))
   if (files.length === 0) return
   console.log(`\n— ${title}`)
   const name = title.replaceAll(/\W+/g, '-')
@@ -78,6 +80,9 @@ async function suite(title: string, files: readonly string[], env: Record<string
   if (!run.succeeded && failed.length + untested.length === 0)
     total.failures.push(`${title}: an error outside of all tests`)
 
+  const doubtful = new Set(run.results.filter(({ outcome }) => outcome !== 'passed').map(({ file }) => file))
+  if (untested.length === 0) rememberPassed(files.filter((file) => !doubtful.has(file)))
+
   const isSteady = await secondLook(title, failed, env)
   for (const one of failed) {
     if (isSteady(one)) {
@@ -85,6 +90,13 @@ async function suite(title: string, files: readonly string[], env: Record<string
       total.unsteady.push(`${one.file}: ${one.name}`)
     } else total.failures.push(`${one.file}: ${one.name}`)
   }
+}
+
+/** Leaves out what is slow and passed before, unless everything is asked for, or the file itself. */
+function isLeftOut(file: string): boolean {
+  if (process.env.CI || flags.includes('--all') || paths.length > 0 || !passedBefore(file)) return false
+  total.skipped.add(`${file} (it passed with all that it depends on as it is now)`)
+  return true
 }
 
 /** Runs the files of failed tests alone if they are few; resolves to whether a test passes there. */

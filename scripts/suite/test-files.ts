@@ -10,13 +10,16 @@ const AGAINST_EXECUTABLE: ReadonlySet<string> = new Set([
   'cli',
   'compute',
   'control',
+  'determinism',
   'e2e',
   'events',
   'examples',
   'http',
   'mcp',
+  'projects',
   'resources',
   'signin',
+  'templates',
 ])
 
 /** Test files by what they run against. Paths are relative to the repository's root. */
