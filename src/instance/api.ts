@@ -147,7 +147,7 @@ export function createApi(services: Services, host: HostOptions): Api {
     const kept = groups.some((group) => !UNKEPT.has(group)) ? capture : null
     if (kept) root.use(kept.plugin())
     const page = groups.includes('signIn')
-      ? (await import('../signin/failure-answer.ts')).failureAnswer
+      ? (await import('../signin/failure-response.ts')).signInFailureResponse
       : undefined
     root
       .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', { page, database }))

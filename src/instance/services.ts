@@ -107,7 +107,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const servers = new ServersService({
     ...common,
     compute,
-    isNamed: (id) => keys.names(id) || signIn.grants.names(id),
+    isNamed: (id) => keys.names(id) || signIn.grants.hasScopeFor(id),
     repeatable,
     idleTimeoutMs: config.idleTimeoutMs,
   })

@@ -1,13 +1,13 @@
 import type { Clock } from '../runtime/clock.ts'
 import { hashOf } from '../runtime/secret.ts'
 
-/** How many secrets of one owner wait at a time: more than these nobody comes with. The owner's oldest makes room. */
-const MOST_OF_OWNER = 20
+/** Most secrets that wait for one owner. The owner's oldest makes room. */
+const MAX_PER_OWNER = 20
 
-/** And of all owners. */
-const MOST_WAITING = 500
+/** Most secrets that wait in total. */
+const MAX_WAITING = 500
 
-interface Kept<Value> {
+interface WaitingValue<Value> {
   readonly owner: string
   readonly value: Value
   /** Milliseconds since 1970. */
@@ -15,54 +15,54 @@ interface Kept<Value> {
 }
 
 /**
- * What waits for somebody to come with a secret, once and not for long: in memory, each found by the hash of its secret.
- * No owner pushes out what another one waits for.
+ * Values that wait in memory until their secret is presented, once and for a short time. Each is found by the hash of
+ * its secret. An owner cannot displace the values of another.
  */
 export class OneTimeSecrets<Value> {
   readonly #clock: Pick<Clock, 'now'>
   /** Oldest first. */
-  readonly #kept = new Map<string, Kept<Value>>()
+  readonly #waiting = new Map<string, WaitingValue<Value>>()
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock
   }
 
   /**
-   * Has a value wait.
+   * Stores a value.
    *
-   * @param owner whom it belongs to, such as an account
-   * @param lifetimeMs by the clock
-   * @returns when it is over, in milliseconds since 1970
+   * @param owner such as an account
+   * @param lifetimeMs measured by the clock
+   * @returns when it expires, in milliseconds since 1970
    */
   keep(secret: string, value: Value, owner: string, lifetimeMs: number): number {
     const now = this.#clock.now()
     const expiresAt = now + lifetimeMs
-    const own = [...this.#kept].filter(([, kept]) => kept.owner === owner)
-    for (const [key] of own.slice(0, Math.max(0, own.length - MOST_OF_OWNER + 1))) this.#kept.delete(key)
-    this.#kept.set(keyOf(secret), { owner, value, expiresAt })
-    for (const [key, kept] of this.#kept) {
-      if (this.#kept.size > MOST_WAITING || kept.expiresAt <= now) this.#kept.delete(key)
+    const own = [...this.#waiting].filter(([, kept]) => kept.owner === owner)
+    for (const [key] of own.slice(0, Math.max(0, own.length - MAX_PER_OWNER + 1))) this.#waiting.delete(key)
+    this.#waiting.set(keyOf(secret), { owner, value, expiresAt })
+    for (const [key, kept] of this.#waiting) {
+      if (this.#waiting.size > MAX_WAITING || kept.expiresAt <= now) this.#waiting.delete(key)
     }
     return expiresAt
   }
 
-  /** What waits for a secret, and goes on to wait; null for nothing, or not any more. */
+  /** Returns the value of a secret and keeps it; null if there is none or it has expired. */
   find(secret: string): Value | null {
-    const kept = this.#kept.get(keyOf(secret))
+    const kept = this.#waiting.get(keyOf(secret))
     return kept && kept.expiresAt > this.#clock.now() ? kept.value : null
   }
 
-  /** What waits for a secret, and waits no longer; null for nothing, or not any more. */
+  /** Returns the value of a secret and removes it; null if there is none or it has expired. */
   take(secret: string): Value | null {
     const value = this.find(secret)
-    this.#kept.delete(keyOf(secret))
+    this.#waiting.delete(keyOf(secret))
     return value
   }
 
-  /** All that waits. */
+  /** Returns all values that wait. */
   values(): Value[] {
     const now = this.#clock.now()
-    return [...this.#kept.values()].filter((kept) => kept.expiresAt > now).map(({ value }) => value)
+    return [...this.#waiting.values()].filter((kept) => kept.expiresAt > now).map(({ value }) => value)
   }
 }
 

@@ -1,7 +1,7 @@
 import { accountCaller, type Caller } from '../http/caller.ts'
 
-/** Where the servers and projects of accounts are found. */
-export interface ReachableParts {
+/** Sources of the servers and projects of accounts. */
+export interface ReachableSources {
   servers: { list(caller: Caller): ReachableServer[] }
   projects: () => Promise<{ listAll(caller: Caller): ReachableProject[] }>
 }
@@ -30,7 +30,7 @@ export interface Reachable {
 /** Reads what a credential of an account can be limited to. */
 export async function reachableOf(
   accountId: string,
-  { servers, projects }: ReachableParts,
+  { servers, projects }: ReachableSources,
 ): Promise<Reachable> {
   const caller = accountCaller(accountId)
   return { servers: servers.list(caller), projects: (await projects()).listAll(caller) }

@@ -8,31 +8,31 @@ import type { Queries } from '../storage/database.ts'
 import { accessRoutes } from './access/routes.ts'
 import { commandLineRoutes } from './command-line/routes.ts'
 import { oauthRoutes } from './oauth/routes.ts'
-import type { ReachableParts } from './reachable.ts'
+import type { ReachableSources } from './reachable.ts'
+import { BrowserRequests } from './session/browser-requests.ts'
 import { sessionRoutes } from './session/routes.ts'
-import { Visits } from './session/visits.ts'
 import type { SignIn } from './sign-in.ts'
 
-/** What signing in works on. */
-interface SignInParts extends ReachableParts {
+/** Dependencies of the routes of signing in. */
+interface SignInRoutesOptions extends ReachableSources {
   queries: Queries
   clock: Clock
   ids: Ids
   keys: KeysService
   logger: Logger
   signIn: SignIn
-  /** Whether a process on a server has sent a request. */
+  /** Reports whether a process on a server sent a request. */
   isSentFromServer: (request: Request) => Promise<boolean>
 }
 
-/** Everything by which people and the programs that act for them sign in. */
-export function signInRoutes(parts: SignInParts, host: HostOptions) {
+/** Serves all routes by which people, and programs on their behalf, sign in. */
+export function signInRoutes(parts: SignInRoutesOptions, host: HostOptions) {
   const { keys, signIn, queries, clock } = parts
   const { sessions, links, grants } = signIn
-  const visits = new Visits({ ...parts, host, sessions })
+  const browserRequests = new BrowserRequests({ ...parts, host, sessions })
   return new Elysia({ name: 'berth/signin' })
-    .use(sessionRoutes({ visits, sessions, links, keys }))
-    .use(accessRoutes({ ...parts, visits, sessions, grants }))
-    .use(commandLineRoutes({ visits, sessions, keys, queries, clock, host }))
-    .use(oauthRoutes({ ...parts, visits, sessions, grants }, host))
+    .use(sessionRoutes({ browserRequests, sessions, links, keys }))
+    .use(accessRoutes({ ...parts, browserRequests, sessions, grants }))
+    .use(commandLineRoutes({ browserRequests, sessions, keys, queries, clock, host }))
+    .use(oauthRoutes({ ...parts, browserRequests, sessions, grants }, host))
 }

@@ -9,29 +9,29 @@ import { Grants } from './oauth/grants.ts'
 import type { SignInLinks } from './session/links.ts'
 import type { Sessions } from './session/sessions.ts'
 
-/** What signing in needs. */
+/** Dependencies of signing in. */
 interface SignInDependencies {
   database: Database
   clock: Clock
   ids: Ids
   logger: Logger
   credentialChanges: CredentialChanges
-  /** The data folder. */
+  /** The data directory. */
   dataDir: string
   links: SignInLinks
-  /** Whether there is the account yet and, where a key began the session, that key. */
+  /** Reports whether the account and the key that began the session, if any, still exist. */
   counts: (accountId: string, keyId: string | null) => boolean
 }
 
-/** How people and the programs that act for them get in: browsers by a session, clients by a grant. */
+/** Signs in browsers, by sessions, and clients, by grants. */
 export class SignIn {
   /** What clients were granted. */
   readonly grants: Grants
-  /** Links that sign a browser in; they stay when the state is replaced. */
+  /** Links that sign a browser in. They stay if the state is replaced. */
   readonly links: SignInLinks
-  /** The browsers that are signed in, read when they are first asked for. */
+  /** Returns the browser sessions, read on first use. */
   readonly sessions: () => Promise<Sessions>
-  /** Closes the sessions; null as long as nobody has asked for them. */
+  /** Closes the database of sessions; null until it is opened. */
   #closeSessions: (() => void) | null = null
 
   constructor({
@@ -48,7 +48,7 @@ export class SignIn {
     this.links = links
     this.sessions = once(async () => {
       const { Sessions } = await import('./session/sessions.ts')
-      // Secrets of signing in repeat in no run: nobody compares them.
+      // These secrets are never reproducible, even in a deterministic run.
       const random = systemRandom
       const { openSessionDatabase } = await import('../storage/session-database.ts')
       const database = openSessionDatabase(dataDir)
@@ -57,7 +57,7 @@ export class SignIn {
     })
   }
 
-  /** Writes what waits to be written, and closes the database of sessions. */
+  /** Writes pending changes and closes the database of sessions. */
   stop(): void {
     this.grants.stop()
     this.#closeSessions?.()

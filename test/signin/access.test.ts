@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { browserName, placeOf } from '../../src/signin/access/words.ts'
+import { browserName, destinationsOf } from '../../src/signin/access/words.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 import { Visitor } from '../support/visitor.ts'
@@ -240,7 +240,7 @@ test.each([
   [['http://[::1]:9/'], 'this machine'],
   [['cursor://anysphere.cursor-mcp/oauth/callback'], 'an app for cursor:// links'],
   [['https://127.0.0.1.evil.example/'], '127.0.0.1.evil.example'],
-])('a client at %j lives at %j', (uris, place) => expect(placeOf(uris)).toBe(place))
+])('a client at %j lives at %j', (uris, place) => expect(destinationsOf(uris)).toBe(place))
 
 test.each([
   ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', 'Firefox on Linux'],

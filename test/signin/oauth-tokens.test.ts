@@ -215,7 +215,7 @@ describe('a client that has a secret', () => {
     const { client_id } = await registerClient(origin)
     const form = { grant_type: 'refresh_token', refresh_token: 'x', client_id, client_secret: 'x' }
     expect(await said(await askTokens(origin, form))).toBe(
-      'The client registered without a secret. Send its client_id alone.',
+      'The client registered without a secret. Send only its client_id.',
     )
   })
 

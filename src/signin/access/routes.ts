@@ -1,59 +1,71 @@
+import { createHmac } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { notFound } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { labelOf } from '../../resources/accounts/label.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
+import { isSameText } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Grants } from '../oauth/grants.ts'
-import { redirectAnswer } from '../pages/page.ts'
-import { type ReachableParts, reachableOf } from '../reachable.ts'
+import { type Html, html } from '../pages/html.ts'
+import { quotedName } from '../pages/names.ts'
+import { redirectResponse } from '../pages/page.ts'
+import { type ReachableSources, reachableOf } from '../reachable.ts'
+import type { BrowserRequests, SignedInRequest } from '../session/browser-requests.ts'
 import { cookieEnding } from '../session/cookie.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { SignedIn, Visits } from '../session/visits.ts'
-import { deletePage, revealPage } from './key-pages.ts'
-import { type Done, noticeOf, noticeQuery } from './notice.ts'
-import { overviewPage } from './overview-page.ts'
-import { isEverything, type Names, namesOf, type Reach, reachOf } from './reach.ts'
+import { deletePage, overviewPage, revealPage } from './pages.ts'
+import { type CredentialReach, isWholeAccount, namesOf, type ResourceNames, reachOf } from './reach.ts'
 
-/** What the pages of who has access need. */
-interface AccessPages extends ReachableParts {
-  visits: Visits
+/** Dependencies of the access pages. */
+interface AccessRoutesOptions extends ReachableSources {
+  browserRequests: BrowserRequests
   sessions: () => Promise<Sessions>
   grants: Grants
   keys: KeysService
   queries: Queries
 }
 
-/** The address stays in the browser when a key has been shown: whoever goes there again finds the list. */
-const backToList = (): Response => redirectAnswer('/access')
+/** Keeps the address of a revealed key out of the browser's history: it leads back to the list. */
+const backToList = (): Response => redirectResponse('/access')
 
-/** `/access`: what has access to the account of who is signed in, and its end. Things of other accounts are not there. */
-export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts }: AccessPages) {
-  const done = (what: Done, visit: SignedIn, program?: string): Response =>
-    redirectAnswer(`/access${noticeQuery(what, visit, program)}`)
-  const keyOf = ({ session }: SignedIn, id = ''): ApiKey => {
+/**
+ * Serves `/access`: everything that has access to the account of the person who is signed in. Keys, programs and
+ * browsers of other accounts are not found.
+ */
+export function accessRoutes({
+  browserRequests,
+  sessions,
+  grants,
+  keys,
+  queries,
+  ...parts
+}: AccessRoutesOptions) {
+  const done = (what: DoneAction, browser: SignedInRequest, program?: string): Response =>
+    redirectResponse(`/access${noticeQuery(what, browser, program)}`)
+  const keyOf = ({ session }: SignedInRequest, id = ''): ApiKey => {
     const key = keys.list(accountCaller(session.accountId)).find((one) => one.id === id)
     if (!key) throw notFound(`The API key "${id}"`)
     return key
   }
-  /** What the servers and projects are called that something is limited to; read where it is. */
-  const namesFor = async (accountId: string, reaches: readonly Reach[]): Promise<Names> =>
-    reaches.every(isEverything) ? new Map() : namesOf(await reachableOf(accountId, parts))
+  /** Returns the names of the servers and projects in some reaches. Reads them only if a reach is limited. */
+  const namesFor = async (accountId: string, reaches: readonly CredentialReach[]): Promise<ResourceNames> =>
+    reaches.every(isWholeAccount) ? new Map() : namesOf(await reachableOf(accountId, parts))
   return new Elysia({ name: 'berth/access', prefix: '/access' })
     .get(
       '',
       pageRoute(async (request) => {
-        const visit = await visits.signedIn(request)
-        const { accountId } = visit.session
+        const browser = await browserRequests.requireSession(request)
+        const { accountId } = browser.session
         const owned = { keys: keys.list(accountCaller(accountId)), grants: grants.list(accountId) }
-        return overviewPage(visit, {
+        return overviewPage(browser, {
           account: { id: accountId, label: labelOf(queries, accountId) },
           ...owned,
           names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(reachOf)),
           browsers: (await sessions()).list(accountId),
-          done: noticeOf(new URL(request.url).searchParams, visit),
+          done: noticeOf(new URL(request.url).searchParams, browser),
         })
       }),
       PAGE,
@@ -61,9 +73,9 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
     .post(
       '/keys/:id/reveal',
       pageRoute(async (request, { id }) => {
-        const { visit } = await visits.form(request)
-        const key = keyOf(visit, id)
-        return revealPage(visit, key, keys.plaintext(key.id))
+        const { browser } = await browserRequests.form(request)
+        const key = keyOf(browser, id)
+        return revealPage(browser, key, keys.plaintext(key.id))
       }),
       PAGE,
     )
@@ -71,47 +83,85 @@ export function accessRoutes({ visits, sessions, grants, keys, queries, ...parts
     .get(
       '/keys/:id/delete',
       pageRoute(async (request, { id }) => {
-        const visit = await visits.signedIn(request)
-        const key = keyOf(visit, id)
-        return deletePage(visit, key, await namesFor(visit.session.accountId, [reachOf(key)]))
+        const browser = await browserRequests.requireSession(request)
+        const key = keyOf(browser, id)
+        return deletePage(browser, key, await namesFor(browser.session.accountId, [reachOf(key)]))
       }),
       PAGE,
     )
     .post(
       '/keys/:id/delete',
       pageRoute(async (request, { id = '' }) => {
-        const { visit } = await visits.form(request)
-        keys.delete(accountCaller(visit.session.accountId), id)
-        return done('key-deleted', visit)
+        const { browser } = await browserRequests.form(request)
+        keys.delete(accountCaller(browser.session.accountId), id)
+        return done('key-deleted', browser)
       }),
       PAGE,
     )
     .post(
       '/clients/:id/revoke',
       pageRoute(async (request, { id = '' }) => {
-        const { visit } = await visits.form(request)
-        return done('client-revoked', visit, grants.revoke(visit.session.accountId, id))
+        const { browser } = await browserRequests.form(request)
+        return done('client-revoked', browser, grants.revoke(browser.session.accountId, id))
       }),
       PAGE,
     )
     .post(
       '/other-browsers/signout',
       pageRoute(async (request) => {
-        const { visit } = await visits.form(request)
-        ;(await sessions()).endOthers(visit.session)
-        return done('browsers-signed-out', visit)
+        const { browser } = await browserRequests.form(request)
+        ;(await sessions()).endOthers(browser.session)
+        return done('browsers-signed-out', browser)
       }),
       PAGE,
     )
     .post(
       '/browsers/:id/signout',
       pageRoute(async (request, { id = '' }) => {
-        const { visit } = await visits.form(request)
-        const { session, origin } = visit
+        const { browser } = await browserRequests.form(request)
+        const { session, origin } = browser
         if (!(await sessions()).end(session.accountId, id)) throw notFound(`The browser "${id}"`)
-        if (id !== session.id) return done('browser-signed-out', visit)
-        return redirectAnswer('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+        if (id !== session.id) return done('browser-signed-out', browser)
+        return redirectResponse('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
       }),
       PAGE,
     )
 }
+
+/** What was done, keyed by its word in the address of the page. */
+const DONE = {
+  'key-deleted': 'The key is deleted. It opens nothing any more.',
+  'client-revoked': 'The program is not let in any more.',
+  'browser-signed-out': 'The browser is signed out.',
+  'browsers-signed-out': 'All other browsers are signed out.',
+} as const
+
+/** The word for what was done. */
+type DoneAction = keyof typeof DONE
+
+/**
+ * Returns the query that makes the page report what was done.
+ *
+ * @param program the name of the client whose access ended
+ */
+function noticeQuery(what: DoneAction, browser: SignedInRequest, program?: string): string {
+  const named = program === undefined ? {} : { program, proof: proofOf(program, browser) }
+  return `?${new URLSearchParams({ done: what, ...named })}`
+}
+
+/** Returns the report of what was done, or undefined if the query names nothing known. */
+function noticeOf(query: URLSearchParams, browser: SignedInRequest): Html | undefined {
+  const word = query.get('done') ?? ''
+  if (!Object.hasOwn(DONE, word)) return undefined
+  const program = query.get('program')
+  // A forged link cannot put its own text on this page.
+  const isOwn = program !== null && isSameText(query.get('proof') ?? '', proofOf(program, browser))
+  if (word === 'client-revoked' && isOwn) {
+    return html`The program ${quotedName(program)} is not let in any more.`
+  }
+  return html`${DONE[word as DoneAction]}`
+}
+
+/** Proves that berth itself sent the browser of this session to a name. */
+const proofOf = (program: string, { csrf }: SignedInRequest): string =>
+  createHmac('sha256', csrf).update(`ended ${program}`).digest('base64url')

@@ -1,21 +1,25 @@
 import { toIso } from '../../runtime/clock.ts'
 import { type Html, html } from '../pages/html.ts'
 
-/** When something was, in UTC to the minute. @param at milliseconds since 1970, or ISO 8601 */
+/**
+ * Renders a time in UTC, to the minute.
+ *
+ * @param at milliseconds since 1970, or ISO 8601
+ */
 export function moment(at: number | string): Html {
   const date = new Date(at)
   const [, day, month, year, time = ''] = date.toUTCString().split(' ')
   return html`<time datetime="${toIso(date.getTime())}">${day} ${month} ${year}, ${time.slice(0, 5)} UTC</time>`
 }
 
-/** When something was used last, as a sentence goes on. */
+/** Tells when something was last used, as the end of a sentence. */
 export const lastUsed = (at: number | string | null): Html =>
   at === null ? html`never used` : html`last used ${moment(at)}`
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Where the answers to a client go: anybody may give themselves any name, but not any address. */
-export function placeOf(redirectUris: readonly string[]): string {
+/** Returns where the codes for a client are sent. A client can choose its name freely, but not its address. */
+export function destinationsOf(redirectUris: readonly string[]): string {
   const places = redirectUris.map((uri) => {
     const url = URL.parse(uri)
     if (!url) return uri
@@ -25,7 +29,7 @@ export function placeOf(redirectUris: readonly string[]): string {
   return [...new Set(places)].join(', ')
 }
 
-/** Browsers by what only they write; the order counts, since most write the names of others too. */
+/** Patterns for browsers. The order matters, since most browsers also send the names of others. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\bOPR\//, 'Opera'],
@@ -44,7 +48,10 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** What a browser is called, as in "Firefox on Linux": to tell one's own apart, and no proof of anything. */
+/**
+ * Returns a browser's name, as in "Firefox on Linux". It helps people to recognise their own browser and proves
+ * nothing.
+ */
 export function browserName(userAgent: string): string {
   const find = (table: typeof BROWSERS) => table.find(([pattern]) => pattern.test(userAgent))?.[1]
   const browser = find(BROWSERS) ?? (userAgent.split(/[\s/]/, 1)[0] || 'Unknown browser')

@@ -6,29 +6,31 @@ import { OneTimeSecrets } from '../one-time-secrets.ts'
 /** What a person approved. */
 export interface Approval {
   accountId: string
-  /** Of the browser: what it approved counts as long as it is signed in. */
+  /** The browser's session. The approval is valid only while it is signed in. */
   sessionId: string
-  /** Of the key that is to be made. */
+  /** The label of the key to create. */
   label: string
   /** S256 of the verifier that the terminal keeps (RFC 7636, 4.2). */
   challenge: string
 }
 
-/** A code is valid for so long, by the clock. */
+/** Milliseconds that a code is valid. */
 export const CODE_MS = 2 * 60_000
 
-/** Crockford's alphabet: I, L, O and U are missing, which are read as others or make words. */
+/**
+ * Crockford's Base32 alphabet. It leaves out I, L, O and U, which are mistaken for other characters or make words.
+ */
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** Letters of a code, of five bits each, */
+/** Letters of a code, five bits each. */
 const LENGTH = 12
 
-/** shown in groups of so many. */
+/** Letters in each group of a printed code. */
 const GROUP = 4
 
 /**
- * The codes that a terminal exchanges for a key: valid once and for two minutes, for whoever knows the verifier of
- * the challenge that the terminal came with.
+ * Codes that a terminal exchanges for a key. A code works once, for two minutes, and only with the verifier of the
+ * terminal's challenge.
  */
 export class LoginCodes {
   readonly #random: Random
@@ -39,7 +41,7 @@ export class LoginCodes {
     this.#waiting = new OneTimeSecrets(clock)
   }
 
-  /** A code for what was approved, as in `7K3M-Q9ZT-0VHX`. */
+  /** Issues a code for an approval, as in `7K3M-Q9ZT-0VHX`. */
   issue(approval: Approval): string {
     const letters = Array.from(this.#random.bytes(LENGTH), (byte) => LETTERS[byte % LETTERS.length]).join('')
     this.#waiting.keep(letters, approval, approval.accountId, CODE_MS)
@@ -47,10 +49,10 @@ export class LoginCodes {
   }
 
   /**
-   * Uses a code up, whoever sends it.
+   * Uses up a code, whether or not the verifier fits.
    *
-   * @param code as it was shown or typed: case, spaces and dashes mean nothing
-   * @returns null where it is none, was used, has expired, or the verifier is not that of its challenge
+   * @param code as printed or typed: case, spaces and dashes are ignored
+   * @returns null if the code is unknown, used or expired, or if the verifier does not fit its challenge
    */
   redeem(code: string, verifier: string): Approval | null {
     const approval = this.#waiting.take(lettersOf(code))
@@ -58,6 +60,71 @@ export class LoginCodes {
   }
 }
 
-/** The letters that a person meant. */
+/** Returns the letters of a typed code, with lookalikes replaced. */
 const lettersOf = (typed: string): string =>
   typed.toUpperCase().replace(/[\s-]/g, '').replace(/[IL]/g, '1').replaceAll('O', '0')
+
+/** Wrong codes that are allowed within `WINDOW_MS`. People make a few typing errors. */
+const MAX_WRONG = 10
+
+/** Milliseconds for which a wrong code counts. */
+const WINDOW_MS = 60_000
+
+/** Milliseconds for which every code is refused after too many wrong ones. */
+const PAUSE_MS = 60_000
+
+/** Terminals that are counted. Beyond that, the oldest count is dropped. */
+const MAX_TERMINALS = 1_000
+
+/** Stands for all terminals together. */
+const ALL_TERMINALS = Symbol('all')
+
+interface WrongCount {
+  /** Times of wrong codes in milliseconds of `elapsed`, oldest first. */
+  wrong: number[]
+  pausedUntil: number
+}
+
+/**
+ * Limits how often codes can be guessed. It measures elapsed time, so setting the clock lifts no limit. Each terminal
+ * has its own limit, by the challenge of its codes, so guesses of others lock nobody out.
+ */
+export class GuessLimiter {
+  readonly #clock: Clock
+  readonly #counts = new Map<string | typeof ALL_TERMINALS, WrongCount>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /**
+   * Returns the seconds, rounded up, until codes are accepted again; 0 if they are now.
+   *
+   * @param challenge of one terminal; all together if left out
+   */
+  secondsToWait(challenge: string | typeof ALL_TERMINALS = ALL_TERMINALS): number {
+    const until = this.#counts.get(challenge)?.pausedUntil ?? 0
+    return Math.max(0, Math.ceil((until - this.#clock.elapsed()) / 1_000))
+  }
+
+  /** Counts a wrong code of a terminal. */
+  countWrong(challenge: string): void {
+    this.#countFor(ALL_TERMINALS)
+    this.#countFor(challenge)
+    // The count of all terminals was added first and must stay.
+    const [, oldest] = this.#counts.size > MAX_TERMINALS ? this.#counts.keys() : []
+    if (oldest !== undefined) this.#counts.delete(oldest)
+  }
+
+  #countFor(key: string | typeof ALL_TERMINALS): void {
+    const now = this.#clock.elapsed()
+    const { wrong, pausedUntil } = this.#counts.get(key) ?? { wrong: [], pausedUntil: 0 }
+    if (now < pausedUntil) return
+    const recent = [...wrong.filter((at) => at > now - WINDOW_MS), now]
+    const isOver = recent.length >= MAX_WRONG
+    this.#counts.set(
+      key,
+      isOver ? { wrong: [], pausedUntil: now + PAUSE_MS } : { wrong: recent, pausedUntil },
+    )
+  }
+}

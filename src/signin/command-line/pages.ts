@@ -1,20 +1,20 @@
-import { CSRF_FIELD } from '../pages/csrf.ts'
+import { CSRF_FIELD } from '../pages/header.ts'
 import { type Html, html } from '../pages/html.ts'
-import { pageAnswer } from '../pages/page.ts'
-import { shownName } from '../pages/plain-name.ts'
+import { shownName } from '../pages/names.ts'
+import { pageResponse } from '../pages/page.ts'
 import { CODE_MS } from './codes.ts'
-import { fieldsOf, type Inquiry } from './inquiry.ts'
+import { fieldsOf, type KeyRequest } from './key-request.ts'
 
-/** Whom the key would belong to. */
-export interface ForAccount {
+/** The account that would own the key. */
+export interface KeyOwner {
   id: string
   label: string
 }
 
 /** Asks the person who is signed in whether a terminal may have a key. */
-export function askPage(inquiry: Inquiry, account: ForAccount, csrf: string): Response {
-  const { back, host, label } = inquiry
-  const fields = Object.entries({ ...fieldsOf(inquiry), [CSRF_FIELD]: csrf })
+export function askPage(keyRequest: KeyRequest, account: KeyOwner, csrf: string): Response {
+  const { callback, host, label } = keyRequest
+  const fields = Object.entries({ ...fieldsOf(keyRequest), [CSRF_FIELD]: csrf })
   const body = html`<p>A terminal on <strong>${shownName(host)}</strong> asks for an API key of its own.</p>
 <dl class="facts">
 <dt>Machine</dt><dd>${shownName(host)}, as it says itself</dd>
@@ -24,7 +24,7 @@ export function askPage(inquiry: Inquiry, account: ForAccount, csrf: string): Re
 <dt>Valid</dt><dd>until it is deleted, with <code>berth logout</code> there or on the page <a href="/access">Access</a></dd>
 </dl>
 <p class="notice">Approve only if you have just run <code>berth login</code> yourself${
-    back ? '.' : ', and type the code that you get into that terminal alone. Give it to nobody.'
+    callback ? '.' : ', and type the code that you get only into that terminal. Give it to nobody.'
   }</p>
 <form method="post" action="/cli/authorize">
 ${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<p class="actions">
@@ -32,22 +32,23 @@ ${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="
 <button name="decision" value="deny" class="plain">Deny</button>
 </p>
 </form>`
-  // The form leads there: browsers hold its redirect against the policy too.
-  const formTargets = back ? [`http://127.0.0.1:${back.port}`] : []
-  return pageAnswer({ title: 'Sign in a terminal?', body, formTargets })
+  // Browsers check the redirect after a form against the policy too.
+  const formTargets = callback ? [`http://127.0.0.1:${callback.port}`] : []
+  return pageResponse({ title: 'Sign in a terminal?', body, formTargets })
 }
 
 /** Shows the code that the person types into the terminal. */
-export function codePage(code: string, { host }: Inquiry): Response {
+export function codePage(code: string, { host }: KeyRequest): Response {
   const body = html`<p>Type this code into the terminal on <strong>${shownName(host)}</strong>:</p>
 <p><strong class="secret code" id="code">${code}</strong></p>
 <p class="quiet">It is valid once, for ${CODE_MS / 60_000} minutes. Upper or lower case and dashes do not matter.</p>
 <p class="notice">Give it to nobody: it stands for your account.</p>`
-  return pageAnswer({ title: 'Your code', body })
+  return pageResponse({ title: 'Your code', body })
 }
 
-/** Says that the terminal gets nothing, where it cannot be told itself. */
-export const deniedPage = ({ host }: Inquiry): Response => pageAnswer({ title: 'Denied', body: denied(host) })
+/** Shows that the terminal gets no key, if the terminal does not listen itself. */
+export const deniedPage = ({ host }: KeyRequest): Response =>
+  pageResponse({ title: 'Denied', body: denied(host) })
 
 const denied = (host: string): Html =>
   html`<p>The terminal on <strong>${shownName(host)}</strong> gets no key. If it still waits for a code, end it there with Ctrl-C.</p>

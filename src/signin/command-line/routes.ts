@@ -12,18 +12,17 @@ import type { Clock } from '../../runtime/clock.ts'
 import { challengeOf, VERIFIER_PATTERN } from '../../runtime/pkce.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
-import { redirectAnswer } from '../pages/page.ts'
+import { redirectResponse } from '../pages/page.ts'
+import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { Visits } from '../session/visits.ts'
-import { LoginCodes } from './codes.ts'
-import { Guesses } from './guesses.ts'
-import { type Inquiry, readInquiry } from './inquiry.ts'
+import { GuessLimiter, LoginCodes } from './codes.ts'
+import { type KeyRequest, readKeyRequest } from './key-request.ts'
 import { askPage, codePage, deniedPage } from './pages.ts'
 
-/** What the command line's sign-in needs. */
-interface CommandLineParts {
-  visits: Visits
+/** Dependencies of the command line's sign-in. */
+interface CommandLineRoutesOptions {
+  browserRequests: BrowserRequests
   sessions: () => Promise<Sessions>
   keys: KeysService
   queries: Queries
@@ -31,10 +30,10 @@ interface CommandLineParts {
   host: HostOptions
 }
 
-/** The answer to a code: the key, which no other answer shows, and whose it is. */
+/** The response to a code: the key, which no other response contains, and its account. */
 export type LoginKey = CreatedApiKey & { account_id: string }
 
-/** Bytes that a code and its verifier may have. */
+/** Most bytes in the body with a code and its verifier. */
 const BODY_LIMIT = 4_096
 
 /** A code and the verifier of its challenge (RFC 7636, 4.1). */
@@ -43,33 +42,41 @@ const CodeExchange = t.Object(
   { additionalProperties: false },
 )
 
-/** `/cli`: a person lets a terminal have a key, by a code that it exchanges. */
-export function commandLineRoutes({ visits, sessions, keys, queries, clock, host }: CommandLineParts) {
+/** Serves `/cli`: a person approves a key for a terminal, and the terminal exchanges a code for it. */
+export function commandLineRoutes({
+  browserRequests,
+  sessions,
+  keys,
+  queries,
+  clock,
+  host,
+}: CommandLineRoutesOptions) {
   const codes = new LoginCodes({ clock, random: systemRandom })
-  const guesses = new Guesses(clock)
+  const guesses = new GuessLimiter(clock)
   const accountOf = (id: string) => ({ id, label: labelOf(queries, id) })
   return new Elysia({ name: 'berth/command-line' })
     .get(
       '/cli/authorize',
       pageRoute(async (request) => {
-        const inquiry = readInquiry(new URL(request.url).searchParams)
-        const { session, csrf } = await visits.signedIn(request)
-        return askPage(inquiry, accountOf(session.accountId), csrf)
+        const keyRequest = readKeyRequest(new URL(request.url).searchParams)
+        const { session, csrf } = await browserRequests.requireSession(request)
+        return askPage(keyRequest, accountOf(session.accountId), csrf)
       }),
       PAGE,
     )
     .post(
       '/cli/authorize',
       pageRoute(async (request) => {
-        const { visit, form } = await visits.form(request)
-        const inquiry = readInquiry(form)
+        const { browser, form } = await browserRequests.form(request)
+        const keyRequest = readKeyRequest(form)
         const decision = form.get('decision')
-        if (decision === 'deny') return sendBack(inquiry, { error: 'access_denied' }) ?? deniedPage(inquiry)
+        if (decision === 'deny')
+          return redirectToTerminal(keyRequest, { error: 'access_denied' }) ?? deniedPage(keyRequest)
         if (decision !== 'approve') throw badRequest('"decision" must be "approve" or "deny".')
-        const { challenge, label } = inquiry
-        const { accountId, id: sessionId } = visit.session
+        const { challenge, label } = keyRequest
+        const { accountId, id: sessionId } = browser.session
         const code = codes.issue({ accountId, sessionId, challenge, label })
-        return sendBack(inquiry, { code }) ?? codePage(code, inquiry)
+        return redirectToTerminal(keyRequest, { code }) ?? codePage(code, keyRequest)
       }),
       PAGE,
     )
@@ -90,7 +97,7 @@ export function commandLineRoutes({ visits, sessions, keys, queries, clock, host
         const approval = codes.redeem(body.code, body.verifier)
         if (approval === null || !all.isOpen(approval.sessionId)) {
           const wait = guesses.secondsToWait()
-          guesses.count(challenge)
+          guesses.countWrong(challenge)
           checkPause(wait)
           throw badRequest(
             'The code is not valid: it is mistyped, was used, is over two minutes old, another terminal asked for it, or the browser that approved it is signed out.',
@@ -112,14 +119,21 @@ export function commandLineRoutes({ visits, sessions, keys, queries, clock, host
     )
 }
 
-/** Leads the browser to the terminal that listens on this machine; null where none does. */
-function sendBack({ back }: Inquiry, answer: Readonly<Record<string, string>>): Response | null {
-  if (back === null) return null
-  const query = new URLSearchParams({ ...answer, state: back.state })
-  return redirectAnswer(`http://127.0.0.1:${back.port}/callback?${query}`)
+/** Redirects the browser to the terminal's port; null if the terminal does not listen. */
+function redirectToTerminal(
+  { callback }: KeyRequest,
+  params: Readonly<Record<string, string>>,
+): Response | null {
+  if (callback === null) return null
+  const query = new URLSearchParams({ ...params, state: callback.state })
+  return redirectResponse(`http://127.0.0.1:${callback.port}/callback?${query}`)
 }
 
-/** A page of elsewhere exchanges no code, whatever it knows. @throws BerthError 403 */
+/**
+ * Refuses an exchange that a page of another origin sends.
+ *
+ * @throws BerthError 403
+ */
 function refuseForeign(request: Request, host: HostOptions): void {
   const origin = request.headers.get('origin')
   const site = request.headers.get('sec-fetch-site')

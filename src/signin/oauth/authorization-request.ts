@@ -7,26 +7,27 @@ import { OAuthProblem } from './problem.ts'
 import { matchesRedirect } from './redirect-uri.ts'
 import { checkResources, resourceAt } from './resource.ts'
 
-/** What a client asks a person for (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC 8707, 2). */
+/** A client's request for a person's consent (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC 8707, 2). */
 export interface AuthorizationRequest {
   readonly client: Client
   readonly redirectUri: string
-  /** Returned to the client as it came; null where none did. */
+  /** Returned to the client unchanged; null if it sent none. */
   readonly state: string | null
-  /** PKCE, S256. */
+  /** The PKCE challenge, S256. */
   readonly challenge: string
   readonly resource: string
-  /** The query in which all of this came, to ask again. */
+  /** The query that carried the request, to repeat it. */
   readonly search: string
 }
 
-/** Where the answer to a client goes. */
+/** Where to send the response to a client. */
 export type ReturnAddress = Pick<AuthorizationRequest, 'client' | 'redirectUri' | 'state'>
 
 /**
- * Reads to whom an answer goes. The browser is sent nowhere before this is certain: everything wrong here is a page.
+ * Reads where to send the response. Any error here is shown as a page, because the browser must not be redirected
+ * before the address is verified.
  *
- * @throws PageFailure
+ * @throws PageFailure if the client or its redirect URI is invalid
  */
 export function readReturnAddress(query: Parameters, clients: Clients): ReturnAddress {
   const id = query.get('client_id')
@@ -54,10 +55,10 @@ export function readReturnAddress(query: Parameters, clients: Clients): ReturnAd
 }
 
 /**
- * Reads the rest of what a client asks for.
+ * Reads the rest of a client's request.
  *
- * @param origin where the request came in
- * @throws OAuthProblem for what the client is told (RFC 6749, 4.1.2.1)
+ * @param origin the origin at which the request arrived
+ * @throws OAuthProblem for an error to report to the client (RFC 6749, 4.1.2.1)
  */
 export function readAuthorization(
   query: Parameters,
@@ -66,7 +67,7 @@ export function readAuthorization(
 ): Omit<AuthorizationRequest, 'search'> {
   const repeated = query.repeated()
   if (repeated !== null) throw invalid(`The parameter ${repeated.slice(0, 50)} is there more than once.`)
-  // Passed over they would be what a client relies on and berth never read (RFC 9101, 7).
+  // The client would rely on these parameters, so ignoring them is unsafe (RFC 9101, 7).
   for (const name of ['request', 'request_uri'] as const) {
     if (query.get(name) === null) continue
     throw new OAuthProblem(
@@ -95,7 +96,7 @@ export function readAuthorization(
   return { ...address, challenge, resource: resourceAt(origin) }
 }
 
-/** Whether the client wants an answer without any page (OpenID Connect Core, 3.1.2.1). */
+/** Reports whether the client wants a response without any page (OpenID Connect Core, 3.1.2.1). */
 export const isSilent = (query: Parameters): boolean =>
   (query.get('prompt') ?? '').split(' ').includes('none')
 

@@ -2,11 +2,11 @@ import { badRequest } from '../../errors.ts'
 import type { Queries } from '../../storage/database.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
-import { redirectAnswer } from '../pages/page.ts'
-import type { ReachableParts } from '../reachable.ts'
+import { redirectResponse } from '../pages/page.ts'
+import type { ReachableSources } from '../reachable.ts'
+import type { BrowserRequests } from '../session/browser-requests.ts'
 import { cookieEnding } from '../session/cookie.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { Visits } from '../session/visits.ts'
 import {
   type AuthorizationRequest,
   isSilent,
@@ -17,21 +17,20 @@ import {
 import { choicesOf, readChosen } from './choices.ts'
 import { type Clients, UNREGISTERED } from './clients.ts'
 import type { Codes } from './codes.ts'
-import { consentPage } from './consent-page.ts'
 import type { Consents } from './consents.ts'
+import { consentPage, returnPage } from './pages.ts'
 import { Parameters } from './parameters.ts'
-import { OAuthProblem, problemAnswer } from './problem.ts'
+import { OAuthProblem, problemResponse } from './problem.ts'
 import { destinationOf, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
-import { returnPage } from './return-page.ts'
 
-/** Characters that a query may have, so that it comes back whole from the sign-in (`returnPath`). */
+/** Most characters in a query, so it survives the sign-in (`returnPath`). */
 const QUERY_LIMIT = 7_500
 
-/** What the authorization endpoint works on. */
-export interface AuthorizeParts extends ReachableParts {
+/** Dependencies of the authorization endpoint. */
+export interface AuthorizeOptions extends ReachableSources {
   queries: Queries
-  visits: Visits
+  browserRequests: BrowserRequests
   sessions: () => Promise<Sessions>
   clients: Clients
   codes: Codes
@@ -39,38 +38,38 @@ export interface AuthorizeParts extends ReachableParts {
 }
 
 /**
- * A client sends a person's browser here (RFC 6749, 3.1): shows what it asks for. Nothing is granted by this, also not to
- * a client that was let in before.
+ * Shows what a client asks for, when it sends a person's browser here (RFC 6749, 3.1). This grants nothing, even to a
+ * client that has a grant.
  *
- * @throws PageFailure
+ * @throws PageFailure if the request cannot be shown or reported to the client
  */
-export async function askConsent(request: Request, parts: AuthorizeParts): Promise<Response> {
-  const { visits, clients, consents } = parts
+export async function showConsentPage(request: Request, parts: AuthorizeOptions): Promise<Response> {
+  const { browserRequests, clients, consents } = parts
   const { search, searchParams } = new URL(request.url)
   if (search.length > QUERY_LIMIT) throw tooLong()
   const query = new Parameters(searchParams)
   if (isProgram(request) && !clients.find(query.get('client_id') ?? '')) {
-    return problemAnswer(new OAuthProblem('invalid_client', UNREGISTERED))
+    return problemResponse(new OAuthProblem('invalid_client', UNREGISTERED))
   }
   const address = readReturnAddress(query, clients)
-  const { origin } = await visits.of(request)
+  const { origin } = await browserRequests.identify(request)
   let asked: AuthorizationRequest
   try {
     asked = { ...readAuthorization(query, address, origin), search }
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error
-    if (!isSilent(query)) await visits.signedIn(request)
-    return tellClient(address, origin, error)
+    if (!isSilent(query)) await browserRequests.requireSession(request)
+    return reportToClient(address, origin, error)
   }
-  const visit = await visits.signedIn(request)
-  const choices = await choicesOf(visit.session.accountId, parts)
-  const handle = consents.ask(visit.session, asked)
-  return consentPage({ visit, request: asked, choices, handle })
+  const browser = await browserRequests.requireSession(request)
+  const choices = await choicesOf(browser.session.accountId, parts)
+  const handle = consents.open(browser.session, asked)
+  return consentPage({ browser, request: asked, choices, handle })
 }
 
 /**
- * Whether a program asks by itself, before it opens a browser: hosts that keep their registration look in that way
- * whether it still counts, and register again where the answer is a problem they can read.
+ * Reports whether a program asks by itself, before it opens a browser. Hosts that keep their registration check this
+ * way whether it is still valid, and register again if the response is an error that they can read.
  */
 function isProgram(request: Request): boolean {
   const accepted = request.headers.get('accept') ?? ''
@@ -78,24 +77,24 @@ function isProgram(request: Request): boolean {
 }
 
 /**
- * A person has answered the page.
+ * Handles a person's decision on the consent page.
  *
- * @throws PageFailure for an answer to a page that the session was not shown, or that was answered before; BerthError
- *   400 for one that is none of its buttons
+ * @throws PageFailure if the session was not shown the page, or the page was already used; BerthError 400 for an
+ * unknown decision
  */
-export async function answerConsent(request: Request, parts: AuthorizeParts): Promise<Response> {
-  const { visits, sessions, codes, consents } = parts
-  const { visit, form } = await visits.form(request)
+export async function decideConsent(request: Request, parts: AuthorizeOptions): Promise<Response> {
+  const { browserRequests, sessions, codes, consents } = parts
+  const { browser, form } = await browserRequests.form(request)
   const handle = form.get('handle') ?? ''
-  const asked = consents.find(handle, visit.session.id)
-  if (!asked || originOfResource(asked.resource) !== visit.origin) throw answered()
+  const asked = consents.find(handle, browser.session.id)
+  if (!asked || originOfResource(asked.resource) !== browser.origin) throw closedPage()
   const decision = form.get('decision')
   if (decision === 'switch') {
     consents.close(handle)
-    const { accountId, id } = visit.session
+    const { accountId, id } = browser.session
     ;(await sessions()).end(accountId, id)
-    // Nobody is signed in there: it asks for that first, and comes back.
-    return redirectAnswer(`/oauth/authorize${asked.search}`, { 'set-cookie': cookieEnding(visit.origin) })
+    // The person is signed out now: the page asks to sign in and then continues.
+    return redirectResponse(`/oauth/authorize${asked.search}`, { 'set-cookie': cookieEnding(browser.origin) })
   }
   if (decision !== 'allow' && decision !== 'deny') {
     throw badRequest('"decision": expected allow, deny or switch.')
@@ -103,50 +102,54 @@ export async function answerConsent(request: Request, parts: AuthorizeParts): Pr
   if (decision === 'deny') {
     consents.close(handle)
     const denied = { error: 'access_denied', error_description: 'The person did not let the client in.' }
-    return sendBack(asked, visit.origin, denied)
+    return redirectToClient(asked, browser.origin, denied)
   }
-  const { accountId } = visit.session
+  const { accountId } = browser.session
   const choices = await choicesOf(accountId, parts)
   const { reach, fault } = readChosen(form, choices)
   if (fault !== undefined)
-    return consentPage({ visit, request: asked, choices, handle, refused: { form, fault } })
-  // Asked anew: another answer of the same page may have come while the choices were read.
-  if (!consents.find(handle, visit.session.id)) throw answered()
+    return consentPage({ browser, request: asked, choices, handle, refused: { form, fault } })
+  // Checked again: the same page may have been submitted meanwhile.
+  if (!consents.find(handle, browser.session.id)) throw closedPage()
   consents.close(handle)
-  const code = codes.issue(visit.session, asked, reach)
-  if (code === null) throw answered()
-  return sendBack(asked, visit.origin, { code })
+  const code = codes.issue(browser.session, asked, reach)
+  if (code === null) throw closedPage()
+  return redirectToClient(asked, browser.origin, { code })
 }
 
-/** What an answer says. */
-type Answer = Readonly<Record<string, string>>
+/** Parameters of a response to a client. */
+type ResponseParameters = Readonly<Record<string, string>>
 
-/** Where the browser is sent with an answer for the client, which learns from whom it is (RFC 9207). */
-const wayBack = (
+/** Returns the URI that carries a response to the client, with its issuer (RFC 9207). */
+const responseUri = (
   { redirectUri, state }: Omit<ReturnAddress, 'client'>,
   origin: string,
-  answer: Answer,
-): string => withParameters(redirectUri, { ...answer, state, iss: origin })
+  params: ResponseParameters,
+): string => withParameters(redirectUri, { ...params, state, iss: origin })
 
-/** Sends the browser back to the client. */
-const sendBack = (address: Omit<ReturnAddress, 'client'>, origin: string, answer: Answer): Response =>
-  redirectAnswer(wayBack(address, origin, answer), {
-    // The client's page is none of ours: it learns nothing of where the browser was.
+/** Redirects the browser to the client. */
+const redirectToClient = (
+  address: Omit<ReturnAddress, 'client'>,
+  origin: string,
+  params: ResponseParameters,
+): Response =>
+  redirectResponse(responseUri(address, origin, params), {
+    // Hides from the client's page where the browser was.
     'referrer-policy': 'no-referrer',
   })
 
 /**
- * Tells a client what is wrong with what it asks for. Anybody registers addresses, and nobody has agreed to anything yet:
- * away from this machine the browser goes by the person's own click alone (RFC 9700, 4.11.2).
+ * Reports an error in its request to a client. Anybody can register an address, and the person has approved nothing
+ * yet. So the browser leaves this machine only after a click (RFC 9700, 4.11.2).
  */
-function tellClient(
+function reportToClient(
   address: ReturnAddress,
   origin: string,
   { code, message, description }: OAuthProblem,
 ): Response {
-  const answer = { error: code, error_description: description }
-  if (destinationOf(address.redirectUri).kind === 'machine') return sendBack(address, origin, answer)
-  return returnPage(address, message, wayBack(address, origin, answer))
+  const params = { error: code, error_description: description }
+  if (destinationOf(address.redirectUri).kind === 'machine') return redirectToClient(address, origin, params)
+  return returnPage(address, message, responseUri(address, origin, params))
 }
 
 const tooLong = (): PageFailure =>
@@ -156,10 +159,10 @@ const tooLong = (): PageFailure =>
     html`<p>Its query is over ${QUERY_LIMIT} characters.</p>`,
   )
 
-const answered = (): PageFailure =>
+const closedPage = (): PageFailure =>
   new PageFailure(
     400,
     'This page was answered, or it waited too long',
     html`<p class="notice failure">This click granted nothing. What was answered before, as by a click twice, holds.</p>
-<p>Go back to the program that sent you here. Where it was not let in, let it ask again.</p>`,
+<p>Go back to the program that sent you here. If it has no access, let it ask again.</p>`,
   )

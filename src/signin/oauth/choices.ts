@@ -1,9 +1,9 @@
 import { labelOf } from '../../resources/accounts/label.ts'
 import type { Queries } from '../../storage/database.ts'
-import { type Reachable, type ReachableParts, reachableOf } from '../reachable.ts'
-import type { Reach } from './codes.ts'
+import { type Reachable, type ReachableSources, reachableOf } from '../reachable.ts'
+import type { GrantedReach } from './codes.ts'
 
-/** What an account has to choose from. */
+/** The servers and projects of an account, to choose from. */
 export interface Choices extends Reachable {
   accountId: string
   accountLabel: string
@@ -12,17 +12,17 @@ export interface Choices extends Reachable {
 /** Reads what an account has to choose from. */
 export async function choicesOf(
   accountId: string,
-  { queries, ...parts }: ReachableParts & { queries: Queries },
+  { queries, ...parts }: ReachableSources & { queries: Queries },
 ): Promise<Choices> {
   return { accountId, accountLabel: labelOf(queries, accountId), ...(await reachableOf(accountId, parts)) }
 }
 
-/** What a person chose, or what keeps it from being granted, as a sentence. */
-export type Chosen = { reach: Reach; fault?: never } | { reach?: never; fault: string }
+/** A person's choice, or a sentence about why it cannot be granted. */
+export type Chosen = { reach: GrantedReach; fault?: never } | { reach?: never; fault: string }
 
 /**
- * Reads what a person chose: the whole account, or servers and projects. Somebody who ticks a project means it alone: its
- * server counts as ticked, since an empty list would reach all of them.
+ * Reads a person's choice: the whole account, or servers and projects. Ticking a project ticks its server too, since
+ * an empty list of servers would mean all of them.
  */
 export function readChosen(form: URLSearchParams, { servers, projects }: Choices): Chosen {
   const serverIds = new Set(form.getAll('server'))

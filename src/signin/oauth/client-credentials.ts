@@ -1,19 +1,19 @@
 import type { Parameters } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
 
-/** How a client says who it is. */
+/** A client's identification. */
 export interface ClientCredentials {
   clientId: string
   /** Null for a public client. */
   secret: string | null
-  /** Whether both came in the Authorization header. */
+  /** Whether both were sent in the Authorization header. */
   isBasic: boolean
 }
 
 /**
- * Who a client says that it is: by HTTP Basic, or in the form (RFC 6749, 2.3.1).
+ * Reads how a client identifies itself: by HTTP Basic or in the form (RFC 6749, 2.3.1).
  *
- * @throws OAuthProblem 401 where it says nothing or nothing readable, 400 where it says so twice
+ * @throws OAuthProblem 401 if the credentials are missing or unreadable, 400 if they are sent twice
  */
 export function credentialsOf(request: Request, form: Parameters): ClientCredentials {
   const header = request.headers.get('authorization')
@@ -26,12 +26,12 @@ export function credentialsOf(request: Request, form: Parameters): ClientCredent
   const basic = readBasic(header)
   if (!basic) throw unknownClient('The Authorization header holds no credentials of a client.')
   if (secret !== null || (named !== null && named !== basic.clientId)) {
-    throw new OAuthProblem('invalid_request', 'Show the credentials of the client in one way alone.')
+    throw new OAuthProblem('invalid_request', 'Send the credentials of the client in only one way.')
   }
   return { ...basic, isBasic: true }
 }
 
-/** The two parts are form-encoded before they are joined. */
+/** Both parts are form-encoded before they are joined. */
 function readBasic(header: string): { clientId: string; secret: string | null } | null {
   const encoded = /^basic +([A-Za-z0-9+/=_-]+)$/i.exec(header)?.[1]
   if (!encoded) return null

@@ -1,11 +1,11 @@
-import { plainName } from '../pages/plain-name.ts'
+import { plainName } from '../pages/names.ts'
 import { OAuthProblem } from './problem.ts'
 import { redirectFault } from './redirect-uri.ts'
 
-/** What a client says of itself, as it was accepted (RFC 7591, 2). */
+/** A client's description of itself, as accepted (RFC 7591, 2). */
 export interface ClientMetadata {
   client_name: string
-  /** Where codes may be sent. */
+  /** URIs to which codes may be sent. */
   redirect_uris: string[]
   token_endpoint_auth_method: 'none' | 'client_secret_post' | 'client_secret_basic'
   grant_types: string[]
@@ -15,29 +15,30 @@ export interface ClientMetadata {
   software_version?: string
 }
 
-/** Ways in which a client can show who it is. */
+/** Methods by which a client can authenticate. */
 export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'] as const
 
-/** What every client may do, whatever it asked for. */
+/** Grant types of every client, whatever it asked for. */
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** URIs that a client may have. */
-const MOST_URIS = 20
+/** Most redirect URIs of a client. */
+const MAX_URIS = 20
 
-/** Characters that its name, and anything else that it says, may have. */
+/** Most characters in its name and in other texts. */
 const NAME_LIMIT = 100
 const TEXT_LIMIT = 200
 
-/** A registration as it was sent. */
-type Sent = Readonly<Record<string, unknown>>
+/** A registration as sent. */
+type SentMetadata = Readonly<Record<string, unknown>>
 
 /**
- * Reads what a client says of itself. What is not known is left out (RFC 7591, 2); berth keeps what it shows or needs.
+ * Reads a client's description of itself. Unknown fields are ignored (RFC 7591, 2); berth keeps those that it shows
+ * or needs.
  *
  * @throws OAuthProblem `invalid_redirect_uri`, `invalid_client_metadata` (RFC 7591, 3.2.2)
  */
 export function readClientMetadata(sent: object): ClientMetadata {
-  const given = sent as Sent
+  const given = sent as SentMetadata
   const redirect_uris = readRedirectUris(given.redirect_uris)
   const method = given.token_endpoint_auth_method ?? 'client_secret_basic'
   const known = AUTH_METHODS.find((name) => name === method)
@@ -60,7 +61,7 @@ export function readClientMetadata(sent: object): ClientMetadata {
 function readRedirectUris(given: unknown): string[] {
   const isList = Array.isArray(given) && given.every((uri): uri is string => typeof uri === 'string')
   if (!isList || given.length === 0) throw refused('redirect_uris must be a list with at least one URI')
-  if (given.length > MOST_URIS) throw refused(`redirect_uris must have at most ${MOST_URIS} URIs`)
+  if (given.length > MAX_URIS) throw refused(`redirect_uris must have at most ${MAX_URIS} URIs`)
   for (const uri of given) {
     const fault = redirectFault(uri)
     if (fault !== null)
@@ -69,14 +70,14 @@ function readRedirectUris(given: unknown): string[] {
   return [...new Set(given)]
 }
 
-/** What a client wants beside what berth needs is passed over; berth's own must be among it. */
-function checkIncludes(given: Sent, field: string, needed: string): void {
+/** Checks that a list contains the value that berth needs. Other values are ignored. */
+function checkIncludes(given: SentMetadata, field: string, needed: string): void {
   const list = given[field] ?? [needed]
   if (Array.isArray(list) && list.includes(needed)) return
   throw invalid(`${field} must be a list with ${needed}`)
 }
 
-function readText(given: Sent, field: string, limit: number): string | undefined {
+function readText(given: SentMetadata, field: string, limit: number): string | undefined {
   const text = given[field] ?? undefined
   if (text === undefined) return undefined
   if (typeof text !== 'string') throw invalid(`${field} must be a string`)
@@ -85,7 +86,7 @@ function readText(given: Sent, field: string, limit: number): string | undefined
   return plain
 }
 
-function optional(given: Sent, field: 'client_uri' | 'software_id' | 'software_version') {
+function optional(given: SentMetadata, field: 'client_uri' | 'software_id' | 'software_version') {
   const text = readText(given, field, TEXT_LIMIT)
   return text === undefined ? {} : { [field]: text }
 }
@@ -93,3 +94,9 @@ function optional(given: Sent, field: 'client_uri' | 'software_id' | 'software_v
 const refused = (message: string): OAuthProblem => new OAuthProblem('invalid_redirect_uri', `${message}.`)
 
 const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_client_metadata', `${message}.`)
+
+/** Returns a client's name for pages: the name that it chose, or else its address. */
+export function clientName({ client_name, redirect_uris }: ClientMetadata): string {
+  const [uri = ''] = redirect_uris
+  return client_name || `A client at ${/^[^:]+:\/*[^/?]*/.exec(uri)?.[0] ?? 'an unknown place'}`
+}

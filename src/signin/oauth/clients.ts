@@ -7,14 +7,14 @@ import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ClientCredentials } from './client-credentials.ts'
 import type { ClientMetadata } from './client-metadata.ts'
-import { KNOWN_MS, lastExpiry, removeExpired, STRANGER_MS } from './housekeeping.ts'
+import { lastExpiry, NEW_CLIENT_MS, removeExpired, UNUSED_CLIENT_MS } from './expiry.ts'
 import { OAuthProblem } from './problem.ts'
 import { oauthClients } from './table.ts'
 
-/** Clients that are kept at most. */
-const MOST_CLIENTS = 1_000
+/** Most clients that are kept. */
+const MAX_CLIENTS = 1_000
 
-/** What a client is told that is none here, so that it registers. */
+/** The error for an unknown client, which tells it to register. */
 export const UNREGISTERED = 'No such client is registered here, or not any more. Register it again.'
 
 /** A registered client. */
@@ -23,43 +23,43 @@ export interface Client {
   readonly metadata: ClientMetadata
 }
 
-/** A client that has just been registered. */
-export interface Registered extends Client {
-  /** Shown this once; null for a public client. */
+/** A newly registered client. */
+export interface RegisteredClient extends Client {
+  /** Sent only once; null for a public client. */
   readonly secret: string | null
   /** Milliseconds since 1970. */
   readonly createdAt: number
 }
 
-/** What clients need. */
+/** Dependencies of the client registry. */
 interface ClientsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
-  /** The clients that somebody is being asked to let in. */
-  asked: () => ReadonlySet<string>
+  /** Returns the ids of clients on open consent pages. */
+  pendingClients: () => ReadonlySet<string>
 }
 
-/** The programs that have registered to ask for access (RFC 7591). */
+/** Programs that registered in order to ask for access (RFC 7591). */
 export class Clients {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
-  readonly #asked: () => ReadonlySet<string>
+  readonly #pendingClients: () => ReadonlySet<string>
 
-  constructor({ queries, clock, ids, asked }: ClientsDependencies) {
+  constructor({ queries, clock, ids, pendingClients }: ClientsDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#ids = ids
-    this.#asked = asked
+    this.#pendingClients = pendingClients
   }
 
   /**
-   * Registers a client. Anybody may, so that where there are too many the one makes room that would be forgotten first.
+   * Registers a client. Anybody may register, so a full registry drops the client that would expire first.
    *
-   * @throws OAuthProblem 503 where all of them are in use
+   * @throws OAuthProblem 503 if every client is in use
    */
-  register(metadata: ClientMetadata): Registered {
+  register(metadata: ClientMetadata): RegisteredClient {
     return this.#queries.transaction(() => {
       const now = this.#clock.now()
       removeExpired(this.#queries, now)
@@ -68,20 +68,20 @@ export class Clients {
       const secret =
         metadata.token_endpoint_auth_method === 'none' ? null : newSecret(systemRandom, 'berth_cs_')
       const secretHash = secret === null ? null : hashOf(secret)
-      const row = { id, metadata, secretHash, createdAt: now, expiresAt: now + STRANGER_MS }
+      const row = { id, metadata, secretHash, createdAt: now, expiresAt: now + NEW_CLIENT_MS }
       this.#queries.insert(oauthClients).values(row).run()
       return { id, metadata, secret, createdAt: now }
     })
   }
 
-  /** The client of an id, or null where there is none any more. */
+  /** Returns a client, or null if it is unknown or expired. */
   find(id: string): Client | null {
     return this.#live(id) ?? null
   }
 
   /**
-   * The client that shows these credentials. A secret counts in the header and in the form alike, whichever of the two was
-   * registered: many a host registers one and does the other (RFC 6749, 2.3.1 lets a server take both).
+   * Returns the client that these credentials authenticate. A secret is accepted in the header and in the form,
+   * whichever the client registered: many hosts register one method and use the other (RFC 6749, 2.3.1 allows both).
    *
    * @throws OAuthProblem 401 `invalid_client` (RFC 6749, 5.2)
    */
@@ -103,20 +103,20 @@ export class Clients {
 
   #live(id: string): typeof oauthClients.$inferSelect | undefined {
     const row = this.#row(id)
-    const expiresAt = row?.expiresAt ?? this.#endOf(id)
+    const expiresAt = row?.expiresAt ?? this.#expiryOf(id)
     return expiresAt > this.#clock.now() ? row : undefined
   }
 
-  /** When a client is forgotten that was let in, as it stands now. */
-  #endOf(id: string): number {
+  /** Returns when a client with grants would expire, in milliseconds since 1970. */
+  #expiryOf(id: string): number {
     const [found] = this.#queries.all<{ at: number | null }>(sql`SELECT ${lastExpiry(id)} AS at`)
-    return (found?.at ?? 0) + KNOWN_MS
+    return (found?.at ?? 0) + UNUSED_CLIENT_MS
   }
 
   #makeRoom(): void {
     const kept = this.#queries.select({ n: count() }).from(oauthClients).get()?.n ?? 0
-    if (kept < MOST_CLIENTS) return
-    const asked = this.#asked()
+    if (kept < MAX_CLIENTS) return
+    const asked = this.#pendingClients()
     const oldest = this.#queries
       .select({ id: oauthClients.id })
       .from(oauthClients)
@@ -128,7 +128,7 @@ export class Clients {
     if (!oldest) {
       throw new OAuthProblem(
         'temporarily_unavailable',
-        `${MOST_CLIENTS} clients are let in already. End the access of some of them on the page /access.`,
+        `${MAX_CLIENTS} clients are let in already. End the access of some of them on the page /access.`,
         503,
       )
     }
@@ -136,14 +136,14 @@ export class Clients {
   }
 }
 
-/** What is wrong with the secret that a client shows, as a sentence; null where nothing is, or there is no client. */
+/** Returns a sentence about what is wrong with a client's secret; null if it is correct or there is no client. */
 function secretFault(
   client: Pick<typeof oauthClients.$inferSelect, 'secretHash'> | undefined,
   secret: string | null,
 ): string | null {
   if (!client) return null
   if (client.secretHash === null)
-    return secret === null ? null : 'The client registered without a secret. Send its client_id alone.'
+    return secret === null ? null : 'The client registered without a secret. Send only its client_id.'
   if (secret === null)
     return 'The client has a secret. Send it by HTTP Basic, or in the form as client_secret.'
   return timingSafeEqual(client.secretHash, hashOf(secret)) ? null : 'The secret is not that of the client.'

@@ -8,36 +8,36 @@ import type { Queries } from '../../storage/database.ts'
 import type { Session } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 import type { Client } from './clients.ts'
+import { removeExpired } from './expiry.ts'
 import type { Grants } from './grants.ts'
-import { removeExpired } from './housekeeping.ts'
 import { OAuthProblem } from './problem.ts'
 import { checkResources, originOfResource } from './resource.ts'
 import { oauthClients, oauthCodes, oauthGrants } from './table.ts'
 import type { IssuedTokens, Tokens } from './tokens.ts'
 
-/** A code is exchanged within so long, or never (RFC 6749, 4.1.2). */
+/** Milliseconds that a code is valid (RFC 6749, 4.1.2). */
 const CODE_MS = 5 * 60_000
 
-/** What a person lets a client reach: empty lists mean all. */
-export interface Reach {
+/** What a person lets a client reach. Empty lists mean all. */
+export interface GrantedReach {
   allowedServerIds: string[]
   allowedProjectIds: string[]
 }
 
-/** What a client shows to get tokens for a code (RFC 6749, 4.1.3; RFC 7636, 4.5). */
+/** A client's request to exchange a code for tokens (RFC 6749, 4.1.3; RFC 7636, 4.5). */
 export interface CodeExchange {
   client: Client
   code: string
   verifier: string | null
   redirectUri: string | null
   resources: readonly string[]
-  /** Where the request came in. */
+  /** The origin at which the request arrived. */
   origin: string
-  /** Whether a browser is signed in yet. */
+  /** Reports whether a browser is still signed in. */
   isSignedIn: (sessionId: string) => boolean
 }
 
-/** What codes need. */
+/** Dependencies of the authorization codes. */
 interface CodesDependencies {
   queries: Queries
   clock: Clock
@@ -46,7 +46,7 @@ interface CodesDependencies {
   tokens: Tokens
 }
 
-/** Authorization codes: made when a person consents, exchanged for tokens once. Kept as their hashes. */
+/** Authorization codes: issued when a person consents and exchanged for tokens once. Only their hashes are stored. */
 export class Codes {
   readonly #queries: Queries
   readonly #clock: Clock
@@ -62,8 +62,12 @@ export class Codes {
     this.#tokens = tokens
   }
 
-  /** Writes down what a person grants. @returns the code, or null where the client is gone */
-  issue(session: Session, request: AuthorizationRequest, reach: Reach): string | null {
+  /**
+   * Stores what a person grants.
+   *
+   * @returns the code, or null if the client no longer exists
+   */
+  issue(session: Session, request: AuthorizationRequest, reach: GrantedReach): string | null {
     const { client, redirectUri, challenge, resource } = request
     const code = newSecret(systemRandom, 'berth_ac_')
     return this.#queries.transaction(() => {
@@ -102,8 +106,8 @@ export class Codes {
   }
 
   /**
-   * Exchanges a code for tokens, once. A second use ends what the first one gave: one of the two was not the client's. So
-   * does a wrong verifier. What the client was granted before ends as well: what a person chose last is what holds.
+   * Exchanges a code for tokens, once. A second use or a wrong verifier revokes the grant, because the code may be
+   * stolen. The new grant replaces the client's earlier ones.
    *
    * @throws OAuthProblem `invalid_grant`, `invalid_target`
    */
@@ -113,7 +117,7 @@ export class Codes {
     return done
   }
 
-  /** What must stay written though the client is refused is returned, not thrown. */
+  /** Returns errors instead of throwing them if the transaction must commit in spite of them. */
   #exchange({ client, code, verifier, redirectUri, resources, origin, isSignedIn }: CodeExchange) {
     const now = this.#clock.now()
     const hash = hashOf(code)
@@ -148,12 +152,12 @@ export class Codes {
       return invalid(verifierFault(verifier))
     }
     this.#queries.update(oauthCodes).set({ usedAt: now }).where(eq(oauthCodes.hash, hash)).run()
-    for (const earlier of this.#before(grant)) this.#grants.end(earlier)
+    for (const earlier of this.#earlierGrants(grant)) this.#grants.end(earlier)
     return this.#tokens.issue(grant.id)
   }
 
-  /** What the same account granted to the same client earlier. */
-  #before({ id, accountId, clientId, createdAt }: typeof oauthGrants.$inferSelect): string[] {
+  /** Returns earlier grants of the same account to the same client. */
+  #earlierGrants({ id, accountId, clientId, createdAt }: typeof oauthGrants.$inferSelect): string[] {
     const sameTime = and(eq(oauthGrants.createdAt, createdAt), lt(oauthGrants.id, id))
     return this.#queries
       .select({ id: oauthGrants.id })
@@ -175,7 +179,7 @@ export class Codes {
   }
 }
 
-/** What is wrong with a verifier that does not count; it is a secret, and not said again. */
+/** Describes what is wrong with a verifier without repeating it: it is a secret. */
 function verifierFault(verifier: string | null): string {
   if (verifier === null) return 'code_verifier is missing.'
   return new RegExp(VERIFIER_PATTERN).test(verifier)

@@ -5,45 +5,52 @@ import { OneTimeSecrets } from '../one-time-secrets.ts'
 import type { Session } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 
-/** A person may look at a consent page so long before answering. */
+/** Milliseconds that a consent page stays open. */
 const CONSENT_MS = 10 * 60_000
 
-interface Pending {
+interface PendingConsent {
   sessionId: string
   request: AuthorizationRequest
 }
 
 /**
- * What consent pages asked for. A page's form carries a handle, good for one answer of the session that was shown the
- * page: what is granted is what was shown, and nothing is granted that was not.
+ * The requests on open consent pages. The form of a page carries a handle that is valid once, for the session that
+ * was shown the page. So a person grants exactly what was shown.
  */
 export class Consents {
-  readonly #waiting: OneTimeSecrets<Pending>
+  readonly #waiting: OneTimeSecrets<PendingConsent>
 
   constructor(clock: Clock) {
     this.#waiting = new OneTimeSecrets(clock)
   }
 
-  /** Notes what a page asks for. @returns the handle for its form */
-  ask({ id, accountId }: Pick<Session, 'id' | 'accountId'>, request: AuthorizationRequest): string {
+  /**
+   * Stores the request that a page shows.
+   *
+   * @returns the handle for its form
+   */
+  open({ id, accountId }: Pick<Session, 'id' | 'accountId'>, request: AuthorizationRequest): string {
     const handle = newSecret(systemRandom)
     this.#waiting.keep(handle, { sessionId: id, request }, accountId, CONSENT_MS)
     return handle
   }
 
-  /** What a page of the session asked for, or null where it did not, was answered or waited too long. */
+  /**
+   * Returns the request that a page showed to the session; null if there is none, or the page was used or has
+   * expired.
+   */
   find(handle: string, sessionId: string): AuthorizationRequest | null {
     const pending = this.#waiting.find(handle)
     return pending?.sessionId === sessionId ? pending.request : null
   }
 
-  /** The page was answered. */
+  /** Closes a page whose decision was received. */
   close(handle: string): void {
     this.#waiting.take(handle)
   }
 
-  /** The clients that open pages are about. */
-  askedClients(): ReadonlySet<string> {
+  /** Returns the ids of clients on open pages. */
+  pendingClients(): ReadonlySet<string> {
     return new Set(this.#waiting.values().map(({ request }) => request.client.id))
   }
 }

@@ -9,26 +9,26 @@ import { once } from '../../runtime/once.ts'
 import { hashOf } from '../../runtime/secret.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
-import { nameOf } from './client-name.ts'
-import { removeExpired } from './housekeeping.ts'
+import { clientName } from './client-metadata.ts'
+import { removeExpired } from './expiry.ts'
 import { originOfResource } from './resource.ts'
 import { oauthClients, oauthGrants, oauthTokens } from './table.ts'
 
-/** What access tokens begin with: no API key does. */
+/** The prefix of access tokens. No API key has it. */
 export const ACCESS_TOKEN_PREFIX = 'berth_at_'
 
-/** Whether a credential is an access token, by its form. */
+/** Reports whether a credential has the form of an access token. */
 export const isAccessToken = (credential: string): boolean => credential.startsWith(ACCESS_TOKEN_PREFIX)
 
-/** A client that a person has let in. */
+/** A client that has access to an account. */
 export interface GrantView {
   id: string
   clientId: string
-  /** What the client calls itself; anybody may call themselves anything. */
+  /** The name that the client chose. It proves nothing. */
   clientName: string
-  /** Where its codes go. */
+  /** Where its codes are sent. */
   redirectUris: string[]
-  /** Empty means all of the account's. */
+  /** Empty means all servers of the account. */
   allowedServerIds: string[]
   allowedProjectIds: string[]
   /** Milliseconds since 1970. */
@@ -36,7 +36,7 @@ export interface GrantView {
   lastUsedAt: number | null
 }
 
-/** What grants need. */
+/** Dependencies of the grants. */
 interface GrantsDependencies {
   database: Database
   clock: Clock
@@ -44,22 +44,25 @@ interface GrantsDependencies {
   credentialChanges: CredentialChanges
 }
 
-/** A token that was found. */
-interface Found {
+/** An access token, as read from the database. */
+interface FoundToken {
   caller: Caller
-  /** The origin of what it is for. */
+  /** The origin at which it is valid. */
   origin: string
   expiresAt: number
   lastUsedAt: number | null
 }
 
-/** What people have granted to clients: who a token speaks for, which clients are let in, and their end. */
+/**
+ * What people have granted to clients. It authenticates access tokens, lists the clients of an account and revokes
+ * their access.
+ */
 export class Grants {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #lastUse: LastUse
   readonly #changes: CredentialChanges
-  readonly #found: ReadCache<Found | null>
+  readonly #found: ReadCache<FoundToken | null>
   readonly #byHash
 
   constructor({ database, clock, logger, credentialChanges }: GrantsDependencies) {
@@ -89,9 +92,9 @@ export class Grants {
   }
 
   /**
-   * The caller behind an access token, or null where it is none of ours, has expired or is for something else.
+   * Returns the caller of an access token; null if it is unknown, expired or for another origin.
    *
-   * @param origin where the token came in: it counts there alone (RFC 8707, 2)
+   * @param origin the origin at which the token arrived: it is valid only there (RFC 8707, 2)
    */
   authenticate(token: string, origin: string): Caller | null {
     const hash = hashOf(token)
@@ -101,7 +104,10 @@ export class Grants {
     return found.caller
   }
 
-  /** The clients that an account has let in, newest first. A grant whose code was never exchanged is none. */
+  /**
+   * Lists the clients that have access to an account, newest first. A grant whose code was never exchanged does not
+   * count.
+   */
   list(accountId: string): GrantView[] {
     const rows = this.#queries
       .select({ grant: oauthGrants, metadata: oauthClients.metadata })
@@ -113,7 +119,7 @@ export class Grants {
     return rows.map(({ grant, metadata }) => ({
       id: grant.id,
       clientId: grant.clientId,
-      clientName: nameOf(metadata),
+      clientName: clientName(metadata),
       redirectUris: metadata.redirect_uris,
       allowedServerIds: grant.allowedServerIds,
       allowedProjectIds: grant.allowedProjectIds,
@@ -123,9 +129,9 @@ export class Grants {
   }
 
   /**
-   * Ends what an account has granted to the client of a grant, codes that wait as well.
+   * Revokes everything that an account has granted to the client of a grant, including codes that wait.
    *
-   * @returns what the client calls itself
+   * @returns the client's name
    * @throws BerthError 404
    */
   revoke(accountId: string, id: string): string {
@@ -137,32 +143,32 @@ export class Grants {
       .get()
     if (!found) throw notFound(`The sign-in "${id}"`)
     this.#delete(and(eq(oauthGrants.accountId, accountId), eq(oauthGrants.clientId, found.clientId)))
-    return nameOf(found.metadata)
+    return clientName(found.metadata)
   }
 
-  /** Ends a grant, whosever it is, with all its tokens at once. */
+  /** Revokes a grant of any account, with all its tokens. */
   end(id: string): void {
     this.#delete(eq(oauthGrants.id, id))
   }
 
-  /** Ends every grant of an account at once. */
+  /** Revokes every grant of an account. */
   revokeAll(accountId: string): void {
     this.#delete(eq(oauthGrants.accountId, accountId))
   }
 
-  /** Whether a grant names a server of this id, be it there or gone. */
-  names(serverId: string): boolean {
+  /** Reports whether the scope of a grant names a server, even if the server was deleted. */
+  hasScopeFor(serverId: string): boolean {
     const named = sql`instr(${oauthGrants.allowedServerIds}, ${JSON.stringify(serverId)}) > 0`
     const found = this.#queries.select({ id: oauthGrants.id }).from(oauthGrants).where(named)
     return found.limit(1).get() !== undefined
   }
 
-  /** Writes what waits to be written. */
+  /** Writes pending times of use. */
   stop(): void {
     this.#lastUse.flush()
   }
 
-  /** Deletes grants with all their tokens; from now on the time runs of clients that nobody lets in any more. */
+  /** Deletes grants with all their tokens. Clients without grants start to expire. */
   #delete(which: SQL | undefined): void {
     const ended = this.#queries.transaction(() => {
       const ended = this.#queries.delete(oauthGrants).where(which).returning({ id: oauthGrants.id }).all()
@@ -175,7 +181,7 @@ export class Grants {
     }
   }
 
-  /** It has a token that opens something yet. */
+  /** Selects grants that have a valid token. */
   #isLive() {
     return exists(
       this.#queries
@@ -191,9 +197,9 @@ export class Grants {
     )
   }
 
-  #read(hash: Buffer): Found | null {
+  #read(hash: Buffer): FoundToken | null {
     const row = this.#byHash().get({ hash })
-    // The index has compared already, up to the first byte that differs; this one tells no timing.
+    // The index lookup leaks the first differing byte through its timing. This comparison leaks nothing more.
     if (!row || !crypto.timingSafeEqual(row.hash, hash)) return null
     const { id: credentialId, accountId, resource, expiresAt, lastUsedAt } = row
     const scope = { servers: setOf(row.serverIds), projects: setOf(row.projectIds) }

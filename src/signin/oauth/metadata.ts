@@ -1,7 +1,7 @@
 import { AUTH_METHODS, GRANT_TYPES } from './client-metadata.ts'
 import { resourceAt } from './resource.ts'
 
-/** The authorization server as it is asked at an origin, which is its issuer there (RFC 8414, 2). */
+/** Describes the authorization server. The origin is also the issuer (RFC 8414, 2). */
 export const serverMetadata = (origin: string) => ({
   issuer: origin,
   authorization_endpoint: `${origin}/oauth/authorize`,
@@ -14,19 +14,23 @@ export const serverMetadata = (origin: string) => ({
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: AUTH_METHODS,
   revocation_endpoint_auth_methods_supported: AUTH_METHODS,
-  // What a client reaches is chosen by the person who lets it in, and by no scope.
+  // The person who grants access chooses what a client reaches; scopes play no part.
   scopes_supported: [SCOPE],
   authorization_response_iss_parameter_supported: true,
   request_parameter_supported: false,
-  // Left out it would mean true (OpenID Connect Discovery, 3).
+  // If left out it would mean true (OpenID Connect Discovery, 3).
   request_uri_parameter_supported: false,
   service_documentation: `${origin}/docs`,
 })
 
-/** The one scope: every client gets refresh tokens. */
+/** The only scope: every client gets refresh tokens. */
 export const SCOPE = 'offline_access'
 
-/** What tokens are for, and who issues them (RFC 9728, 2). @param isMcp whether the MCP endpoint is meant */
+/**
+ * Describes the protected resource and its issuer (RFC 9728, 2).
+ *
+ * @param isMcp describes the MCP endpoint
+ */
 export const resourceMetadata = (origin: string, isMcp: boolean) => ({
   resource: isMcp ? resourceAt(origin) : origin,
   authorization_servers: [origin],

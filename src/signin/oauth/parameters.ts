@@ -3,13 +3,13 @@ import { readBytes } from '../../http/body.ts'
 import { decodeText } from '../../http/json.ts'
 import { OAuthProblem, withinLimit } from './problem.ts'
 
-/** Bytes that a client's form may have. */
+/** Most bytes in a client's form. */
 const FORM_LIMIT = 16 * 1024
 
-/** Parameters that may be given more than once (RFC 8707, 2). */
+/** Parameters that may be repeated (RFC 8707, 2). */
 const REPEATABLE = new Set(['resource'])
 
-/** The parameters of a request; one without a value counts as left out (RFC 6749, 3.1). */
+/** The parameters of a request. One without a value counts as left out (RFC 6749, 3.1). */
 export class Parameters {
   readonly #all: URLSearchParams
 
@@ -17,30 +17,29 @@ export class Parameters {
     this.#all = all
   }
 
-  /** One parameter, or null where it is left out. */
+  /** Returns a parameter, or null if it is left out. */
   get(name: string): string | null {
     return this.#all.get(name) || null
   }
 
-  /** All values of a parameter. */
+  /** Returns all values of a parameter. */
   getAll(name: string): string[] {
     return this.#all.getAll(name).filter((value) => value !== '')
   }
 
-  /** Whether a parameter is there more than once that must not be (RFC 6749, 3.1). */
+  /** Reports whether a parameter is repeated that must not be (RFC 6749, 3.1). */
   isRepeated(name: string): boolean {
     return this.#all.getAll(name).length > 1
   }
 
-  /** The first parameter that is there more than once and must not be, or null. */
+  /** Returns the first parameter that is repeated and must not be, or null. */
   repeated(): string | null {
     return [...this.#all.keys()].find((name) => !REPEATABLE.has(name) && this.isRepeated(name)) ?? null
   }
 }
 
 /**
- * Reads the form that a client sends (RFC 6749, 3.2). What stands in the query is not read: credentials have no place in
- * a URL.
+ * Reads the form that a client sends (RFC 6749, 3.2). The query is ignored: credentials do not belong in a URL.
  *
  * @throws OAuthProblem 400 for a repeated parameter, 413 over the limit; BerthError 400 for another content type
  */

@@ -1,7 +1,7 @@
 import { BerthError } from '../../errors.ts'
 
 /**
- * Codes of the registry that berth answers with (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
+ * Registered error codes that berth uses (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
  * OpenID Connect Core, 3.1.2.6).
  */
 export type ProblemCode =
@@ -21,7 +21,7 @@ export type ProblemCode =
   | 'invalid_redirect_uri'
   | 'invalid_client_metadata'
 
-/** A client's request that cannot be met, told as OAuth does: a code for the program and a sentence for its maker. */
+/** An error in a client's request, as OAuth reports it: a code for the program and a sentence for its developer. */
 export class OAuthProblem extends Error {
   override readonly name = 'OAuthProblem'
 
@@ -34,42 +34,42 @@ export class OAuthProblem extends Error {
     super(message)
   }
 
-  /** The sentence in the characters that an error_description may have (RFC 6749, 5.2). */
+  /** Returns the sentence in the characters that an error_description may have (RFC 6749, 5.2). */
   get description(): string {
     return this.message.replace(/"/g, "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')
   }
 }
 
-/** Answers to clients are never stored: they hold credentials (RFC 6749, 5.1). */
+/** Responses to clients hold credentials and must not be stored (RFC 6749, 5.1). */
 const NEVER_STORED = { 'cache-control': 'no-store', pragma: 'no-cache' }
 
-/** An answer for a client. */
-export const clientAnswer = (
+/** Makes a response for a client. */
+export const clientResponse = (
   body: object,
   status = 200,
   headers: Readonly<Record<string, string>> = {},
 ): Response => Response.json(body, { status, headers: { ...NEVER_STORED, ...headers } })
 
-/** Makes a route's handler of one for clients: what it throws becomes an answer as OAuth has them. */
+/** Wraps a handler for clients: what it throws becomes an OAuth error response. */
 export const clientRoute =
-  (answer: (request: Request) => Promise<Response>) =>
+  (handle: (request: Request) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
     try {
-      return await answer(request)
+      return await handle(request)
     } catch (error) {
-      if (error instanceof OAuthProblem) return problemAnswer(error)
+      if (error instanceof OAuthProblem) return problemResponse(error)
       if (error instanceof BerthError && error.code !== 'internal_error') {
-        return problemAnswer(new OAuthProblem('invalid_request', error.message, error.status))
+        return problemResponse(new OAuthProblem('invalid_request', error.message, error.status))
       }
       throw error
     }
   }
 
 /**
- * Waits for a body that is read in at most `limit` bytes.
+ * Waits for a body that is read with a limit.
  *
- * @param what the body is, as a sentence begins
- * @throws OAuthProblem 413 over the limit: nothing that a client sends here can come in parts
+ * @param what names the body, as the start of a sentence
+ * @throws OAuthProblem 413 over the limit
  */
 export async function withinLimit<T>(what: string, limit: number, reading: Promise<T>): Promise<T> {
   try {
@@ -80,6 +80,6 @@ export async function withinLimit<T>(what: string, limit: number, reading: Promi
   }
 }
 
-/** The answer that tells a client of a problem. */
-export const problemAnswer = ({ code, description, status, headers }: OAuthProblem): Response =>
-  clientAnswer({ error: code, error_description: description }, status, headers)
+/** Makes the response that reports an error to a client. */
+export const problemResponse = ({ code, description, status, headers }: OAuthProblem): Response =>
+  clientResponse({ error: code, error_description: description }, status, headers)

@@ -1,10 +1,12 @@
-/** Characters that a redirect URI may have. */
+/** Most characters in a redirect URI. */
 export const REDIRECT_URI_LIMIT = 1_000
 
-/** A redirect to a program on this machine, its port apart (RFC 8252, 7.3); in any case (RFC 3986, 6.2.2.1). */
+/**
+ * Matches a redirect to a program on this machine, up to its port (RFC 8252, 7.3), in any case (RFC 3986, 6.2.2.1).
+ */
 const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::\d{1,5})?((?:[/?].*)?)$/i
 
-/** Schemes that browsers or systems give a meaning of their own: none of them is an app's (RFC 8252, 7.1). */
+/** Schemes with a meaning of their own in browsers or systems. An app cannot own one (RFC 8252, 7.1). */
 const FOREIGN_SCHEMES = new Set(
   (
     'http https ws wss ftp ftps file filesystem javascript data vbscript livescript mocha blob about view-source ' +
@@ -14,12 +16,15 @@ const FOREIGN_SCHEMES = new Set(
   ).split(' '),
 )
 
-/** What answers carry (RFC 6749, 4.1.2; RFC 9207): of two by one name nobody knows which a client reads. */
-const ANSWERED = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']
+/**
+ * Parameters that berth adds (RFC 6749, 4.1.2; RFC 9207). A redirect URI may not contain them, because it is
+ * undefined which of two a client reads.
+ */
+const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']
 
 /**
- * Why codes cannot be sent to a URI, as the end of a sentence, or null where they can: https anywhere, http on the
- * machine itself, and the schemes of apps (RFC 8252, 7; RFC 6749, 3.1.2).
+ * Returns why codes cannot be sent to a URI, as the end of a sentence; null if they can. Allowed are https anywhere,
+ * http on this machine, and the schemes of apps (RFC 8252, 7; RFC 6749, 3.1.2).
  */
 export function redirectFault(uri: string): string | null {
   if (uri === '') return 'is empty'
@@ -32,13 +37,13 @@ export function redirectFault(uri: string): string | null {
     return 'is no address: expected https://..., http://127.0.0.1/... or the own scheme of an app, as in com.example.app:/...'
   const authority = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1] ?? ''
   if (authority.includes('@')) return 'has credentials in it'
-  const own = ANSWERED.find((name) => url.searchParams.has(name))
+  const own = RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name))
   if (own !== undefined) return `has the parameter ${own}, which the answer has`
   if (scheme === 'http') {
     return LOOPBACK.test(uri) ? null : 'is http, which only 127.0.0.1, [::1] and localhost may be'
   }
   if (scheme === 'https') {
-    // What a page's policy is made of holds nothing but the characters of a host.
+    // Only characters of a host may get into the page's policy.
     return authority !== '' && /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)
       ? null
       : 'has no proper host'
@@ -50,8 +55,9 @@ export function redirectFault(uri: string): string | null {
 }
 
 /**
- * Whether codes may go to a URI when another was registered: the same, character by character. Only of a program on this
- * machine the port is free, since it listens wherever there is room (RFC 8252, 7.3), and the case of scheme and host.
+ * Reports whether codes may go to a URI if another was registered. Both must be the same, character by character. For
+ * a program on this machine the port is free, since it listens on any free port (RFC 8252, 7.3), and so is the case
+ * of scheme and host.
  */
 export function matchesRedirect(given: string, registered: string): boolean {
   if (given === registered) return true
@@ -65,7 +71,7 @@ export function matchesRedirect(given: string, registered: string): boolean {
   )
 }
 
-/** A redirect URI with parameters added, and otherwise as it was (RFC 6749, 4.1.2). */
+/** Adds parameters to a redirect URI and leaves the rest unchanged (RFC 6749, 4.1.2). */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string | null>>): string {
   const query = Object.entries(parameters)
     .flatMap(([name, value]) => (value === null ? [] : [`${name}=${encodeURIComponent(value)}`]))
@@ -73,7 +79,7 @@ export function withParameters(uri: string, parameters: Readonly<Record<string, 
   return `${uri}${uri.includes('?') ? '&' : '?'}${query}`
 }
 
-/** What a page's policy calls the target of a form that leads to a redirect URI. */
+/** Returns the source expression of a page's policy for a redirect URI. */
 export function policySource(uri: string): string {
   const { protocol, origin, hostname } = new URL(uri)
   const isWeb = protocol === 'https:' || protocol === 'http:'
@@ -81,7 +87,7 @@ export function policySource(uri: string): string {
   return isWeb && !hostname.startsWith('[') ? origin : protocol
 }
 
-/** Where the codes of a redirect URI go, for people. */
+/** Returns the destination of a redirect URI, for people. */
 export function destinationOf(uri: string): { kind: 'web' | 'machine' | 'app'; name: string } {
   const { protocol, host } = new URL(uri)
   if (protocol === 'https:') return { kind: 'web', name: host }

@@ -4,36 +4,36 @@ import { originOf } from '../../http/origin.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ReachableParts } from '../reachable.ts'
+import type { ReachableSources } from '../reachable.ts'
+import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { Visits } from '../session/visits.ts'
-import { answerConsent, askConsent } from './authorize.ts'
+import { decideConsent, showConsentPage } from './authorize.ts'
+import { issueTokens, registerClient, revokeToken } from './client-endpoints.ts'
 import { Clients } from './clients.ts'
 import { Codes } from './codes.ts'
 import { Consents } from './consents.ts'
-import { giveTokens, registerClient, revokeToken } from './exchange.ts'
 import type { Grants } from './grants.ts'
 import { resourceMetadata, serverMetadata } from './metadata.ts'
 import { clientRoute } from './problem.ts'
 import { Tokens } from './tokens.ts'
 
-/** What the authorization server works on. */
-export interface OAuthParts extends ReachableParts {
+/** Dependencies of the authorization server. */
+export interface OAuthRoutesOptions extends ReachableSources {
   queries: Queries
   clock: Clock
   ids: Ids
   grants: Grants
-  visits: Visits
+  browserRequests: BrowserRequests
   sessions: () => Promise<Sessions>
 }
 
 const WELL_KNOWN = '/.well-known/oauth'
 
-/** The OAuth 2.1 authorization server: metadata, registration, consent, tokens and their end. */
-export function oauthRoutes(parts: OAuthParts, host: HostOptions) {
+/** Serves the OAuth 2.1 authorization server: metadata, registration, consent, tokens and revocation. */
+export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
   const consents = new Consents(parts.clock)
-  const clients = new Clients({ ...parts, asked: () => consents.askedClients() })
+  const clients = new Clients({ ...parts, pendingClients: () => consents.pendingClients() })
   const tokens = new Tokens(parts)
   const codes = new Codes({ ...parts, tokens })
   const all = { ...parts, consents, clients, tokens, codes }
@@ -59,17 +59,17 @@ export function oauthRoutes(parts: OAuthParts, host: HostOptions) {
     )
     .get(
       '/oauth/authorize',
-      pageRoute((request) => askConsent(request, all)),
+      pageRoute((request) => showConsentPage(request, all)),
       PAGE,
     )
     .post(
       '/oauth/authorize',
-      pageRoute((request) => answerConsent(request, all)),
+      pageRoute((request) => decideConsent(request, all)),
       PAGE,
     )
     .post(
       '/oauth/token',
-      clientRoute((request) => giveTokens(request, origin(request), all)),
+      clientRoute((request) => issueTokens(request, origin(request), all)),
       PAGE,
     )
     .post(

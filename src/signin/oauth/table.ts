@@ -1,7 +1,7 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { ClientMetadata } from './client-metadata.ts'
 
-/** Programs that may ask for access on somebody's behalf (RFC 7591). */
+/** Programs that may ask for access on a person's behalf (RFC 7591). */
 export const oauthClients = sqliteTable('oauth_clients', {
   id: text('id').primaryKey(),
   metadata: text('metadata', { mode: 'json' }).$type<ClientMetadata>().notNull(),
@@ -9,18 +9,18 @@ export const oauthClients = sqliteTable('oauth_clients', {
   secretHash: blob('secret_hash', { mode: 'buffer' }),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
-  /** Null while somebody lets it in. */
+  /** Null while the client has a grant. */
   expiresAt: integer('expires_at'),
 })
 
-/** What a person has granted a client. */
+/** What a person granted to a client. */
 export const oauthGrants = sqliteTable('oauth_grants', {
   id: text('id').primaryKey(),
   accountId: text('account_id').notNull(),
   clientId: text('client_id').notNull(),
-  /** What its tokens are for (RFC 8707). */
+  /** The resource of its tokens (RFC 8707). */
   resource: text('resource').notNull(),
-  /** Empty means all of the account's. */
+  /** Empty means all servers of the account. */
   allowedServerIds: text('allowed_server_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
   allowedProjectIds: text('allowed_project_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
   createdAt: integer('created_at').notNull(),
@@ -31,7 +31,7 @@ export const oauthGrants = sqliteTable('oauth_grants', {
 export const oauthCodes = sqliteTable('oauth_codes', {
   hash: blob('hash', { mode: 'buffer' }).primaryKey(),
   grantId: text('grant_id').notNull(),
-  /** Of the browser in which it was granted. */
+  /** The browser session that granted it. */
   sessionId: text('session_id').notNull(),
   redirectUri: text('redirect_uri').notNull(),
   /** The PKCE challenge, S256 (RFC 7636). */

@@ -4,25 +4,30 @@ import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Client } from './clients.ts'
+import { removeExpired } from './expiry.ts'
 import { ACCESS_TOKEN_PREFIX, type Grants } from './grants.ts'
-import { removeExpired } from './housekeeping.ts'
 import { OAuthProblem } from './problem.ts'
 import { checkResources, originOfResource } from './resource.ts'
 import { oauthGrants, oauthTokens } from './table.ts'
 
-/** An access token is valid so long. */
+/** Milliseconds that an access token is valid. */
 const ACCESS_MS = 3_600_000
 
-/** A refresh token is, from when it was issued; each use issues the next. */
+/** Milliseconds that a refresh token is valid. Each use issues the next one. */
 const REFRESH_MS = 30 * 24 * 3_600_000
 
-/** A program that refreshes twice at a time uses one token twice within so long, and is no thief. */
+/**
+ * A program that refreshes twice in parallel uses one token twice within this time in milliseconds. That is no theft.
+ */
 const PARALLEL_MS = 10_000
 
-/** Refresh tokens that were used are remembered so many of a grant: a program that refreshes in a loop fills no disk. */
-const MOST_REPLACED = 100
+/**
+ * Most used refresh tokens that are remembered for a grant, so a program that refreshes in a loop cannot fill the
+ * disk.
+ */
+const MAX_REPLACED = 100
 
-/** Tokens as they are given out. */
+/** A pair of tokens for a client. */
 export interface IssuedTokens {
   accessToken: string
   refreshToken: string
@@ -30,23 +35,23 @@ export interface IssuedTokens {
   expiresIn: number
 }
 
-/** What a client shows to get new tokens (RFC 6749, 6). */
-export interface Refresh {
+/** A client's request for new tokens (RFC 6749, 6). */
+export interface RefreshRequest {
   client: Client
   refreshToken: string
   resources: readonly string[]
-  /** Where the request came in. */
+  /** The origin at which the request arrived. */
   origin: string
 }
 
-/** What tokens need. */
+/** Dependencies of the tokens. */
 interface TokensDependencies {
   queries: Queries
   clock: Clock
   grants: Grants
 }
 
-/** Access and refresh tokens: issued, rotated and ended. Kept as their hashes. */
+/** Issues, rotates and revokes access and refresh tokens. Only their hashes are stored. */
 export class Tokens {
   readonly #queries: Queries
   readonly #clock: Clock
@@ -58,7 +63,7 @@ export class Tokens {
     this.#grants = grants
   }
 
-  /** Issues tokens of a grant. */
+  /** Issues tokens for a grant. */
   issue(grantId: string): IssuedTokens {
     const now = this.#clock.now()
     const accessToken = newSecret(systemRandom, ACCESS_TOKEN_PREFIX)
@@ -75,19 +80,19 @@ export class Tokens {
   }
 
   /**
-   * Exchanges a refresh token for new tokens, once. A second use ends the grant, since somebody else may have the token,
-   * unless it comes together with the first (RFC 9700, 4.14.2).
+   * Exchanges a refresh token for new tokens, once. A second use revokes the grant, because the token may be stolen,
+   * unless it follows the first within seconds (RFC 9700, 4.14.2).
    *
    * @throws OAuthProblem `invalid_grant`, `invalid_target`
    */
-  refresh(refresh: Refresh): IssuedTokens {
+  refresh(refresh: RefreshRequest): IssuedTokens {
     const done = this.#queries.transaction(() => this.#refresh(refresh))
     if (done instanceof OAuthProblem) throw done
     return done
   }
 
-  /** What must stay written though the client is refused is returned, not thrown. */
-  #refresh({ client, refreshToken, resources, origin }: Refresh) {
+  /** Returns errors instead of throwing them if the transaction must commit in spite of them. */
+  #refresh({ client, refreshToken, resources, origin }: RefreshRequest) {
     const now = this.#clock.now()
     const found = this.#find(refreshToken)
     if (
@@ -113,7 +118,7 @@ export class Tokens {
     return this.issue(grant.id)
   }
 
-  /** Forgets all refresh tokens of a grant but those that were used last. */
+  /** Deletes all used refresh tokens of a grant except the latest. */
   #forgetReplaced(grantId: string): void {
     const replaced = and(
       eq(oauthTokens.grantId, grantId),
@@ -125,7 +130,7 @@ export class Tokens {
       .from(oauthTokens)
       .where(replaced)
       .orderBy(desc(oauthTokens.replacedAt))
-      .limit(MOST_REPLACED)
+      .limit(MAX_REPLACED)
     this.#queries
       .delete(oauthTokens)
       .where(and(replaced, notInArray(oauthTokens.hash, kept)))
@@ -133,9 +138,9 @@ export class Tokens {
   }
 
   /**
-   * Ends the grant behind a token of either kind; one that is not known has none.
+   * Revokes the grant of a token of either kind. An unknown token has none.
    *
-   * @throws OAuthProblem `invalid_grant` for a token of another client, which stays as it is (RFC 7009, 2.1)
+   * @throws OAuthProblem `invalid_grant` for a token of another client, which stays valid (RFC 7009, 2.1)
    */
   revoke(client: Client, token: string): void {
     const found = this.#find(token)

@@ -1,12 +1,14 @@
 import { BerthError } from '../../errors.ts'
 import { type Html, html } from './html.ts'
-import { pageAnswer } from './page.ts'
+import { pageResponse } from './page.ts'
 
-/** A request for a page that cannot be answered: what is said of it, and what helps. */
+/** A request for a page that fails, with an explanation and a remedy for the person. */
 export class PageFailure extends Error {
   override readonly name = 'PageFailure'
 
-  /** @param help what the person can do, as HTML */
+  /**
+   * @param help what the person can do, as HTML
+   */
   constructor(
     readonly status: number,
     readonly title: string,
@@ -16,14 +18,14 @@ export class PageFailure extends Error {
   }
 }
 
-/** The page for what a page's handler throws; null for an unforeseen fault. */
+/** Returns the page for an error of a page's handler; null for an unexpected error. */
 export function failurePage(error: unknown): Response | null {
   if (error instanceof PageFailure) {
     const { status, title, help } = error
-    return pageAnswer({ status, title, body: help, isNarrow: true })
+    return pageResponse({ status, title, body: help, isNarrow: true })
   }
   if (error instanceof BerthError && error.code === 'payload_too_large') {
-    // What a person sends from a page comes in one piece.
+    // A form always has a known length.
     return pageOf(
       error.status,
       'That was too much',
@@ -36,10 +38,12 @@ export function failurePage(error: unknown): Response | null {
   return null
 }
 
-/** What programs alone ask, whatever they say they take. */
+/** Paths that only programs request, whatever they accept. */
 const FOR_PROGRAMS = /^\/(?:\.well-known\/|oauth\/(?!authorize)|cli\/token)/
 
-/** The page for any other failure, where a browser asked for one; programs get the body that they know. */
+/**
+ * Returns the page for any other failure if a browser asked for one; null for programs, which get the API's error.
+ */
 export function pageForBrowsers(
   { code, status, message }: BerthError,
   request: Request,
@@ -53,7 +57,7 @@ export function pageForBrowsers(
 }
 
 const pageOf = (status: number, title: string, message: string): Response =>
-  pageAnswer({
+  pageResponse({
     status,
     title,
     body: html`<p class="notice failure">${message}</p>

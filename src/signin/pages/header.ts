@@ -1,14 +1,14 @@
-import { CSRF_FIELD } from './csrf.ts'
+import { createHmac } from 'node:crypto'
 import { type Html, html } from './html.ts'
 
-/** A page that the header leads to. */
+/** Pages in the header. */
 const PAGES = [
   { path: '/access', name: 'Access' },
   { path: '/docs', name: 'API reference' },
 ] as const
 
 /**
- * What stands in the header where somebody is signed in: the ways to all pages, and the way out.
+ * Renders the header for a person who is signed in: links to all pages, and the button to sign out.
  *
  * @param csrf the token of the session's forms
  * @param here the path of the page itself
@@ -21,6 +21,16 @@ ${PAGES.map(({ path, name }) => html`<a href="${path}" ${path === here && html`a
 </nav>
 <form class="out" method="post" action="/signout">${csrfInput(csrf)}<button class="plain">Sign out</button></form>`
 
-/** The field by which a form shows that it stands on a page of the session. */
+/** Renders the field that proves that a form is on a page of the session. */
 export const csrfInput = (csrf: string): Html =>
   html`<input type="hidden" name="${CSRF_FIELD}" value="${csrf}">`
+
+/** The form field that carries the token. */
+export const CSRF_FIELD = 'csrf'
+
+/**
+ * Returns the token in the forms of a session. Only a holder of the session's secret can compute it, and it reveals
+ * nothing about the secret.
+ */
+export const csrfToken = (secret: string): string =>
+  createHmac('sha256', secret).update('forms').digest('base64url')

@@ -1,4 +1,4 @@
-/** HTML that needs no escaping any more. */
+/** HTML that is already escaped. */
 export class Html {
   constructor(readonly text: string) {}
 
@@ -7,10 +7,12 @@ export class Html {
   }
 }
 
-/** What a template takes: texts are escaped, lists joined; null, undefined and false are nothing. */
+/** A value in a template: texts are escaped, lists are joined; null, undefined and false render nothing. */
 export type Part = Html | string | number | null | undefined | false | readonly Part[]
 
-/** Writes HTML; whatever is put in is escaped unless it is `Html` itself. For elements' content and quoted attributes. */
+/**
+ * Builds HTML. Values are escaped unless they are `Html`. Use it only for content of elements and quoted attributes.
+ */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(texts.map((text, index) => text + write(parts[index])).join(''))
 }

@@ -2,7 +2,7 @@ import { etagOf, isUnchanged } from '../../http/etag.ts'
 import { type Html, html, type Part } from './html.ts'
 import css from './style.css' with { type: 'text' }
 
-/** Where the stylesheet is served. */
+/** The path of the stylesheet. */
 export const STYLE_PATH = '/signin/style.css'
 
 const etag = etagOf(css)
@@ -12,16 +12,20 @@ export interface Page {
   title: string
   body: Part
   status?: number
-  /** What stands in the header beside berth's name: who is signed in, and the way out. */
+  /** Content of the header, beside berth's name. */
   header?: Part
-  /** Whether it holds a form or a message alone, which long lines would make no clearer. */
+  /** Narrows the page. For forms and messages, which are hard to read in long lines. */
   isNarrow?: boolean
-  /** Where its forms may lead to beside the instance itself, as sources of the policy: redirects count. */
+  /** Targets of its forms beside the instance itself, as sources of the policy. Redirects count. */
   formTargets?: readonly string[]
   headers?: Readonly<Record<string, string>>
 }
 
-/** Writes a page. @param style what gives it its look, as HTML for its head */
+/**
+ * Builds a document.
+ *
+ * @param style HTML for its head that loads its styles
+ */
 export function htmlDocument({
   title,
   style,
@@ -49,8 +53,8 @@ ${body}
 `
 }
 
-/** Answers with a page. It loads the stylesheet and nothing else, runs no script, and stands in no frame. */
-export function pageAnswer(page: Page): Response {
+/** Makes the response with a page. The page loads only the stylesheet, runs no script, and cannot be framed. */
+export function pageResponse(page: Page): Response {
   const { title, body, status = 200, header, isNarrow = false, formTargets = [], headers } = page
   const document = htmlDocument({
     title,
@@ -63,40 +67,43 @@ export function pageAnswer(page: Page): Response {
     status,
     headers: {
       'content-type': 'text/html; charset=utf-8',
-      ...guarding(formTargets),
+      ...securityHeaders(formTargets),
       ...headers,
     },
   })
 }
 
-/** What keeps an answer from being stored, framed, or run as what it is not. */
-const guarding = (formTargets: readonly string[]): Record<string, string> => ({
+/** Returns headers that keep a page from being stored, framed, or read as another type. */
+const securityHeaders = (formTargets: readonly string[]): Record<string, string> => ({
   'cache-control': 'no-store',
   'content-security-policy': [
     "default-src 'none'",
     "style-src 'self'",
     'img-src data:',
-    // Chromium asks this of redirects that follow a form, too.
+    // Chromium checks redirects after a form too.
     `form-action ${["'self'", ...formTargets].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; '),
   'x-frame-options': 'DENY',
   'cross-origin-resource-policy': 'same-origin',
-  // With `no-referrer` browsers would send `Origin: null` with our own forms.
+  // With `no-referrer` browsers would send `Origin: null` with berth's own forms.
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 })
 
-/** Sends the browser elsewhere; after a form the next request is a GET (RFC 9110, 15.4.4). */
-export const redirectAnswer = (location: string, headers: Readonly<Record<string, string>> = {}): Response =>
+/** Redirects the browser. After a form the next request is a GET (RFC 9110, 15.4.4). */
+export const redirectResponse = (
+  location: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response =>
   new Response(null, {
     status: 303,
     headers: { location, 'cache-control': 'no-store', 'referrer-policy': 'same-origin', ...headers },
   })
 
-/** The stylesheet. Pages ask for it with its version, so that a new berth is never shown in an old one. */
-export function styleAnswer(request: Request): Response {
+/** Serves the stylesheet. Its URL contains a version, so pages of a new berth never use an old stylesheet. */
+export function styleResponse(request: Request): Response {
   const headers = {
     'content-type': 'text/css; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',

@@ -2,8 +2,8 @@ import { SESSION_COOKIE_PREFIX } from '../../http/session-cookie.ts'
 import { SESSION_MS } from './sessions.ts'
 
 /**
- * The name of the cookie on an origin. Browsers keep the cookies of all ports of a host together, so that two
- * instances on one machine need two names. What the gateway forwards to carries none of them (`withoutSession`).
+ * Returns the name of the cookie for an origin. Browsers share the cookies of a host between its ports, so two
+ * instances on a machine need two names. The gateway forwards neither (`withoutSession`).
  */
 export function cookieName(origin: string): string {
   const { port, protocol } = new URL(origin)
@@ -11,8 +11,8 @@ export function cookieName(origin: string): string {
 }
 
 /**
- * The secrets that a browser's cookies hold, usually one. Another port's page can lay a cookie of the same name before
- * ours, for one path: that one does not hide ours.
+ * Returns the secrets in a browser's cookies, usually one. A page on another port can set a cookie of the same name
+ * for one path. It does not hide berth's own.
  */
 export function cookiesOf(request: Request, origin: string): string[] {
   const name = cookieName(origin)
@@ -20,10 +20,13 @@ export function cookiesOf(request: Request, origin: string): string[] {
   return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1))
 }
 
-/** The header that gives a browser its session. Lax: a link from elsewhere finds it signed in, a form does not. */
+/**
+ * Returns the header that gives a browser its session. With SameSite=Lax a link from another site finds the browser
+ * signed in, and a form does not.
+ */
 export const cookieFor = (origin: string, secret: string): string => write(origin, secret, SESSION_MS / 1000)
 
-/** The header that takes it away. */
+/** Returns the header that removes the cookie. */
 export const cookieEnding = (origin: string): string => write(origin, '', 0)
 
 const write = (origin: string, value: string, maxAge: number): string =>

@@ -4,17 +4,17 @@ import type { Random } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
-/** What a link leads to. */
+/** What a link does. */
 export interface LinkTarget {
-  /** Whom it signs in; null for the first account. */
+  /** The account that it signs in; null for the first account. */
   accountId: string | null
-  /** Where the browser goes then, a path of this instance; else to the page that all begin with. */
+  /** The path of this instance that the browser goes to; the default page if left out. */
   returnTo?: string
 }
 
 /**
- * Links that sign a browser in, each once. They outlive a reset of the state: the one that the start has printed goes on
- * to lead to the first account.
+ * Links that sign a browser in, each once. They outlive a reset of the state, so the link that the start printed
+ * still leads to the first account.
  */
 export class SignInLinks {
   readonly #random: Random
@@ -26,9 +26,9 @@ export class SignInLinks {
   }
 
   /**
-   * Makes a link that is valid once.
+   * Creates a link that works once.
    *
-   * @param lifetimeMs by the clock
+   * @param lifetimeMs measured by the clock
    * @returns its path, which is a credential
    */
   issue(target: LinkTarget, lifetimeMs: number): { path: string; expiresAt: number } {
@@ -37,7 +37,11 @@ export class SignInLinks {
     return { path: `${LINK_PATH}${secret}`, expiresAt }
   }
 
-  /** Uses a link up. @returns null where it is none, was used or has expired */
+  /**
+   * Uses up a link.
+   *
+   * @returns null if it is unknown, used or expired
+   */
   redeem(secret: string): LinkTarget | null {
     return this.#waiting.take(secret)
   }

@@ -1,19 +1,19 @@
 import { failurePage } from '../pages/failure.ts'
-import { redirectAnswer } from '../pages/page.ts'
+import { redirectResponse } from '../pages/page.ts'
 
-/** A page's route reads its body itself, and stands in no document. */
+/** The options of a page's route. It reads its own body, and the OpenAPI document leaves it out. */
 export const PAGE = { parse: 'none', detail: { hide: true } } as const
 
-/** Nobody is signed in where somebody has to be. */
+/** Thrown if a page needs a session and the browser is not signed in. */
 export class SignInNeeded extends Error {}
 
-/** A page's handler, which may throw a `PageFailure`, a `BerthError` or ask for a sign-in. */
+/** Handles a request for a page. It may throw a `PageFailure`, a `BerthError` or a `SignInNeeded`. */
 export type PageHandler = (
   request: Request,
   params: Readonly<Record<string, string>>,
 ) => Response | Promise<Response>
 
-/** Makes a route's handler of a page's: what it throws becomes a page too. */
+/** Wraps a page's handler: what it throws becomes a page too. */
 export const pageRoute =
   (answer: PageHandler) =>
   async ({ request, params }: { request: Request; params: Readonly<Record<string, string>> }) => {
@@ -27,13 +27,13 @@ export const pageRoute =
     }
   }
 
-/** After the sign-in the browser comes back, to the page where a form was sent from none. */
+/** Redirects to the sign-in, which returns to the page. A form is not sent again; its page is shown instead. */
 function signInFirst(request: Request): Response {
   const { pathname, search } = new URL(request.url)
   const query =
     request.method === 'GET'
-      ? // Browsers leave a backslash in a query as it is, which no path to return to may have.
+      ? // Browsers leave a backslash in a query unescaped, and `returnPath` refuses one.
         `?${new URLSearchParams({ return_to: `${pathname}${search.replaceAll('\\', '%5C')}` })}`
       : ''
-  return redirectAnswer(`/signin${query}`)
+  return redirectResponse(`/signin${query}`)
 }

@@ -5,43 +5,43 @@ import { LINK_PATH } from '../../http/secret-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
-import { redirectAnswer, STYLE_PATH, styleAnswer } from '../pages/page.ts'
+import { redirectResponse, STYLE_PATH, styleResponse } from '../pages/page.ts'
+import type { BrowserRequests } from './browser-requests.ts'
 import { cookieEnding, cookieFor } from './cookie.ts'
 import type { SignInLinks } from './links.ts'
 import { PAGE, pageRoute } from './page-route.ts'
 import type { Beginning, Sessions } from './sessions.ts'
 import { signInPage } from './sign-in-page.ts'
-import type { Visits } from './visits.ts'
 
-/** What the pages of the session need. */
-interface SessionPages {
-  visits: Visits
+/** Dependencies of the session's pages. */
+interface SessionRoutesOptions {
+  browserRequests: BrowserRequests
   sessions: () => Promise<Sessions>
   links: SignInLinks
   keys: KeysService
 }
 
-/** `/signin` and `/signout`: a browser's session begins and ends. */
-export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
-  const otherOrigin = (origin: string) => (visits.isOwn(origin) ? {} : { otherOrigin: origin })
+/** Serves `/signin` and `/signout`, which begin and end a browser's session. */
+export function sessionRoutes({ browserRequests, sessions, links, keys }: SessionRoutesOptions) {
+  const otherOrigin = (origin: string) => (browserRequests.isOwn(origin) ? {} : { otherOrigin: origin })
   const signIn = async (
     request: Request,
     whom: Omit<Beginning, 'userAgent'>,
     returnTo: string,
   ): Promise<Response> => {
-    const { origin, session } = await visits.of(request)
+    const { origin, session } = await browserRequests.identify(request)
     const all = await sessions()
     if (session) all.end(session.accountId, session.id)
     const secret = all.begin({ ...whom, userAgent: request.headers.get('user-agent') ?? '' })
-    return redirectAnswer(returnTo, { 'set-cookie': cookieFor(origin, secret) })
+    return redirectResponse(returnTo, { 'set-cookie': cookieFor(origin, secret) })
   }
   return new Elysia({ name: 'berth/session' })
-    .get(STYLE_PATH, ({ request }) => styleAnswer(request), PAGE)
+    .get(STYLE_PATH, ({ request }) => styleResponse(request), PAGE)
     .get(
       '/',
       pageRoute(async (request) => {
-        const { session } = await visits.of(request)
-        return redirectAnswer(session ? '/access' : '/signin')
+        const { session } = await browserRequests.identify(request)
+        return redirectResponse(session ? '/access' : '/signin')
       }),
       PAGE,
     )
@@ -50,9 +50,9 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
       pageRoute(async (request) => {
         const { searchParams } = new URL(request.url)
         const returnTo = returnPath(searchParams.get('return_to'))
-        const { session, origin } = await visits.of(request)
+        const { session, origin } = await browserRequests.identify(request)
         const isSignedOut = searchParams.get('done') === 'signed-out'
-        if (session) return redirectAnswer(returnTo)
+        if (session) return redirectResponse(returnTo)
         return signInPage({ returnTo, isSignedOut, ...otherOrigin(origin) })
       }),
       PAGE,
@@ -60,14 +60,14 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
     .post(
       '/signin',
       pageRoute(async (request) => {
-        const form = await visits.openForm(request)
+        const form = await browserRequests.openForm(request)
         const returnTo = returnPath(form.get('return_to'))
         const caller = keys.authenticate((form.get('api_key') ?? '').trim())
         if (!caller || isScoped(caller)) {
           const failure = caller
             ? 'This API key reaches only some servers or projects. Take one that reaches the whole account.'
             : 'This API key is not valid here. Check that it belongs to this instance and was not deleted.'
-          const { origin } = await visits.of(request)
+          const { origin } = await browserRequests.identify(request)
           return signInPage({ returnTo, failure, ...otherOrigin(origin) })
         }
         const { accountId, credentialId: keyId } = caller
@@ -78,11 +78,11 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
     .get(
       `${LINK_PATH}:secret`,
       pageRoute(async (request, { secret = '' }) => {
-        if (!isVisit(request)) return new Response(null, { status: 503, headers: NO_STORE })
+        if (!isNavigation(request)) return new Response(null, { status: 503, headers: NO_STORE })
         const target = links.redeem(secret)
         const accountId = target && (target.accountId ?? keys.firstAccountId())
         if (!target || !accountId || !keys.hasAccount(accountId)) {
-          throw usedLink((await visits.of(request)).session !== null)
+          throw usedLink((await browserRequests.identify(request)).session !== null)
         }
         return signIn(request, { accountId, keyId: null }, returnPath(target.returnTo))
       }),
@@ -91,10 +91,10 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
     .post(
       '/signout',
       pageRoute(async (request) => {
-        const { visit } = await visits.form(request)
-        const { origin, session } = visit
+        const { browser } = await browserRequests.form(request)
+        const { origin, session } = browser
         ;(await sessions()).end(session.accountId, session.id)
-        return redirectAnswer('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+        return redirectResponse('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
       }),
       PAGE,
     )
@@ -103,17 +103,19 @@ export function sessionRoutes({ visits, sessions, links, keys }: SessionPages) {
 const NO_STORE = { 'cache-control': 'no-store' }
 
 /**
- * Whether somebody goes to a page: what fetches ahead of a click, looks whether the page is there, or loads it as part of
- * another would use a link up.
+ * Reports whether a person opens a page. A prefetch, a link check or a page that embeds this one must not use up a
+ * link.
  */
-function isVisit({ method, headers }: Request): boolean {
+function isNavigation({ method, headers }: Request): boolean {
   const isAhead = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => headers.has(name))
-  // Of browsers that tell it (Fetch Metadata, 2.1).
+  // Sent by browsers that support it (Fetch Metadata, 2.1).
   const destination = headers.get('sec-fetch-dest') ?? 'document'
   return method === 'GET' && !isAhead && destination === 'document'
 }
 
-/** @param isSignedIn whether the browser is, perhaps by this very link */
+/**
+ * @param isSignedIn whether the browser is signed in, perhaps by this very link
+ */
 const usedLink = (isSignedIn: boolean): PageFailure =>
   new PageFailure(
     410,

@@ -1,32 +1,37 @@
 import { type Html, html } from '../pages/html.ts'
-import { pageAnswer } from '../pages/page.ts'
+import { pageResponse } from '../pages/page.ts'
 
-/** What the page is to say. */
-interface SignInPage {
-  /** Where the browser goes then. */
+/** Content of the sign-in page. */
+interface SignInPageContent {
+  /** Where the browser goes after the sign-in. */
   returnTo: string
-  /** What was wrong with the key that was sent. */
+  /** What was wrong with the key. */
   failure?: string
-  /** Whether the browser has just signed out. */
+  /** Whether the browser was just signed out. */
   isSignedOut?: boolean
-  /** Where the page stands, where that is not the address to which `berth open` leads. */
+  /** The page's origin, if it differs from the one that `berth open` uses. */
   otherOrigin?: string
 }
 
-/** Why somebody has to sign in who did not come for that, by the path of the page that waits. */
-const ASKING: Readonly<Record<string, string>> = {
+/** Reasons to sign in, by the path of the page that waits. */
+const REASONS: Readonly<Record<string, string>> = {
   '/oauth/authorize': 'A program asks to be let in.',
   '/cli/authorize': 'A terminal asks for an API key of its own.',
 }
 
-/** The page for a browser that is not signed in. */
-export function signInPage({ returnTo, failure, isSignedOut = false, otherOrigin }: SignInPage): Response {
+/** Renders the page for a browser that is not signed in. */
+export function signInPage({
+  returnTo,
+  failure,
+  isSignedOut = false,
+  otherOrigin,
+}: SignInPageContent): Response {
   const isWrong = failure !== undefined
-  const asks = ASKING[returnTo.split('?', 1)[0] ?? '']
+  const asks = REASONS[returnTo.split('?', 1)[0] ?? '']
   const body = html`${isSignedOut && html`<p class="notice" role="status">You are signed out.</p>`}
 ${isWrong && html`<p class="notice failure" id="failure" role="alert">${failure}</p>`}
 ${asks !== undefined && html`<p>${asks} Sign in first; then you are asked.</p>`}
-${otherOrigin === undefined ? fromTerminal(returnTo) : elsewhere(otherOrigin)}
+${otherOrigin === undefined ? fromTerminal(returnTo) : otherOriginNotice(otherOrigin)}
 <h2>With an API key</h2>
 <p class="quiet">The first key of the instance is printed at its start, and by <code>berth env</code> in that folder.</p>
 <form method="post" action="/signin">
@@ -37,15 +42,15 @@ ${otherOrigin === undefined ? fromTerminal(returnTo) : elsewhere(otherOrigin)}
 <p><button>Sign in</button></p>
 </form>
 <p class="quiet">The <a href="/docs">API reference</a> is open to everybody who can reach this address.</p>`
-  return pageAnswer({ title: 'Sign in', body, status: isWrong ? 401 : 200, isNarrow: true })
+  return pageResponse({ title: 'Sign in', body, status: isWrong ? 401 : 200, isNarrow: true })
 }
 
 const fromTerminal = (returnTo: string): Html => html`<h2>From the terminal</h2>
 <p>Run this in the folder where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
 <pre tabindex="0"><code>berth open</code></pre>`
 
-/** What would sign in elsewhere, and lead back here not signed in, is not offered. */
-const elsewhere = (
+/** Does not offer `berth open`: it would sign in at another origin and return here signed out. */
+const otherOriginNotice = (
   origin: string,
 ): Html => html`<p class="notice">You are at <strong>${origin}</strong>. <code>berth open</code> does not
 sign in here, but at the address that berth prints when it starts: to a browser these are two places. Take an API key, or

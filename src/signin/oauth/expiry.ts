@@ -2,16 +2,16 @@ import { and, type Column, eq, isNotNull, isNull, lte, notExists, type SQL, sql 
 import type { Queries } from '../../storage/database.ts'
 import { oauthClients, oauthCodes, oauthGrants, oauthTokens } from './table.ts'
 
-/** A client that nobody has let in is kept so long. */
-export const STRANGER_MS = 24 * 3_600_000
+/** Milliseconds that a client without any grant is kept. */
+export const NEW_CLIENT_MS = 24 * 3_600_000
 
 /**
- * One that nobody lets in any more is kept so long: hosts go on using what they once registered, and not all of them
- * register again where it is gone.
+ * Milliseconds that a client is kept after its last grant. Hosts keep using their registration, and not all of them
+ * register again if it is gone.
  */
-export const KNOWN_MS = 30 * 24 * 3_600_000
+export const UNUSED_CLIENT_MS = 30 * 24 * 3_600_000
 
-/** When the last code or token of a client expires, in milliseconds since 1970; null where it has none. */
+/** Returns when the last code or token of a client expires, in milliseconds since 1970; null if it has none. */
 export function lastExpiry(clientId: string | Column): SQL<number | null> {
   const grants = sql`(SELECT ${oauthGrants.id} FROM ${oauthGrants} WHERE ${oauthGrants.clientId} = ${clientId})`
   const last = (table: typeof oauthCodes | typeof oauthTokens) =>
@@ -20,14 +20,14 @@ export function lastExpiry(clientId: string | Column): SQL<number | null> {
 }
 
 /**
- * Removes what has expired: codes, tokens, grants that none of these is left of, and clients that nobody lets in. Run
- * whenever something new is written, inside its transaction, so that what lies here is bounded by what is in use.
+ * Removes expired codes and tokens, grants without either, and expired clients. Call it in each transaction that adds
+ * one of these, so the tables hold only what is in use.
  */
 export function removeExpired(queries: Queries, now: number): void {
-  // Before what tells when they ended is gone.
+  // Must run first: it reads the codes and tokens that are deleted next.
   queries
     .update(oauthClients)
-    .set({ expiresAt: sql`coalesce(${lastExpiry(oauthClients.id)}, ${now}) + ${KNOWN_MS}` })
+    .set({ expiresAt: sql`coalesce(${lastExpiry(oauthClients.id)}, ${now}) + ${UNUSED_CLIENT_MS}` })
     .where(and(isNull(oauthClients.expiresAt), sql`coalesce(${lastExpiry(oauthClients.id)}, 0) <= ${now}`))
     .run()
   queries.delete(oauthCodes).where(lte(oauthCodes.expiresAt, now)).run()

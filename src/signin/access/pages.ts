@@ -2,31 +2,30 @@ import type { ApiKey } from '../../resources/keys/model.ts'
 import type { GrantView } from '../oauth/grants.ts'
 import { csrfInput, signedInHeader } from '../pages/header.ts'
 import { type Html, html } from '../pages/html.ts'
-import { mixedScripts } from '../pages/mixed-name.ts'
-import { pageAnswer } from '../pages/page.ts'
-import { shownName } from '../pages/plain-name.ts'
+import { mixedScripts, plainName, shownName } from '../pages/names.ts'
+import { pageResponse } from '../pages/page.ts'
+import type { SignedInRequest } from '../session/browser-requests.ts'
 import type { Session } from '../session/sessions.ts'
-import type { SignedIn } from '../session/visits.ts'
-import { isEverything, type Names, reachOf, reachWords } from './reach.ts'
-import { browserName, lastUsed, moment, placeOf } from './words.ts'
+import { describeReach, isWholeAccount, type ResourceNames, reachOf } from './reach.ts'
+import { browserName, destinationsOf, lastUsed, moment } from './words.ts'
 
-/** What has access to an account. */
+/** Everything that has access to an account. */
 export interface Overview {
   account: { id: string; label: string }
   keys: readonly ApiKey[]
   grants: readonly GrantView[]
   browsers: readonly Session[]
-  /** What the servers and projects are called that any of these is limited to. */
-  names: Names
-  /** What was done just now, a sentence. */
+  /** Names of the servers and projects in the scopes of the keys and programs. */
+  names: ResourceNames
+  /** A sentence about what was just done. */
   done?: Html | undefined
 }
 
-/** `/access`: what has access to the account, each with what ends it. */
-export function overviewPage(visit: SignedIn, given: Overview): Response {
+/** Renders `/access`: everything that has access to the account, with the means to end it. */
+export function overviewPage(browser: SignedInRequest, given: Overview): Response {
   const { account, keys, grants, browsers, names, done } = given
-  const wide = keys.filter((key) => isEverything(reachOf(key)))
-  const { csrf, origin, session } = visit
+  const wide = keys.filter((key) => isWholeAccount(reachOf(key)))
+  const { csrf, origin, session } = browser
   const body = html`${done !== undefined && html`<p class="notice" role="status">${done}</p>`}
 <p class="quiet">You are signed in to ${account.label === '' ? null : html`<strong>${shownName(account.label)}</strong> · `}<code>${account.id}</code>.</p>
 <ul class="jumps">
@@ -61,7 +60,7 @@ ${
   html`<form method="post" action="/access/other-browsers/signout">${csrfInput(csrf)}<button class="plain">Sign out all other browsers</button></form>`
 }
 <p class="quiet"><code>berth open</code> in a terminal signs another browser in.</p>`
-  return pageAnswer({ title: 'Access', body, header: signedInHeader(csrf, '/access') })
+  return pageResponse({ title: 'Access', body, header: signedInHeader(csrf, '/access') })
 }
 
 const count = (how: number, noun: string): string => `${how} ${noun}${how === 1 ? '' : 's'}`
@@ -73,23 +72,23 @@ const section = (id: string, title: string, what: Html, entries: readonly Html[]
 ${entries.length > 0 && html`<ul class="entries">${entries}</ul>`}
 </section>`
 
-function keyEntry(key: ApiKey, csrf: string, names: Names, isLast: boolean): Html {
+function keyEntry(key: ApiKey, csrf: string, names: ResourceNames, isLast: boolean): Html {
   const { id, label, masked, created_at, last_used_at } = key
   const about = html`<span class="hidden"> the key ${shownName(label)}</span>`
   return entry(
     html`<strong>${shownName(label)}</strong> <code class="whole">${masked}</code>`,
-    html`Reaches ${reachWords(reachOf(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${moment(created_at)}, ${lastUsed(last_used_at)}.`,
+    html`Reaches ${describeReach(reachOf(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${moment(created_at)}, ${lastUsed(last_used_at)}.`,
     html`<form method="post" action="/access/keys/${id}/reveal">${csrfInput(csrf)}<button class="plain">Reveal${about}</button></form>
 ${!isLast && html`<a class="button danger" href="/access/keys/${id}/delete">Delete${about}</a>`}`,
   )
 }
 
-function grantEntry(grant: GrantView, csrf: string, names: Names): Html {
+function grantEntry(grant: GrantView, csrf: string, names: ResourceNames): Html {
   const { id, clientId, clientName, redirectUris, createdAt, lastUsedAt } = grant
   const mixed = mixedScripts(clientName)
   return entry(
     html`<strong>${shownName(clientName)}</strong>${mixed && html` <span class="mark">mixes ${mixed.join(' and ')}</span>`}`,
-    html`Answers go to ${placeOf(redirectUris)}. Client id <code>${clientId}</code>.<br>Reaches ${reachWords(reachOf(grant), names)}.<br>Let in ${moment(createdAt)}, ${lastUsed(lastUsedAt)}.`,
+    html`Answers go to ${destinationsOf(redirectUris)}. Client id <code>${clientId}</code>.<br>Reaches ${describeReach(reachOf(grant), names)}.<br>Let in ${moment(createdAt)}, ${lastUsed(lastUsedAt)}.`,
     html`<form method="post" action="/access/clients/${id}/revoke">${csrfInput(csrf)}<button class="danger">Revoke<span class="hidden"> the access of ${shownName(clientName)}</span></button></form>`,
   )
 }
@@ -108,3 +107,49 @@ const entry = (head: Html, facts: Html, actions: Html): Html => html`<li>
 <div class="actions">${actions}</div>
 </li>
 `
+
+const BACK = html`<a class="button plain" href="/access">Back</a>`
+
+/**
+ * Shows the text of a key.
+ *
+ * @param key null if no copy of it was kept
+ */
+export function revealPage(
+  { csrf }: SignedInRequest,
+  { label, masked }: ApiKey,
+  key: string | null,
+): Response {
+  const title = `API key ${plainName(label)}`
+  const header = signedInHeader(csrf)
+  const body =
+    key === null
+      ? html`<p class="notice">berth has no copy of <code class="whole">${masked}</code>: it was made before copies were kept.
+It works on; who has it knows it. Where nobody does, delete it and create another.</p>
+<p class="actions">${BACK}</p>`
+      : html`<p>Whoever has this key can do all that it reaches. Keep it out of code and chats.</p>
+<p><code class="secret">${key}</code></p>
+<p class="actions">${BACK}</p>`
+  return pageResponse({ title, header, body, isNarrow: true })
+}
+
+/** Asks for confirmation before a key is deleted. */
+export function deletePage({ csrf }: SignedInRequest, key: ApiKey, names: ResourceNames): Response {
+  const body = html`<p>It opens nothing from then on: programs that use it are refused, and browsers that were signed in with it are
+signed out. It cannot be brought back.</p>
+<dl class="facts">
+<dt>Key</dt><dd><code class="whole">${key.masked}</code></dd>
+<dt>Reaches</dt><dd>${describeReach(reachOf(key), names)}</dd>
+<dt>Use</dt><dd>${lastUsed(key.last_used_at)}</dd>
+</dl>
+<div class="actions">
+<form method="post" action="/access/keys/${key.id}/delete">${csrfInput(csrf)}<button class="danger full">Delete the key</button></form>
+<a class="button plain" href="/access">Keep it</a>
+</div>`
+  return pageResponse({
+    title: `Delete the API key ${plainName(key.label)}?`,
+    header: signedInHeader(csrf),
+    body,
+    isNarrow: true,
+  })
+}

@@ -6,22 +6,29 @@ import type { Clients } from './clients.ts'
 import type { Codes } from './codes.ts'
 import { SCOPE } from './metadata.ts'
 import { type Parameters, readClientForm } from './parameters.ts'
-import { clientAnswer, OAuthProblem, withinLimit } from './problem.ts'
+import { clientResponse, OAuthProblem, withinLimit } from './problem.ts'
 import type { IssuedTokens, Tokens } from './tokens.ts'
 
-/** Bytes that a registration may have. */
+/** Most bytes in a registration. */
 const REGISTRATION_LIMIT = 64 * 1024
 
-/** What clients ask by themselves works on this. */
-export interface ExchangeParts {
+/** Dependencies of the endpoints that clients call. */
+export interface ClientEndpointsOptions {
   clients: Clients
   codes: Codes
   tokens: Tokens
   sessions: () => Promise<Sessions>
 }
 
-/** Registers a client (RFC 7591, 3). @throws OAuthProblem, BerthError */
-export async function registerClient(request: Request, { clients }: ExchangeParts): Promise<Response> {
+/**
+ * Registers a client (RFC 7591, 3).
+ *
+ * @throws OAuthProblem, BerthError
+ */
+export async function registerClient(
+  request: Request,
+  { clients }: ClientEndpointsOptions,
+): Promise<Response> {
   const sent = await withinLimit(
     'The registration',
     REGISTRATION_LIMIT,
@@ -31,14 +38,18 @@ export async function registerClient(request: Request, { clients }: ExchangePart
   const { id, metadata, secret, createdAt } = clients.register(readClientMetadata(sent))
   const shown = secret === null ? {} : { client_secret: secret, client_secret_expires_at: 0 }
   const answer = { client_id: id, client_id_issued_at: Math.floor(createdAt / 1_000), ...shown, ...metadata }
-  return clientAnswer(answer, 201)
+  return clientResponse(answer, 201)
 }
 
-/** Gives tokens for a code or a refresh token (RFC 6749, 3.2). @throws OAuthProblem, BerthError */
-export async function giveTokens(
+/**
+ * Issues tokens for a code or a refresh token (RFC 6749, 3.2).
+ *
+ * @throws OAuthProblem, BerthError
+ */
+export async function issueTokens(
   request: Request,
   origin: string,
-  { clients, codes, tokens, sessions }: ExchangeParts,
+  { clients, codes, tokens, sessions }: ClientEndpointsOptions,
 ): Promise<Response> {
   const form = await readClientForm(request)
   const client = clients.authenticate(credentialsOf(request, form))
@@ -60,8 +71,15 @@ export async function giveTokens(
   throw new OAuthProblem('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.')
 }
 
-/** Ends what a token of the client's stands for; one that is none needs no end (RFC 7009, 2.2). @throws OAuthProblem */
-export async function revokeToken(request: Request, { clients, tokens }: ExchangeParts): Promise<Response> {
+/**
+ * Revokes the grant of a client's token. An unknown token needs no revocation (RFC 7009, 2.2).
+ *
+ * @throws OAuthProblem
+ */
+export async function revokeToken(
+  request: Request,
+  { clients, tokens }: ClientEndpointsOptions,
+): Promise<Response> {
   const form = await readClientForm(request)
   const client = clients.authenticate(credentialsOf(request, form))
   tokens.revoke(client, needed(form, 'token'))
@@ -69,12 +87,12 @@ export async function revokeToken(request: Request, { clients, tokens }: Exchang
 }
 
 const tokenAnswer = ({ accessToken, refreshToken, expiresIn }: IssuedTokens): Response =>
-  clientAnswer({
+  clientResponse({
     access_token: accessToken,
     token_type: 'Bearer',
     expires_in: expiresIn,
     refresh_token: refreshToken,
-    // Said always, since it may be another than the client asked for (RFC 6749, 5.1).
+    // Always included, since it may differ from the requested scope (RFC 6749, 5.1).
     scope: SCOPE,
   })
 

@@ -4,122 +4,129 @@ import { type HostOptions, ownName } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
-import { CSRF_FIELD, csrfToken } from '../pages/csrf.ts'
 import { PageFailure } from '../pages/failure.ts'
+import { CSRF_FIELD, csrfToken } from '../pages/header.ts'
 import { html } from '../pages/html.ts'
 import { cookiesOf } from './cookie.ts'
 import { SignInNeeded } from './page-route.ts'
 import type { Session, Sessions } from './sessions.ts'
 
-/** Fields of which a person may tick several. */
-const LISTS: ReadonlySet<string> = new Set(['server', 'project'])
+/** Fields that may have several values. */
+const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
 
-/** Bytes that a form may have. */
+/** Most bytes in a form. */
 const FORM_LIMIT = 2 ** 20
 
-/** Who asks for a page. */
-export interface Visit {
-  /** Under which origin, as in `http://127.0.0.1:4747`. */
+/** The browser that sends a request for a page. */
+export interface BrowserRequest {
+  /** The origin of the request, as in `http://127.0.0.1:4747`. */
   readonly origin: string
-  /** Null where the browser is not signed in. */
+  /** Null if the browser is not signed in. */
   readonly session: Session | null
-  /** What the forms of the session carry; empty without one. */
+  /** The CSRF token for the session's forms; empty without a session. */
   readonly csrf: string
 }
 
-/** A visit of somebody who is signed in. */
-export interface SignedIn extends Visit {
+/** A browser that is signed in. */
+export interface SignedInRequest extends BrowserRequest {
   readonly session: Session
 }
 
-/** What telling who asks needs. */
-interface VisitsParts {
+/** Dependencies of `BrowserRequests`. */
+interface BrowserRequestsOptions {
   host: HostOptions
   sessions: () => Promise<Sessions>
-  /** Tells the requests of processes on servers, which are nobody's browser. */
+  /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */
   isSentFromServer: (request: Request) => Promise<boolean>
   logger: Logger
 }
 
-/** Tells who asks for a page, and takes only forms that stand on our own pages. */
-export class Visits {
+/** Identifies the browser behind a request for a page, and accepts only forms of berth's own pages. */
+export class BrowserRequests {
   readonly #host: HostOptions
   readonly #sessions: () => Promise<Sessions>
   readonly #isSentFromServer: (request: Request) => Promise<boolean>
   readonly #logger: Logger
 
-  constructor({ host, sessions, isSentFromServer, logger }: VisitsParts) {
+  constructor({ host, sessions, isSentFromServer, logger }: BrowserRequestsOptions) {
     this.#host = host
     this.#sessions = sessions
     this.#isSentFromServer = isSentFromServer
     this.#logger = logger
   }
 
-  /** Whether an origin is the one to which `berth open` leads; a session of another is none there. */
+  /**
+   * Reports whether an origin is the one that `berth open` uses. A session of one origin is unknown at the others.
+   */
   isOwn(origin: string): boolean {
     const { protocol, hostname } = new URL(origin)
     return protocol === 'http:' && hostname === ownName(this.#host.bound)
   }
 
-  /** Who asks. @throws PageFailure 403 for a session that a process on a server sends */
-  async of(request: Request): Promise<Visit> {
+  /**
+   * Identifies the browser of a request.
+   *
+   * @throws PageFailure 403 if a process on a server sends the session
+   */
+  async identify(request: Request): Promise<BrowserRequest> {
     const origin = originOf(request, this.#host)
-    return visitOf(origin, (await this.#live(request, origin))[0])
+    return browserRequestOf(origin, (await this.#liveSessions(request, origin))[0])
   }
 
   /**
-   * Who asks; a browser that is not signed in is sent to do so, and comes back (`pageRoute`).
+   * Identifies the browser of a request. One that is not signed in is sent to do so and returns (`pageRoute`).
    *
-   * @throws PageFailure 403 for one that brings sessions of two accounts: a page of another port of the host can lay one
-   *   before ours, and the person would act for whoever laid it; and for a session that a process on a server sends
+   * @throws PageFailure 403 if a process on a server sends the session, or if the browser sends sessions of two
+   * accounts: a page on another port of the host may have set one of the cookies, and the person would act for its
+   * account
    */
-  async signedIn(request: Request): Promise<SignedIn> {
+  async requireSession(request: Request): Promise<SignedInRequest> {
     const origin = originOf(request, this.#host)
-    const [first, ...others] = await this.#live(request, origin)
+    const [first, ...others] = await this.#liveSessions(request, origin)
     if (!first) throw new SignInNeeded()
     const { session } = first
     if (others.some((one) => one.session.accountId !== session.accountId)) throw ambiguous()
-    return { ...visitOf(origin, first), session }
+    return { ...browserRequestOf(origin, first), session }
   }
 
   /**
    * Reads a form of the session.
    *
-   * @throws PageFailure 403 for one that does not come from a page of the session
+   * @throws PageFailure 403 if the form is not from a page of the session
    */
-  async form(request: Request): Promise<{ visit: SignedIn; form: URLSearchParams }> {
+  async form(request: Request): Promise<{ browser: SignedInRequest; form: URLSearchParams }> {
     const form = await this.openForm(request)
-    const visit = await this.signedIn(request)
-    if (!isSameText(form.get(CSRF_FIELD) ?? '', visit.csrf)) throw foreign()
-    return { visit, form }
+    const browser = await this.requireSession(request)
+    if (!isSameText(form.get(CSRF_FIELD) ?? '', browser.csrf)) throw foreignForm()
+    return { browser, form }
   }
 
   /**
-   * Reads a form that needs no session, such as the one that begins it.
+   * Reads a form that needs no session, such as the sign-in's.
    *
-   * @throws PageFailure 403 for one that a page of elsewhere sends (Fetch, 3.2); BerthError 413, 400
+   * @throws PageFailure 403 if a page of another origin sent it (Fetch, 3.2); BerthError 413, 400
    */
   async openForm(request: Request): Promise<URLSearchParams> {
     const sentFrom = request.headers.get('origin')
     const site = request.headers.get('sec-fetch-site')
     const isOwn = sentFrom === null || sentFrom === originOf(request, this.#host)
-    if (!isOwn || (site !== null && site !== 'same-origin' && site !== 'none')) throw foreign()
+    if (!isOwn || (site !== null && site !== 'same-origin' && site !== 'none')) throw foreignForm()
     const type = request.headers.get('content-type') ?? ''
     if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
       throw badRequest('The form must be sent with "Content-Type: application/x-www-form-urlencoded".')
     }
     const bytes = await readBytes(request, FORM_LIMIT)
     const form = new URLSearchParams(new TextDecoder().decode(bytes))
-    const names = [...form.keys()].filter((name) => !LISTS.has(name))
+    const names = [...form.keys()].filter((name) => !LIST_FIELDS.has(name))
     if (new Set(names).size < names.length) throw badRequest('The form has a field more than once.')
     return form
   }
 
   /**
-   * The sessions that a browser's cookies open, usually one. A browser sends its cookies to every port of a host, what
-   * listens on one from within a server included: whoever has a cookie is not yet the browser.
+   * Returns the sessions of a browser's cookies, usually one. A browser sends its cookies to every port of a host,
+   * including ports of processes on servers. So a cookie does not prove that its sender is the browser.
    */
-  async #live(request: Request, origin: string): Promise<Opened[]> {
+  async #liveSessions(request: Request, origin: string): Promise<OpenedSession[]> {
     const secrets = cookiesOf(request, origin)
     if (secrets.length === 0) return []
     const sessions = await this.#sessions()
@@ -135,19 +142,19 @@ export class Visits {
   }
 }
 
-/** A session, and the secret that opens it. */
-interface Opened {
+/** A session, and its secret. */
+interface OpenedSession {
   session: Session
   secret: string
 }
 
-const visitOf = (origin: string, opened: Opened | undefined): Visit => ({
+const browserRequestOf = (origin: string, opened: OpenedSession | undefined): BrowserRequest => ({
   origin,
   session: opened?.session ?? null,
   csrf: opened ? csrfToken(opened.secret) : '',
 })
 
-const foreign = (): PageFailure =>
+const foreignForm = (): PageFailure =>
   new PageFailure(
     403,
     'This form is out of date',

@@ -1,32 +1,35 @@
 import { isChallenge } from '../../runtime/pkce.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
-import { plainName } from '../pages/plain-name.ts'
+import { plainName } from '../pages/names.ts'
 
-/** What a terminal asks for, as the browser carries it. */
-export interface Inquiry {
-  /** S256 of its verifier (RFC 7636, 4.2). */
+/** A terminal's request for a key, as the browser carries it. */
+export interface KeyRequest {
+  /** S256 of the terminal's verifier (RFC 7636, 4.2). */
   readonly challenge: string
-  /** Where it listens on 127.0.0.1, and what it knows its answer by; null where a person types the code in. */
-  readonly back: { readonly port: number; readonly state: string } | null
-  /** The name of its machine, as it says: fit to be shown, and no proof of anything. */
+  /**
+   * The port on 127.0.0.1 where the terminal listens, and the state that identifies its response; null if a person
+   * types the code in.
+   */
+  readonly callback: { readonly port: number; readonly state: string } | null
+  /** The machine's name as the terminal sent it. It is safe to display and proves nothing. */
   readonly host: string
-  /** Of the key that it wants. */
+  /** The label for the key. */
   readonly label: string
 }
 
-/** Characters that a label may have. */
+/** Most characters in a label. */
 const LABEL_LENGTH = 40
 
-/** Characters of a machine's name that are shown. */
+/** Most characters of a machine's name on a page. */
 const HOST_LENGTH = 64
 
 /**
- * Reads the parameters of the page, or the fields of its form.
+ * Reads the parameters of the page or the fields of its form.
  *
- * @throws PageFailure 400 for what no terminal of berth sends
+ * @throws PageFailure 400 if they are not those of berth's command line
  */
-export function readInquiry(given: URLSearchParams): Inquiry {
+export function readKeyRequest(given: URLSearchParams): KeyRequest {
   const challenge = given.get('challenge') ?? ''
   const port = given.get('redirect_port')
   const state = given.get('state') ?? ''
@@ -37,18 +40,18 @@ export function readInquiry(given: URLSearchParams): Inquiry {
   if (port !== null && !/^[A-Za-z0-9_-]{22,128}$/.test(state)) throw malformed('state')
   const host = cut(plainName(given.get('host') ?? ''), HOST_LENGTH) || 'an unnamed machine'
   const label = cut(plainName(given.get('label') ?? ''), LABEL_LENGTH) || labelFor(host)
-  return { challenge, back: port === null ? null : { port: Number(port), state }, host, label }
+  return { challenge, callback: port === null ? null : { port: Number(port), state }, host, label }
 }
 
-/** The same as form fields. */
-export const fieldsOf = ({ challenge, back, host, label }: Inquiry): Record<string, string> => ({
+/** Returns a terminal's request as form fields. */
+export const fieldsOf = ({ challenge, callback, host, label }: KeyRequest): Record<string, string> => ({
   challenge,
-  ...(back ? { redirect_port: String(back.port), state: back.state } : {}),
+  ...(callback ? { redirect_port: String(callback.port), state: callback.state } : {}),
   host,
   label,
 })
 
-/** The label of a key that is given none: `CLI on HOST`, of a name that is too long its first part. */
+/** Returns the default label, `CLI on HOST`, with a long name cut. */
 function labelFor(host: string): string {
   const whole = `CLI on ${host}`
   if (lengthOf(whole) <= LABEL_LENGTH) return whole

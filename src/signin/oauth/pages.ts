@@ -1,35 +1,33 @@
 import { csrfInput } from '../pages/header.ts'
 import { type Html, html } from '../pages/html.ts'
-import { mixedScripts } from '../pages/mixed-name.ts'
-import { pageAnswer } from '../pages/page.ts'
-import { shownName } from '../pages/plain-name.ts'
-import type { SignedIn } from '../session/visits.ts'
-import type { AuthorizationRequest } from './authorization-request.ts'
+import { mixedScripts, shownName } from '../pages/names.ts'
+import { pageResponse } from '../pages/page.ts'
+import type { SignedInRequest } from '../session/browser-requests.ts'
+import type { AuthorizationRequest, ReturnAddress } from './authorization-request.ts'
 import type { Choices } from './choices.ts'
-import { nameOf } from './client-name.ts'
-import { destinationWords } from './destination-words.ts'
-import { policySource } from './redirect-uri.ts'
+import { clientName } from './client-metadata.ts'
+import { destinationOf, policySource } from './redirect-uri.ts'
 
-/** What the page is made of. */
+/** The parts of the consent page. */
 interface ConsentPage {
-  visit: SignedIn
+  browser: SignedInRequest
   request: AuthorizationRequest
   choices: Choices
-  /** What ties the answer to what is shown. */
+  /** Ties the decision to the request that is shown. */
   handle: string
-  /** What was sent, where it could not be granted, and why. */
+  /** The refused form and the reason. */
   refused?: { form: URLSearchParams; fault: string }
 }
 
-/** The page on which a person lets a client in, or does not. */
-export function consentPage({ visit, request, choices, handle, refused }: ConsentPage): Response {
+/** Renders the page on which a person approves or denies a client's access. */
+export function consentPage({ browser, request, choices, handle, refused }: ConsentPage): Response {
   const { client, redirectUri } = request
-  const name = nameOf(client.metadata)
+  const name = clientName(client.metadata)
   const mixed = mixedScripts(name)
   const account = choices.accountLabel
     ? html`${shownName(choices.accountLabel)} <span class="quiet">${choices.accountId}</span>`
     : choices.accountId
-  const hidden = html`${csrfInput(visit.csrf)}<input type="hidden" name="handle" value="${handle}">`
+  const hidden = html`${csrfInput(browser.csrf)}<input type="hidden" name="handle" value="${handle}">`
   const body = html`<p class="lead">A program that calls itself <strong>${shownName(name)}</strong> asks to act for you.
 Any program can call itself so: go on only if you have just started this yourself.</p>
 ${
@@ -39,10 +37,10 @@ Deny it unless you know why it does so.</p>`
 }
 ${refused && html`<p class="notice failure" id="fault" role="alert">${refused.fault}</p>`}
 <dl class="facts">
-<dt>Answer goes to</dt><dd>${destinationWords(redirectUri)}</dd>
+<dt>Answer goes to</dt><dd>${describeDestination(redirectUri)}</dd>
 <dt>Account</dt><dd>${account}
 <form class="out" method="post" action="/oauth/authorize">${hidden}<button class="plain" name="decision" value="switch">Use another account</button></form></dd>
-<dt>Instance</dt><dd>${visit.origin}</dd>
+<dt>Instance</dt><dd>${browser.origin}</dd>
 </dl>
 <form method="post" action="/oauth/authorize">
 ${hidden}
@@ -51,24 +49,25 @@ ${reachFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
 <p class="actions"><button name="decision" value="allow">Allow</button>
 <button class="plain" name="decision" value="deny" formnovalidate>Deny</button></p>
 </form>`
-  return pageAnswer({
+  return pageResponse({
     title: 'Let a program in?',
     body,
     status: refused ? 400 : 200,
-    // Many a program sends the browser on to a page of its maker's, which browsers count as the form's target too.
+    // Many programs redirect the browser on to a page of their maker, which browsers count as a target of the form
+    // too.
     formTargets: [...new Set([policySource(redirectUri), 'https:'])],
   })
 }
 
 function reachFields({ servers, projects }: Choices, form: URLSearchParams, isFaulty: boolean): Html {
   const isBoth = form.get('access') === 'all' && (form.has('server') || form.has('project'))
-  // Boxes are out of sight beside the whole account: whoever chose both chooses anew.
+  // The page hides the boxes if the whole account is selected. If both were sent, the person chooses again.
   const sent = isBoth ? new URLSearchParams() : form
   const ticked = new Set([...sent.getAll('server'), ...sent.getAll('project')])
   const tasks = new Map(servers.map(({ id, task }) => [id, task || id]))
   const box = (field: string, id: string, label: Html) =>
     html`<label><input type="checkbox" name="${field}" value="${id}"${checked(ticked.has(id))}> ${label}</label>\n`
-  // What there is no choice about needs no click.
+  // A single possibility is selected in advance.
   const chosen = servers.length === 0 ? 'all' : sent.get('access')
   const access = (value: string, label: string) =>
     html`<label><input type="radio" name="access" value="${value}" required${checked(chosen === value)}> ${label}</label>\n`
@@ -94,3 +93,30 @@ ${servers.length === 0 && html`<p class="quiet">There are no servers yet that yo
 }
 
 const checked = (is: boolean): Html | false => is && html` checked`
+
+/**
+ * Renders the page on which a person decides whether to report an error to a client.
+ *
+ * @param fault a sentence about the error
+ * @param way the URI that reports it to the client
+ */
+export function returnPage({ client, redirectUri }: ReturnAddress, fault: string, way: string): Response {
+  const body = html`<p>A program that calls itself <strong>${shownName(clientName(client.metadata))}</strong> asks for access in a way that berth
+does not take:</p>
+<p class="notice failure">${fault}</p>
+<p>Nothing was granted. berth leads nobody elsewhere by itself: go back to the program only if you have just started this
+yourself; otherwise close this page.</p>
+<dl class="facts">
+<dt>Leads to</dt><dd>${describeDestination(redirectUri)}</dd>
+</dl>
+<p class="actions"><a class="button plain" rel="noreferrer" href="${way}">Go back to ${destinationOf(redirectUri).name}</a></p>`
+  return pageResponse({ status: 400, title: 'This program asked in a wrong way', body, isNarrow: true })
+}
+
+/** Describes where the codes for a redirect URI arrive. */
+function describeDestination(uri: string): Html {
+  const { kind, name } = destinationOf(uri)
+  if (kind === 'machine') return html`<strong>${name}</strong>, a program on your machine`
+  if (kind === 'app') return html`the app on your machine that opens <strong>${name}</strong> addresses`
+  return html`<strong>${name}</strong>, on the web`
+}
