@@ -8,44 +8,46 @@ export const AGENTS = ['scripted', 'openai', 'anthropic', 'command'] as const
 /** Name of a kind of agent. */
 export type AgentName = (typeof AGENTS)[number]
 
-/** How a command agent is given the goal. */
+/** How a command agent receives the goal. */
 export const AGENT_INPUTS = ['argument', 'stdin'] as const
 
-/** What one piece of work of an agent may use before it fails. */
+/** What one piece of an agent's work may use before it fails. */
 export interface AgentLimits {
-  /** Answers of the model. */
+  /** Responses of the model. */
   readonly steps: number
   /** Tokens of the model, read and written. */
   readonly tokens: number
-  /** Tokens, about, that the model is sent at once: what lies back longest is shortened. */
+  /** Most tokens of one request, estimated; the oldest parts of a longer conversation are shortened. */
   readonly context: number
   /** US dollars, by the prices given; null for any. */
   readonly cost: number | null
   readonly timeMs: number
-  /** US dollars for a million tokens read; null where it is not known. */
+  /** US dollars for a million tokens read; null if it is not known. */
   readonly inputPrice: number | null
-  /** US dollars for a million tokens written; null where it is not known. */
+  /** US dollars for a million tokens written; null if it is not known. */
   readonly outputPrice: number | null
 }
 
-/** What the configuration says of agents. */
+/** The settings of agents. */
 export interface AgentConfig {
   /** Which kind does tasks and builds. */
   readonly agent: AgentName
-  /** Address that the OpenAI protocol is spoken to, without a slash at the end, such as `https://api.openai.com/v1`. */
+  /**
+   * Address that the OpenAI protocol is spoken to, without a slash at the end, such as `https://api.openai.com/v1`.
+   */
   readonly openaiBaseUrl: string
   readonly openaiApiKey: string | null
   readonly openaiModel: string | null
   readonly anthropicBaseUrl: string
   readonly anthropicApiKey: string | null
   readonly anthropicModel: string | null
-  /** The shell command that is the command agent. */
+  /** The shell command of the command agent. */
   readonly agentCommand: string | null
   readonly agentInput: (typeof AGENT_INPUTS)[number]
   /** A line of the command's output that this matches is a question to the caller. */
   readonly agentQuestion: RegExp | null
   readonly agentLimits: AgentLimits
-  /** Files with what there is at the start, such as scenarios. */
+  /** Files with initial contents, such as scenarios. */
   readonly fixtures: readonly string[]
 }
 
@@ -59,7 +61,7 @@ const LIMITS: AgentLimits = {
   outputPrice: null,
 }
 
-/** What holds where nothing is said. */
+/** The defaults of all settings. */
 export const AGENT_DEFAULTS: AgentConfig = {
   agent: 'scripted',
   openaiBaseUrl: 'https://api.openai.com/v1',
@@ -78,7 +80,7 @@ export const AGENT_DEFAULTS: AgentConfig = {
 /** Options whose values hold a credential. */
 export const AGENT_SECRETS = ['openai-api-key', 'anthropic-api-key']
 
-/** The options about agents, in the form of config.ts. */
+/** The options of agents, in the form of config.ts. */
 export const AGENT_OPTIONS = [
   {
     name: 'agent',
@@ -158,14 +160,18 @@ export const AGENT_OPTIONS = [
   },
 ] as const
 
-/** What a kind of agent cannot do without: the setting and its option. */
+/** The setting that a kind of agent requires, and its option. */
 const NEEDED: Partial<Record<AgentName, readonly [setting: keyof AgentConfig, option: string]>> = {
   openai: ['openaiModel', 'openai-model'],
   anthropic: ['anthropicModel', 'anthropic-model'],
   command: ['agentCommand', 'agent-command'],
 }
 
-/** @throws StartupError where the chosen agent lacks what it cannot do without */
+/**
+ * Checks that the chosen agent has its required setting.
+ *
+ * @throws StartupError if it does not
+ */
 export function checkAgent(config: AgentConfig): void {
   const [setting, option] = NEEDED[config.agent] ?? []
   if (setting === undefined || option === undefined || config[setting] !== null) return

@@ -19,20 +19,20 @@ import {
   text,
 } from './values.ts'
 
-/** The isolation tiers a server can run under, strongest first. */
+/** The isolations that a server can run under, strongest first. */
 export const ISOLATIONS = ['bubblewrap', 'landlock', 'none'] as const
 
-/** Name of an isolation tier. */
+/** Name of an isolation. */
 export type Isolation = (typeof ISOLATIONS)[number]
 
 export type { PortRange }
 
-/** Everything `serve` can be told, settled once at the start. */
+/** All settings of `serve`, determined once at the start. */
 export interface Config extends AgentConfig {
   readonly host: string
   /** TCP port, 0 for any free one. */
   readonly port: number
-  /** Absolute path of the data folder; with `ephemeral` a fresh temporary one is made instead. */
+  /** Absolute path of the data directory; with `ephemeral` a fresh temporary one is made instead. */
   readonly dataDir: string
   readonly ephemeral: boolean
   /** One JSON line on stdout when ready instead of the banner. */
@@ -40,32 +40,32 @@ export interface Config extends AgentConfig {
   readonly isolation: 'auto' | Isolation
   /** The first account's key, given instead of generated. */
   readonly apiKey: string | null
-  /** What secrets are encrypted under, 32 bytes, in place of the data folder's `master.key`. */
+  /** The key that encrypts secrets, 32 bytes, instead of the data directory's `master.key`. */
   readonly masterKey: Uint8Array | null
   /** Ids and keys repeat from run to run. */
   readonly rngSeed: number | null
-  /** The clock stands at this moment, milliseconds since 1970. */
+  /** Stops the clock at this time, milliseconds since 1970. */
   readonly freeze: number | null
-  /** The control API answers callers from other machines too. */
+  /** Whether the control API also responds to other machines. */
   readonly exposeControl: boolean
   /** Webhooks may go to http and loopback too, for development. */
   readonly allowLocalWebhooks: boolean
-  /** The ports, first and last, of which each project and deployment has one of its own. */
+  /** The first and last port for projects and deployments; each has its own. */
   readonly projectPorts: PortRange
-  /** Folders of this machine that projects may be made from, and what lies in them. */
+  /** Directories on this machine from which projects may be created, including everything below. */
   readonly sourceFolders: readonly string[]
   /** Address of the npm registry that servers install packages from, without a slash at the end. */
   readonly npmRegistry: string
-  /** Projects' code may come from this machine's and private networks' addresses too, for development. */
+  /** Whether projects' code may also come from loopback and private networks, for development. */
   readonly allowLocalSources: boolean
   /** A further name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logLevel: LogLevel
-  /** A running server goes to sleep after this many milliseconds without use; null for never. */
+  /** Milliseconds without use after which a running server goes to sleep; null for never. */
   readonly idleTimeoutMs: number | null
   /** Requests that the journal keeps; 0 for none. */
   readonly journalSize: number
-  /** What the plan of accounts says otherwise than berth's own, as it was given. */
+  /** Changes to berth's own plan of accounts, as given. */
   readonly plan: Readonly<Record<string, unknown>> | null
 }
 
@@ -73,18 +73,18 @@ export interface Config extends AgentConfig {
 export interface ConfigOption {
   /** The flag without dashes, as in `idle-timeout`. */
   readonly name: string
-  /** What stands behind the flag in help texts; a switch has none. */
+  /** Placeholder after the flag in help texts; missing for a switch. */
   readonly value?: string
   /** Each use of the flag adds a value, and the option is given the list of them. */
   readonly repeatable?: boolean
-  /** The values it takes where they are few: completion offers them. */
+  /** All values, if they are few, for completion. */
   readonly choices?: readonly string[]
   readonly description: string
-  /** Turns a given value into the setting; throws Error with what was expected. */
+  /** Converts a value to the setting; throws an Error that says what was expected. */
   readonly parse: (value: unknown) => Partial<Record<keyof Config, unknown>>
 }
 
-/** A key that somebody chose. */
+/** Matches a key that a person chose. */
 export const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
 
 /** Options whose values, even wrong ones, may hold a credential. */
@@ -225,7 +225,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   ...AGENT_OPTIONS,
 ]
 
-/** What a config is read from. */
+/** Where a config is read from. */
 export interface ConfigSources {
   /** Flags as given, by option name. */
   flags: Record<string, unknown>
@@ -237,8 +237,8 @@ export interface ConfigSources {
 const DEFAULT_FILE = 'berth.config.json'
 
 /**
- * Settles the configuration: a flag beats the environment, the environment beats the config file
- * (`--config`, `BERTH_CONFIG`, else `berth.config.json` where it exists), the file beats the default.
+ * Determines the configuration. A flag overrides the environment, the environment overrides the config file
+ * (`--config`, `BERTH_CONFIG`, else `berth.config.json` if it exists), the file overrides the default.
  *
  * @throws UsageError for a bad flag, StartupError for a bad variable or file
  */
@@ -297,7 +297,9 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
   return Object.freeze(config)
 }
 
-/** No flag and no key of the file: a process list shows the one, and the other lies around in clear. */
+/**
+ * Reads the key from its variable only: a flag would show in process lists, and a file would keep it in plain text.
+ */
 function masterKeyOf(text: string | undefined): Uint8Array | null {
   if (text === undefined || text === '') return null
   const key = parseKeyText(text)
@@ -307,16 +309,16 @@ function masterKeyOf(text: string | undefined): Uint8Array | null {
   )
 }
 
-/** The environment variable of an option: `idle-timeout` → `BERTH_IDLE_TIMEOUT`. */
+/** Returns the environment variable of an option: `idle-timeout` → `BERTH_IDLE_TIMEOUT`. */
 export const environmentName = (option: string): string =>
   `BERTH_${option.toUpperCase().replaceAll('-', '_')}`
 
-/** The process's environment; everything else takes it as an argument. */
+/** Returns the process's environment; everything else takes it as an argument. */
 export const processEnvironment = (): Record<string, string | undefined> => process.env
 
 /**
- * Keeps this process's requests to its own machine off a proxy that the environment names: berth
- * listens on loopback, where no proxy leads, and a proxy must not see its keys.
+ * Keeps this process's requests to its own machine off the environment's proxy: berth listens on loopback, which a
+ * proxy cannot reach, and the proxy must not see keys.
  */
 export function reachLoopbackDirectly(): void {
   for (const name of ['NO_PROXY', 'no_proxy']) {

@@ -1,7 +1,4 @@
-/*
- * What the values of options are read as, wherever they stand. Each function throws an Error whose message says what
- * was expected, to follow "expected".
- */
+/** Parsers of option values, for every source. Each throws an Error whose message follows the word "expected". */
 
 /** TCP ports from the first to the last, both included. */
 export interface PortRange {
@@ -9,13 +6,13 @@ export interface PortRange {
   readonly last: number
 }
 
-/** A text that is not empty. */
+/** Returns a text that is not empty. */
 export function text(value: unknown): string {
   if (typeof value === 'string' && value !== '') return value
   throw new Error('a text')
 }
 
-/** A whole number from `least` to `most`, or its text. */
+/** Returns a whole number from `least` to `most`, or its text. */
 export function integer(value: unknown, least: number, most: number): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
@@ -23,7 +20,7 @@ export function integer(value: unknown, least: number, most: number): number {
   throw new Error(`a whole number from ${least} to ${most}`)
 }
 
-/** true or false, or what stands for them in a variable. */
+/** Returns true or false, also from the words for them in a variable. */
 export function boolean(value: unknown): boolean {
   if (value === true || value === 'true' || value === '1') return true
   if (value === false || value === 'false' || value === '0') return false
@@ -38,13 +35,13 @@ export function portRange(value: unknown): PortRange {
   throw new Error('two ports such as 4800-4999, the first not above the last')
 }
 
-/** The address of a registry; what needs a credential is a project's own business. */
+/** Returns the address of a package registry. It takes no credential; a project can have its own. */
 export const registryUrl = (value: unknown): string => plainUrl(value, 'https://registry.npmjs.org')
 
-/** The address of a service that is spoken to with a key of its own. */
+/** Returns the address of a service whose key is a separate option. */
 export const serviceUrl = (value: unknown): string => plainUrl(value, 'http://127.0.0.1:11434/v1')
 
-/** An address without a slash at the end, and without anything that is secret or belongs to one request. */
+/** Returns an address without a slash at the end, and without anything that is secret or belongs to one request. */
 function plainUrl(value: unknown, example: string): string {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   const plain = url !== null && url.username === '' && url.password === '' && url.search + url.hash === ''
@@ -52,7 +49,7 @@ function plainUrl(value: unknown, example: string): string {
   throw new Error(`an http or https address without a credential, such as ${example}`)
 }
 
-/** The registry that npm uses on this machine, as far as the environment says; npm's own otherwise. */
+/** Returns npm's registry on this machine by the environment, or npm's default. */
 export function machineRegistry(env: Readonly<Record<string, string | undefined>>): string {
   try {
     return registryUrl(env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY)
@@ -61,14 +58,18 @@ export function machineRegistry(env: Readonly<Record<string, string | undefined>
   }
 }
 
-/** Paths as a list, or as a text with colons between as in PATH. @param what such as `folders` */
+/**
+ * Returns paths from a list, or from a text separated by colons like PATH.
+ *
+ * @param what such as `directories`
+ */
 export function list(value: unknown, what: string): string[] {
   const given = typeof value === 'string' ? value.split(':').filter(Boolean) : value
   if (Array.isArray(given) && given.every((one) => typeof one === 'string' && one !== '')) return given
   throw new Error(`${what} with ":" between, or a list of them`)
 }
 
-/** A regular expression. */
+/** Returns a regular expression. */
 export function regularExpression(value: unknown): RegExp {
   try {
     return new RegExp(text(value), 'u')
@@ -77,7 +78,7 @@ export function regularExpression(value: unknown): RegExp {
   }
 }
 
-/** An object, or the JSON text of one. */
+/** Returns an object, or the JSON text of one. */
 export function object(value: unknown): object {
   let read = value
   if (typeof value === 'string') {
@@ -91,7 +92,7 @@ export function object(value: unknown): object {
   throw new Error('a JSON object such as {"servers":5}')
 }
 
-/** One of a few texts. */
+/** Returns one of a few texts. */
 export function oneOf(value: unknown, allowed: readonly string[]): string {
   if (typeof value === 'string' && allowed.includes(value)) return value
   throw new Error(`one of ${allowed.join(', ')}`)

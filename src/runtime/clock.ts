@@ -9,43 +9,43 @@ export interface Timer {
  * to end is physical time and does not go by it.
  */
 export interface Clock {
-  /** The calendar: milliseconds since 1970-01-01T00:00:00Z. A correction may move it either way. */
+  /** Returns the calendar: milliseconds since 1970-01-01T00:00:00Z. A correction may move it either way. */
   now(): number
-  /** Whole milliseconds that have passed on this clock; never goes back, whatever the calendar does. */
+  /** Returns the whole milliseconds that have passed on this clock; never decreases, whatever the calendar does. */
   elapsed(): number
   /**
-   * Runs `call` once, when `ms` milliseconds have passed by `elapsed`, never earlier. Whoever moves
-   * the clock waits for the promise it returns; `call` deals with its own failures.
+   * Runs `call` once, when `ms` milliseconds have passed by `elapsed`, never earlier. Moving the clock waits for the
+   * returned promise; `call` handles its own failures.
    */
   after(ms: number, call: () => void | Promise<void>): Timer
   /**
-   * Has `call` called when the calendar was moved while no time passed: what goes by dates sets its
-   * timers anew. Whoever moved it waits for the promise that `call` returns.
+   * Calls `call` after the calendar was moved without time passing, so code that depends on dates can reset its
+   * timers. Moving the calendar waits for the returned promise.
    *
-   * @returns ends it
+   * @returns a function that unsubscribes
    */
   onCorrection(call: () => void | Promise<void>): () => void
   /**
-   * Has `call` called each time that something has fallen due while the clock is moved. The clock stands at that moment
-   * until the promise that `call` returns is over: what came of it, such as events to be sent, belongs to the same moment.
+   * Calls `call` after each timer that fires while the clock is moved. The clock stays at that time until the
+   * returned promise resolves, so consequences, such as events to send, have the same time.
    *
-   * @returns ends it
+   * @returns a function that unsubscribes
    */
   onStep(call: () => void | Promise<void>): () => void
 }
 
 /** The machine that a clock follows. */
 export interface Machine {
-  /** Milliseconds by a source that never jumps; it may stand while the machine is suspended. */
+  /** Returns milliseconds from a source that never jumps; it may stop while the machine is suspended. */
   monotonic(): number
-  /** Milliseconds since 1970, as the machine believes. */
+  /** Returns milliseconds since 1970, as the machine believes. */
   calendar(): number
 }
 
 /** This machine. */
 export const thisMachine: Machine = { monotonic: () => performance.now(), calendar: () => Date.now() }
 
-/** Where a clock stands, to be taken up later. */
+/** The state of a clock, to be restored later. */
 export interface ClockState {
   /** Milliseconds since 1970. */
   readonly now: number
@@ -54,9 +54,9 @@ export interface ClockState {
   readonly frozen: boolean
 }
 
-/** What a clock starts from. */
+/** The initial state of a clock. */
 export interface ClockOptions {
-  /** It stands at this moment until it is told otherwise; without it, it follows the machine. */
+  /** Freezes the clock at this time; without it, the clock follows the machine. */
   frozenAt?: number | null
   /** It follows the machine, and shows this moment at the start. */
   startAt?: number | null
@@ -76,8 +76,8 @@ interface PendingTimer {
 }
 
 /**
- * The clock: it follows the machine or stands, and can be moved. Timers are due in elapsed time, so
- * that a step of the machine's calendar, or a laptop that slept, neither fires nor delays any.
+ * A clock that follows the machine or is frozen, and can be moved. Timers are due in elapsed time, so neither a step
+ * of the machine's calendar nor a suspended laptop fires or delays any.
  */
 export class SteerableClock implements Clock {
   readonly #machine: Machine
@@ -87,11 +87,11 @@ export class SteerableClock implements Clock {
   readonly #correctionListeners = new Set<() => void | Promise<void>>()
   readonly #stepListeners = new Set<() => void | Promise<void>>()
   #frozen: boolean
-  /** The elapsed time at which it stands, or null while it follows the machine. */
+  /** The elapsed time at which it is paused, or null while it follows the machine. */
   #pausedAt: number | null
-  /** What the monotonic source showed when no time had elapsed. */
+  /** Reading of the monotonic source at elapsed time 0. */
   #origin = 0
-  /** Calendar minus elapsed: this clock's, and the machine's where it is followed. */
+  /** Calendar minus elapsed time: this clock's, and the machine's while it is followed. */
   #offset: number
   #machineOffset = 0
   /** The due time for which the system's timer is set. */
@@ -135,7 +135,7 @@ export class SteerableClock implements Clock {
     return () => void this.#stepListeners.delete(call)
   }
 
-  /** Whether it stands until it is told otherwise. */
+  /** Whether it is frozen until `unfreeze`. */
   get frozen(): boolean {
     return this.#frozen
   }
@@ -151,14 +151,14 @@ export class SteerableClock implements Clock {
     return this.#timers.size
   }
 
-  /** Where it stands. */
+  /** The current state, for `begin`. */
   get state(): ClockState {
     return { now: this.now(), offset: this.offset, frozen: this.#frozen }
   }
 
   /**
-   * Begins anew for others: forgets every timer and listener, and stands or goes as a state says; without one, as at
-   * the start. Runs nothing. What was moving it has been waited for.
+   * Starts again: forgets every timer and listener, and takes over a state or, without one, the initial state. Runs
+   * no timer. Waits for earlier moves.
    */
   begin(state?: ClockState): Promise<void> {
     return this.#inTurn(() => {
@@ -175,7 +175,7 @@ export class SteerableClock implements Clock {
     })
   }
 
-  /** Stands from now on. */
+  /** Freezes the clock. */
   freeze(): Promise<void> {
     return this.#inTurn(() => {
       this.#applyDrift()
@@ -184,7 +184,7 @@ export class SteerableClock implements Clock {
     })
   }
 
-  /** Goes on from where it stands. */
+  /** Continues from the current time. */
   unfreeze(): Promise<void> {
     return this.#inTurn(() => {
       this.#frozen = false
@@ -193,11 +193,10 @@ export class SteerableClock implements Clock {
   }
 
   /**
-   * Lets `ms` milliseconds pass: what falls due on the way runs in order, each at its own moment,
-   * also what this work sets. Resolves when all that is done; of several calls each waits for the one
-   * before. Never called and awaited by what a timer runs.
+   * Lets `ms` milliseconds pass. Timers due in between, including those set meanwhile, run in order, each at its own
+   * time. Resolves after all of them; concurrent calls run one after the other. A timer must not await it.
    *
-   * @throws what the first failing call threw, when all have run
+   * @throws the first timer's error, after all have run
    */
   advance(ms: number): Promise<void> {
     return this.#inTurn(() => this.#advanceBy(ms))
@@ -253,7 +252,7 @@ export class SteerableClock implements Clock {
     if (Math.abs(drift) <= DRIFT_MS) return
     this.#machineOffset += drift
     this.#offset += drift
-    // Whoever asked for the time may be in the middle of something.
+    // The caller that asked for the time may be in the middle of an operation.
     queueMicrotask(() => void this.#notifyCorrection())
   }
 
@@ -292,7 +291,7 @@ export class SteerableClock implements Clock {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** The timer that is due first, until `end`; of those due together the one set first. */
+  /** Returns the timer that is due first, until `end`; of those due together the one set first. */
   #next(end: number): PendingTimer | undefined {
     let first: PendingTimer | undefined
     for (const timer of this.#timers) {
@@ -331,13 +330,13 @@ export class SteerableClock implements Clock {
   }
 }
 
-/** The machine's calendar, for what the machine itself has dated. */
+/** Returns the machine's calendar, for dates that the machine itself has written. */
 export const machineNow = (): number => thisMachine.calendar()
 
-/** A date, with a time of day and its offset from UTC where wanted. */
+/** A date, optionally with a time of day and its offset from UTC. */
 const ISO_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/
 
-/** Reads an ISO 8601 time: milliseconds since 1970, or null where it is none or its day does not exist. */
+/** Reads an ISO 8601 time: milliseconds since 1970, or null if it is none or its day does not exist. */
 export function parseIso(text: string): number | null {
   const [, year, month, day] = (ISO_TIME.exec(text) ?? []).map(Number)
   if (year === undefined || month === undefined || day === undefined) return null
@@ -347,5 +346,5 @@ export function parseIso(text: string): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-/** ISO 8601 in UTC with milliseconds, the form of every time in an answer. */
+/** Formats a time as ISO 8601 in UTC with milliseconds, the form of every time in a response. */
 export const toIso = (ms: number): string => new Date(ms).toISOString()

@@ -1,8 +1,8 @@
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /**
- * Reads a duration such as `500ms`, `10s`, `15m`, `2h`, `1d`; a bare number means seconds.
- * Returns milliseconds, or null where the text is none.
+ * Parses a duration such as `500ms`, `10s`, `15m`, `2h`, `1d`; a bare number is seconds. Returns milliseconds, or
+ * null if the text is not a duration.
  */
 export function parseDuration(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim())

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
-/** What an id can name; the prefix says it to whoever reads the id. */
+/** The prefix of an id, which names the kind of thing. */
 export type IdPrefix =
   | 'acct'
   | 'key'
@@ -24,8 +24,8 @@ export type IdPrefix =
 /** Makes ids: a prefix and a lower-case ULID, for each prefix ascending even within a millisecond. */
 export interface Ids {
   /**
-   * The next id. With `isTaken` those are passed over that exist already, which happens where the
-   * randomness repeats from start to start.
+   * Returns the next id. Skips ids for which `isTaken` returns true; these occur if the randomness repeats at each
+   * start.
    */
   next(prefix: IdPrefix, isTaken?: (id: string) => boolean): string
 }
@@ -37,11 +37,11 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const RANDOM_LENGTH = 16
 
 /**
- * Ids by the given clock and randomness, after the ULID specification: 48 bits of time, 80 random
- * ones, of which the last is counted up where the time has not moved on. Ours, since the usual
- * library loads a cryptography module that a start would wait for.
+ * Creates ids by the given clock and randomness, as the ULID specification says: 48 bits of time and 80 random bits,
+ * incremented while the time has not changed. Not a library's, because the usual one loads a cryptography module that
+ * delays a start.
  *
- * @param randomOf the randomness of each prefix: how many ids of one kind are made changes no other
+ * @param randomOf returns the randomness of a prefix, so the number of ids of one kind does not change another kind's
  */
 export function createIds(clock: Pick<Clock, 'now'>, randomOf: (prefix: IdPrefix) => Random): Ids {
   const series = new Map<IdPrefix, () => string>()
@@ -74,7 +74,7 @@ function ulids(clock: Pick<Clock, 'now'>, random: Random): () => string {
   }
 }
 
-/** A number as `length` characters, most significant first. */
+/** Returns a number as `length` characters, most significant first. */
 function base32(value: number, length: number): string {
   let text = ''
   for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text

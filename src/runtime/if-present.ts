@@ -1,6 +1,6 @@
 /**
- * Codes of errno(3) that say that a path leads nowhere any more: the entry or a directory above it was removed, the
- * process behind a path of /proc has ended (ESRCH), or the control group behind one of cgroupfs is gone (ENODEV).
+ * Codes of errno(3) that mean a path leads nowhere anymore: the entry or a directory above it was removed, the
+ * process of a /proc path has ended (ESRCH), or the control group of a cgroupfs path is gone (ENODEV).
  */
 const GONE: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESRCH', 'ENODEV'])
 

@@ -33,8 +33,8 @@ export class Lazy<T> {
   }
 
   /**
-   * Returns a part of the value as a service. It loads the value to recover or start if `loads` says so for that step,
-   * and never to stop. A value that is loaded after the stop is stopped before anybody gets it.
+   * Returns a part of the value as a service. It loads the value to recover or start if `loads` says so for that
+   * step, and never to stop. A value that is loaded after the stop is stopped before anybody gets it.
    */
   service(name: string, part: (value: T) => Lifecycle, loads: LoadingSteps = {}): Service {
     let stopped = false

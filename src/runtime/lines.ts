@@ -3,25 +3,28 @@ import type { MaskStream, Masks } from './masks.ts'
 /** Characters of a line that are kept; the rest of it is cut off. */
 export const LONGEST_LINE = 16 * 1024
 
-/** Lines and characters that are taken in a second; a program that prints more would keep berth busy with nothing else. */
+/**
+ * Lines and characters that are taken in a second; a program that prints more would keep berth busy with nothing
+ * else.
+ */
 const LINES_A_SECOND = 5000
 const CHARACTERS_A_SECOND = 4 * 2 ** 20
 
 /** How long a program that prints more is held up for each piece, ms. */
 const HOLD_UP_MS = 20
 
-/** The last lines that are kept of those that were too many: the reason of an end stands there. */
+/** Number of last dropped lines to keep: they tell why a program ended. */
 const KEPT_OF_DROPPED = 50
 
-/** Milliseconds without output after which what stands in an unfinished line is shown. */
+/** Milliseconds without output after which an unfinished line is shown. */
 const QUIET_MS = 200
 
-/** What a line stream is made with. */
+/** The options of a `LineStream`. */
 export interface LineOptions {
   masks: Masks
   /** Receives each line, masked and clean. */
   onLine(text: string): void
-  /** Receives what berth has to say about the lines. */
+  /** Receives berth's notes about the lines. */
   onNote(text: string): void
 }
 
@@ -47,7 +50,7 @@ export class LineStream {
     this.#mask = options.masks.stream()
   }
 
-  /** Takes the next bytes; what it returns is to be waited for before more are taken. */
+  /** Accepts the next bytes; wait for the returned promise before passing more. */
   write(bytes: Uint8Array): void | Promise<void> {
     clearTimeout(this.#timer)
     const before = this.#dropped
@@ -57,7 +60,7 @@ export class LineStream {
     if (this.#dropped > before) return Bun.sleep(HOLD_UP_MS)
   }
 
-  /** No more comes: shows what is left. */
+  /** Shows what is left, after the end of the output. */
   end(): void {
     clearTimeout(this.#timer)
     this.#take(this.#mask.push(this.#decoder.decode()))
@@ -92,7 +95,7 @@ export class LineStream {
     this.#line = ''
     this.#cut = false
     this.#shown = false
-    // What was there of it stands in the log already.
+    // The line's beginning is already in the log.
     if (rest) return
     if (this.#isTooMuch(line.length)) this.#drop(line)
     else this.#show(line)
@@ -131,12 +134,12 @@ export class LineStream {
 
   #show(line: string): void {
     const clean = cleanLine(line)
-    // What stood apart before may be a secret now.
+    // Removing control characters may have joined the parts of a secret.
     this.#options.onLine(clean === line ? line : this.#options.masks.mask(clean))
   }
 }
 
-/** A line as a person sees it: what a progress display wrote over, colours and control characters are left out. */
+/** Returns a line as a person sees it: without overwritten text, colours and control characters. */
 export function cleanLine(line: string): string {
   const visible = line.replace(/\r+$/, '')
   const last = visible.slice(visible.lastIndexOf('\r') + 1)

@@ -4,7 +4,7 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 /** How much is logged. */
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** Facts beside a message. Never a credential, a file's content or a command's text. */
+/** Fields of a log message. Never a credential, a file's content or a command's text. */
 export type LogFields = Record<string, unknown>
 
 /** Takes one message of one level. */
@@ -16,7 +16,7 @@ export interface Logger {
 }
 
 /**
- * A logger that writes a line a message: `TIME LEVEL message key=value …`. Thirty lines of our own
+ * Returns a logger that writes a line a message: `TIME LEVEL message key=value …`. Thirty lines of our own
  * instead of a library: a start-up of milliseconds cannot pay for one.
  *
  * @param level messages below it are dropped
@@ -36,7 +36,7 @@ export function createLogger(level: LogLevel, write: (line: string) => void, now
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** A value as one word, or quoted. Errors keep their stack: a log is where it is wanted. */
+/** Formats a value as one word, or quoted. Errors keep their stack. */
 function format(value: unknown): string {
   if (value instanceof Error) return JSON.stringify(value.stack ?? value.message)
   if (typeof value === 'string') return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value)

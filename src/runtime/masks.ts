@@ -6,18 +6,18 @@ export const SHORTEST_MASKED = SHORTEST_PATTERN
 /** Shortest base64 of a value's inner part that is looked for: a shorter one occurs by chance. */
 const SHORTEST_INNER = 8
 
-/** What stands in place of a secret. */
+/** The replacement for a secret. */
 export const MASK = '***'
 
 /**
- * The values that a log must not show: each as it is, line by line where it has several, and as JSON, URLs and
- * base64 write it. Values are only added: a process that was given an old one may still print it.
+ * The values that a log must not show: each as it is, each of its lines, and as JSON, URLs and base64 encode it.
+ * Values are only added: an old process may still print an old value.
  */
 export class Masks {
   readonly #values = new Set<string>()
   #patterns = new Patterns([])
 
-  /** Hides these values from now on. Those shorter than 4 characters are left alone. */
+  /** Hides these values from now on. Ignores values of fewer than 4 characters. */
   add(values: Iterable<string>): void {
     const before = this.#values.size
     for (const value of values) this.#values.add(value)
@@ -30,7 +30,7 @@ export class Masks {
     return this.#patterns
   }
 
-  /** A whole text with `***` for every secret in it. */
+  /** Returns a whole text with `***` for every secret in it. */
   mask(text: string): string {
     const found = this.#patterns.find(text)
     if (found.length === 0) return text
@@ -43,26 +43,26 @@ export class Masks {
     return masked + text.slice(at)
   }
 
-  /** The first characters of a text, masked; so is a secret that goes on behind them. */
+  /** Returns the first characters of a text, masked, including a secret that extends beyond them. */
   beginning(text: string, length: number): string {
     if (text.length <= length) return this.mask(text)
     const stream = this.stream()
     return stream.push(text.slice(0, length)) + stream.flush()
   }
 
-  /** Masks a text that comes in pieces. */
+  /** Returns a mask for a text that arrives in pieces. */
   stream(): MaskStream {
     return new MaskStream(this)
   }
 }
 
 /**
- * Masks a text that comes in pieces, a secret that is cut into several included. The end of a piece is held back
- * where it may be the beginning of a secret: less than the longest one's length.
+ * Masks a text that arrives in pieces, including secrets split across pieces. Holds back the end of a piece that may
+ * begin a secret, which is shorter than the longest secret.
  */
 export class MaskStream {
   readonly #masks: Masks
-  /** The end of what came so far, as far as a secret may begin in it. */
+  /** The end of the input in which a secret may begin. */
   #held = ''
   /** How many characters of it have been given out, as they are or masked. */
   #emitted = 0
@@ -78,7 +78,7 @@ export class MaskStream {
     return this.#held.length > this.#emitted
   }
 
-  /** Takes the next piece; returns what is sure by now. */
+  /** Takes the next piece; returns the part that is certain. */
   push(piece: string): string {
     const text = this.#held + piece
     const patterns = this.#masks.patterns
@@ -87,8 +87,8 @@ export class MaskStream {
   }
 
   /**
-   * Gives out what is held back: nothing more comes for a while, or ever. The beginning of a secret is masked as if it
-   * were whole, but for one of less than 4 characters; the rest of it is masked if it still comes.
+   * Returns what is held back, because nothing follows soon. Masks the beginning of a secret as if it were complete,
+   * unless it has fewer than 4 characters; its rest is masked if it still arrives.
    */
   flush(): string {
     const text = this.#held
@@ -107,7 +107,7 @@ export class MaskStream {
     for (const span of found) {
       if (span.end <= at) continue
       if (span.start >= end) break
-      // One that continues what was masked already is the same secret.
+      // A span that continues a masked one is the same secret.
       const continues = masked && span.start < at
       out += text.slice(at, Math.max(span.start, at)) + (continues ? '' : MASK)
       at = span.end
@@ -125,7 +125,7 @@ export class MaskStream {
   }
 }
 
-/** Spans in order, those that overlap as one. */
+/** Sorts spans and joins those that overlap. */
 function merge(spans: Span[]): Span[] {
   const merged: Span[] = []
   for (const span of spans.sort((a, b) => a.start - b.start)) {
@@ -136,7 +136,7 @@ function merge(spans: Span[]): Span[] {
   return merged
 }
 
-/** The forms in which a value shows up in output. */
+/** Returns the forms in which a value shows up in output. */
 function variantsOf(value: string): string[] {
   const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim())
   return (
@@ -166,8 +166,8 @@ function encodeUrl(text: string): string {
 }
 
 /**
- * A value's base64, alone and as a part of a longer text (`user:password`), of which only what the neighbours do not
- * change is known; in both alphabets.
+ * Returns a value's base64, alone and inside a longer text (`user:password`), where only the characters that do not
+ * depend on the neighbours are known; in both alphabets.
  */
 function base64Forms(text: string): string[] {
   const bytes = Buffer.from(text)

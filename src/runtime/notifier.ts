@@ -1,12 +1,12 @@
 /**
- * Tells whoever waits that there may be news, after the transaction that brings it. It says no more: a listener
- * looks for itself, since several news may come as one.
+ * Notifies listeners of changes, after the transaction that makes them. It carries no data: a listener reads the
+ * state itself, because several changes may be notified as one.
  */
 export class Notifier {
   readonly #listeners = new Set<() => void>()
   #scheduled = false
 
-  /** There is news, or will be when the transaction under way is over: it is synchronous, and what is queued here runs behind it. */
+  /** Schedules a notification. Transactions are synchronous, so the queued call runs after the current one. */
   notify(): void {
     if (this.#scheduled || this.#listeners.size === 0) return
     this.#scheduled = true

@@ -20,7 +20,7 @@ export class Patterns {
   readonly #all: readonly string[]
   /** Patterns by their first three characters, the longest first. */
   readonly #byStart = new Map<number, string[]>()
-  /** Whether any pattern may begin with what a place stands for: most texts need no other look. */
+  /** Whether any pattern may begin with the characters of a slot. Most texts need no further check. */
   readonly #quick: Uint8Array
   /** One less than its length, which is a power of two. */
   readonly #mask: number
@@ -28,7 +28,7 @@ export class Patterns {
   readonly #firsts = new Set<string>()
   readonly #longest: number
 
-  /** Those of fewer than 4 characters are left out. */
+  /** Ignores patterns of fewer than 4 characters. */
   constructor(patterns: Iterable<string>) {
     this.#all = [...new Set(patterns)].filter(({ length }) => length >= SHORTEST_PATTERN)
     const room = 2 ** Math.ceil(Math.log2(Math.max(QUICK_LEAST, this.#all.length * QUICK_ROOM)))
@@ -48,12 +48,12 @@ export class Patterns {
     this.#longest = longest
   }
 
-  /** All of them. */
+  /** Returns all of them. */
   [Symbol.iterator](): Iterator<string> {
     return this.#all[Symbol.iterator]()
   }
 
-  /** Where they stand in a text, in order; those that overlap are one. */
+  /** Finds all patterns in a text, in order; joins those that overlap. */
   find(text: string): Span[] {
     const found: Span[] = []
     for (let at = 0; at <= text.length - SHORTEST_PATTERN; at += 1) {
@@ -68,7 +68,10 @@ export class Patterns {
     return found
   }
 
-  /** Where the longest end of a text begins that a pattern begins with, without being whole; its length for none. */
+  /**
+   * Returns the start of the longest suffix that is an incomplete beginning of a pattern; the text's length if there
+   * is none.
+   */
   beginning(text: string): number {
     for (let at = Math.max(0, text.length - this.#longest + 1); at < text.length; at += 1) {
       if (this.#beginsWith(text, at)) return at
@@ -76,7 +79,7 @@ export class Patterns {
     return text.length
   }
 
-  /** The place that stands for three characters, and for others as well. */
+  /** Returns the slot of three characters; different ones may share it. */
   #slot(text: string, at: number): number {
     const mixed = (text.charCodeAt(at) * 31 + text.charCodeAt(at + 1)) * 31 + text.charCodeAt(at + 2)
     return mixed & this.#mask

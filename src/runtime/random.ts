@@ -8,10 +8,10 @@ export interface Random {
 export const systemRandom: Random = { bytes: (count) => crypto.getRandomValues(new Uint8Array(count)) }
 
 /**
- * SHA-256 in counter mode over a seed: the same seed gives the same bytes, so that ids and keys of a
- * test run repeat. Whoever knows the seed knows the keys.
+ * Returns SHA-256 in counter mode over a seed: the same seed gives the same bytes, so ids and keys of a test run
+ * repeat. The seed reveals the keys.
  *
- * @param purpose each has bytes of its own, so that how many one takes changes no other
+ * @param purpose separates sequences, so the use of one does not change another
  */
 export function seededRandom(seed: number, purpose = ''): Random {
   let counter = 0

@@ -2,17 +2,17 @@ import { KEY_LENGTH } from '../runtime/key-text.ts'
 import { systemRandom } from '../runtime/random.ts'
 
 const ALGORITHM = 'aes-256-gcm'
-/** First byte of what is sealed; another one will tell another way of sealing. */
+/** First byte of a sealed value; identifies the format. */
 const FORMAT = 1
 /** Bytes of a nonce; at random, some 2^32 values may be sealed under one key (NIST SP 800-38D, 8.3). */
 const NONCE = 12
 const TAG = 16
 
 /**
- * Seals secrets for the database: AES-256-GCM under one key, each with a nonce of its own.
+ * Seals secrets for the database: AES-256-GCM under one key, with a new nonce for each.
  *
- * A value is bound to its context, such as `api_keys key_…`: the table and row that it belongs to. Moved
- * to another row it does not open, so that whoever can write the database cannot swap secrets.
+ * A value is bound to its context, such as `api_keys key_…`: its table and row. It does not open in another row, so
+ * write access to the database is not enough to swap secrets.
  */
 export class Cipher {
   readonly #key: Uint8Array
@@ -33,8 +33,8 @@ export class Cipher {
   }
 
   /**
-   * Tells whether two texts are the same without keeping either: an HMAC-SHA256 under a key of its own for each
-   * purpose, so that a short secret in the text cannot be guessed from it.
+   * Returns a fingerprint to compare texts without storing them: an HMAC-SHA256 with a separate key for each purpose,
+   * so a short secret in the text cannot be guessed from it.
    *
    * @param purpose such as `idempotency`
    */
@@ -43,7 +43,11 @@ export class Cipher {
     return new Bun.CryptoHasher('sha256', key).update(text).digest()
   }
 
-  /** What was sealed. @throws Error for another key, another context or changed bytes */
+  /**
+   * Opens a sealed value.
+   *
+   * @throws Error for another key, another context or changed bytes
+   */
   open(sealed: Uint8Array, context: string): string {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     if (bytes.length < 1 + NONCE + TAG || bytes[0] !== FORMAT) {

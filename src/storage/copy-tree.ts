@@ -5,17 +5,17 @@ import { BerthError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
 import { removeTree } from './remove-tree.ts'
 
-/** How often a copy is begun anew where files went away amid it. */
+/** Most attempts of a copy during which files vanish. */
 const ATTEMPTS = 3
 
-/** What a folder needs to be copied, and what a file does. */
+/** Permissions needed to copy a directory and a file. */
 const SEARCHABLE = 0o500
 const READABLE = 0o400
 
 /** Characters of cp's message that are passed on. */
 const MESSAGE_LENGTH = 400
 
-/** A file or folder that was made readable for a copy. */
+/** A file or directory that was made readable for a copy. */
 interface ChangedMode {
   path: string
   copy: string
@@ -24,11 +24,11 @@ interface ChangedMode {
 }
 
 /**
- * Copies files and folders into a folder with all that belongs to them: owners, modes, times, links. The system's cp
- * shares blocks where the file system can do that. What its owner may not read is made readable for as long as it takes.
+ * Copies files and directories into a directory, with owners, modes, times and links. Uses the system's cp, which
+ * shares blocks if the file system can. Makes unreadable entries readable while it copies.
  *
- * @param signal gives the copy up
- * @throws BerthError where they cannot be copied
+ * @param signal cancels the copy
+ * @throws BerthError if they cannot be copied
  */
 export async function copyTrees(paths: readonly string[], dir: string, signal?: AbortSignal): Promise<void> {
   if (paths.length === 0) return
@@ -46,14 +46,18 @@ export async function copyTrees(paths: readonly string[], dir: string, signal?: 
       if (closed) changed = paths.flatMap((path) => makeReadable(path, join(dir, basename(path))))
     }
   } finally {
-    // Folders after what is in them.
+    // Restores directories after their contents.
     for (const { path, copy, mode } of changed.reverse()) {
       for (const one of [path, copy]) ifPresent(() => chmodSync(one, mode))
     }
   }
 }
 
-/** Runs the system's cp. @returns what it said where it failed, else null */
+/**
+ * Runs the system's cp.
+ *
+ * @returns its error message, or null if it succeeded
+ */
 async function runCopy(
   paths: readonly string[],
   dir: string,
@@ -77,15 +81,15 @@ function notCopied(message: string): BerthError {
   return new BerthError('internal_error', `The state could not be copied: ${shortened(first)}. ${remedy}`)
 }
 
-/** A path of any length fits into a message: its beginning and its end tell enough. */
+/** Shortens a text for a message to its beginning and its end. */
 const shortened = (text: string): string =>
   text.length <= MESSAGE_LENGTH
     ? text
     : `${text.slice(0, MESSAGE_LENGTH / 2)}…${text.slice(-MESSAGE_LENGTH / 2)}`
 
 /**
- * Makes readable what its owner may not read, outermost first. Links are left alone. Processes on servers go on
- * meanwhile: what they have removed is passed over.
+ * Makes entries readable that their owner may not read, outermost first. Leaves links alone. Skips entries that
+ * processes on servers remove meanwhile.
  */
 function makeReadable(root: string, copyOfRoot: string): ChangedMode[] {
   const changed: ChangedMode[] = []

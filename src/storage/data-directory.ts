@@ -5,7 +5,7 @@ import { StartupError } from '../errors.ts'
 import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
-/** What the data folder says of the instance that runs on it, for the command line. */
+/** The running instance's entry in the data directory, for the command line. */
 export interface InstanceFile {
   pid: number
   base_url: string
@@ -13,9 +13,9 @@ export interface InstanceFile {
   isolation: string
 }
 
-/** The secrets a person or a script reads from the data folder. */
+/** The secrets a person or a script reads from the data directory. */
 export interface CredentialsFile {
-  /** Null where the first key was deleted. */
+  /** Null if the first key was deleted. */
   api_key: string | null
   admin_token: string
 }
@@ -23,30 +23,30 @@ export interface CredentialsFile {
 /** Milliseconds in which a look at the lock is over, but on a very busy machine. */
 const LOOK_MS = 100
 
-/** Milliseconds in which it is over there too, or the instance that has the lock says who it is. */
+/** Milliseconds for the same on a very busy machine, or for the lock's owner to write its instance file. */
 const PATIENCE_MS = 2_000
 
-/** The data folder, held by this process alone until it is released. */
+/** The data directory, locked by this process until it is released. */
 export interface DataDirectory {
   readonly path: string
   readonly database: string
   readCredentials(): CredentialsFile | null
   writeCredentials(credentials: CredentialsFile): void
   writeInstance(instance: InstanceFile): void
-  /** The text of `master.key`, or null where there is no such file. */
+  /** Returns the text of `master.key`, or null if there is no such file. */
   readMasterKey(): string | null
   writeMasterKey(text: string): void
-  /** Gives the folder back; another berth may take it. */
+  /** Gives the directory back; another berth may take it. */
   release(): void
 }
 
 /**
- * Takes the data folder: makes it (mode 0700, ignored by git) and locks it.
+ * Takes the data directory: creates it (mode 0700, ignored by git) and locks it.
  *
- * The lock is an open write transaction on a database of its own: the kernel drops it when the
- * process ends, however it ends, so that no stale lock is ever in the way.
+ * The lock is an open write transaction on a separate database. The kernel releases it when the process ends, in any
+ * way, so no stale lock is left.
  *
- * @throws StartupError where the folder cannot be written, or another berth runs on it
+ * @throws StartupError if the directory is not writable, or another berth uses it
  */
 export function takeDataDirectory(path: string): DataDirectory {
   const lock = lockDirectory(path)
@@ -78,7 +78,7 @@ export function takeDataDirectory(path: string): DataDirectory {
   }
 }
 
-/** What an instance on this folder wrote of itself, or null. It may have died since. */
+/** Returns the entry of an instance in this directory, or null. The instance may have ended since. */
 export function readInstance(path: string): InstanceFile | null {
   try {
     return JSON.parse(readFileSync(join(path, 'instance.json'), 'utf8')) as InstanceFile
@@ -87,7 +87,10 @@ export function readInstance(path: string): InstanceFile | null {
   }
 }
 
-/** Whether a berth runs on this folder, one in another container too. None does where it has no lock, or is gone. */
+/**
+ * Reports whether a berth uses this directory, even one in another container. A directory that is gone or has no lock
+ * is not in use.
+ */
 export function isInUse(path: string): boolean {
   const file = join(path, 'lock')
   if (!existsSync(file)) return false
@@ -97,7 +100,7 @@ export function isInUse(path: string): boolean {
     lock.run('BEGIN EXCLUSIVE')
     return false
   } catch {
-    // Another process has it, or its remover came first.
+    // Another process has the lock, or has just removed it.
     return existsSync(file)
   } finally {
     lock?.close()
@@ -122,7 +125,7 @@ function lockDirectory(path: string): Sqlite {
   }
 }
 
-/** Takes the lock. Whoever just looks whether the folder is in use has it for a moment. */
+/** Takes the lock. Another process that checks whether the directory is in use holds it for a moment. */
 function begin(lock: Sqlite, path: string): void {
   lock.run(`PRAGMA busy_timeout = ${LOOK_MS}`)
   for (const deadline = performance.now() + PATIENCE_MS; ; ) {
@@ -138,7 +141,7 @@ function begin(lock: Sqlite, path: string): void {
 const isBusy = (error: unknown): boolean =>
   ((error as { code?: string }).code ?? '').startsWith('SQLITE_BUSY')
 
-/** Whether the process that wrote this of itself, or another of its number, is there. */
+/** Reports whether a process with the pid of this entry exists. */
 function isProcessAlive(instance: InstanceFile | null): boolean {
   if (instance === null) return false
   try {
@@ -149,7 +152,7 @@ function isProcessAlive(instance: InstanceFile | null): boolean {
   }
 }
 
-/** Leaves the folder as a start expects it. @throws StartupError where that cannot be done */
+/** Leaves the directory as a start expects it. @throws StartupError if that cannot be done */
 function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): void {
   try {
     remove(instanceFile)

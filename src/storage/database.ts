@@ -10,8 +10,8 @@ import { writePrivate } from './private-file.ts'
 const EMPTY_DATABASE = emptyDatabase()
 
 /**
- * How long a write waits while another program, as the `sqlite3` shell or a copy under way, holds the file, in
- * milliseconds. berth answers nothing else meanwhile, as its writes are synchronous.
+ * Milliseconds that a write waits while another program, such as the `sqlite3` shell or a copy, holds the file.
+ * Writes are synchronous, so berth does nothing else meanwhile.
  */
 export const BUSY_MS = 1_000
 
@@ -24,21 +24,21 @@ export interface Database {
   /** Whether `close` was called: a query throws from then on. */
   readonly closed: boolean
   /**
-   * A number that grows with every row written through this connection, which is the only one; not a
+   * Returns a number that grows with every row written through this connection, which is the only one; not a
    * number inside a transaction, which may yet be undone.
    */
   version(): number
-  /** Writes a copy of what is committed, as one file, to a path where nothing is. Throws the system's error. */
+  /** Writes a copy of the committed state, as one file, to a path that does not exist. Throws the system's error. */
   copyTo(path: string): void
   /** Copies the write-ahead log into the file and closes it. */
   close(): void
 }
 
 /**
- * Opens or creates the database and brings its schema up to date. Write-ahead logging with
- * `synchronous = NORMAL`: a committed change survives the end of the process, however it comes.
+ * Opens or creates the database and migrates its schema. Uses write-ahead logging with `synchronous = NORMAL`: a
+ * committed change survives any end of the process.
  *
- * @throws StartupError where the file cannot be used or a newer berth wrote it
+ * @throws StartupError if the file cannot be used or a newer berth wrote it
  */
 export function openDatabase(path: string): Database {
   try {
@@ -67,7 +67,7 @@ export function openDatabase(path: string): Database {
         try {
           sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
         } catch {
-          // A full disk: the log stays beside the file, and the next start reads both.
+          // The disk is full: the log stays beside the file, and the next start reads both.
         }
         closed = true
         sqlite.close()
@@ -83,8 +83,8 @@ export function openDatabase(path: string): Database {
 }
 
 /**
- * Has transactions take the file when they begin. One that begins by reading could not wait: what it has
- * read is old where another program writes before it does, and SQLite ends it at once.
+ * Makes transactions lock the file when they begin. One that begins by reading could not wait: if another program
+ * writes before it does, its data are old and SQLite aborts it.
  */
 function waiting(queries: Queries): Queries {
   const begin = queries.transaction.bind(queries)
@@ -92,7 +92,7 @@ function waiting(queries: Queries): Queries {
   return queries
 }
 
-/** Puts an empty database where there is none, or a file without a byte; whole or not at all, for its owner alone. */
+/** Creates an empty database if there is no file or an empty one; atomically, with mode 0600. */
 function makeWhereMissing(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return
   writePrivate(path, Bun.gunzipSync(Buffer.from(EMPTY_DATABASE, 'base64')))

@@ -2,8 +2,8 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { migrate } from './migrate.ts'
 
 /**
- * An empty database with the newest schema, as gzip in base64. Imported as a macro, so that it is made once, when
- * berth is compiled: a new folder's database is a copy, where running every step would take a start milliseconds.
+ * Returns an empty database with the newest schema, as gzip in base64. Imported as a macro, so it is created once,
+ * when berth is compiled: copying it to a new directory saves a start the milliseconds of the migrations.
  */
 export function emptyDatabase(): string {
   const sqlite = new Sqlite(':memory:')

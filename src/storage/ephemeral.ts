@@ -7,37 +7,41 @@ import { removeTree } from './remove-tree.ts'
 
 const PREFIX = 'berth-ephemeral-'
 
-/** What temporary folders of berth begin with. */
+/** The prefixes of berth's temporary directories. */
 const PREFIXES = [PREFIX, 'berth-doctor-'] as const
 
-/** A folder whose name tells no process of this machine, and without a lock, may be about to be taken. */
+/** Milliseconds for which a directory without a lock and without a known process may be about to be used. */
 const YOUNG_MS = 60_000
 
-/** A data folder for one run. */
+/** A data directory for one run. */
 export interface EphemeralDirectory {
   readonly path: string
   /** Removes it with all it holds. Calling it again is harmless. */
   remove(): void
 }
 
-/** Makes a data folder that goes with the run. */
+/** Creates a data directory that is removed after the run. */
 export function makeEphemeral(temporaryDir: string): EphemeralDirectory {
   const path = realpathSync(makeTemporary(temporaryDir, PREFIX))
   return { path, remove: () => removeTemporary(path) }
 }
 
 /**
- * Makes an empty folder that goes with this process. Its name tells whose it is, so that it is known at once for left
- * behind where the process was killed.
+ * Creates an empty directory for this process. Its name identifies the process, so it is recognized as abandoned if
+ * the process is killed.
  *
- * @throws StartupError where it cannot be made
+ * @throws StartupError if it cannot be created
  */
 export function makeTemporary(temporaryDir: string, prefix: (typeof PREFIXES)[number]): string {
   const mark = ownMark()
   return makeDirectory(temporaryDir, mark === null ? prefix : `${prefix}${markText(mark)}-`)
 }
 
-/** Makes an empty folder that nobody else has. @throws StartupError where it cannot be made */
+/**
+ * Creates an empty directory with a new name.
+ *
+ * @throws StartupError if it cannot be created
+ */
 export function makeDirectory(temporaryDir: string, prefix: string): string {
   try {
     return mkdtempSync(join(temporaryDir, prefix))
@@ -50,7 +54,7 @@ export function makeDirectory(temporaryDir: string, prefix: string): string {
 }
 
 /**
- * The temporary folders of this user that no berth uses any more.
+ * Returns the temporary directories of this user that no berth uses any more.
  *
  * @param now milliseconds since 1970, by the machine
  */
@@ -70,7 +74,7 @@ function namesIn(dir: string): string[] {
   try {
     return readdirSync(dir)
   } catch {
-    // One that may be written and not listed, or that is gone: nothing of it can be known.
+    // The directory cannot be listed, or is gone.
     return []
   }
 }
@@ -85,7 +89,7 @@ function isAbandoned(path: string, suffix: string, ageMs: number): boolean {
   return !isInUse(path)
 }
 
-/** Removes a temporary folder as far as it can be removed: processes that are just ending may still write. */
+/** Removes a temporary directory as far as it can be removed: processes that are just ending may still write. */
 export function removeTemporary(path: string): void {
   try {
     removeTree(path)

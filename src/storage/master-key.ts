@@ -7,22 +7,22 @@ import { Cipher } from './cipher.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { openDatabase, type Queries } from './database.ts'
 
-/** What the right master key gives for this is kept in the database, in the one row of master_key_check. */
+/** The database keeps this text's HMAC under the right master key, in the one row of master_key_check. */
 const CHECKED_TEXT = 'berth master key check'
 
-/** What the master key is looked for in. */
+/** The sources of the master key. */
 interface MasterKeySources {
   queries: Queries
   dataDirectory: Pick<DataDirectory, 'path' | 'readMasterKey' | 'writeMasterKey'>
-  /** The key of `BERTH_MASTER_KEY`, which goes before the folder's file. */
+  /** The key of `BERTH_MASTER_KEY`, which overrides the directory's file. */
   configured: Uint8Array | null
 }
 
 /**
- * The cipher under the instance's master key: the given one, else the data folder's `master.key`,
- * which the first start makes. Only the key that secrets were sealed under before opens the folder.
+ * Returns the cipher under the instance's master key: the given one, else the data directory's `master.key`,
+ * which the first start makes. Only the key that secrets were sealed under before opens the directory.
  *
- * @throws StartupError where the key is missing, unreadable or another one
+ * @throws StartupError if the key is missing, unreadable or another one
  */
 export function openCipher({ queries, dataDirectory, configured }: MasterKeySources): Cipher {
   // Plain statements: the first use of a table's builder takes a start a millisecond.
@@ -42,7 +42,7 @@ export function openCipher({ queries, dataDirectory, configured }: MasterKeySour
         : `${dataDirectory.path}/master.key is not the key that the folder's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
     )
   }
-  // The file comes first: a crash in between leaves a key that nothing is sealed under yet.
+  // Write the file first: after a crash in between, nothing is sealed under its key yet.
   if (!configured && !kept) dataDirectory.writeMasterKey(`${Buffer.from(key).toString('base64')}\n`)
   if (!check) queries.run(sql`INSERT INTO master_key_check (id, hmac) VALUES (1, ${hmac})`)
   return new Cipher(key)
@@ -58,14 +58,14 @@ function readKey(dataDirectory: MasterKeySources['dataDirectory']): Uint8Array |
   )
 }
 
-/** What the secrets in a state are read with. */
+/** The keys for a state's secrets. */
 type Keys = Omit<Parameters<typeof openCipher>[0], 'queries'>
 
 /**
- * Sees whether a state can be opened, and brings its schema up to date.
+ * Checks that a state can be opened, and migrates its schema.
  *
- * @param path the folder that it lies in
- * @throws StartupError where it cannot be used
+ * @param path its directory
+ * @throws StartupError if it cannot be used
  */
 export function checkState(path: string, keys: Keys): void {
   const database = openDatabase(join(path, 'berth.db'))

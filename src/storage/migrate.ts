@@ -30,10 +30,10 @@ const STATE_MIGRATIONS: readonly string[] = [
 export const SCHEMA = STATE_MIGRATIONS.length
 
 /**
- * Runs the steps that the file has not seen, in one transaction together with the number that says so
- * (`user_version`): a crash leaves all of them done or none begun.
+ * Runs the migrations that the file lacks, in one transaction with their number (`user_version`): after a crash
+ * either all or none are done.
  *
- * @throws StartupError when the file has seen steps that this berth does not know
+ * @throws StartupError if the file has migrations that this berth does not know
  */
 export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] = STATE_MIGRATIONS): void {
   const row = sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()

@@ -4,7 +4,7 @@ import { ifPresent } from '../runtime/if-present.ts'
 /** Replaces a file that only its owner may read (mode 0600), whole or not at all. */
 export function writePrivate(path: string, content: string | Uint8Array): void {
   const fresh = `${path}.new`
-  // One that a killed berth has left may have other rights, and a link that lies there may lead anywhere.
+  // A killed berth's file may have another mode, and a planted link may lead anywhere.
   remove(fresh)
   writeFileSync(fresh, content, { mode: 0o600, flag: 'wx' })
   renameSync(fresh, path)

@@ -1,6 +1,6 @@
 /**
- * Results of reads, kept until anything in the database changes. One process writes, through one
- * connection, so that its count of changes tells exactly when a result is old.
+ * Caches results of reads until anything in the database changes. One process writes, through one connection, so its
+ * count of changes is exact.
  */
 export class ReadCache<Result> {
   readonly #version: () => number
@@ -12,7 +12,7 @@ export class ReadCache<Result> {
     this.#version = version
   }
 
-  /** The result for `key`, from `read` where there is none or it is old. */
+  /** Returns the result for `key`, from `read` if there is none or it is old. */
   get(key: string, read: () => Result): Result {
     const version = this.#version()
     if (version !== this.#seen) {
@@ -22,7 +22,7 @@ export class ReadCache<Result> {
     const kept = this.#results.get(key)
     if (kept !== undefined) return kept
     const result = read()
-    // What is not there is not kept: anybody could fill the memory by asking for it.
+    // Missing rows are not cached: callers could fill the memory by asking for them.
     if (result !== undefined && result !== null) this.#results.set(key, result)
     return result
   }

@@ -5,8 +5,8 @@ import { ifPresent } from '../runtime/if-present.ts'
 const ALL_RIGHTS = 0o700
 
 /**
- * Removes a file or a tree, whatever its permissions: folders that their owner may not enter or change, as in Go's
- * module cache, are opened first. Links are removed, never followed. What is not there is no error.
+ * Removes a file or a tree, with any permissions: inaccessible directories, as in Go's module cache, are made
+ * accessible first. Links are removed, never followed. A missing path is no error.
  *
  * @throws the system's error
  */
@@ -19,7 +19,7 @@ export function removeTree(path: string): void {
   }
 }
 
-/** As `removeTree`, by a process beside this one. */
+/** Removes a tree as `removeTree` does, in a separate process. */
 export async function removeTreeAside(path: string): Promise<void> {
   if (!(await removedBySystem(path))) removeTree(path)
 }
@@ -31,7 +31,7 @@ async function removedBySystem(path: string): Promise<boolean> {
       (await Bun.spawn(['rm', '-rf', '--', path], { stdio: ['ignore', 'ignore', 'ignore'] }).exited) === 0
     )
   } catch {
-    // No process can be started: there is none of that name, or there are too many.
+    // No process can be started: the program is missing, or there are too many processes.
     return false
   }
 }
@@ -56,7 +56,7 @@ function directoriesIn(path: string): string[] {
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))
   } catch {
-    // Gone meanwhile, or a file: its removal tells.
+    // Already gone, or a file, whose removal reports errors.
     return []
   }
 }

@@ -4,21 +4,21 @@ import { writePrivate } from './private-file.ts'
 import { removeTree, removeTreeAside } from './remove-tree.ts'
 
 /**
- * What lies in a data folder and is no part of its state: what identifies and holds the folder, what can be made
- * again, and copies of other states. Everything else is state, whoever makes it: a reset removes it and a snapshot
- * copies it, so that nothing new can be forgotten.
+ * Entries of a data directory that are not part of its state: its identity and lock, what can be recreated, and
+ * copies of other states. All other entries are state: a reset removes them and a snapshot copies them, so nothing
+ * new can be forgotten.
  */
 const BESIDE_STATE: readonly RegExp[] = [
   /^\.gitignore$/,
   /^lock(?:-.+)?$/,
   /^instance\.json/,
   /^credentials\.json/,
-  // Who is signed in in a browser stays so.
+  // Browsers stay signed in.
   /^sessions\.(?:db|json)/,
   /^master\.key/,
   // The log of an instance in the background.
   /^berth\.log/,
-  // What sandboxes are given to see, made anew at each start.
+  // What sandboxes can see, recreated at each start.
   /^sandbox$/,
   // The cache of npm packages.
   /^packages$/,
@@ -26,32 +26,31 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^swap$/,
 ]
 
-/** The names in a data folder that make up its state. */
+/** Returns the names in a data directory that make up its state. */
 export const stateEntries = (path: string): string[] =>
   readdirSync(path).filter((name) => !BESIDE_STATE.some((beside) => beside.test(name)))
 
-/** Where another state of a data folder is made ready, and what it replaces is put. */
+/** Returns the paths at which another state is prepared and the replaced one is kept. */
 const swapPaths = (path: string) => ({
   swap: join(path, 'swap'),
   next: join(path, 'swap', 'next'),
   ready: join(path, 'swap', 'ready.json'),
   past: join(path, 'swap', 'past'),
-  /** Once this is written, the next state counts: whoever finds it brings the swap to its end. */
+  /** Once this file exists, the next state is in effect: any later process completes the swap. */
   decided: join(path, 'swap', 'decided.json'),
 })
 
 /**
- * Puts another state in place of that of a data folder: whole, or not at all. The next state is made ready in
- * `staging`; `commit` then swaps by renames, which a full disk does not prevent. A process that is killed before leaves
- * the state as it was; one that is killed after is followed by one that finishes the swap (`finishSwap`). Nobody may
- * have the database open meanwhile.
+ * Replaces the state of a data directory: completely, or not at all. The next state is prepared in `staging`;
+ * `commit` then swaps by renames, which work on a full disk. If the process is killed before, the state is unchanged;
+ * if after, the next process completes the swap (`finishSwap`). Nothing may have the database open meanwhile.
  */
 export class StateSwap {
   readonly #path: string
-  /** Where the next state is made ready. It is empty at first. */
+  /** The directory for the next state, empty at first. */
   readonly staging: string
 
-  /** @param path the data folder, which this process holds */
+  /** @param path the data directory, which this process holds */
   constructor(path: string) {
     const { swap, next } = swapPaths(path)
     this.#path = path
@@ -74,13 +73,13 @@ export class StateSwap {
     swapEntries(this.#path)
   }
 
-  /** Removes what is left of both states beside the one that holds. */
+  /** Removes what is left of the swap. */
   clear(): Promise<void> {
     return removeTreeAside(swapPaths(this.#path).swap)
   }
 }
 
-/** Brings a swap to its end that a killed process had decided on, and removes one that it had not. */
+/** Completes a swap that a killed process had committed, and removes one that it had not. */
 export function finishSwap(path: string): void {
   const { swap, decided } = swapPaths(path)
   if (!existsSync(swap)) return
@@ -88,13 +87,13 @@ export function finishSwap(path: string): void {
   removeTree(swap)
 }
 
-/** Renames entry by entry; begun anew, it goes on where it was. */
+/** Renames entry by entry; continues an interrupted swap. */
 function swapEntries(path: string): void {
   const { next, past, decided } = swapPaths(path)
   const { entries } = JSON.parse(readFileSync(decided, 'utf8')) as { entries: string[] }
   mkdirSync(past, { recursive: true, mode: 0o700 })
   for (const name of stateEntries(path)) {
-    // What is decided on and waits no more has come already.
+    // A committed entry that is not waiting has already been moved.
     if (entries.includes(name) && !existsSync(join(next, name))) continue
     renameSync(join(path, name), join(past, name))
   }

@@ -10,7 +10,7 @@ import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
 /** Milliseconds that a request waits for a name server. */
 const LOOKUP_MS = 2_000
 
-/** What a source is checked against. */
+/** The rules that a source is checked against. */
 interface CheckRules {
   sourceFolders: readonly string[]
   allowLocal: boolean
@@ -51,10 +51,10 @@ function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLoca
 }
 
 /**
- * Refuses the http URL of an archive on a public host. A host that does not resolve within `LOOKUP_MS` is left to the
- * fetch, which checks it again and says so.
+ * Refuses the http URL of an archive on a public host. Accepts a host that does not resolve within `LOOKUP_MS`: the
+ * fetch checks it again.
  *
- * @param url one that `checkSource` lets pass
+ * @param url one that `checkSource` accepts
  * @throws BerthError 400
  */
 export async function checkPlainUrl(url: string, hosts: HostRules): Promise<void> {

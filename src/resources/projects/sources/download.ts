@@ -14,20 +14,20 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 /** Nothing was sent yet: another address of the same name may do. */
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
 
-/** What an archive is fetched with. */
+/** The options of `download`. */
 export interface DownloadOptions {
   hosts: HostRules
   limits: SourceLimits
-  /** Certificates of authorities that are trusted in place of the system's, as PEM. */
+  /** Certificates of trusted authorities, as PEM, instead of the system's. */
   ca: string | null
   signal: AbortSignal
 }
 
 /**
- * Fetches a URL into a file. Every host that it comes by is checked, and the connection goes to an address that was;
- * redirects are followed a few times, credentials in the URL go to its own origin alone.
+ * Fetches a URL into a file. Checks every host, and connects only to a checked address. Follows a few redirects;
+ * sends the URL's credentials only to its own origin.
  *
- * @throws SourceError, without credentials and without the query, which may hold some; the signal's reason
+ * @throws SourceError without credentials and without the query, which may contain some; the signal's reason
  */
 export async function download(text: string, file: string, options: DownloadOptions): Promise<void> {
   let url = parseArchiveUrl(text, options.hosts.allowLocal)
@@ -57,7 +57,7 @@ export async function download(text: string, file: string, options: DownloadOpti
   )
 }
 
-/** The URL of an archive. @throws SourceError that does not repeat it */
+/** Returns the URL of an archive. @throws SourceError that does not repeat it */
 export function parseArchiveUrl(text: string, allowLocal: boolean): URL {
   const url = /[\p{Cc}\p{Z}\\]/u.test(text) ? null : URL.parse(text)
   const isAllowed = url?.protocol === 'https:' || (allowLocal && url?.protocol === 'http:')
@@ -152,7 +152,7 @@ async function save(
 const tooLong = ({ archiveBytes }: SourceLimits): SourceError =>
   new SourceError(`The archive has more than ${inWords(archiveBytes)}, which is the limit.`)
 
-/** A URL as it may be shown: a query or a user may be a credential. */
+/** Returns a URL as it may be shown: a query or a user may be a credential. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
 const textOf = (error: unknown): string => {
@@ -168,7 +168,7 @@ function safelyDecoded(text: string): string {
   }
 }
 
-/** A name server that does not answer must not hold a fetch up. */
+/** Rejects when the signal aborts, so a name server that does not respond cannot delay the fetch. */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
@@ -176,7 +176,11 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
 }
 
-/** The certificates that `SSL_CERT_FILE` names, as PEM, or null without it. @throws SourceError where it cannot be read */
+/**
+ * Returns the certificates that `SSL_CERT_FILE` names, as PEM, or null without it.
+ *
+ * @throws SourceError if it cannot be read
+ */
 export async function readAuthorities({ SSL_CERT_FILE: path }: ProcessEnvironment): Promise<string | null> {
   if (!path) return null
   try {

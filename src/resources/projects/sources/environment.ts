@@ -1,18 +1,18 @@
 /** Variables that berth was started with. */
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
-/** Looks up all addresses of a name; rejects or gives none where it does not resolve. */
+/** Looks up all addresses of a name; rejects or gives none if it does not resolve. */
 export type ResolveHost = (name: string) => Promise<string[]>
 
-/** All addresses of a name, as this machine resolves it. */
+/** Returns all addresses of a name, as this machine resolves it. */
 export async function resolveHost(name: string): Promise<string[]> {
   const { lookup } = await import('node:dns/promises')
   return (await lookup(name, { all: true })).map(({ address }) => address)
 }
 
 /**
- * Whether programs that go by the environment's proxies would ask one for an https URL (curl's rules: `no_proxy` names
- * hosts and their domains, `*` all).
+ * Reports whether programs that go by the environment's proxies would ask one for an https URL (curl's rules:
+ * `no_proxy` names hosts and their domains, `*` all).
  */
 export function usesProxy(environment: ProcessEnvironment, host: string): boolean {
   const { https_proxy, HTTPS_PROXY, all_proxy, ALL_PROXY, no_proxy, NO_PROXY } = environment

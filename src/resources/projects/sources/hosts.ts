@@ -2,10 +2,12 @@ import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../http/add
 import type { ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 
-/** Ranges of this machine and of networks around it, which `allowLocal` opens. Link-local ones are never among them. */
+/**
+ * Ranges of this machine and of networks around it, which `allowLocal` opens. Link-local ones are never among them.
+ */
 const LOCAL_KINDS = new Set(['loopback', 'private', 'uniqueLocal'])
 
-/** What decides which hosts code may be fetched from. */
+/** The hosts from which code may be fetched. */
 export interface HostRules {
   /** This machine and private networks are allowed too. */
   allowLocal: boolean
@@ -20,8 +22,8 @@ export interface CheckedHost {
 }
 
 /**
- * Checks a host that code is to be fetched from: berth must not become a way to read what only its own machine or
- * network reaches. The connection must then go to one of the addresses.
+ * Checks a host that code is to be fetched from, so berth does not give access to what only its own machine or
+ * network reaches. The connection must then use one of the addresses.
  *
  * @param host as in a URL; IPv6 in brackets
  * @throws SourceError

@@ -1,6 +1,6 @@
 /** How much one source may bring, and how long that may take. */
 export interface SourceLimits {
-  /** Files, folders and links together. */
+  /** Files, directories and links together. */
   entries: number
   /** Bytes of all files, unpacked. */
   bytes: number
@@ -19,7 +19,7 @@ export const SOURCE_LIMITS: SourceLimits = {
   timeoutMs: 5 * 60_000,
 }
 
-/** Bytes in words, for messages. */
+/** Returns bytes in words, for messages. */
 export function inWords(bytes: number): string {
   return bytes >= MIB ? `${Math.floor(bytes / MIB)} MiB` : `${bytes} bytes`
 }

@@ -4,7 +4,11 @@ const LEAST = 4
 /** Replaces secrets in texts by `***`, in the spellings in which programs and servers repeat them. */
 export type Mask = (text: string) => string
 
-/** @param secrets passwords, tokens, and what is made from them */
+/**
+ * Returns a function that hides secrets.
+ *
+ * @param secrets passwords, tokens, and texts derived from them
+ */
 export function maskOf(secrets: readonly string[]): Mask {
   const spellings = new Set(
     secrets.flatMap((secret) => [

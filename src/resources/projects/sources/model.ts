@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 
-/** No code: an empty folder. */
+/** No code: an empty directory. */
 const BlankSource = t.Object({ type: t.Literal('blank') }, { additionalProperties: false })
 
 /** A copy of one of berth's own templates. */
@@ -33,7 +33,7 @@ const GitSource = t.Object(
   { additionalProperties: false },
 )
 
-/** An archive: from a URL, in the body, or uploaded beside it. */
+/** An archive: from a URL, in the body, or uploaded with it. */
 const ArchiveSource = t.Object(
   {
     type: t.Literal('archive'),
@@ -54,7 +54,7 @@ const ArchiveSource = t.Object(
   },
 )
 
-/** Where a project's code comes from. */
+/** The source of a project's code. */
 export const ProjectSource = t.Union([BlankSource, TemplateSource, GitSource, ArchiveSource], {
   $id: 'ProjectSource',
   writeOnly: true,
@@ -63,13 +63,13 @@ export type ProjectSource = Static<typeof ProjectSource>
 export type GitSource = Static<typeof GitSource>
 export type ArchiveSource = Static<typeof ArchiveSource>
 
-/** A source whose code is fetched after the project was made; that of others came with the request. */
+/** A source that is fetched after the project is created. The code of other sources is in the request. */
 export type FetchedSource = GitSource | (ArchiveSource & { url: string })
 
 export const isFetched = (source: ProjectSource): source is FetchedSource =>
   source.type === 'git' || (source.type === 'archive' && source.url !== undefined)
 
-/** A source as it is kept: without an archive's bytes, which are unpacked by then. */
+/** Returns a source as stored: without an archive's bytes, which have been unpacked. */
 export function keptSource(source: ProjectSource): ProjectSource {
   if (source.type !== 'archive') return source
   const { data: _, ...kept } = source

@@ -8,36 +8,36 @@ import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
 import type { FetchedSource, ProjectSource } from './model.ts'
 
-/** What sources stand on. */
+/** The options of `Sources`. */
 export interface SourcesOptions {
-  /** Folders of this machine that repositories may be taken from; absolute. */
+  /** Directories of this machine that repositories may be taken from; absolute. */
   sourceFolders: readonly string[]
-  /** Whether code may come from this machine's and private networks' addresses too, archives over http as well. */
+  /** Whether code may also come from loopback and private networks, and archives there over http. */
   allowLocal: boolean
   /** The variables that berth was started with. */
   environment: ProcessEnvironment
   limits?: Partial<SourceLimits>
-  /** In place of the machine's own. */
+  /** Resolves host names; by default as this machine does. */
   resolve?: ResolveHost
-  /** Certificates of authorities that archives' servers may have theirs from, as PEM, in place of the system's. */
+  /** Certificates of authorities that archive servers may use, as PEM, instead of the system's. */
   ca?: string
 }
 
-/** Where code goes, and what it may take. */
+/** Where code goes, and its limit. */
 export interface Destination {
   workspace: Workspace
-  /** The project's folder in the workspace; what stands there is replaced. */
+  /** The project's directory in the workspace; its contents are replaced. */
   path: string
-  /** Bytes that the code may have where that is less than the limit: what the server's tier leaves. */
+  /** Most bytes of the code if that is below the limit: what the server's tier leaves. */
   room?: number
   /** Ends it; nothing is changed then. */
   signal: AbortSignal
 }
 
 /**
- * Brings a project's code into a workspace: from a git repository, an archive or files that are given. Everything is
- * prepared and checked in a staging folder and placed by one rename, so that no part of it is ever seen, and what was
- * cut short can be done again.
+ * Brings a project's code into a workspace: from a git repository, an archive or given files. Prepares and checks
+ * everything in a staging directory and moves it by one rename, so no incomplete code is visible and an interrupted
+ * call can be repeated.
  */
 export class Sources {
   readonly #options: SourcesOptions
@@ -51,11 +51,11 @@ export class Sources {
   }
 
   /**
-   * Refuses what can be known to be wrong at once: a url, reference or folder that is not allowed, an archive that is
-   * not there or there twice. Nothing is fetched.
+   * Refuses a source that is wrong at first sight: a url, reference or directory that is not allowed, or not exactly
+   * one archive. Fetches nothing.
    *
-   * @param upload the file that came with the request
-   * @returns the bytes of an archive that came with the request, in whichever way, for `unpack`; else null
+   * @param upload the file that was uploaded with the request
+   * @returns the bytes of an archive in the request, for `unpack`; else null
    * @throws BerthError 400 that names the field
    */
   async check(source: ProjectSource, upload: Uint8Array | null): Promise<Uint8Array | null> {
@@ -66,9 +66,9 @@ export class Sources {
   }
 
   /**
-   * Unpacks an archive that came with a request.
+   * Unpacks an archive from a request.
    *
-   * @throws BerthError 400 for one that is damaged, dangerous or over a limit; nothing is changed then
+   * @throws BerthError 400 without changes for one that is damaged, dangerous or over a limit
    */
   async unpack(archive: Uint8Array, destination: Destination): Promise<void> {
     try {
@@ -86,11 +86,11 @@ export class Sources {
   }
 
   /**
-   * Fetches a repository, or an archive from its URL, and replaces what stands at the project's path. Doing it again
-   * after it was cut short, by whatever, gives the same result.
+   * Fetches a repository or an archive, and replaces the contents of the project's path. Can be repeated after an
+   * interruption, with the same result.
    *
-   * @param log receives what is worth showing, line by line and without credentials
-   * @throws SourceError with a sentence for whoever made the project; the signal's reason
+   * @param log receives progress, line by line and without credentials
+   * @throws SourceError with a sentence for the project's creator; the signal's reason
    */
   async fetch(
     source: FetchedSource,
@@ -121,9 +121,9 @@ export class Sources {
   }
 
   /**
-   * Puts files at a project's path: those of a template, or none for an empty folder.
+   * Writes files to a project's path: those of a template, or none for an empty directory.
    *
-   * @throws SourceError where a path is none for a project
+   * @throws SourceError for a path that a project cannot have
    */
   async placeFiles(
     files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
@@ -140,7 +140,7 @@ export class Sources {
     return { hosts: this.#hosts, sourceFolders, environment }
   }
 
-  /** Prepares code in a staging folder, within the limits and the time, and places it. */
+  /** Prepares code in a staging directory, within the limits and the time, and places it. */
   async #prepare(
     { workspace, path, room = Number.POSITIVE_INFINITY, signal }: Destination,
     prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,

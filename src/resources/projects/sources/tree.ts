@@ -5,9 +5,9 @@ import { quoted, SourceError } from './errors.ts'
 import { inWords, type SourceLimits } from './limits.ts'
 
 /**
- * Looks at a folder that was fetched, before it is placed: how much it holds, and that no link of it leads out.
+ * Checks a fetched directory before it is placed: its size, and that none of its links leads out.
  *
- * @param root absolute; berth's alone, so that nothing in it changes meanwhile
+ * @param root absolute; nothing else may change it meanwhile
  * @throws SourceError that names the entry or the limit
  */
 export async function checkTree(
@@ -20,7 +20,7 @@ export async function checkTree(
   let bytes = 0
   const pending = ['']
   for (let dir = pending.pop(); dir !== undefined; dir = pending.pop()) {
-    // What git keeps for itself is no part of the code: only its size counts.
+    // Git's own files are not part of the code: only their size counts.
     const counted = dir !== '.git' && !dir.startsWith('.git/')
     for (const name of readdirSync(join(root, dir))) {
       const path = dir === '' ? name : `${dir}/${name}`
@@ -38,7 +38,7 @@ export async function checkTree(
   if (out !== null) throw linkOut(out)
 }
 
-/** The refusals that archives and repositories share. */
+/** Returns the refusals that archives and repositories share. */
 export const tooMany = ({ entries }: Pick<SourceLimits, 'entries'>): SourceError =>
   new SourceError(`It has more than ${entries} files and folders, which is the limit.`)
 
@@ -54,16 +54,15 @@ const linkOut = (path: string): SourceError =>
 
 /** As many as Linux follows in one path. */
 const MAX_LINKS = 40
-/** Bounds what all links of a tree together may cost to follow. */
+/** Limits the cost of following all links of a tree. */
 const MAX_STEPS = 1_000_000
 
 /**
- * Finds a symbolic link that leads out of the tree that it stands in, also by way of other links. One that leads
- * nowhere, or in a circle, leads not out.
+ * Finds a symbolic link that leads out of its tree, also through other links. Links to nowhere and loops do not.
  *
- * @param links path → target, both with `/`; paths are relative to the tree's folder
- * @returns the path of one that does, or null
- * @throws SourceError where following them takes too long
+ * @param links path → target, both with `/`; paths are relative to the tree's directory
+ * @returns its path, or null
+ * @throws SourceError if following the links takes too long
  */
 function findLinkOut(links: ReadonlyMap<string, string>): string | null {
   const budget = { steps: MAX_STEPS }

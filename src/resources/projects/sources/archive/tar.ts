@@ -8,7 +8,7 @@ import type { SourceLimits } from '../limits.ts'
 import { tooLarge } from '../tree.ts'
 import type { TreeWriter } from './writer.ts'
 
-/** Bytes that an entry may take in the stream beside its content: headers, long names, padding. */
+/** Bytes of an entry in the stream besides its content: headers, long names, padding. */
 const ENTRY_OVERHEAD = 8 * 1024
 
 /**
@@ -33,14 +33,14 @@ export async function unpackTar(
   feeding.catch(() => {})
   try {
     for await (const entry of entries) {
-      // What fails when reading has been given up has no other listener.
+      // Errors after reading has been given up have no other listener.
       entry.on('error', () => {})
       await takeEntry(entry.header, entry as AsyncIterable<Uint8Array>, writer)
     }
     await feeding
   } catch (error) {
     signal.throwIfAborted()
-    // The failure of the stream, where it has one, says more than that of the entry which it cut short.
+    // If the stream failed, its error is more informative than that of the entry it cut short.
     const cause = await feeding.then(
       () => error,
       (failure) => (error instanceof SourceError ? error : failure),
@@ -64,7 +64,7 @@ async function takeEntry(
     throw new SourceError(`Its entry ${quoted(name)} is a sparse file, which is not taken.`)
   }
   switch (type) {
-    // The oldest way to tell a folder is a slash at the end of a file's name.
+    // The oldest form of a directory is a file whose name ends with a slash.
     case 'file':
     case 'contiguous-file':
       if (name.endsWith('/')) await writer.directory(name)
@@ -85,7 +85,7 @@ async function takeEntry(
       )
   }
   for await (const _ of content) {
-    // Content of what has none is passed over.
+    // Content of an entry that should have none is skipped.
   }
 }
 

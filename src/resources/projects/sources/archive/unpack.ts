@@ -6,11 +6,11 @@ import { checkTree } from '../tree.ts'
 import { TreeWriter } from './writer.ts'
 
 /**
- * Unpacks a zip, tar or tar.gz into a fresh folder `tree` of a staging folder. Where all of it lies in one folder, as
- * in archives that forges and `npm pack` make, that folder is the code.
+ * Unpacks a zip, tar or tar.gz into a new directory `tree` of a staging directory. If the archive has only one top
+ * directory, as those of forges and `npm pack` do, that directory is the code.
  *
  * @param file the archive, absolute
- * @returns the folder that is the code, absolute
+ * @returns the directory of the code, absolute
  * @throws SourceError that names the entry or the limit; the signal's reason
  */
 export async function unpackArchive(
@@ -44,7 +44,7 @@ export async function unpackArchive(
 /** The kinds of archive that are taken. */
 type ArchiveKind = 'zip' | 'tar' | 'tar.gz'
 
-/** Bytes at the beginning by which a kind is told. */
+/** First bytes of a file that identify its kind. */
 const HEAD_BYTES = 512
 
 const KNOWN_OTHERS: readonly [string, readonly number[]][] = [
@@ -58,9 +58,10 @@ const KNOWN_OTHERS: readonly [string, readonly number[]][] = [
 ]
 
 /**
- * Tells an archive by its first bytes (PKWARE APPNOTE 4.3; RFC 1952, 2.3.1; POSIX pax, ustar), whatever its name.
+ * Identifies an archive by its first bytes, whatever its name (PKWARE APPNOTE 4.3; RFC 1952, section 2.3.1; POSIX
+ * pax, ustar).
  *
- * @returns the kind, or what it is instead, for a sentence
+ * @returns the kind, or a description of what it is instead
  */
 function archiveKind(head: Uint8Array): ArchiveKind | { instead: string } {
   const begins = (bytes: readonly number[]) => bytes.every((byte, index) => head[index] === byte)
@@ -72,7 +73,10 @@ function archiveKind(head: Uint8Array): ArchiveKind | { instead: string } {
   return { instead: instead ?? 'something else' }
 }
 
-/** Whether a block is a tar header: its checksum, which counts itself as spaces, holds. Older ones have no magic. */
+/**
+ * Reports whether a block is a tar header, by its checksum, which counts itself as spaces. Old headers have no magic
+ * number.
+ */
 function isTarHeader(block: Uint8Array): boolean {
   if (block.length < 512) return false
   const said = Number.parseInt(

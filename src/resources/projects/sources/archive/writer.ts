@@ -8,7 +8,7 @@ import { quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
 
-/** What stands at a path of the tree so far. */
+/** The kind of an entry at a path of the tree. */
 type Kind = 'directory' | 'file' | 'link'
 
 const MAX_TARGET_BYTES = 1024
@@ -16,17 +16,17 @@ const MAX_TARGET_BYTES = 1024
 /** A regular file of an archive. */
 export interface FileEntry {
   name: string
-  /** Bytes that the archive says it has. */
+  /** Bytes according to the archive. */
   size: number
   /** Permission bits as on Unix. */
   mode: number
 }
 
 /**
- * Writes an archive's entries into an empty folder that is berth's alone. No entry can be written through another:
- * links are made last, when all else stands, and an entry below something that is no folder is refused.
+ * Writes an archive's entries into an empty directory that nothing else uses. No entry can be written through
+ * another: links are created last, and an entry below a path that is not a directory is refused.
  *
- * All methods throw `SourceError` that names the entry or the limit.
+ * All methods throw a `SourceError` that names the entry or the limit.
  */
 export class TreeWriter {
   readonly #root: string
@@ -42,7 +42,7 @@ export class TreeWriter {
     this.#limits = limits
   }
 
-  /** Paths at the top, and what they are. */
+  /** The names and kinds of the top entries. */
   get top(): { name: string; kind: Kind }[] {
     return [...this.#kinds].flatMap(([name, kind]) =>
       name === '' || name.includes('/') ? [] : [{ name, kind }],
@@ -54,7 +54,7 @@ export class TreeWriter {
     if (names !== null) this.#makeDirectories(name, names)
   }
 
-  /** Writes a file as its bytes come. They may be fewer or more than the archive says, which is refused. */
+  /** Writes a file while its bytes arrive. Refuses it if their number differs from the archive's. */
   async file(entry: FileEntry, content: AsyncIterable<Uint8Array>): Promise<void> {
     const { name, size, mode } = entry
     if (!Number.isSafeInteger(size) || size < 0)
@@ -81,7 +81,7 @@ export class TreeWriter {
     if (path !== null) this.#bytes += size
   }
 
-  /** Takes a symbolic link down; where it leads is for `checkTree`. */
+  /** Records a symbolic link; `checkTree` checks where it leads. */
   async link(name: string, target: string): Promise<void> {
     const names = this.#admit(name)
     if (names === null) return
@@ -96,7 +96,7 @@ export class TreeWriter {
     this.#links.set(this.#claim(name, names, 'link'), target)
   }
 
-  /** A further name of a file that came before: becomes a copy, so that no two names share what they lead to. */
+  /** Copies an earlier file for a hard link, so no two names share a file. */
   async hardLink(name: string, target: string): Promise<void> {
     const names = this.#admit(name)
     if (names === null) return
@@ -121,7 +121,7 @@ export class TreeWriter {
     }
   }
 
-  /** Counts an entry; also what is left out takes time. */
+  /** Counts an entry. Skipped ones count too, because they take time. */
   #admit(name: string): string[] | null {
     this.#count()
     return parseName(name)
@@ -132,7 +132,7 @@ export class TreeWriter {
     if (this.#entries > this.#limits.entries) throw tooMany(this.#limits)
   }
 
-  /** Takes a path for a file or a link, with the folders above it. */
+  /** Takes a path for a file or a link, with the directories above it. */
   #claim(name: string, names: string[], kind: Kind): string {
     if (names.length === 0) throw new SourceError(`Its entry ${quoted(name)} is a ${kind} without a name.`)
     const path = names.join('/')
@@ -153,7 +153,7 @@ export class TreeWriter {
           `Its entry ${quoted(name)} needs a folder ${quoted(path)}, which is a ${kind} in it.`,
         )
       }
-      // Folders that no entry names count as well: a few long paths could make very many.
+      // Directories that no entry names count as well: a few long paths could make very many.
       if (path !== names.join('/')) this.#count()
       mkdirSync(join(this.#root, path))
       this.#kinds.set(path, 'directory')
@@ -173,22 +173,22 @@ async function writeAll(file: number, chunk: Uint8Array, size: number): Promise<
   }
 }
 
-/** Linux: NAME_MAX; and a bound for paths that leaves room for the folders above. */
+/** Linux: NAME_MAX; and a bound for paths that leaves room for the directories above. */
 const MAX_NAME_BYTES = 255
 const MAX_PATH_BYTES = 1024
 
 /**
- * What programs put into archives beside the code. A `.git` folder would bring hooks and settings that git obeys on
- * the next command in the project.
+ * Entries that programs add to the code. A `.git` directory would bring hooks and settings that git obeys at the next
+ * command in the project.
  */
 const LEFT_OUT = /^(?:__MACOSX|\.DS_Store|\.git)$/i
 
 /**
- * Takes an entry's name apart. A name that could mean a place outside the folder that the archive is unpacked to, or
- * something else on another system, is refused and never bent into shape.
+ * Splits an entry's name. Refuses, rather than repairs, a name that could lead outside the directory or mean
+ * something else on another system.
  *
- * @param name as the archive has it, with `/`
- * @returns the names from the top down; none for the archive's own folder, null for an entry that is left out
+ * @param name as in the archive, with `/`
+ * @returns the names from the top down; empty for the archive's own directory, null for an entry to skip
  * @throws SourceError that names the entry
  */
 function parseName(name: string): string[] | null {
@@ -208,7 +208,7 @@ function parseName(name: string): string[] | null {
   return names.some((part) => LEFT_OUT.test(part)) ? null : names
 }
 
-/** Writes given files into a fresh folder of a staging folder and returns it. @throws SourceError */
+/** Writes given files into a fresh directory of a staging directory and returns it. @throws SourceError */
 export async function writeFiles(
   files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
   staging: string,

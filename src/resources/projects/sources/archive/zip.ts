@@ -6,7 +6,7 @@ import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
 import type { TreeWriter } from './writer.ts'
 
-/** Who made an entry, where that is a system whose modes stand in it (PKWARE APPNOTE 4.4.2). */
+/** Systems whose entries contain file modes (PKWARE APPNOTE 4.4.2). */
 const UNIX = new Set([3, 19])
 /** Kinds of file in a Unix mode. */
 const KIND = 0o170000
@@ -76,7 +76,7 @@ async function readDirectory(zip: ZipFile, limits: SourceLimits): Promise<Named[
   return entries
 }
 
-/** The name's bytes are read as UTF-8, which today's programs write even where they do not say so. */
+/** Decodes the name as UTF-8, which current programs write even without the flag for it. */
 function nameOf({ fileNameRaw }: Entry): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fileNameRaw)
@@ -100,10 +100,10 @@ async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWrite
   await writer.file({ name, size: entry.uncompressedSize, mode }, await contentOf(zip, name, entry))
 }
 
-/** An entry's bytes, refused at their end where they are not those that its checksum was made of. */
+/** Returns an entry's bytes; fails at the end if they do not match its checksum. */
 async function contentOf(zip: ZipFile, name: string, entry: Entry): Promise<AsyncIterable<Uint8Array>> {
   const stream = await zip.openReadStreamPromise(entry)
-  // What fails when reading has been given up has no other listener.
+  // Errors after reading has been given up have no other listener.
   stream.on('error', () => {})
   return (async function* () {
     let sum = 0

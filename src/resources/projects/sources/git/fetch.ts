@@ -14,30 +14,30 @@ import { type GitLocation, parseGitUrl } from './location.ts'
 import { chooseTarget, isCommitId, type Target } from './reference.ts'
 import { type GitSettings, prepareGit } from './settings.ts'
 
-/** What repositories are fetched with. */
+/** What fetching repositories needs. */
 export interface GitDependencies {
   hosts: HostRules
-  /** Folders of this machine that repositories may be taken from; absolute. */
+  /** Directories of this machine that repositories may be taken from; absolute. */
   sourceFolders: readonly string[]
   environment: ProcessEnvironment
 }
 
-/** What is done with one repository. */
+/** The fetch of one repository. */
 export interface GitJob {
   source: GitSource
-  /** A folder that is berth's alone. */
+  /** A directory that nothing else uses. */
   staging: string
   limits: SourceLimits
-  /** Receives what git says, line by line and without credentials. */
+  /** Receives git's output, line by line and without credentials. */
   log: (text: string) => void
   signal: AbortSignal
 }
 
 /**
- * Fetches one commit of a repository, without history, into a fresh folder of a staging folder. It stays a repository
- * whose remote is the url without its credentials. Submodules and files in Git LFS are not fetched.
+ * Fetches one commit of a repository, without history, into a fresh directory of a staging directory. It stays a
+ * repository whose remote is the url without its credentials. Submodules and files in Git LFS are not fetched.
  *
- * @returns the folder that is the code, absolute
+ * @returns the directory that is the code, absolute
  * @throws SourceError; the signal's reason
  */
 export async function fetchRepository(job: GitJob, dependencies: GitDependencies): Promise<string> {
@@ -75,7 +75,7 @@ async function settingsFor(location: GitLocation, dependencies: GitDependencies)
     return { location, addresses: [], safeDirectories, environment }
   }
   const { host } = location
-  // A proxy looks names up itself, and leads where its owner lets it.
+  // A proxy resolves names itself, by its own rules.
   if (location.scheme === 'https' && usesProxy(environment, host)) {
     checkName(host, hosts.allowLocal)
     return { location, addresses: [], safeDirectories: [], environment }
@@ -84,7 +84,7 @@ async function settingsFor(location: GitLocation, dependencies: GitDependencies)
   return { location, addresses, safeDirectories: [], environment }
 }
 
-/** A repository of this machine may keep its data elsewhere: that place must be allowed too. */
+/** Checks that a local repository keeps its data in allowed directories too. */
 async function checkRepository(
   git: Git,
   path: string,
@@ -152,7 +152,7 @@ function refspecOf(target: Target): string {
   }
 }
 
-/** Looks at what the commit holds, then writes it. */
+/** Checks the commit's entries, then writes them. */
 async function checkOut(git: Git, code: string, target: Target, commit: string, job: GitJob): Promise<void> {
   const { limits, log, signal } = job
   const listing = new TreeListing(limits)
@@ -178,16 +178,16 @@ function usesLfs(code: string): boolean {
   return existsSync(attributes) && readFileSync(attributes, 'utf8').includes('filter=lfs')
 }
 
-/** How often a folder that grows is looked at. */
+/** How often a directory that grows is looked at. */
 const EVERY_MS = 200
 
-/** Watches a folder while something is fetched into it. */
+/** Watches a directory while something is fetched into it. */
 interface SizeWatch extends Disposable {
-  /** Is aborted with a `SourceError` when the folder has more than the limit. */
+  /** Is aborted with a `SourceError` when the directory has more than the limit. */
   readonly signal: AbortSignal
 }
 
-/** Begins to watch how much a folder of few files holds: what git has received so far. */
+/** Watches the size of a directory with few files: what git has received so far. */
 function watchSize(dir: string, limits: SourceLimits): SizeWatch {
   const over = new AbortController()
   const timer = setInterval(() => {
@@ -196,7 +196,7 @@ function watchSize(dir: string, limits: SourceLimits): SizeWatch {
   return { signal: over.signal, [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-/** Bytes of all files below a folder; what goes away meanwhile counts nothing. */
+/** Adds up the bytes of all files below a directory; skips those that vanish. */
 function sizeOf(dir: string): number {
   let bytes = 0
   for (const name of namesIn(dir)) {

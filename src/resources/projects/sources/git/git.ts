@@ -5,7 +5,7 @@ import { runGit } from './process.ts'
 
 /** Lines of output that are passed on; a server may send any number. */
 const MAX_LINES = 500
-/** Lines kept to tell why git failed. */
+/** Lines kept to explain why git failed. */
 const KEPT_LINES = 20
 
 /** What all commands on one repository share. */
@@ -21,9 +21,9 @@ export interface GitOptions {
 /** How one command runs. */
 interface RunOptions {
   signal: AbortSignal
-  /** Receives standard output in place of the result. */
+  /** Receives standard output instead of the result. */
   onOutput?: (chunk: Uint8Array) => void
-  /** Says nothing of what git says: for questions. */
+  /** Whether to keep git's output out of the log. */
   quiet?: boolean
 }
 
@@ -36,7 +36,7 @@ export class Git {
     this.#options = options
   }
 
-  /** Runs a command and resolves to its standard output. @throws SourceError where it fails; the signal's reason */
+  /** Runs a command and resolves to its standard output. @throws SourceError if it fails; the signal's reason */
   async run(args: readonly string[], { signal, onOutput, quiet = false }: RunOptions): Promise<string> {
     const { cwd, env, fileLimit, mask } = this.#options
     const kept: string[] = []
@@ -66,7 +66,7 @@ export class Git {
   }
 }
 
-/** What git, ssh or a server says → what went wrong and what to do about it. */
+/** Messages of git, ssh or a server, with the cause and remedy of each. */
 const EXPLANATIONS: readonly [RegExp, string][] = [
   [
     /could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|returned error: 40[13]/i,
@@ -107,13 +107,17 @@ const EXPLANATIONS: readonly [RegExp, string][] = [
   ],
 ]
 
-/** Why git failed, as a sentence: what is known about its words, else the words. @param lines masked, oldest first */
+/**
+ * Explains why git failed, in a sentence; repeats git's own message if it is unknown.
+ *
+ * @param lines masked, oldest first
+ */
 function explainGitFailure(lines: readonly string[], fileLimit: number): string {
   const text = lines.join('\n')
   if (/No space left on device/i.test(text)) {
     return "The disk that holds berth's data folder is full. Free space there, then try again."
   }
-  // What writes the objects is ended without a word when they grow over the limit.
+  // Git's writer of objects is killed without a message when they exceed the limit.
   if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {
     return `The repository has more than ${inWords(fileLimit)}, which is the limit.`
   }

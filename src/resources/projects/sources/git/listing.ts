@@ -7,8 +7,8 @@ const SUBMODULE = '160000'
 const MAX_RECORD = 16 * 1024
 
 /**
- * Reads what `git ls-tree -r -t -l -z` says of a commit, before any of it is written: how many entries there are and
- * how large they are, so that a repository that unpacks to more than the limits is given up early.
+ * Reads the output of `git ls-tree -r -t -l -z` for a commit before it is written. Counts entries and bytes, so a
+ * repository over the limits is given up early.
  */
 export class TreeListing {
   readonly #limits: SourceLimits

@@ -6,15 +6,15 @@ import { SourceError } from '../errors.ts'
 export interface LocalRepository {
   /** Absolute, without links. */
   path: string
-  /** What git must accept though somebody else owns it. */
+  /** Directories that git must accept even if another user owns them. */
   safeDirectories: string[]
 }
 
 /**
- * Finds a repository's folder below one of the allowed ones, both by where they really lie.
+ * Finds a repository's directory below an allowed one, by the real paths of both.
  *
  * @param allowed as configured, absolute
- * @throws SourceError; it does not tell whether anything stands in a place that is not allowed
+ * @throws SourceError that does not reveal whether a path exists that is not allowed
  */
 export function findRepository(path: string, allowed: readonly string[]): LocalRepository {
   const real = realpath(path)
@@ -33,7 +33,9 @@ export function findRepository(path: string, allowed: readonly string[]): LocalR
   return { path: real, safeDirectories: [real, `${real}/.git`] }
 }
 
-/** Whether the folders in which a repository keeps its data are allowed too: a worktree's lie elsewhere. */
+/**
+ * Reports whether the directories in which a repository keeps its data are allowed too: a worktree's lie elsewhere.
+ */
 export function mayRead(directories: readonly string[], allowed: readonly string[]): boolean {
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
   return directories.every((dir) => {

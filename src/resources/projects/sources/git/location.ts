@@ -6,7 +6,7 @@ export interface Credentials {
   password: string
 }
 
-/** Where a repository lies. None of the texts holds a credential, but for `credentials`. */
+/** A repository's location. Only `credentials` contains credentials. */
 export type GitLocation =
   | { scheme: 'https'; url: string; host: string; port: number; credentials: Credentials | null }
   | { scheme: 'ssh'; url: string; host: string }
@@ -18,7 +18,7 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])$/i
 const SHORT = /^([^@/:]+)@([^@/:]+):([^:].*)$/
 
 /**
- * Takes the URL of a repository apart: https, ssh, `user@host:path`, or a folder of this machine as `file://` or
+ * Takes the URL of a repository apart: https, ssh, `user@host:path`, or a directory of this machine as `file://` or
  * absolute path. Everything else git would take, such as `ext::`, which runs a command, is refused.
  *
  * @throws BerthError 400 that names `source.url` and repeats no part that may be a credential

@@ -13,7 +13,7 @@ exec 3<&-
 kill -KILL $watcher; wait $watcher 2>/dev/null
 exit $code`
 
-/** How long a session whose processes were killed may take to be gone. */
+/** Milliseconds that a killed session may take to end. */
 const GONE_MS = 2_000
 const MAX_LINE = 2_000
 const MAX_OUTPUT = 4 * 1024 * 1024
@@ -27,16 +27,16 @@ export interface GitCommand {
   fileLimit: number
   /** Ends it and all that it started. */
   signal: AbortSignal
-  /** Receives what it says on standard error, line by line; of a line that was written over, the last version. */
+  /** Receives standard error, line by line; of an overwritten line, the last version. */
   onLine(line: string): void
-  /** Receives standard output as it comes; what it throws ends the command. */
+  /** Receives standard output in pieces; an exception ends the command. */
   onOutput?(chunk: Uint8Array): void
 }
 
 /**
  * Runs git to its end and resolves to its exit code and standard output, which is empty with `onOutput`.
  *
- * @throws SourceError where there is no git; the signal's reason; what `onOutput` throws
+ * @throws SourceError if git is not installed; the signal's reason; what `onOutput` throws
  */
 export async function runGit(command: GitCommand): Promise<{ code: number; output: string }> {
   const { args, cwd, env, signal } = command
@@ -123,11 +123,11 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // Gone already.
+    // Already ended.
   }
 }
 
-/** What was killed may still be ending, and writing, when the first process of its session is gone. */
+/** Waits for a killed session: its other processes may still write after the first one is gone. */
 async function sessionEnded(pid: number): Promise<void> {
   const deadline = performance.now() + GONE_MS
   for (let pause = 1; performance.now() < deadline; pause = Math.min(pause * 2, 50)) {

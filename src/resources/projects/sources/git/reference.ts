@@ -3,10 +3,10 @@ import { badRequest } from '../../../../errors.ts'
 /** A commit's id in full, SHA-1 or SHA-256. */
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 
-/** Whether a reference is the full id of a commit. */
+/** Reports whether a reference is the full id of a commit. */
 export const isCommitId = (ref: string): boolean => COMMIT.test(ref)
 
-/** Whether a text can name a branch or a tag (git check-ref-format), and can be no option. */
+/** Reports whether a text can name a branch or a tag (git check-ref-format), and can be no option. */
 export function isRefName(name: string): boolean {
   return (
     !/[\p{Cc}\p{Z} ~^:?*[\\]/u.test(name) &&
@@ -16,23 +16,27 @@ export function isRefName(name: string): boolean {
   )
 }
 
-/** Refuses what is neither a branch, a tag nor a commit's full id. @throws BerthError 400 */
+/**
+ * Refuses a reference that cannot be a branch, a tag or a commit's full id.
+ *
+ * @throws BerthError 400
+ */
 export function checkReference(ref: string): void {
   if (isRefName(ref)) return
   throw badRequest('"source.ref" in the body: expected a branch, a tag or the full id of a commit.')
 }
 
-/** What is fetched: one reference of the repository, or one commit. */
+/** What to fetch: one reference of the repository, or one commit. */
 export type Target =
   | { kind: 'branch'; name: string; source: string }
   | { kind: 'tag'; name: string; source: string }
   | { kind: 'commit'; source: string }
 
 /**
- * Finds out what to fetch in what the repository lists (`git ls-remote --symref`). A branch goes before a tag of the
- * same name; without a reference it is what HEAD stands for.
+ * Chooses what to fetch from the repository's list (`git ls-remote --symref`). A branch precedes a tag of the same
+ * name; without a reference it is HEAD's.
  *
- * @returns null where there is no such thing
+ * @returns null if there is none
  */
 export function chooseTarget(listing: string, ref: string | undefined): Target | null {
   const known = new Set<string>()

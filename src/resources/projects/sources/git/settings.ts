@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import type { ProcessEnvironment } from '../environment.ts'
 import type { GitLocation } from './location.ts'
 
-/** What the files and variables that git runs with are made from. */
+/** The inputs of git's configuration files and variables. */
 export interface GitSettings {
   location: GitLocation
-  /** Checked addresses that a connection may go to; empty where a proxy looks the name up. */
+  /** Checked addresses that a connection may go to; empty if a proxy looks the name up. */
   addresses: readonly string[]
-  /** For a folder of this machine: where git may read though somebody else owns it. */
+  /** For a local directory: what git may read even if another user owns it. */
   safeDirectories: readonly string[]
   environment: ProcessEnvironment
 }
 
 /**
- * Of ssh the agent alone is used: neither the settings nor the keys of berth's user, and no way to run a further
- * command. Hosts must be known to berth's user already.
+ * Restricts ssh to the agent's keys: neither settings nor keys of berth's user, and no further commands. Hosts must
+ * already be known to berth's user.
  */
 const SSH = [
   'ssh -F /dev/null',
@@ -37,10 +37,10 @@ const SSH = [
 const PROXIES = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY']
 
 /**
- * Makes a home of git's own, whose settings are all that it goes by, and returns the environment to run it in. Nothing
- * of the machine's or the user's settings counts: no hooks, filters, helpers or rewritten URLs.
+ * Creates a home for git, with the only settings that apply, and returns the environment to run it in. Settings of
+ * the machine or the user do not apply: no hooks, filters, helpers or rewritten URLs.
  *
- * Credentials lie in a file of that home, mode 0600, which goes with the staging folder: they are in no argument and
+ * Credentials are in a file of that home, mode 0600, removed with the staging directory. They are in no argument and
  * no variable, which process lists show, and not in the repository's own settings.
  */
 export function prepareGit(home: string, settings: GitSettings): Record<string, string> {
@@ -54,7 +54,7 @@ export function prepareGit(home: string, settings: GitSettings): Record<string, 
     ...(location.scheme === 'ssh' ? pick(environment, ['SSH_AUTH_SOCK']) : {}),
     ...(location.scheme === 'https' ? pick(environment, PROXIES) : {}),
     HOME: home,
-    // Messages are read to tell people what to do.
+    // Berth parses the messages.
     LC_ALL: 'C',
     GIT_CONFIG_GLOBAL: config,
     GIT_CONFIG_NOSYSTEM: '1',
@@ -132,7 +132,7 @@ const FIXED = [
   'detachedHead = false',
 ]
 
-/** A value as a config file has it, in quotes. */
+/** Quotes a value for a config file. */
 function configValue(text: string): string {
   return `"${text.replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`
 }
