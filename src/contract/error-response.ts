@@ -22,6 +22,8 @@ export interface ErrorAnswersOptions {
   page?: FailurePage | undefined
   /** The database that requests work on. A failure after it was closed is a request that a reset has overtaken. */
   database: Pick<Database, 'closed'>
+  /** Called for each request that fails. */
+  onFailure?: (request: Request) => void
 }
 
 /**
@@ -35,7 +37,7 @@ export const errorAnswers = (
   logger: Logger,
   methodsOf: MethodsOf,
   directory: () => string,
-  { page, database }: ErrorAnswersOptions,
+  { page, database, onFailure }: ErrorAnswersOptions,
 ) =>
   new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
     const failure =
@@ -56,6 +58,7 @@ export const errorAnswers = (
       const wrong = sentToken(request) ? ' error="invalid_token"' : ''
       set.headers['www-authenticate'] ??= `Bearer${wrong}`
     }
+    onFailure?.(request)
     set.status = failure.status
     return page?.(failure, request, path) ?? failure.toBody()
   })

@@ -50,8 +50,8 @@ function checkSlashes(url: string): void {
 
 /** Whether the escapes of a URL's path are UTF-8 (RFC 3986, 2.5). */
 function isText(url: string): boolean {
+  if (!url.includes('%')) return true
   const path = url.split('?', 1)[0] ?? ''
-  if (!path.includes('%')) return true
   try {
     decodeURIComponent(path)
     return true

@@ -12,6 +12,14 @@ import { wantsEventStream } from './sse.ts'
 const KEPT_MS = 24 * 3_600_000
 const MAX_KEY = 255
 
+/** A request that begins, with where its response's settings are kept. */
+interface Begun {
+  request: Request
+  path: string
+  body: unknown
+  set: { status?: number | string; headers: Record<string, string | number | string[]> }
+}
+
 /** A POST under way with a key: others with the same key wait for it. */
 interface Turn {
   name: string
@@ -30,6 +38,7 @@ interface Turn {
  * sealed, since some carry secrets. So do requests: what is kept of one tells nothing without the master key.
  *
  * @param accountExists reports whether an account has not been deleted
+ * @returns the plugin, and what to call for each request that fails
  */
 export function idempotencyKeys(
   queries: Queries,
@@ -49,71 +58,83 @@ export function idempotencyKeys(
       .where(and(eq(idempotency.apiKeyId, caller.credentialId), eq(idempotency.key, key)))
       .get()
 
-  return new Elysia({ name: 'berth/idempotency' })
-    .onBeforeHandle({ as: 'global' }, async ({ request, path, body, set }) => {
-      const key = request.method === 'POST' ? request.headers.get('idempotency-key') : null
-      if (key === null || !callers.of(request)) return
-      if (key === '' || key.length > MAX_KEY) {
-        throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
-      }
-      const stream = wantsEventStream(request.headers.get('accept'))
-      const hash = cipher.fingerprint(saidBy(path, stream, body, uploads.of(request)), 'idempotency')
-      const name = `${callers.admit(request, 'resource').credentialId} ${key}`
-      for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
-      // Asked again: the credential may have ended while this waited.
-      const caller = callers.admit(request, 'resource')
-      queries
-        .delete(idempotency)
-        .where(lt(idempotency.createdAt, clock.now() - KEPT_MS))
-        .run()
-      const first = stored(caller, key)
-      if (first && !first.requestHash.equals(hash)) {
-        throw badRequest(
-          'This Idempotency-Key was used with another request. Use a new key for a new request.',
-        )
-      }
-      if (first && first.body === null) {
-        throw badRequest(
-          'This Idempotency-Key was used for a stream, which cannot be repeated. Use a new key.',
-        )
-      }
-      if (first?.body) {
-        set.status = first.status
-        set.headers['idempotent-replayed'] = 'true'
-        return JSON.parse(cipher.open(first.body, contextOf(name)))
-      }
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const turn: Turn = { name, key, hash, ended: promise, end: resolve }
-      byName.set(name, turn)
-      byRequest.set(request, turn)
+  const plugin = new Elysia({ name: 'berth/idempotency' })
+    .onBeforeHandle({ as: 'global' }, ({ request, path, body, set }) => {
+      // Every request passes here: those without a key pay for no promise.
+      if (request.method !== 'POST' || !callers.of(request)) return
+      const key = request.headers.get('idempotency-key')
+      // Elysia reads its hooks' source: it waits for what a hook returns only if it sees `return` before a call.
+      if (key !== null) return begin(key, { request, path, body, set })
     })
     .onAfterHandle({ as: 'global' }, ({ request, responseValue, set }) => {
-      const turn = byRequest.get(request)
-      const caller = callers.of(request)
-      if (!turn || !caller || request.signal.aborted) return
-      const { accountId, credentialId: apiKeyId } = caller
-      // The account may have been removed while the request was under way.
-      if (!accountExists(accountId)) return
-      const { status, body } = answerOf(responseValue, set.status)
-      queries
-        .insert(idempotency)
-        .values({
-          accountId,
-          apiKeyId,
-          key: turn.key,
-          requestHash: turn.hash,
-          status,
-          body: body === null ? null : cipher.seal(body, contextOf(turn.name)),
-          createdAt: clock.now(),
-        })
-        .run()
+      if (request.method !== 'POST') return
+      keep(request, responseValue, set.status)
+      end(request)
     })
-    .onAfterResponse({ as: 'global' }, ({ request }) => {
-      const turn = byRequest.get(request)
-      if (!turn) return
-      byName.delete(turn.name)
-      turn.end()
-    })
+  return { plugin, end }
+
+  async function begin(key: string, { request, path, body, set }: Begun): Promise<unknown> {
+    if (key === '' || key.length > MAX_KEY) {
+      throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
+    }
+    const stream = wantsEventStream(request.headers.get('accept'))
+    const hash = cipher.fingerprint(saidBy(path, stream, body, uploads.of(request)), 'idempotency')
+    const name = `${callers.admit(request, 'resource').credentialId} ${key}`
+    for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
+    // Asked again: the credential may have ended while this waited.
+    const caller = callers.admit(request, 'resource')
+    queries
+      .delete(idempotency)
+      .where(lt(idempotency.createdAt, clock.now() - KEPT_MS))
+      .run()
+    const first = stored(caller, key)
+    if (first && !first.requestHash.equals(hash)) {
+      throw badRequest('This Idempotency-Key was used with another request. Use a new key for a new request.')
+    }
+    if (first && first.body === null) {
+      throw badRequest('This Idempotency-Key was used for a stream, which cannot be repeated. Use a new key.')
+    }
+    if (first?.body) {
+      set.status = first.status
+      set.headers['idempotent-replayed'] = 'true'
+      return JSON.parse(cipher.open(first.body, contextOf(name)))
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const turn: Turn = { name, key, hash, ended: promise, end: resolve }
+    byName.set(name, turn)
+    byRequest.set(request, turn)
+  }
+
+  /** Keeps the response of a request that has succeeded. */
+  function keep(request: Request, responseValue: unknown, setStatus: number | string | undefined): void {
+    const turn = byRequest.get(request)
+    const caller = callers.of(request)
+    if (!turn || !caller || request.signal.aborted) return
+    const { accountId, credentialId: apiKeyId } = caller
+    // The account may have been removed while the request was under way.
+    if (!accountExists(accountId)) return
+    const { status, body } = answerOf(responseValue, setStatus)
+    queries
+      .insert(idempotency)
+      .values({
+        accountId,
+        apiKeyId,
+        key: turn.key,
+        requestHash: turn.hash,
+        status,
+        body: body === null ? null : cipher.seal(body, contextOf(turn.name)),
+        createdAt: clock.now(),
+      })
+      .run()
+  }
+
+  /** Lets requests with the same key go on, which wait for this one. */
+  function end(request: Request): void {
+    const turn = byRequest.get(request)
+    if (!turn) return
+    byName.delete(turn.name)
+    turn.end()
+  }
 }
 
 /** What a kept answer is bound to. */

@@ -1,7 +1,7 @@
 import { StartupError } from '../errors.ts'
 import type { Connection } from '../runtime/connection.ts'
 import { otherLoopback } from './loopback.ts'
-import type { Answer } from './request-log.ts'
+import type { Respond } from './request-log.ts'
 
 /** What stands behind a WebSocket of a `HostRoutes`. */
 export interface RoutedSocketData {
@@ -13,7 +13,7 @@ export interface RoutedSocketData {
 /** A WebSocket of a `HostRoutes`. */
 export type RoutedSocket = Bun.ServerWebSocket<RoutedSocketData>
 
-/** Answers in place of the API what its Host header sends elsewhere. */
+/** Responds in place of the API to what its Host header sends elsewhere. */
 export interface HostRoutes {
   /** @returns null for what is not meant for it; resolves to undefined where a WebSocket was made of the request */
   answer(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null
@@ -28,7 +28,7 @@ export interface Listener {
   addressOf(request: Request): string | null
   /** The connection that a request came on, or null where it is gone. */
   connectionOf(request: Request): Connection | null
-  /** Closes the connection of a request that is not answered, some 4 seconds later: Bun has no other call for it. */
+  /** Closes the connection of a request that gets no response, some 4 seconds later: Bun has no other call for it. */
   expire(request: Request): void
   /** Asks these first from the next request on; null for nobody any more. */
   route(routes: HostRoutes | null): void
@@ -47,11 +47,11 @@ const ATTEMPTS = 20
  *
  * @throws StartupError where an address cannot be had
  */
-export function listen(host: string, port: number, answer: Answer): Listener {
+export function listen(host: string, port: number, respond: Respond): Listener {
   for (let attempt = 1; ; attempt += 1) {
-    const main = serve(host, port, answer)
-    const companion = besides(host, main.port, answer)
-    if (companion !== 'taken') return listenerOf(companion === null ? [main] : [main, companion], answer)
+    const main = serve(host, port, respond)
+    const companion = besides(host, main.port, respond)
+    if (companion !== 'taken') return listenerOf(companion === null ? [main] : [main, companion], respond)
     void main.server.stop(true)
     if (port !== 0 || attempt === ATTEMPTS) throw taken(otherLoopback(host) ?? host, main.port)
   }
@@ -64,7 +64,7 @@ interface Listening {
   readonly options: Omit<Bun.Serve.Options<undefined>, 'fetch'>
 }
 
-function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): Listener {
+function listenerOf(all: readonly [Listening, ...Listening[]], respond: Respond): Listener {
   const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
     await Promise.all(all.map(({ server }) => call(server)))
   }
@@ -78,7 +78,7 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
   return {
     port: all[0].port,
     route(routes) {
-      const fetch = routes === null ? answer : routed(routes, answer)
+      const fetch = routes === null ? respond : routed(routes, respond)
       // WebSockets are known from here on only: without any, a start does not pay for them.
       const handlers = routes === null ? { fetch } : { fetch, websocket: routes.websocket }
       for (const { server, options } of all) server.reload({ ...options, ...handlers } as never)
@@ -95,19 +95,19 @@ function listenerOf(all: readonly [Listening, ...Listening[]], answer: Answer): 
 }
 
 /** Listens on the other loopback address; null where there is none, as without IPv6. */
-function besides(host: string, port: number, answer: Answer): Listening | 'taken' | null {
+function besides(host: string, port: number, respond: Respond): Listening | 'taken' | null {
   const other = otherLoopback(host)
   if (other === null) return null
   try {
-    return start(other, port, answer)
+    return start(other, port, respond)
   } catch (error) {
     return (error as { code?: string }).code === 'EADDRINUSE' ? 'taken' : null
   }
 }
 
-function serve(host: string, port: number, answer: Answer): Listening {
+function serve(host: string, port: number, respond: Respond): Listening {
   try {
-    return start(host, port, answer)
+    return start(host, port, respond)
   } catch (error) {
     if ((error as { code?: string }).code === 'EADDRINUSE') throw taken(host, port)
     const cause = error instanceof Error ? error.message : String(error)
@@ -117,11 +117,11 @@ function serve(host: string, port: number, answer: Answer): Listening {
   }
 }
 
-function start(hostname: string, port: number, answer: Answer): Listening {
+function start(hostname: string, port: number, respond: Respond): Listening {
   const options = {
     hostname,
     port,
-    // A command may be silent for long: its answer must not be cut off.
+    // A command may be silent for long: its response must not be cut off.
     idleTimeout: 0,
     // Berth refuses large bodies itself, in its own words and after the credential.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -129,7 +129,7 @@ function start(hostname: string, port: number, answer: Answer): Listening {
     reusePort: false,
     development: false,
   } as const
-  const server = Bun.serve({ ...options, fetch: answer })
+  const server = Bun.serve({ ...options, fetch: respond })
   return { port: server.port ?? port, server, options }
 }
 
@@ -139,5 +139,5 @@ const taken = (host: string, port: number): StartupError =>
   )
 
 const routed =
-  (routes: HostRoutes, answer: Answer) => (request: Request, server: Bun.Server<RoutedSocketData>) =>
-    routes.answer(request, server) ?? answer(request)
+  (routes: HostRoutes, respond: Respond) => (request: Request, server: Bun.Server<RoutedSocketData>) =>
+    routes.answer(request, server) ?? respond(request)

@@ -1,15 +1,15 @@
 import type { Logger } from '../runtime/logger.ts'
 import { loggedPath } from './secret-path.ts'
 
-/** Answers a request. */
-export type Answer = (request: Request) => Response | Promise<Response>
+/** Responds to a request. */
+export type Respond = (request: Request) => Response | Promise<Response>
 
-/** Logs each answer for whoever looks for a fault: never the query or a body, in which secrets may stand. */
+/** Returns `respond` with a log of each response, without query and bodies, which may hold secrets. */
 export const logged =
-  (answer: Answer, logger: Logger): Answer =>
+  (respond: Respond, logger: Logger): Respond =>
   async (request) => {
     const started = performance.now()
-    const response = await answer(request)
+    const response = await respond(request)
     logger.debug('answered', {
       method: request.method,
       // Not by the URL class, which throws where the Host header is no host.

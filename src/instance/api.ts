@@ -19,8 +19,8 @@ interface Parts {
   callers: Callers
   /** The whole API, for what describes it. */
   whole: () => Promise<AnyElysia>
-  /** The API itself, for what asks it in a caller's name. */
-  handle: Api['handle']
+  /** Responds to what is asked in a caller's name. */
+  handle: App['fetch']
 }
 
 /** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */
@@ -67,8 +67,12 @@ const GROUPS = {
 
 type Group = keyof typeof GROUPS
 
-/** Groups by the first segment of their paths, where that is not their name. */
-const BY_FIRST: Readonly<Record<string, Group>> = {
+/** The control API, which is an app of its own. */
+const CONTROL = '_berth'
+
+/** Groups by the first segment of their paths, if that is not their name. */
+const BY_FIRST: Readonly<Record<string, Group | typeof CONTROL>> = {
+  [CONTROL]: CONTROL,
   docs: 'documents',
   'openapi.json': 'documents',
   '': 'signIn',
@@ -94,31 +98,42 @@ const isDescribed = (group: Group): boolean => !UNDESCRIBED.has(group)
 const isGroup = (name: string): name is Group => Object.hasOwn(GROUPS, name)
 
 /**
- * The group that a path belongs to, with all its methods: what stands behind an id (`/servers/ID/exec`) goes before
- * what stands before it. Paths that lead nowhere belong to one as well, which says so.
+ * Returns the group of routes that a URL's path belongs to. A group has all methods of its paths. The segment behind an
+ * id (`/servers/ID/exec`) counts before the first one. A path that nothing is at belongs to a group too, which says so.
  */
-function groupOf(url: string): Group {
-  const from = url.indexOf('/', url.indexOf('//') + 2)
-  const end = url.indexOf('?', from)
-  const [, first = '', , third = ''] = url.slice(from, end === -1 ? undefined : end).split('/')
+function groupOf(url: string): Group | typeof CONTROL {
+  const from = url.indexOf('/', url.indexOf('//') + 2) + 1
+  const query = url.indexOf('?', from)
+  const path = url.slice(from, query === -1 ? undefined : query)
+  const firstEnd = path.indexOf('/')
+  const first = firstEnd === -1 ? path : path.slice(0, firstEnd)
   if (Object.hasOwn(BY_FIRST, first)) return BY_FIRST[first] ?? 'servers'
-  if (isGroup(third)) return third
+  const third = firstEnd === -1 ? undefined : path.split('/', 3)[2]
+  if (third !== undefined && isGroup(third)) return third
   return isGroup(first) ? first : 'servers'
 }
 
-/** The API. */
+/** What responds to requests: an Elysia, or what stands before one. */
+export interface App {
+  fetch(request: Request): Response | Promise<Response>
+}
+
+/** The API and the control API. */
 export interface Api {
-  /** Answers a request. Never throws. */
-  handle(request: Request): Response | Promise<Response>
-  /** All routes that documents describe as one Elysia. */
+  /** Returns the app that a URL leads to; a promise of it while it is loaded. An app never throws. */
+  appAt(url: string): App | Promise<App>
+  /** Returns all routes that documents describe as one Elysia. */
   whole(): Promise<AnyElysia>
 }
 
 /**
- * The API: an Elysia for each group of routes, made when the first request for it comes. A start waits for none that
- * nobody asks for, however many there are, and the first answer for one alone.
+ * Creates the API: an Elysia for each group of routes, made when the first request for it comes. A start waits for none
+ * of them, however many there are, and the first response for its own group only. That is why a path's group is looked
+ * up here, before Elysia's own router.
+ *
+ * @param control makes the control API at its first request
  */
-export function createApi(services: Services, host: HostOptions): Api {
+export function createApi(services: Services, host: HostOptions, control: () => Promise<App>): Api {
   const callers = new Callers(
     (credential, request) =>
       isAccessToken(credential)
@@ -150,29 +165,35 @@ export function createApi(services: Services, host: HostOptions): Api {
       ? (await import('../signin/failure-response.ts')).signInFailureResponse
       : undefined
     root
-      .use(errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', { page, database }))
+      .use(
+        errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', {
+          page,
+          database,
+          onFailure: idempotency.end,
+        }),
+      )
       .use(requestEntry(ids, host, kept?.begin))
-      .use(idempotency)
+      .use(idempotency.plugin)
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
   }
   const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup).filter(isDescribed))
-  const handle: Api['handle'] = (request) => (faults.any ? faulty(request) : answer(request))
-  const parts = { access, services, host, callers, whole, handle }
-  const mounted = new Map<Group, AnyElysia>()
-  const mounting = new Map<Group, Promise<AnyElysia>>()
-  const load = (group: Group): Promise<AnyElysia> => {
-    const loading = mounting.get(group) ?? mount([group])
-    mounting.set(group, loading)
-    void loading.then((app) => mounted.set(group, app))
-    return loading
-  }
-  const answer = (request: Request): Response | Promise<Response> => {
-    const group = groupOf(request.url)
-    const app = mounted.get(group)
-    return app ? app.handle(request) : load(group).then((loaded) => loaded.handle(request))
+  const loaded = new Map<string, App>()
+  const loading = new Map<string, Promise<App>>()
+  const load = (group: Group | typeof CONTROL): Promise<App> => {
+    const app = loading.get(group) ?? (group === CONTROL ? control() : mount([group]))
+    loading.set(group, app)
+    void app.then((ready) => loaded.set(group, ready))
+    return app
   }
   const { faults } = services
+  const appAt: Api['appAt'] = (url) => {
+    const group = groupOf(url)
+    if (faults.any && group !== CONTROL) return faultyApp
+    return loaded.get(group) ?? load(group)
+  }
+  const respond = async (request: Request): Promise<Response> => (await appAt(request.url)).fetch(request)
+  const parts = { access, services, host, callers, whole, handle: respond }
   const faultGate = once(async () => {
     const { FaultGate } = await import('../testing/faults/gate.ts')
     return new FaultGate({
@@ -184,8 +205,14 @@ export function createApi(services: Services, host: HostOptions): Api {
       backend: () => services.compute.failure(),
     })
   })
-  const withFaults = (request: Request, app: typeof answer): Promise<Response> =>
-    faultGate().then((gate) => gate.handle(request, app))
-  const faulty = capture?.around(withFaults, answer) ?? ((request: Request) => withFaults(request, answer))
-  return { handle, whole }
+  const faultless = async (request: Request): Promise<Response> => {
+    const group = groupOf(request.url)
+    return (loaded.get(group) ?? (await load(group))).fetch(request)
+  }
+  const withFaults = async (request: Request, app: App['fetch']): Promise<Response> =>
+    (await faultGate()).handle(request, app)
+  const faultyApp: App = {
+    fetch: capture?.around(withFaults, faultless) ?? ((request: Request) => withFaults(request, faultless)),
+  }
+  return { appAt, whole }
 }

@@ -26,7 +26,7 @@ export async function describeControl(): Promise<OpenApiDocument> {
 
 /** The app with nothing behind it: its routes can be read, a request throws. */
 export const describedApp = (): Promise<AnyElysia> =>
-  createApi(absent(), { bound: 'localhost', publicHost: null }).whole()
+  createApi(absent(), { bound: 'localhost', publicHost: null }, async () => absent()).whole()
 
 /** The same of the control API. */
 export async function describedControl(): Promise<AnyElysia> {

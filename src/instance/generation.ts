@@ -9,7 +9,7 @@ import { type Database, openDatabase } from '../storage/database.ts'
 import { openCipher } from '../storage/master-key.ts'
 import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
-import { createApi } from './api.ts'
+import { type Api, type App, createApi } from './api.ts'
 import { createServices, type ServiceDependencies, type Services, startOrder } from './services.ts'
 
 /** What stays when one generation follows another. */
@@ -50,8 +50,7 @@ export class Generation {
   readonly credentials: CredentialsFile
   readonly #dependencies: GenerationDependencies
   readonly #database: Database
-  readonly #api: ReturnType<typeof createApi>
-  readonly #control: () => Promise<ControlApp>
+  readonly #api: Api
   readonly #supervisor: Supervisor
   #fixtures: Fixtures | null = null
 
@@ -79,7 +78,6 @@ export class Generation {
       this.#database.close()
       throw error
     }
-    this.#api = createApi(this.services, { bound: config.host, publicHost: config.publicHost })
     const operations = once(async () => {
       const [{ describedOperations }, { OperationIndex }] = await Promise.all([
         import('../contract/operation.ts'),
@@ -98,7 +96,10 @@ export class Generation {
       dependencies.logger,
     )
     const stopping = this.#supervisor.aborted
-    this.#control = once(() => dependencies.control({ services, credentials, operations, stopping }))
+    const host = { bound: config.host, publicHost: config.publicHost }
+    this.#api = createApi(services, host, () =>
+      dependencies.control({ services, credentials, operations, stopping }),
+    )
   }
 
   /** Whether what there was before runs again, and fixtures are applied. */
@@ -106,14 +107,9 @@ export class Generation {
     return this.#supervisor.started
   }
 
-  /** Answers a request for the API. Never throws. */
-  answer(request: Request): Response | Promise<Response> {
-    return this.#api.handle(request)
-  }
-
-  /** Answers a request for the control API. Never throws. */
-  async control(request: Request): Promise<Response> {
-    return (await this.#control()).handle(request)
+  /** Returns the app that a URL leads to; a promise of it while it is loaded. An app never throws. */
+  appAt(url: string): App | Promise<App> {
+    return this.#api.appAt(url)
   }
 
   /** Says of what a killed berth has left unfinished what became of it: before anybody can ask. */

@@ -6,7 +6,7 @@ import type { Config, Isolation } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
 import { ownName } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
-import { type Answer, logged } from '../http/request-log.ts'
+import { logged, type Respond } from '../http/request-log.ts'
 import { instancePlan } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
@@ -178,8 +178,8 @@ async function compose(
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
-  const answer = answering(instance, config, logger, observe)
-  const listening = listen(config.host, config.port, answer)
+  const respond = responding(instance, config, logger, observe)
+  const listening = listen(config.host, config.port, respond)
   listener = listening
   releases.push(async () => {
     // No new request comes in while the commands of the open ones are ended, which lets these answer.
@@ -228,18 +228,17 @@ async function compose(
   }
 }
 
-/** How requests are answered, and what else is told of them. */
-function answering(
+/** Returns what responds to requests, with a log and an observer if they are wanted. */
+function responding(
   instance: Instance,
   { logLevel }: Config,
   logger: Logger,
   observe: StartDependencies['observe'],
-): Answer {
-  const answer: Answer = (request) => instance.answer(request)
-  const heard = logLevel === 'debug' ? logged(answer, logger) : answer
-  if (observe === undefined) return heard
+): Respond {
+  const respond = logLevel === 'debug' ? logged(instance.respond, logger) : instance.respond
+  if (observe === undefined) return respond
   return async (request) => {
-    const response = await heard(request)
+    const response = await respond(request)
     observe(request, response)
     return response
   }

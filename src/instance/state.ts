@@ -55,26 +55,29 @@ export class Instance implements InstanceStates {
     return this.#closed === null && this.#failure === null && this.#generation.ready
   }
 
-  /** Answers a request. Never throws. */
-  answer(request: Request): Response | Promise<Response> {
-    if (this.#closed !== null) return this.#answerLater(request, this.#closed)
+  /** Responds to a request: finds the app that its path leads to, and hands it over. Never throws. */
+  readonly respond = (request: Request): Response | Promise<Response> => {
+    if (this.#closed !== null) return this.#respondLater(request, this.#closed)
     if (this.#failure !== null) return refusal(this.#failure)
+    const app = this.#generation.appAt(request.url)
+    const response = app instanceof Promise ? app.then((loaded) => loaded.fetch(request)) : app.fetch(request)
     // One of the control API may be what ends the generation: it is not waited for.
-    if (isControlRequest(request)) return this.#generation.control(request)
-    const answer = this.#generation.answer(request)
-    if (answer instanceof Response) return answer
+    if (response instanceof Response || isControlRequest(request)) return response
     this.#open += 1
-    return answer.finally(() => {
-      this.#open -= 1
-      if (this.#open === 0) this.#whenIdle?.()
-    })
+    response.then(this.#requestEnded, this.#requestEnded)
+    return response
   }
 
-  /** Answers from the next state; what an ended process or delivery of the last one still asked for is dropped. */
-  async #answerLater(request: Request, open: Promise<void>): Promise<Response> {
+  readonly #requestEnded = (): void => {
+    this.#open -= 1
+    if (this.#open === 0) this.#whenIdle?.()
+  }
+
+  /** Responds from the next state. What an ended process or delivery of the last one still asked for is dropped. */
+  async #respondLater(request: Request, open: Promise<void>): Promise<Response> {
     const { signal } = request
     await open
-    return signal.aborted ? new Response(null, { status: 503 }) : this.answer(request)
+    return signal.aborted ? new Response(null, { status: 503 }) : this.respond(request)
   }
 
   /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */

@@ -59,18 +59,24 @@ export function createIds(clock: Pick<Clock, 'now'>, randomOf: (prefix: IdPrefix
 
 function ulids(clock: Pick<Clock, 'now'>, random: Random): () => string {
   let time = -1
-  let time32 = ''
   let digits: number[] = []
+  /** All characters but the last one, which alone changes most of the time. */
+  let head = ''
   return () => {
     const now = clock.now()
-    if (now > time) {
+    const isLater = now > time
+    if (isLater) {
       time = now
-      time32 = base32(now, 10)
       digits = Array.from(random.bytes(RANDOM_LENGTH), (byte) => byte & 31)
     } else {
       countUp(digits)
     }
-    return `${time32}${digits.map((digit) => ALPHABET[digit]).join('')}`
+    const last = digits.at(-1) ?? 0
+    if (isLater || last === 0) {
+      head = base32(time, 10)
+      for (const digit of digits.slice(0, -1)) head += ALPHABET[digit]
+    }
+    return head + ALPHABET[last]
   }
 }
 

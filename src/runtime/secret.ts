@@ -10,7 +10,7 @@ export const newSecret = (random: Random, prefix = ''): string => `${prefix}${ba
  * Returns the hash by which a secret is found without being stored. A secret has 256 random bits, so it needs no slow
  * hash.
  */
-export const hashOf = (secret: string): Buffer => new Bun.CryptoHasher('sha256').update(secret).digest()
+export const hashOf = (secret: string): Buffer => Bun.CryptoHasher.hash('sha256', secret)
 
 /** Reports whether two texts are equal, in a time that depends only on their length. */
 export function isSameText(one: string, other: string): boolean {

@@ -56,6 +56,15 @@ const facts = {
   errors: [400, 401, 403],
 } as const
 
+const idempotencyHooks = idempotencyKeys(
+  database.queries,
+  new Cipher(new Uint8Array(32)),
+  clock,
+  callers,
+  uploads,
+  () => true,
+)
+
 /** An app with one operation that takes a form and one that does not. */
 const app = new Elysia({ normalize: false })
   .use(
@@ -63,10 +72,10 @@ const app = new Elysia({ normalize: false })
       createLogger('silent', () => {}, Date.now),
       () => ['POST'],
       () => '',
-      { database },
+      { database, onFailure: idempotencyHooks.end },
     ),
   )
-  .use(idempotencyKeys(database.queries, new Cipher(new Uint8Array(32)), clock, callers, uploads, () => true))
+  .use(idempotencyHooks.plugin)
   .use(access)
   .post(
     '/things',
