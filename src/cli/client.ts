@@ -8,11 +8,8 @@ import {
   type StreamEventOf,
   type StreamId,
 } from '../contract/client.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, NO_CONNECTION } from './errors.ts'
 import type { Instance } from './instance.ts'
-
-/** The code of errors where there is no connection, or none any more. */
-export const NO_CONNECTION = 'no_connection'
 
 /** The instance to talk to; without a credential for what needs none. */
 export type Addressed = Omit<Instance, 'credential'> & { readonly credential: string | null }

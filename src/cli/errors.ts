@@ -1,3 +1,6 @@
+/** The code of errors where there is no connection, or none any more. */
+export const NO_CONNECTION = 'no_connection'
+
 /**
  * A command that cannot do what was asked: printed as one sentence with the cause and the remedy,
  * without a stack; the process exits with `exitCode`.

@@ -1,5 +1,4 @@
-import { NO_CONNECTION } from './client.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, NO_CONNECTION } from './errors.ts'
 
 /** Milliseconds before the next attempt to reach the instance, from one failure to the next; the last one stays. */
 const PAUSES_MS = [0, 50, 100, 200, 500] as const

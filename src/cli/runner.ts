@@ -204,7 +204,7 @@ const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = { list: ['ls'],
 
 /** Returns the name of the command that a noun alone means; undefined where it has none that needs no arguments. */
 export const defaultOf = ({ commands }: Noun): string | undefined =>
-  commands.find(({ usage }) => usage === 'list' || usage === 'show')?.usage
+  commands.find(({ usage }) => usage === 'list' || usage === 'get')?.usage
 
 /** Adds a command to the program, or to a noun. */
 export function addCommand(parent: Command, session: Session, spec: RunnableCommand): void {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { NOUNS } from '../../src/cli/nouns/index.ts'
+import { defaultOf } from '../../src/cli/runner.ts'
 import { type Served, serve } from './command.ts'
 
 // A test runs a dozen commands, one after the other.
@@ -307,4 +309,47 @@ test('snapshots and reset', async () => {
       'reset',
     ),
   ).toMatchSnapshot()
+})
+
+test('plain "berth NOUN" is its list, which is also "ls"', async () => {
+  const nouns = NOUNS.filter((noun) => defaultOf(noun) === 'list').map(({ name }) => name)
+  // Files are those of one server; the clock is one.
+  expect(NOUNS.map(({ name }) => name).filter((name) => !nouns.includes(name))).toEqual(['files', 'clock'])
+  await berth.server()
+  for (const noun of nouns) {
+    const [list, ls, plain] = await Promise.all([
+      berth.run([noun, 'list', '--json']),
+      berth.run([noun, 'ls', '--json']),
+      berth.run([noun, '--json']),
+    ])
+    expect({ noun, ...list }).toMatchObject({ exitCode: 0, stderr: '' })
+    expect({ noun, ls, plain }).toEqual({ noun, ls: list, plain: list })
+  }
+})
+
+test('create makes what the API can make, for every noun alike, and returns at once', async () => {
+  const server = await idOf('servers')
+  const created = async (...words: string[]) => {
+    const { stdout, stderr, exitCode } = await berth.run([...words, '--json'])
+    expect({ words, stderr, exitCode }).toEqual({ words, stderr: '', exitCode: 0 })
+    return JSON.parse(stdout)
+  }
+  expect(await created('deployments', 'create', '--server', server)).toMatchObject({
+    url: expect.stringContaining('http://'),
+  })
+  expect((await created('deployments', 'list', '--server', server)).deployments).toMatchObject([
+    { live: true },
+  ])
+  const { task_id } = await created('tasks', 'create', 'complete: well', '--server', server)
+  expect((await created('tasks', 'get', task_id)).task).toMatchObject({ goal: 'complete: well' })
+  expect(await created('builds', 'create', 'a page', '--server', server)).toMatchObject({
+    build_id: expect.stringContaining('bld_'),
+  })
+  expect(await created('faults', 'create', '--error', '503', '--operation', 'exec.run')).toMatchObject({
+    hits: 0,
+  })
+  expect(await created('snapshots', 'create', 'kept')).toMatchObject({ name: 'kept' })
+  expect(await created('snapshots', 'delete', 'kept')).toMatchObject({ name: 'kept' })
+  await berth.run(['secrets', 'set', 'A=1', '--server', server])
+  expect(await created('secrets', 'delete', 'A', '--server', server)).toMatchObject({ keys: [] })
 })

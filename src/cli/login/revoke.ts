@@ -1,5 +1,5 @@
-import { Client, NO_CONNECTION } from '../client.ts'
-import { CommandError } from '../errors.ts'
+import { Client } from '../client.ts'
+import { CommandError, NO_CONNECTION } from '../errors.ts'
 import type { Login } from './credentials.ts'
 
 /** What became of a key on its instance. */

@@ -55,8 +55,8 @@ Examples:
 `,
   commands: [
     call('control.clock.read', {
-      usage: 'show',
-      aliases: ['get'],
+      usage: 'get',
+      aliases: ['show'],
       description: 'show what time it is there',
       show: details(clockFacts),
     }),

@@ -1,8 +1,8 @@
 import type { ToolData } from '../../agents/events.ts'
 import type { StoredTranscriptEvent } from '../../contract/client.ts'
 import type { ShownDelta } from '../../resources/tasks/transcript.ts'
-import { type Client, NO_CONNECTION } from '../client.ts'
-import { CommandError } from '../errors.ts'
+import type { Client } from '../client.ts'
+import { CommandError, NO_CONNECTION } from '../errors.ts'
 
 /** What a stream of a transcript brings. */
 export type TranscriptItem = StoredTranscriptEvent | ShownDelta
