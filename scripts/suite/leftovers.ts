@@ -22,28 +22,30 @@ export class TemporaryDirectory implements Disposable {
   async leftovers(): Promise<string[]> {
     const deadline = performance.now() + PATIENCE_MS
     for (;;) {
-      const found = [...readdirSync(this.path).map((name) => `a file: ${name}`), ...this.#processes()]
+      const files = readdirSync(this.path).map((name) => `a file: ${name}`)
+      const processes = this.#processes().map(({ pid, command }) => `a process: ${pid} ${command}`)
+      const found = [...files, ...processes]
       if (found.length === 0 || performance.now() > deadline) return found
       await Bun.sleep(50)
     }
   }
 
+  /** Removes the directory, and ends the processes that are left. */
   [Symbol.dispose](): void {
+    for (const { pid } of this.#processes()) attempt(() => String(process.kill(pid, 'SIGKILL')))
     rmSync(this.path, { recursive: true, force: true })
   }
 
-  #processes(): string[] {
+  #processes(): { pid: number; command: string }[] {
     return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+      .map(Number)
+      .filter((pid) => pid > 0 && pid !== process.pid)
       .flatMap((pid) => {
-        const commandLine = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
-        const places = [
-          commandLine,
-          attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8')),
-          attempt(() => readlinkSync(`/proc/${pid}/cwd`)),
-        ]
-        if (!places.some((text) => text.includes(this.path))) return []
-        return [`a process: ${pid} ${commandLine.replaceAll('\0', ' ').trim()}`]
+        const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+        const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8'))
+        const cwd = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
+        if (![command, environment, cwd].some((text) => text.includes(this.path))) return []
+        return [{ pid, command: command.replaceAll('\0', ' ').trim() }]
       })
   }
 }

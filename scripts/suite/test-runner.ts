@@ -69,7 +69,13 @@ export async function runTests(
     ...(alone ? [] : parallel),
     ...files.map((file) => `./${file}`),
   ]
+  const interrupted = (): void => {
+    temporary[Symbol.dispose]()
+    process.exit(130)
+  }
+  process.once('SIGINT', interrupted)
   const { stderr, ...ended } = await runProgram(command, { ...env, TMPDIR: temporary.path })
+  process.off('SIGINT', interrupted)
   const xml = readIfThere(report)
   return {
     ...ended,
