@@ -186,7 +186,8 @@ describe('connections to the app', () => {
     await using backend = await rawApp((upstream) =>
       upstream.socket.on('data', () => upstream.send('HTTP/1.1 204 No Content\r\n\r\n')),
     )
-    await using site = await testSite({ ...backend, times: { idleMs: 100 } })
+    // Long enough that on a busy machine no request comes later than that after the one before.
+    await using site = await testSite({ ...backend, times: { idleMs: 1_000 } })
     for (let round = 0; round < 5; round++) await fetch(site.site.url)
     expect(backend.connections).toHaveLength(1)
     await (await backend.connection()).end()
