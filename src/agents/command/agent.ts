@@ -25,7 +25,6 @@ export class CommandRun {
   readonly #config: AgentConfig
   readonly #assignment: Assignment
   readonly #report: TerminalReport
-  readonly #lines: TerminalLines
   readonly #budget: TimeBudget
   readonly #question: RegExp | null
   /** Null before its start and after its end. */
@@ -41,7 +40,6 @@ export class CommandRun {
     const masks = new Masks()
     masks.add(Object.values(assignment.environment()))
     this.#report = new TerminalReport(masks, (event) => this.#reportEvent(event))
-    this.#lines = new TerminalLines({ ...SIZE, onLine: (line) => this.#handleLine(line) })
     const { agentQuestion: question } = config
     // With the flags g or y, a match would start where the previous one ended.
     this.#question = question && new RegExp(question.source, question.flags.replace(/[gy]/g, ''))
@@ -60,15 +58,17 @@ export class CommandRun {
     const { sandbox, signal, id, goal, context, environment } = this.#assignment
     const whole = context === undefined ? goal : `${goal}\n\n${context}`
     const { command, env, stdin } = commandLineOf(this.#config, whole)
+    const lines = await TerminalLines.open({ ...SIZE, onLine: (line) => this.#handleLine(line) })
+    signal.throwIfAborted()
     const terminal = sandbox.terminal({
       command,
       env: { ...environment(), BERTH_TASK_ID: id, ...env },
       size: SIZE,
       timeoutMs: null,
       ...(stdin === undefined ? {} : { stdin }),
-      onOutput: (data) => {
+      onOutput: async (data) => {
         const begun = performance.now()
-        this.#lines.write(data)
+        await lines.write(data)
         return this.#report.pace(performance.now() - begun)
       },
     })
@@ -79,7 +79,7 @@ export class CommandRun {
     try {
       const { exitCode } = await terminal.exit
       this.#terminal = null
-      this.#lines.end()
+      lines.end()
       signal.throwIfAborted()
       if (this.#fault !== null) throw this.#fault.error
       if (this.#endedFor !== null) {

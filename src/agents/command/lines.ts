@@ -1,6 +1,5 @@
 import { cleanLine, LONGEST_LINE } from '../../runtime/lines.ts'
-import type { Row, Told } from './screen/row.ts'
-import { Screen } from './screen/screen.ts'
+import { type Reported, type Row, Screen } from './screen.ts'
 
 /** Milliseconds between two looks at what stands on the screen. */
 const LOOK_MS = 100
@@ -33,44 +32,49 @@ export interface TerminalLinesOptions {
 }
 
 /**
- * Makes lines of what a program writes to a terminal. A line is told when it leaves the screen at the top, or when it
- * stands still. What a progress display draws over itself is told in its last state, and now and then before.
+ * Makes lines of what a program writes to a terminal. A line is reported when it leaves the screen at the top, or when it
+ * stands still. Of what a progress display draws over itself the last state is reported, and now and then one before.
  */
 export class TerminalLines {
   readonly #options: TerminalLinesOptions
   readonly #screen: Screen
-  readonly #decoder = new TextDecoder()
   /** Whether an empty row has left the screen, and nothing since. */
   #emptyLeft = false
-  /** Whether a line was told. */
+  /** Whether a line was reported. */
   #begun = false
   /** A line whose first rows have left the screen. */
-  #leaving: { text: string; told: Told } | null = null
+  #leaving: { text: string; reported: Reported } | null = null
   #lastOutput = 0
   #timer: Timer | null = null
 
-  constructor(options: TerminalLinesOptions) {
-    this.#options = options
-    this.#screen = new Screen(options.columns, options.rows, (row) => this.#leave(row))
+  /** Loads what draws the terminal. */
+  static async open(options: TerminalLinesOptions): Promise<TerminalLines> {
+    return new TerminalLines(options, await Screen.open(options.columns, options.rows))
   }
 
-  /** Takes the next bytes. */
-  write(bytes: Uint8Array): void {
+  private constructor(options: TerminalLinesOptions, screen: Screen) {
+    this.#options = options
+    this.#screen = screen
+    screen.onScrolled((row, next) => this.#leave(row, next))
+  }
+
+  /** Takes the next bytes; resolves when they are drawn. */
+  async write(bytes: Uint8Array): Promise<void> {
     this.#lastOutput = performance.now()
-    this.#screen.write(this.#decoder.decode(bytes, { stream: true }))
+    await this.#screen.write(bytes)
     this.#lookLater()
   }
 
-  /** No more comes: tells what is left. */
+  /** No more comes, and all is drawn: reports what is left. */
   end(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    this.#screen.write(this.#decoder.decode())
     for (const row of this.#leavingRows()) this.#goOn(row)
     const lines = this.#lines()
     this.#finishLeaving()
     this.#reclaim(lines)
-    for (const [index, line] of lines.entries()) if (isNews(line)) this.#tell(line, lines[index - 1])
+    for (const [index, line] of lines.entries()) if (isNews(line)) this.#report(line, lines[index - 1])
+    this.#screen.close()
   }
 
   #lookLater(): void {
@@ -94,11 +98,11 @@ export class TerminalLines {
       if (row.seen !== text) {
         row.seen = text
         row.seenSince = now
-        if (row.told.at === null) row.told = { ...row.told, at: now }
+        if (row.reported.at === null) row.reported = { ...row.reported, at: now }
       }
       if (!isNews(line)) continue
       if (line.some((one) => one === unfinished) || !isDue(row, now)) restless = true
-      else this.#tell(line, lines[index - 1])
+      else this.#report(line, lines[index - 1])
     }
     if (restless) this.#lookLater()
   }
@@ -123,51 +127,51 @@ export class TerminalLines {
   }
 
   /**
-   * Finds lines that were told and have been drawn anew in another row, as programs do that keep something at the
-   * bottom: they are not told again, and what stands in their old row is new.
+   * Finds lines that were reported and then drawn again in another row, as programs do that keep something at the
+   * bottom. They are not reported again, and the text in their old row is new.
    */
   #reclaim(lines: readonly Line[]): void {
-    const free = new Map<string, Told[]>()
+    const free = new Map<string, Reported[]>()
     for (const line of lines) {
-      const { told } = line[0]
-      if (told.text !== '' && told.text !== textOf(line))
-        free.set(told.text, [...(free.get(told.text) ?? []), told])
+      const { reported } = line[0]
+      if (reported.text !== '' && reported.text !== textOf(line))
+        free.set(reported.text, [...(free.get(reported.text) ?? []), reported])
     }
     if (free.size === 0) return
-    const taken = new Set<Told>()
+    const taken = new Set<Reported>()
     for (const line of lines) {
-      const told = isNews(line) ? free.get(textOf(line))?.shift() : undefined
-      if (told === undefined) continue
-      taken.add(told)
-      line[0].told = told
+      const reported = isNews(line) ? free.get(textOf(line))?.shift() : undefined
+      if (reported === undefined) continue
+      taken.add(reported)
+      line[0].reported = reported
     }
     for (const line of lines) {
       const [row] = line
-      if (taken.has(row.told) && row.told.text !== textOf(line)) {
-        row.told = { text: '', at: row.seenSince, asked: false }
+      if (taken.has(row.reported) && row.reported.text !== textOf(line)) {
+        row.reported = { text: '', at: row.seenSince, asked: false }
       }
     }
   }
 
-  /** @param above what stands above it */
-  #tell(line: Line, above: Line | undefined): void {
+  /** @param above the line above it */
+  #report(line: Line, above: Line | undefined): void {
     const [row] = line
     const text = textOf(line)
-    const { told } = row
+    const { reported } = row
     const afterEmpty = above === undefined ? this.#emptyLeft : textOf(above) === ''
-    if (told.text === '') this.#begin(afterEmpty)
-    const settled = told.asked && text.startsWith(told.text)
-    row.told = { text, at: performance.now(), asked: settled }
+    if (reported.text === '') this.#begin(afterEmpty)
+    const settled = reported.asked && text.startsWith(reported.text)
+    row.reported = { text, at: performance.now(), asked: settled }
     const asked = this.#options.onLine({ text: clean(text), settled })
-    if (asked) row.told = { ...row.told, asked }
+    if (asked) row.reported = { ...row.reported, asked }
   }
 
-  /** A row leaves the screen at the top; its line is told when all of it has left. */
-  #leave(row: Row): void {
+  /** A row leaves the screen at the top; its line is reported when all of it has left. */
+  #leave(row: Row, next: boolean): void {
     if (this.#leaving === null || !row.continues) {
-      this.#leaving = { text: row.text, told: row.told }
+      this.#leaving = { text: row.text, reported: row.reported }
     } else this.#goOn(row)
-    if (this.#screen.rows[0]?.continues !== true) this.#finishLeaving()
+    if (!next) this.#finishLeaving()
   }
 
   #goOn({ text }: Row): void {
@@ -184,12 +188,13 @@ export class TerminalLines {
     const line = this.#leaving
     this.#leaving = null
     if (line === null) return
-    const { text, told } = line
+    const { reported } = line
+    const text = line.text.trimEnd()
     const afterEmpty = this.#emptyLeft
     this.#emptyLeft = text === ''
-    if (text === '' || text === told.text) return
+    if (text === '' || text === reported.text) return
     this.#begin(afterEmpty)
-    this.#options.onLine({ text: clean(text), settled: told.asked && text.startsWith(told.text) })
+    this.#options.onLine({ text: clean(text), settled: reported.asked && text.startsWith(reported.text) })
   }
 }
 
@@ -197,18 +202,18 @@ export class TerminalLines {
 type Line = [Row, ...Row[]]
 
 const textOf = (line: Line): string =>
-  line.length === 1 ? line[0].text : line.map((row) => row.text).join('')
+  (line.length === 1 ? line[0].text : line.map((row) => row.text).join('')).trimEnd()
 
-/** Whether something stands there that has not been told. */
+/** Reports whether a line has text that was not reported. */
 function isNews(line: Line): boolean {
   const text = textOf(line)
-  return text !== '' && text !== line[0].told.text
+  return text !== '' && text !== line[0].reported.text
 }
 
-/** Whether it is time to tell what stands in a row. */
-function isDue({ told, seenSince }: Row, now: number): boolean {
-  if (now - (told.at ?? now) >= RESTLESS_MS) return true
-  return now - seenSince >= (told.text === '' ? LOOK_MS / 2 : STILL_MS)
+/** Reports whether it is time to report the text of a row. */
+function isDue({ reported, seenSince }: Row, now: number): boolean {
+  if (now - (reported.at ?? now) >= RESTLESS_MS) return true
+  return now - seenSince >= (reported.text === '' ? LOOK_MS / 2 : STILL_MS)
 }
 
 function clean(text: string): string {

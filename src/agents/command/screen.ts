@@ -1,0 +1,222 @@
+import type { IBufferLine, Terminal } from '@xterm/headless'
+
+/** Rows above the screen that the emulator keeps. One would do: each is read as it leaves. */
+const SCROLLBACK = 10
+
+/** Bytes that are parsed at a time. */
+const PIECE_BYTES = 64 * 1024
+
+/**
+ * Bytes after which a string, such as a title or a picture, is given up if nothing has moved since it began: a program
+ * that never ends one would show nothing more.
+ */
+const LONGEST_STRING = 4 * 2 ** 20
+
+/** CAN ends a sequence or a string, and shows nothing (ECMA-48, section 8.3.6). */
+const CANCEL = new Uint8Array([0x18])
+
+/** Sequences that the emulator carries out step by step, for as many steps as a program names. */
+const STEPWISE = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
+
+/** Steps that no program means: a sequence with more is ignored. */
+const MOST_STEPS = 1_000
+
+/** What was last reported of a row. */
+export interface Reported {
+  /** Empty for nothing. */
+  readonly text: string
+  /** When it was reported, or when text was first seen in the row; ms, null for never. */
+  readonly at: number | null
+  /** Whether it is a question that was asked. */
+  readonly asked: boolean
+}
+
+/** A row of a screen, and what was reported of it. */
+export class Row {
+  text = ''
+  /** Whether it continues the row above, which was full. */
+  continues = false
+  reported: Reported = { text: '', at: null, asked: false }
+  /** The text at the last look. */
+  seen = ''
+  /** Since when that text stands, ms. */
+  seenSince = 0
+}
+
+/**
+ * Receives a row that leaves at the top of the screen: it does not change any more.
+ *
+ * @param next whether the row below continues it
+ */
+export type ScrollListener = (row: Row, next: boolean) => void
+
+/**
+ * The screen of a program on a terminal: rows of text, as far as they can still change. A terminal emulator draws it
+ * (xterm.js without its display). It never answers what a program asks of its terminal.
+ */
+export class Screen {
+  readonly #terminal: Terminal
+  #listener: ScrollListener = () => {}
+  #rows: Row[]
+  /** Rows of the alternate screen, which full-screen programs use; null while it is not shown. */
+  #alternate: Row[] | null = null
+  /** Rows of the main screen that scroll, `end` exclusive. */
+  #region: { start: number; end: number }
+  #bytesSinceMove = 0
+
+  /** Loads the emulator and makes a screen. */
+  static async open(columns: number, rows: number): Promise<Screen> {
+    const [{ Terminal }, { Unicode11Addon }] = await Promise.all([
+      import('@xterm/headless'),
+      import('@xterm/addon-unicode11'),
+    ])
+    const terminal = new Terminal({
+      cols: columns,
+      rows,
+      scrollback: SCROLLBACK,
+      logLevel: 'off',
+      allowProposedApi: true,
+    })
+    // Emoji take two columns since Unicode 9; the emulator itself knows 6.
+    terminal.loadAddon(new Unicode11Addon())
+    terminal.unicode.activeVersion = '11'
+    return new Screen(terminal)
+  }
+
+  private constructor(terminal: Terminal) {
+    this.#terminal = terminal
+    this.#rows = this.#emptyRows()
+    this.#region = { start: 0, end: terminal.rows }
+    terminal.onScroll(() => this.#scrolled())
+    terminal.onCursorMove(() => {
+      this.#bytesSinceMove = 0
+    })
+    terminal.buffer.onBufferChange(({ type }) => {
+      this.#alternate = type === 'alternate' ? this.#emptyRows() : null
+    })
+    this.#watchSequences()
+  }
+
+  /** Has `listener` called for each row that leaves. There is one listener. */
+  onScrolled(listener: ScrollListener): void {
+    this.#listener = listener
+  }
+
+  /** Draws the next bytes; resolves when that is done. */
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES)
+      this.#bytesSinceMove += piece.length
+      await this.#draw(piece)
+      if (this.#bytesSinceMove < LONGEST_STRING) continue
+      this.#bytesSinceMove = 0
+      await this.#draw(CANCEL)
+    }
+  }
+
+  /** All rows from the top down, as they are now. */
+  get rows(): readonly Row[] {
+    const rows = this.#shown
+    for (const [index, row] of rows.entries()) this.#read(row, index)
+    return rows
+  }
+
+  /** The row of the cursor if text may stand before the cursor: a line that may go on. */
+  get unfinished(): Row | null {
+    const { cursorX, cursorY } = this.#terminal.buffer.active
+    return cursorX > 0 ? (this.#shown[cursorY] ?? null) : null
+  }
+
+  /** Lets go of the emulator. */
+  close(): void {
+    this.#terminal.dispose()
+  }
+
+  get #shown(): Row[] {
+    return this.#alternate ?? this.#rows
+  }
+
+  #emptyRows(): Row[] {
+    return Array.from({ length: this.#terminal.rows }, () => new Row())
+  }
+
+  #draw(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve) => this.#terminal.write(bytes, resolve))
+  }
+
+  /** @param index from the top of the screen; the row above it, which has just left, is -1 */
+  #lineAt(index: number): IBufferLine | undefined {
+    const { active } = this.#terminal.buffer
+    return active.getLine(active.baseY + index)
+  }
+
+  #read(row: Row, index: number): void {
+    const line = this.#lineAt(index)
+    row.text = line?.translateToString(true) ?? ''
+    row.continues = line?.isWrapped ?? false
+  }
+
+  #watchSequences(): void {
+    const { parser } = this.#terminal
+    const whole = (): boolean => {
+      this.#region = { start: 0, end: this.#terminal.rows }
+      return false
+    }
+    parser.registerEscHandler({ final: 'c' }, whole)
+    parser.registerCsiHandler({ intermediates: '!', final: 'p' }, whole)
+    parser.registerCsiHandler({ final: 'r' }, ([first, last]) => {
+      this.#setRegion(numberOf(first), numberOf(last))
+      return false
+    })
+    // These move rows out at the top as a line feed does, and the emulator does not say so.
+    parser.registerCsiHandler({ final: 'S' }, ([count]) => {
+      this.#leaveTop(numberOf(count))
+      return false
+    })
+    parser.registerCsiHandler({ final: 'M' }, ([count]) => {
+      if (this.#terminal.buffer.active.cursorY === 0) this.#leaveTop(numberOf(count))
+      return false
+    })
+    // The handler that was registered last is asked first.
+    for (const final of STEPWISE) {
+      parser.registerCsiHandler({ final }, ([count]) => numberOf(count) > MOST_STEPS)
+    }
+  }
+
+  #setRegion(first: number, last: number): void {
+    if (this.#alternate !== null) return
+    const start = Math.max(first, 1) - 1
+    const end = last === 0 || last > this.#terminal.rows ? this.#terminal.rows : last
+    if (end - start > 1) this.#region = { start, end }
+  }
+
+  /** The emulator has moved all rows of the region up by one. */
+  #scrolled(): void {
+    if (this.#alternate !== null || this.#region.start > 0 || this.#lineAt(-1) === undefined) return
+    const row = this.#takeTop()
+    this.#read(row, -1)
+    this.#listener(row, this.#lineAt(0)?.isWrapped ?? false)
+  }
+
+  /** Rows at the top are about to leave. */
+  #leaveTop(count: number): void {
+    const { start, end } = this.#region
+    if (this.#alternate !== null || start > 0) return
+    for (let index = 0; index < Math.min(Math.max(count, 1), end); index += 1) {
+      const row = this.#takeTop()
+      this.#read(row, index)
+      this.#listener(row, this.#lineAt(index + 1)?.isWrapped ?? false)
+    }
+  }
+
+  /** Takes the first row; an empty one takes its place at the end of the region. */
+  #takeTop(): Row {
+    const row = this.#rows.shift() ?? new Row()
+    this.#rows.splice(this.#region.end - 1, 0, new Row())
+    return row
+  }
+}
+
+/** A parameter of a sequence; one that is left out is 0. */
+const numberOf = (parameter: number | number[] | undefined): number =>
+  typeof parameter === 'number' ? parameter : 0
