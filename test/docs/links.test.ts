@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { codeLines, inlineCode, PAGES, type Page, page, ROOT } from './pages.ts'
 
@@ -33,6 +33,15 @@ test('every path of the repository that a page names exists', () => {
       .map((found) => `${path}: ${found}`),
   )
   expect(missing).toEqual([])
+})
+
+test('every page that the source or a message of berth names exists', () => {
+  const files = [...new Bun.Glob('src/**/*.ts').scanSync({ cwd: ROOT })]
+  const named = files.flatMap(
+    (path) => readFileSync(join(ROOT, path), 'utf8').match(/\bdocs\/[\w-]+\.md/g) ?? [],
+  )
+  expect(named).toContain('docs/fixtures.md')
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
 })
 
 test('every file that the table for contributors names is where it says', () => {
