@@ -123,7 +123,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ...common,
     dataDir,
     links: dependencies.links,
-    counts: (id, key) => keys.opens(id, key),
+    isOwnerValid: (id, key) => keys.opens(id, key),
   })
   const secrets = new SecretsService({ database, cipher, servers })
   const templates = new TemplateCatalog()

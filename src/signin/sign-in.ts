@@ -7,7 +7,7 @@ import { systemRandom } from '../runtime/random.ts'
 import type { Database } from '../storage/database.ts'
 import { Grants } from './oauth/grants.ts'
 import type { SignInLinks } from './session/links.ts'
-import type { Sessions } from './session/sessions.ts'
+import type { BrowserSessions } from './session/sessions.ts'
 
 /** Dependencies of signing in. */
 interface SignInDependencies {
@@ -20,7 +20,7 @@ interface SignInDependencies {
   dataDir: string
   links: SignInLinks
   /** Reports whether the account and the key that began the session, if any, still exist. */
-  counts: (accountId: string, keyId: string | null) => boolean
+  isOwnerValid: (accountId: string, keyId: string | null) => boolean
 }
 
 /** Signs in browsers, by sessions, and clients, by grants. */
@@ -30,7 +30,7 @@ export class SignIn {
   /** Links that sign a browser in. They stay if the state is replaced. */
   readonly links: SignInLinks
   /** Returns the browser sessions, read on first use. */
-  readonly sessions: () => Promise<Sessions>
+  readonly sessions: () => Promise<BrowserSessions>
   /** Closes the database of sessions; null until it is opened. */
   #closeSessions: (() => void) | null = null
 
@@ -42,18 +42,18 @@ export class SignIn {
     credentialChanges,
     dataDir,
     links,
-    counts,
+    isOwnerValid,
   }: SignInDependencies) {
     this.grants = new Grants({ database, clock, logger, credentialChanges })
     this.links = links
     this.sessions = once(async () => {
-      const { Sessions } = await import('./session/sessions.ts')
+      const { BrowserSessions } = await import('./session/sessions.ts')
       // These secrets are never reproducible, even in a deterministic run.
       const random = systemRandom
       const { openSessionDatabase } = await import('../storage/session-database.ts')
       const database = openSessionDatabase(dataDir)
       this.#closeSessions = () => database.close()
-      return new Sessions({ database, clock, ids, random, counts })
+      return new BrowserSessions({ database, clock, ids, random, isOwnerValid })
     })
   }
 

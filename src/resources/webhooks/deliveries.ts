@@ -5,89 +5,93 @@ import type { Outbox } from '../events/outbox.ts'
 import type { DestinationRules, Resolve } from './destination.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
-/** Milliseconds that an attempt may take in all. */
+/** Default limit of an attempt in milliseconds. */
 const TIMEOUT_MS = 15_000
 
-/** What webhooks use in place of the machine's own. */
+/** Replaces parts of the machine that webhooks use. */
 export interface WebhookOverrides {
   /** Looks up the addresses of a name. */
   resolve?: Resolve
   /** Certificates of the trusted authorities, as PEM. */
   ca?: string
-  /** Milliseconds that an attempt may take in all. */
+  /** Limit of an attempt in milliseconds. */
   timeoutMs?: number
 }
 
-/** What the deliveries need. */
+/** Dependencies of the deliveries. */
 export interface DeliveriesDependencies
   extends Omit<WorkerDependencies, 'destinations' | 'timeoutMs' | 'ca' | 'randomOf'> {
   outbox: Outbox
-  /** Returns the randomness of each purpose. */
+  /** Returns the randomness for a purpose. */
   randomFor: (purpose: string) => Random
-  /** Whether webhooks may go to this machine, and without TLS. */
+  /** Whether webhooks may use loopback addresses and plain HTTP. */
   allowLocal: boolean
   overrides: WebhookOverrides | undefined
 }
 
 /**
- * Delivers what the outbox holds. The worker, and the libraries behind it, are loaded when there is a
- * first webhook to deliver to: a start does not pay for them.
+ * Delivers the events in the outbox. The worker and its libraries are loaded with the first webhook, to keep the
+ * start quick.
  */
 export class Deliveries implements Service {
   readonly name = 'webhook deliveries'
-  /** Where webhooks may go. */
+  /** Decides where webhooks may go. */
   readonly destinations: DestinationRules
   readonly #dependencies: DeliveriesDependencies
-  readonly #stopListening: () => void
-  readonly #stopFollowing: () => void
+  readonly #unsubscribeOutbox: () => void
+  readonly #unsubscribeClock: () => void
   #loading: Promise<DeliveryWorker> | undefined
   #worker: DeliveryWorker | undefined
-  /** Whether events have come since a moved clock stood here last. */
-  #woken = false
+  /** Whether events were emitted since the last step of the clock. */
+  #hasNewEvents = false
   #stopped = false
 
   constructor(dependencies: DeliveriesDependencies) {
     const { resolve = lookUp } = dependencies.overrides ?? {}
     this.#dependencies = dependencies
     this.destinations = { allowLocal: dependencies.allowLocal, resolve }
-    this.#stopListening = dependencies.outbox.subscribe(() => this.#wake())
-    this.#stopFollowing = dependencies.clock.onStep(() => this.#sent())
+    this.#unsubscribeOutbox = dependencies.outbox.subscribe(() => this.#wake())
+    this.#unsubscribeClock = dependencies.clock.onStep(() => this.#whenSent())
   }
 
-  /** Goes on with what an earlier berth left, where there is something to go on with. */
+  /** Resumes the deliveries that an earlier berth left, if there are any. */
   start(): void {
     this.#wake()
   }
 
-  /** Has a delivery attempted at once, whatever became of it. Resolves to whether there is one of this id. */
+  /**
+   * Schedules a delivery for an immediate attempt, whatever its status.
+   *
+   * @returns whether the delivery exists
+   */
   async retry(deliveryId: string): Promise<boolean> {
     return (await this.#load()).retry(deliveryId)
   }
 
-  /** A webhook was removed. */
+  /** Stops deliveries to a webhook that was removed. */
   forget(webhookId: string): void {
     this.#worker?.forget(webhookId)
   }
 
-  /** Ends all attempts; those under way are made again at the next start. */
+  /** Aborts all attempts. The next start repeats them. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#stopListening()
-    this.#stopFollowing()
+    this.#unsubscribeOutbox()
+    this.#unsubscribeClock()
     await (await this.#loading?.catch(() => undefined))?.stop()
   }
 
   #wake(): void {
-    this.#woken = true
+    this.#hasNewEvents = true
     this.#worker?.wake()
     if (this.#stopped || this.#loading || !this.#hasWebhooks()) return
     this.#load().catch((error) => this.#dependencies.logger.error('webhooks cannot be delivered', { error }))
   }
 
-  /** Resolves when the events of this moment were sent; at once where none came. */
-  async #sent(): Promise<void> {
-    if (!this.#woken) return
-    this.#woken = false
+  /** Resolves when the events emitted so far were sent; at once if there are none. */
+  async #whenSent(): Promise<void> {
+    if (!this.#hasNewEvents) return
+    this.#hasNewEvents = false
     await this.#loading?.catch(() => undefined)
     await this.#worker?.idle()
   }
@@ -116,7 +120,7 @@ export class Deliveries implements Service {
   }
 }
 
-/** Looks up all addresses of a name, as this machine resolves it. */
+/** Looks up all addresses of a name with the machine's resolver. */
 async function lookUp(name: string): Promise<string[]> {
   const { lookup } = await import('node:dns/promises')
   return (await lookup(name, { all: true })).map(({ address }) => address)

@@ -1,62 +1,62 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import { type EventRow, toPayload } from '../events/table.ts'
-import { checkDestination, DestinationError, type DestinationRules } from './destination.ts'
-import { type Answer, post } from './request.ts'
+import { checkDestination, type Destination, DestinationError, type DestinationRules } from './destination.ts'
 import { signatureHeaders } from './signature.ts'
 import type { AttemptRow, WebhookRow } from './table.ts'
 
-/** What an attempt leaves behind. */
+/** The record of an attempt. */
 export type Attempt = Omit<AttemptRow, 'deliveryId' | 'number'>
 
-/** What deliveries are made with. */
-export interface DeliveryMeans {
+/** Dependencies of an attempt. */
+export interface DeliveryOptions {
   clock: Clock
   cipher: Cipher
   destinations: DestinationRules
-  /** As the `user-agent` says. */
+  /** The version in the `user-agent` header. */
   version: string
-  /** Milliseconds that an attempt may take in all, of the machine's time. */
+  /** Limit of an attempt in milliseconds of real time. */
   timeoutMs: number
   ca?: string
 }
 
-/** What the sealed secret of a webhook belongs to. */
+/** Returns the context that binds the sealed secret to its webhook. */
 export const secretContext = (webhookId: string): string => `webhooks ${webhookId}`
 
 /**
- * Makes one attempt to deliver an event. It always ends in an attempt to be kept: what went wrong is
- * told in its `error`.
+ * Makes one attempt to deliver an event. It never rejects: the record's `error` tells what went wrong.
  *
- * @param cancelled ends it; what it returns then is of no use
+ * @param cancelled aborts the attempt; the result is meaningless then
  */
 export async function attemptDelivery(
   event: EventRow,
   webhook: WebhookRow,
-  means: DeliveryMeans,
+  options: DeliveryOptions,
   cancelled: AbortSignal,
 ): Promise<Attempt> {
-  const at = means.clock.now()
+  const at = options.clock.now()
   const started = performance.now()
   const body = JSON.stringify(toPayload(event))
-  const attempt: Attempt = { at, ms: 0, status: null, error: null, headers: {}, body, answer: null }
-  // Not AbortSignal.timeout: its timer could not be taken back.
+  const attempt: Attempt = { at, ms: 0, status: null, error: null, headers: {}, body, response: null }
+  // AbortSignal.timeout cannot be cancelled.
   const ending = new AbortController()
   const end = () => ending.abort(cancelled.reason)
   cancelled.addEventListener('abort', end)
-  const timer = setTimeout(() => ending.abort(new TimedOut(means.timeoutMs)), means.timeoutMs)
+  const timer = setTimeout(() => ending.abort(new TimedOut(options.timeoutMs)), options.timeoutMs)
   try {
-    const secret = means.cipher.open(webhook.secret, secretContext(webhook.id))
+    const secret = options.cipher.open(webhook.secret, secretContext(webhook.id))
     attempt.headers = {
       'content-type': 'application/json',
-      'user-agent': `berth/${means.version}`,
-      // By the machine's calendar: receivers verify by theirs, wherever this instance's clock has been moved to.
+      'user-agent': `berth/${options.version}`,
+      // Uses the machine's calendar, as receivers do to verify, even if this instance's clock was moved.
       ...signatureHeaders(secret, event.id, machineNow(), body),
     }
-    const answer = await send(webhook.url, attempt, means, ending.signal)
-    attempt.status = answer.status
-    attempt.answer = answer.text
-    attempt.error = refusalOf(answer)
+    const response = await send(webhook.url, attempt, options, ending.signal)
+    attempt.status = response.status
+    attempt.response = response.text
+    attempt.error = statusError(response)
   } catch (error) {
     attempt.error = describe(error)
   } finally {
@@ -70,14 +70,14 @@ export async function attemptDelivery(
 async function send(
   url: string,
   { headers, body }: Attempt,
-  { destinations, ca }: DeliveryMeans,
+  { destinations, ca }: DeliveryOptions,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<WebhookResponse> {
   const destination = await orAborted(checkDestination(url, destinations), signal)
   return post({ destination, headers, body, signal, ...(ca ? { ca } : {}) })
 }
 
-/** A name server that does not answer must not hold an attempt up. */
+/** Rejects when the signal fires, so a silent name server cannot hold up an attempt. */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
@@ -91,8 +91,8 @@ class TimedOut extends Error {
   }
 }
 
-/** Why an answer is no success: null for 2xx. */
-function refusalOf({ status }: Answer): string | null {
+/** Returns why a status is no success; null for 2xx. */
+function statusError({ status }: WebhookResponse): string | null {
   if (status >= 200 && status < 300) return null
   const hint = status >= 300 && status < 400 ? ' Redirects are not followed.' : ''
   return `The receiver answered with ${status}.${hint}`
@@ -102,4 +102,119 @@ function describe(error: unknown): string {
   if (error instanceof DestinationError || error instanceof TimedOut) return error.message
   const { code, message } = error as { code?: string; message?: string }
   return `The receiver was not reached: ${message ?? error}${code && !message?.includes(code) ? ` (${code})` : ''}`
+}
+
+/** Bytes of a response that are read and stored. */
+const RESPONSE_LIMIT = 1_024
+
+/** The connection failed before anything was sent, so another address of the name may work. */
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
+
+/** A receiver's response. */
+interface WebhookResponse {
+  status: number
+  /** The first KiB of its body. */
+  text: string
+}
+
+/** A request to a receiver. */
+interface WebhookRequest {
+  destination: Destination
+  headers: Record<string, string>
+  body: string
+  /** Certificates of authorities that are trusted in place of the system's. */
+  ca?: string
+  /** Aborts the request. */
+  signal: AbortSignal
+}
+
+/**
+ * POSTs to one of the checked addresses of a destination, on a connection of its own. The name is not looked up
+ * again, so a name server cannot redirect the request. Server name, certificate and Host header use the name.
+ * Redirects are not followed, and proxies of the environment are ignored.
+ *
+ * @throws Error if there is no response, or the signal's reason
+ */
+async function post(outgoing: WebhookRequest): Promise<WebhookResponse> {
+  let failure: unknown
+  for (const address of outgoing.destination.addresses) {
+    try {
+      return await postTo(address, outgoing)
+    } catch (error) {
+      failure = error
+      if (!NOT_CONNECTED.has((error as { code?: string }).code ?? '')) break
+    }
+  }
+  throw failure
+}
+
+function postTo(
+  address: string,
+  { destination, headers, body, ca, signal }: WebhookRequest,
+): Promise<WebhookResponse> {
+  const { url, name } = destination
+  const secure = url.protocol === 'https:'
+  const request = secure ? httpsRequest : httpRequest
+  const family = address.includes(':') ? 6 : 4
+  const isName = name !== address
+  const bytes = Buffer.from(body)
+  const options: RequestOptions = {
+    method: 'POST',
+    host: name,
+    port: url.port || (secure ? 443 : 80),
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      host: `${name.includes(':') ? `[${name}]` : name}${url.port && `:${url.port}`}`,
+      ...headers,
+      'content-length': bytes.length,
+    },
+    // An agent would reuse connections by name.
+    agent: false,
+    lookup: (_name, { all }, give) => (all ? give(null, [{ address, family }]) : give(null, address, family)),
+    // A server name cannot be an address (RFC 6066, 3).
+    ...(secure && isName ? { servername: name } : {}),
+    ...(ca ? { ca } : {}),
+  }
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const sent: ClientRequest = request(options, (response) =>
+      readResponse(response).then(resolve, reject).finally(end),
+    )
+    const abort = () => {
+      reject(signal.reason)
+      sent.destroy()
+    }
+    const end = () => {
+      signal.removeEventListener('abort', abort)
+      sent.destroy()
+    }
+    signal.addEventListener('abort', abort)
+    sent.on('error', (error) => {
+      end()
+      reject(error)
+    })
+    sent.end(bytes)
+  })
+}
+
+/** Reads a response to its end or to the limit. */
+function readResponse(response: IncomingMessage): Promise<WebhookResponse> {
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = []
+    let size = 0
+    const done = () => {
+      const bytes = Buffer.concat(chunks).subarray(0, RESPONSE_LIMIT)
+      resolve({ status: response.statusCode ?? 0, text: bytes.toString('utf8') })
+    }
+    response.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size < RESPONSE_LIMIT) return
+      done()
+      response.destroy()
+    })
+    response.on('end', done)
+    response.on('error', reject)
+    response.on('close', () => reject(new Error('the connection was closed before the answer ended')))
+  })
 }

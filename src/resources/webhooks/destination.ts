@@ -1,33 +1,33 @@
 import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../http/address.ts'
 import { URL_LIMIT } from './model.ts'
 
-/** Looks up all addresses of a name; rejects or gives none where it does not resolve. */
+/** Looks up all addresses of a name. It rejects or returns none if the name does not resolve. */
 export type Resolve = (name: string) => Promise<string[]>
 
-/** Why a URL cannot be a webhook's destination, as a sentence for whoever gave it. */
+/** Tells in a sentence why a URL cannot be a webhook's destination. */
 export class DestinationError extends Error {
   override readonly name = 'DestinationError'
 
   constructor(
     message: string,
-    /** Whether it is for want of an answer: the name may resolve another time. */
-    readonly unresolved = false,
+    /** Whether the lookup failed: the name may resolve another time. */
+    readonly isUnresolved = false,
   ) {
     super(message)
   }
 }
 
-/** A destination that was checked, with the addresses that a connection may go to. */
+/** A checked destination, with the addresses to which a connection may go. */
 export interface Destination {
   url: URL
-  /** Without brackets and trailing dot, in lower case. */
+  /** In lower case, without brackets and trailing dot. */
   name: string
   addresses: string[]
 }
 
-/** What decides which destinations are allowed. */
+/** Decides which destinations are allowed. */
 export interface DestinationRules {
-  /** For development: http and loopback are allowed too. */
+  /** Also allows http and loopback, for development. */
   allowLocal: boolean
   resolve: Resolve
 }
@@ -35,11 +35,11 @@ export interface DestinationRules {
 const LOOPBACK = ['127.0.0.1', '::1']
 
 /**
- * Checks where a webhook is to be sent: https, no credentials, and every address of the name must be
- * public unicast, so that berth cannot be made to call what only its own machine or network reaches
- * (OWASP, "Server-side request forgery"). The connection must then go to one of the checked addresses.
+ * Checks the destination of a webhook. It must use https without credentials, and every address of its name must be
+ * public unicast, so nobody can use berth to call services that only its machine or network reaches (OWASP,
+ * "Server-side request forgery"). The connection must then use one of the checked addresses.
  *
- * @throws DestinationError
+ * @throws DestinationError if the destination is not allowed or does not resolve
  */
 export async function checkDestination(text: string, rules: DestinationRules): Promise<Destination> {
   const url = parse(text)
@@ -77,7 +77,8 @@ export async function checkDestination(text: string, rules: DestinationRules): P
 }
 
 function parse(text: string): URL {
-  // The parser would drop tabs and line ends and read a backslash as a slash: what it then means is not what is seen.
+  // The parser would drop tabs and line ends and read a backslash as a slash, so the URL would differ from the text
+  // that people see.
   if (text.length > URL_LIMIT) throw refused(`it is over ${URL_LIMIT} characters long`)
   if (/[\p{Cc}\p{Z}\\]/u.test(text)) throw refused('it has spaces, control characters or backslashes')
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1]

@@ -5,27 +5,27 @@ import type { Queries } from '../../storage/database.ts'
 import { events } from '../events/table.ts'
 import { deliveries, fanOut, type WebhookRow, webhooks } from './table.ts'
 
-/** Events of which deliveries are made in one transaction: requests are answered between two. */
-const AT_ONCE = 200
+/** Events for which one transaction creates deliveries. Requests are handled between transactions. */
+const BATCH_SIZE = 200
 
-/** What the fan-out needs. */
+/** Dependencies of the fan-out. */
 interface FanOutDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
 }
 
-/** What one step did. */
-export interface FannedOut {
-  /** The webhooks that have something to be sent now. */
+/** The result of a step. */
+export interface FanOutStep {
+  /** Webhooks that got deliveries. */
   webhookIds: ReadonlySet<string>
   /** Whether further events wait. */
-  more: boolean
+  hasMore: boolean
 }
 
 /**
- * Makes deliveries of events. A step writes them together with how far it came, so that a crash
- * neither loses a delivery nor makes one twice.
+ * Creates deliveries for events. A step stores the deliveries together with its position, so a crash neither loses
+ * nor repeats one.
  */
 export class FanOut {
   readonly #queries: Queries
@@ -45,7 +45,7 @@ export class FanOut {
       .from(events)
       .where(gt(events.seq, queries.select({ seq: fanOut.seq }).from(fanOut)))
       .orderBy(asc(events.seq))
-      .limit(AT_ONCE)
+      .limit(BATCH_SIZE)
       .prepare()
     this.#subscribed = queries
       .select()
@@ -69,8 +69,8 @@ export class FanOut {
       .prepare()
   }
 
-  /** Takes up to 200 events that are new since the last step. */
-  step(): FannedOut {
+  /** Processes up to 200 events that are new since the last step. */
+  step(): FanOutStep {
     return this.#queries.transaction(() => {
       const fresh = this.#fresh.all()
       const webhookIds = new Set<string>()
@@ -88,14 +88,14 @@ export class FanOut {
       }
       const last = fresh.at(-1)
       if (last) this.#queries.update(fanOut).set({ seq: last.seq }).run()
-      return { webhookIds, more: fresh.length === AT_ONCE }
+      return { webhookIds, hasMore: fresh.length === BATCH_SIZE }
     })
   }
 }
 
 /**
- * The position from which a new webhook subscribes: the last event there is. Where nobody has
- * subscribed so far, what was emitted until now is passed over for good.
+ * Returns the position from which a new webhook subscribes: the last event. If there are no other webhooks, the
+ * fan-out skips all earlier events.
  */
 export function subscribePosition(queries: Queries): number {
   const newest = queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()

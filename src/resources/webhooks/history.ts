@@ -5,18 +5,18 @@ import { events } from '../events/table.ts'
 import type { DeliveryStatus } from './model.ts'
 import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table.ts'
 
-/** Which deliveries are asked for. */
+/** Selects deliveries. */
 export interface DeliveryFilter {
   id?: string
   webhookId?: string
   eventId?: string
   accountId?: string
   status?: DeliveryStatus
-  /** How many at most. */
+  /** The most deliveries to return. */
   limit: number
 }
 
-/** A delivery with all that was sent and came back. */
+/** A delivery with its attempts. */
 export interface DeliveryReport {
   id: string
   webhook_id: string
@@ -26,12 +26,12 @@ export interface DeliveryReport {
   url: string
   status: DeliveryStatus
   created_at: string
-  /** When it is tried next; null where it is under way or done. */
+  /** When it is attempted next; null if that is at once or never. */
   next_attempt_at: string | null
   attempts: AttemptReport[]
 }
 
-/** One attempt. */
+/** An attempt with its request and response. */
 export interface AttemptReport {
   number: number
   at: string
@@ -42,7 +42,7 @@ export interface AttemptReport {
   response: { body: string } | null
 }
 
-/** Deliveries with their attempts, newest first. */
+/** Reads deliveries with their attempts, newest first. */
 export function readDeliveries(queries: Queries, filter: DeliveryFilter): DeliveryReport[] {
   const { id, webhookId, eventId, accountId, status, limit } = filter
   const rows = queries
@@ -80,16 +80,16 @@ export function readDeliveries(queries: Queries, filter: DeliveryFilter): Delive
   }))
 }
 
-/** Ids in one statement, well under SQLite's limit of variables. */
-const IDS_AT_ONCE = 1_000
+/** Ids in one statement, well below SQLite's limit of variables. */
+const IDS_PER_STATEMENT = 1_000
 
 function attemptsOf(queries: Queries, ids: string[]): Map<string, AttemptReport[]> {
   const byDelivery = new Map<string, AttemptReport[]>()
-  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
     const rows = queries
       .select()
       .from(deliveryAttempts)
-      .where(inArray(deliveryAttempts.deliveryId, ids.slice(at, at + IDS_AT_ONCE)))
+      .where(inArray(deliveryAttempts.deliveryId, ids.slice(at, at + IDS_PER_STATEMENT)))
       .orderBy(asc(deliveryAttempts.deliveryId), asc(deliveryAttempts.number))
       .all()
     for (const row of rows) {
@@ -101,12 +101,12 @@ function attemptsOf(queries: Queries, ids: string[]): Map<string, AttemptReport[
   return byDelivery
 }
 
-const toReport = ({ number, at, status, ms, error, headers, body, answer }: AttemptRow): AttemptReport => ({
+const toReport = ({ number, at, status, ms, error, headers, body, response }: AttemptRow): AttemptReport => ({
   number,
   at: toIso(at),
   status,
   ms,
   error,
   request: { headers, body },
-  response: answer === null ? null : { body: answer },
+  response: response === null ? null : { body: response },
 })

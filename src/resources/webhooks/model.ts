@@ -3,17 +3,17 @@ import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
 import { EVENT_NAMES } from '../events/names.ts'
 
-/** Characters that a destination may have. */
+/** Most characters in a destination. */
 export const URL_LIMIT = 2_048
 
-/** How a delivery stands. */
+/** The states of a delivery. */
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** Name of an event, as a subscription lists it. */
+/** The name of an event, as a subscription lists it. */
 const SubscribedEvent = oneOf([...EVENT_NAMES])
 
-/** A URL to show. It was checked when it came, by another rule than Elysia's for this format. */
+/** A URL to show. It was checked when it was set, with a stricter rule than Elysia's for this format. */
 const Url = Type.Any({ type: 'string', format: 'uri' }) as unknown as TString
 
 const fields = {
@@ -27,7 +27,7 @@ const fields = {
 export const Webhook = t.Object(fields, { $id: 'Webhook', additionalProperties: false })
 export type Webhook = Static<typeof Webhook>
 
-/** Answer of a subscription's creation, the only one with the secret. */
+/** The response to a creation, the only one with the secret. */
 export const CreatedWebhook = t.Object(
   {
     ...fields,
@@ -39,7 +39,7 @@ export const CreatedWebhook = t.Object(
 )
 export type CreatedWebhook = Static<typeof CreatedWebhook>
 
-/** Wishes for a new subscription. */
+/** Parameters of a new subscription. */
 export const WebhookCreate = t.Object(
   {
     url: t.String({

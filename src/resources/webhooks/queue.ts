@@ -6,46 +6,50 @@ import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
 import { type DeliveryRow, deliveries, deliveryAttempts, type WebhookRow, webhooks } from './table.ts'
 
-/** How many deliveries that are delivered or failed are kept for a webhook, with their attempts. */
+/** Finished deliveries that are kept for each webhook, with their attempts. */
 export const KEPT_DELIVERIES = 10_000
 
-/** How much is kept over that before it is removed at once. */
+/** Finished deliveries beyond that limit that accumulate before they are pruned. */
 const KEPT_SLACK = 500
 
-/** Written out, so that SQLite sees that the index of what is pending serves. */
+/** A literal, because SQLite uses the partial index only for one. */
 const isPending = sql`${deliveries.status} = 'pending'`
 
-/** What is to be sent next. */
-export interface Due {
+/** A delivery to attempt next. */
+export interface DueDelivery {
   delivery: DeliveryRow
   event: EventRow
   webhook: WebhookRow
 }
 
-/** What the attempt means for the delivery. */
-export type Verdict = { status: 'delivered' | 'failed' } | { status: 'pending'; nextAttemptAt: number }
+/** The status of a delivery after an attempt. */
+export type DeliveryOutcome =
+  | { status: 'delivered' | 'failed' }
+  | { status: 'pending'; nextAttemptAt: number }
 
 /** An attempt that waits for the next transaction. */
-interface Unwritten {
-  due: Due
+interface PendingWrite {
+  due: DueDelivery
   attempt: Attempt
-  verdict: Verdict
+  outcome: DeliveryOutcome
   resolve: () => void
   reject: (error: unknown) => void
 }
 
-/** The deliveries that are to be made, in the database: nothing of them is held in memory. */
+/** The queue of deliveries. It is kept in the database only. */
 export class DeliveryQueue {
   readonly #queries: Queries
   readonly #changes: Notifier
-  readonly #settled = new Map<string, number>()
-  readonly #unwritten: Unwritten[] = []
+  readonly #endedSincePrune = new Map<string, number>()
+  readonly #pendingWrites: PendingWrite[] = []
   readonly #first
   readonly #retry
   readonly #update
   readonly #insert
 
-  /** @param changes is told of every change of a delivery */
+  /**
+   * @param changes notified of every change of a delivery
+   */
   constructor(queries: Queries, changes: Notifier) {
     this.#queries = queries
     this.#changes = changes
@@ -93,32 +97,32 @@ export class DeliveryQueue {
         error: sql.placeholder('error'),
         headers: sql.placeholder('headers'),
         body: sql.placeholder('body'),
-        answer: sql.placeholder('answer'),
+        response: sql.placeholder('response'),
       })
       .prepare()
   }
 
-  /** The first event that a webhook has not been sent yet. */
-  nextEvent(webhookId: string): Due | undefined {
+  /** Returns the first event that was not sent to a webhook yet. */
+  nextEvent(webhookId: string): DueDelivery | undefined {
     return this.#first.get({ webhookId })
   }
 
-  /** The retry of a webhook that has been due for longest. */
-  nextRetry(webhookId: string, now: number): Due | undefined {
+  /** Returns the retry of a webhook that is due for longest. */
+  nextRetry(webhookId: string, now: number): DueDelivery | undefined {
     return this.#retry.get({ webhookId, now })
   }
 
-  /** The webhooks that have events to be sent. */
+  /** Returns the webhooks with events to send. */
   webhooksWithEvents(): string[] {
     return this.#webhooksWith(eq(deliveries.nextAttemptAt, 0))
   }
 
-  /** The webhooks that have retries due. */
+  /** Returns the webhooks with retries that are due. */
   webhooksWithRetries(now: number): string[] {
     return this.#webhooksWith(and(gt(deliveries.nextAttemptAt, 0), lte(deliveries.nextAttemptAt, now)))
   }
 
-  /** One look at the index for each webhook. */
+  /** Looks into the index once for each webhook. */
   #webhooksWith(when: SQL | undefined): string[] {
     const some = this.#queries
       .select({ one: sql`1` })
@@ -132,7 +136,7 @@ export class DeliveryQueue {
       .map(({ id }) => id)
   }
 
-  /** When the next retry is due that is not due yet; null where none waits. */
+  /** Returns the time of the next retry that is not due yet; null if there is none. */
   nextRetryAt(now: number): number | null {
     const row = this.#queries
       .select({ at: sql<number | null>`min(${deliveries.nextAttemptAt})` })
@@ -142,7 +146,7 @@ export class DeliveryQueue {
     return row?.at ?? null
   }
 
-  /** Moves the times of all retries: the calendar was corrected by so much while no time passed. */
+  /** Shifts the times of all retries after a correction of the calendar. */
   shiftRetries(ms: number): void {
     this.#queries
       .update(deliveries)
@@ -151,7 +155,7 @@ export class DeliveryQueue {
       .run()
   }
 
-  /** Where the calendar was set back while berth was down, no retry waits longer than the longest wait. */
+  /** Limits the wait of every retry to the longest wait, in case the calendar was set back while berth was down. */
   limitRetries(now: number): void {
     const latest = now + Math.max(...RETRY_WAITS_MS)
     this.#queries
@@ -162,21 +166,21 @@ export class DeliveryQueue {
   }
 
   /**
-   * Keeps an attempt and what it means; resolves when that is written. What ends in the same moment is
-   * written in one transaction. A delivery that is gone by now is left gone.
+   * Stores an attempt and its outcome, and resolves when they are written. Attempts that end at the same moment share
+   * a transaction. An attempt of a deleted delivery is dropped.
    */
-  record(due: Due, attempt: Attempt, verdict: Verdict): Promise<void> {
-    if (this.#unwritten.length === 0) setImmediate(() => this.#write())
+  record(due: DueDelivery, attempt: Attempt, outcome: DeliveryOutcome): Promise<void> {
+    if (this.#pendingWrites.length === 0) setImmediate(() => this.#write())
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#unwritten.push({ due, attempt, verdict, resolve, reject })
+    this.#pendingWrites.push({ due, attempt, outcome, resolve, reject })
     return promise
   }
 
   #write(): void {
-    const batch = this.#unwritten.splice(0)
+    const batch = this.#pendingWrites.splice(0)
     try {
       this.#queries.transaction(() => {
-        for (const { due, attempt, verdict } of batch) this.#writeOne(due, attempt, verdict)
+        for (const { due, attempt, outcome } of batch) this.#writeOne(due, attempt, outcome)
       })
     } catch (error) {
       for (const { reject } of batch) reject(error)
@@ -186,15 +190,19 @@ export class DeliveryQueue {
     for (const { resolve } of batch) resolve()
   }
 
-  #writeOne({ delivery }: Due, attempt: Attempt, verdict: Verdict): void {
+  #writeOne({ delivery }: DueDelivery, attempt: Attempt, outcome: DeliveryOutcome): void {
     const which = { deliveryId: delivery.id, number: delivery.attempts + 1 }
-    const nextAttemptAt = verdict.status === 'pending' ? verdict.nextAttemptAt : 0
-    const known = this.#update.get({ ...which, status: verdict.status, nextAttemptAt })
+    const nextAttemptAt = outcome.status === 'pending' ? outcome.nextAttemptAt : 0
+    const known = this.#update.get({ ...which, status: outcome.status, nextAttemptAt })
     if (known) this.#insert.run({ ...which, ...attempt })
-    if (verdict.status !== 'pending') this.#prune(delivery.webhookId)
+    if (outcome.status !== 'pending') this.#prune(delivery.webhookId)
   }
 
-  /** Has a delivery attempted at once, whatever became of it. Returns whose it is, or null where there is none. */
+  /**
+   * Schedules a delivery for an immediate attempt, whatever its status.
+   *
+   * @returns the id of its webhook, or null if there is no such delivery
+   */
   retry(id: string): string | null {
     const [row] = this.#queries
       .update(deliveries)
@@ -206,17 +214,17 @@ export class DeliveryQueue {
     return row?.webhookId ?? null
   }
 
-  /** A webhook is gone. */
+  /** Forgets a webhook that was removed. */
   forget(webhookId: string): void {
-    this.#settled.delete(webhookId)
+    this.#endedSincePrune.delete(webhookId)
   }
 
-  /** Removes what is over the number to keep, now and then. */
+  /** Deletes finished deliveries beyond the limit, once in a while. */
   #prune(webhookId: string): void {
-    // At the first one after a start it is looked at too: it is not known how many there are.
-    const settled = (this.#settled.get(webhookId) ?? KEPT_SLACK - 1) + 1
-    this.#settled.set(webhookId, settled % KEPT_SLACK)
-    if (settled < KEPT_SLACK) return
+    // Also prunes after the first delivery since the start, because the number of older ones is unknown.
+    const ended = (this.#endedSincePrune.get(webhookId) ?? KEPT_SLACK - 1) + 1
+    this.#endedSincePrune.set(webhookId, ended % KEPT_SLACK)
+    if (ended < KEPT_SLACK) return
     const ofWebhook = and(eq(deliveries.webhookId, webhookId), sql`${deliveries.status} <> 'pending'`)
     const oldestKept = this.#queries
       .select({ seq: deliveries.eventSeq })

@@ -4,7 +4,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** How long after each failed attempt the next one comes, at the latest: 8 attempts in all. */
+/** The longest wait after each failed attempt. There are 8 attempts in total. */
 export const RETRY_WAITS_MS: readonly number[] = [
   5 * SECOND,
   5 * MINUTE,
@@ -15,15 +15,15 @@ export const RETRY_WAITS_MS: readonly number[] = [
   14 * HOUR,
 ]
 
-/** The share of a wait by which it may be shorter. */
+/** The share of a wait that is random. */
 const JITTER = 0.1
 
 /**
- * The wait before the next attempt, up to a tenth shorter than its entry in the list, so that what
- * failed together does not come back together.
+ * Returns the wait before the next attempt. It is up to a tenth shorter than its entry in the list, so attempts that
+ * failed together are not repeated together.
  *
- * @param attempts how many have been made
- * @returns milliseconds, or null where the last one was made
+ * @param attempts the number of attempts so far
+ * @returns milliseconds, or null after the last attempt
  */
 export function retryWait(attempts: number, random: Random): number | null {
   const wait = RETRY_WAITS_MS[attempts - 1]

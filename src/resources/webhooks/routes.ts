@@ -5,7 +5,7 @@ import type { AccessControl } from '../../http/access.ts'
 import { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
 import type { WebhooksService } from './service.ts'
 
-/** `/webhooks`: subscribe to events. */
+/** Serves `/webhooks`: subscriptions to events. */
 export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<WebhooksService>) =>
   new Elysia({ prefix: '/webhooks' })
     .use(access)

@@ -11,23 +11,23 @@ import type { DestinationRules } from './destination.ts'
 import type { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
 import { toWebhook, webhooks } from './table.ts'
 
-/** How long a creation waits for a name to resolve. */
-const RESOLVE_PATIENCE_MS = 2_000
+/** Milliseconds that a creation waits for a name to resolve. */
+const RESOLVE_TIMEOUT_MS = 2_000
 
-/** What the webhooks need. */
+/** Dependencies of the webhooks. */
 interface WebhooksDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
   cipher: Cipher
-  /** For signing secrets. */
+  /** The source of signing secrets. */
   random: Random
   destinations: DestinationRules
-  /** Is told of a webhook that is gone. */
+  /** Called with the id of a deleted webhook. */
   onDeleted: (webhookId: string) => void
 }
 
-/** Subscriptions to events. */
+/** Manages subscriptions to events. */
 export class WebhooksService {
   readonly #dependencies: WebhooksDependencies
   readonly #queries: Queries
@@ -37,7 +37,7 @@ export class WebhooksService {
     this.#queries = dependencies.queries
   }
 
-  /** The caller's webhooks, newest first. */
+  /** Returns the caller's webhooks, newest first. */
   list({ accountId }: Caller): Webhook[] {
     return this.#queries
       .select()
@@ -49,11 +49,11 @@ export class WebhooksService {
   }
 
   /**
-   * Subscribes to what happens from now on. A name that does not resolve is accepted, since berth
-   * works offline: every delivery checks the destination anew.
+   * Subscribes to events from now on. A name that does not resolve is accepted, because berth works offline; every
+   * delivery checks the destination again.
    *
-   * @param chosen the signing secret, where whoever operates the instance chose it
-   * @throws BerthError 400 where the destination is not allowed
+   * @param chosen a signing secret chosen by the operator
+   * @throws BerthError 400 if the destination is not allowed
    */
   async create(
     { accountId }: Caller,
@@ -86,7 +86,11 @@ export class WebhooksService {
     })
   }
 
-  /** Ends a subscription: nothing more is sent to it, and its deliveries are forgotten. @throws BerthError 404 */
+  /**
+   * Deletes a subscription with its deliveries.
+   *
+   * @throws BerthError 404
+   */
   delete({ accountId }: Caller, id: string): void {
     const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, accountId))
     const [gone] = this.#queries.delete(webhooks).where(mine).returning({ id: webhooks.id }).all()
@@ -94,7 +98,11 @@ export class WebhooksService {
     this.#dependencies.onDeleted(id)
   }
 
-  /** Gives a subscription another destination, events and, where one is given, secret. @throws BerthError 400, 404 */
+  /**
+   * Changes the destination and events of a subscription, and its secret if one is given.
+   *
+   * @throws BerthError 400, 404
+   */
   async change(
     caller: Caller,
     id: string,
@@ -114,7 +122,7 @@ export class WebhooksService {
     if (!changed) throw notFound(`The webhook "${id}"`)
   }
 
-  /** The signing secret, for whoever operates the instance; null where there is no such webhook. */
+  /** Returns the signing secret for the operator; null if there is no such webhook. */
   async secret(id: string): Promise<string | null> {
     const { secretContext } = await import('./delivery.ts')
     const row = this.#row(id)
@@ -125,32 +133,36 @@ export class WebhooksService {
     return this.#queries.select().from(webhooks).where(eq(webhooks.id, id)).get()
   }
 
-  /** Refuses a destination that is not allowed. @throws BerthError 400 */
+  /**
+   * Checks a destination.
+   *
+   * @throws BerthError 400 if it is not allowed
+   */
   async check(url: string): Promise<void> {
     const { checkDestination, DestinationError } = await import('./destination.ts')
     const { allowLocal, resolve } = this.#dependencies.destinations
     try {
       await checkDestination(url, {
         allowLocal,
-        resolve: (name) => within(RESOLVE_PATIENCE_MS, resolve(name)),
+        resolve: (name) => within(RESOLVE_TIMEOUT_MS, resolve(name)),
       })
     } catch (error) {
       if (!(error instanceof DestinationError)) throw error
-      if (!error.unresolved) throw badRequest(error.message)
+      if (!error.isUnresolved) throw badRequest(error.message)
     }
   }
 }
 
-/** What a subscription is about, as it is kept. */
+/** Returns the stored fields of a subscription. */
 const subscription = (url: string, events: readonly EventName[]) => ({
-  url: isPlain(url) ? url : new URL(url).href,
+  url: isPlainUri(url) ? url : new URL(url).href,
   events: events.length > 0 ? [...new Set(events)] : [...EVENT_NAMES],
 })
 
-/** Whether it is written with the characters of RFC 3986 alone; others are shown as the parser writes them. */
-const isPlain = (url: string): boolean => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/.test(url)
+/** Reports whether a URL uses only characters of RFC 3986. Others are shown as the parser writes them. */
+const isPlainUri = (url: string): boolean => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/.test(url)
 
-/** What `work` resolves to, or nothing where it takes longer. */
+/** Resolves to the result of `work`, or to an empty list after `ms` milliseconds. */
 async function within(ms: number, work: Promise<string[]>): Promise<string[]> {
   const { promise: late, resolve } = Promise.withResolvers<string[]>()
   const timer = setTimeout(() => resolve([]), ms)

@@ -1,22 +1,22 @@
 import { Webhook } from 'standardwebhooks'
 import type { Random } from '../../runtime/random.ts'
 
-/** A new signing secret: `whsec_` and base64 of 32 bytes (Standard Webhooks, "Signature scheme"). */
+/** Makes a signing secret: `whsec_` and base64 of 32 bytes (Standard Webhooks, "Signature scheme"). */
 export const newSecret = (random: Random): string =>
   `whsec_${Buffer.from(random.bytes(32)).toString('base64')}`
 
 /**
- * The signing secret of `berth listen`: the same for an instance whenever it is asked for, since it is derived from the
- * admin token, which it does not give away.
+ * Returns the signing secret of `berth listen`. It is derived from the admin token, which it does not reveal, so it
+ * is always the same for an instance.
  */
 export const listenSecret = (adminToken: string): string =>
   `whsec_${new Bun.CryptoHasher('sha256', adminToken).update('berth listen: signing secret').digest('base64')}`
 
 /**
- * The headers that sign a delivery (Standard Webhooks, "Webhook headers"): HMAC-SHA256 over id, time
- * and body.
+ * Returns the headers that sign a delivery (Standard Webhooks, "Webhook headers"): HMAC-SHA256 over id, time and
+ * body.
  *
- * @param id the event's, the same at every attempt
+ * @param id the event's id, the same at every attempt
  * @param at milliseconds since 1970
  */
 export function signatureHeaders(

@@ -19,7 +19,7 @@ export const webhooks = sqliteTable('webhooks', {
 /** A subscription as it is stored. */
 export type WebhookRow = typeof webhooks.$inferSelect
 
-/** The last event that deliveries were made of: one row. */
+/** The last event with deliveries. The table has one row. */
 export const fanOut = sqliteTable('fan_out', {
   id: integer('id').primaryKey(),
   seq: integer('seq').notNull(),
@@ -50,14 +50,14 @@ export const deliveryAttempts = sqliteTable(
     number: integer('number').notNull(),
     at: integer('at').notNull(),
     ms: real('ms').notNull(),
-    /** HTTP status; null where no answer came. */
+    /** HTTP status; null if there was no response. */
     status: integer('status'),
-    /** Why it failed; null where it did not. */
+    /** Why it failed; null for a success. */
     error: text('error'),
     headers: text('headers', { mode: 'json' }).$type<Record<string, string>>().notNull(),
     body: text('body').notNull(),
-    /** The first KiB of the answer; null where none came. */
-    answer: text('answer'),
+    /** The first KiB of the response; null if there was none. */
+    response: text('answer'),
   },
   (table) => [primaryKey({ columns: [table.deliveryId, table.number] })],
 )
@@ -65,7 +65,7 @@ export const deliveryAttempts = sqliteTable(
 /** An attempt as it is stored. */
 export type AttemptRow = typeof deliveryAttempts.$inferSelect
 
-/** The only way from a row to the public shape. */
+/** Converts a row to the public form. */
 export const toWebhook = ({ id, url, events, createdAt }: WebhookRow): Webhook => ({
   id,
   url,

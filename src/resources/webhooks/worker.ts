@@ -4,51 +4,52 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
-import { type Attempt, attemptDelivery, type DeliveryMeans } from './delivery.ts'
+import { AttemptSlots, FailurePauses } from './attempt-limits.ts'
+import { type Attempt, attemptDelivery, type DeliveryOptions } from './delivery.ts'
 import { FanOut } from './fan-out.ts'
-import { Pace } from './pace.ts'
-import { DeliveryQueue, type Due, type Verdict } from './queue.ts'
+import { type DeliveryOutcome, DeliveryQueue, type DueDelivery } from './queue.ts'
 import { retryWait } from './retry.ts'
-import { Slots } from './slots.ts'
 import type { DeliveryRow } from './table.ts'
 
-/** How long after a fault of berth's own (a full disk) a webhook is tried again. */
+/** Milliseconds after which a webhook is tried again if an attempt could not be stored, as on a full disk. */
 const AFTER_FAULT_MS = 5_000
 
-/** What the worker needs. */
-export interface WorkerDependencies extends DeliveryMeans {
+/** Dependencies of the worker. */
+export interface WorkerDependencies extends DeliveryOptions {
   queries: Queries
   clock: Clock
   ids: Ids
   logger: Logger
   changes: Notifier
-  /** For the jitter of the retries of one delivery: in which order attempts end changes no other's. */
+  /**
+   * Returns the source of a delivery's jitter. Each attempt has its own, so the order in which attempts end changes
+   * no other.
+   */
   randomOf: (attempt: string) => Random
 }
 
 /**
- * Decides who is sent what and when. A webhook has at most one attempt under way, and those that
- * have something to be sent take turns, so that neither one that fails nor one with a long queue
- * holds another up.
+ * Decides when each webhook is sent what. A webhook has at most one running attempt, and webhooks take turns, so
+ * neither a failing one nor a long queue holds up the others.
  */
 export class DeliveryWorker {
   readonly #dependencies: WorkerDependencies
   readonly #fanOut: FanOut
   readonly #queue: DeliveryQueue
-  readonly #slots = new Slots(() => this.#pump())
-  readonly #pace = new Pace((webhookId) => this.#enqueue([webhookId]))
-  /** Webhooks that may have something to be sent, in the order of their turns. */
+  readonly #slots = new AttemptSlots(() => this.#beginAttempts())
+  readonly #pauses = new FailurePauses((webhookId) => this.#enqueue([webhookId]))
+  /** Webhooks that may have something to send, in the order of their turns. */
   readonly #ready = new Set<string>()
-  readonly #underWay = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
-  /** Webhooks that have retries due, and of these the ones whose last attempt was a retry. */
+  readonly #running = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
+  /** Webhooks with retries that are due, and those whose last attempt was a retry. */
   readonly #withRetries = new Set<string>()
   readonly #hadRetry = new Set<string>()
   readonly #whenIdle: (() => void)[] = []
   #timer: { at: number; timer: Timer } | null = null
-  /** Whether further events wait to be made deliveries of. */
-  #more = false
+  /** Whether further events wait for the fan-out. */
+  #hasMoreEvents = false
   #calendar: number
-  #stopListening: () => void
+  #unsubscribe: () => void
   #stopped = false
 
   constructor(dependencies: WorkerDependencies) {
@@ -57,25 +58,29 @@ export class DeliveryWorker {
     this.#fanOut = new FanOut(dependencies)
     this.#queue = new DeliveryQueue(queries, changes)
     this.#calendar = clock.now() - clock.elapsed()
-    this.#stopListening = clock.onCorrection(() => this.#followCalendar())
+    this.#unsubscribe = clock.onCorrection(() => this.#followCalendar())
   }
 
-  /** Goes on with what an earlier berth left. */
+  /** Resumes the deliveries that an earlier berth left. */
   start(): void {
     const now = this.#dependencies.clock.now()
     this.#queue.limitRetries(now)
-    this.#fan()
+    this.#fanOutEvents()
     this.#enqueue(this.#queue.webhooksWithEvents())
     this.#enqueueRetries()
-    this.#arm()
+    this.#scheduleRetry()
   }
 
-  /** Events have come. */
+  /** Processes new events. */
   wake(): void {
-    if (!this.#stopped) this.#fan()
+    if (!this.#stopped) this.#fanOutEvents()
   }
 
-  /** Has a delivery attempted at once. Returns whether there is one of this id. */
+  /**
+   * Schedules a delivery for an immediate attempt.
+   *
+   * @returns whether the delivery exists
+   */
   retry(deliveryId: string): boolean {
     const webhookId = this.#queue.retry(deliveryId)
     if (webhookId === null) return false
@@ -83,17 +88,17 @@ export class DeliveryWorker {
     return true
   }
 
-  /** A webhook was removed: its attempt under way ends, and nothing more is sent to it. */
+  /** Stops deliveries to a webhook that was removed and aborts its running attempt. */
   forget(webhookId: string): void {
     this.#ready.delete(webhookId)
     this.#hadRetry.delete(webhookId)
     this.#withRetries.delete(webhookId)
     this.#queue.forget(webhookId)
-    this.#pace.forget(webhookId)
-    this.#underWay.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
+    this.#pauses.forget(webhookId)
+    this.#running.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
   }
 
-  /** Resolves when nothing is being sent or about to be, or after the time that one attempt may take. */
+  /** Resolves when nothing is being sent or about to be, at the latest after the time limit of an attempt. */
   idle(): Promise<void> {
     if (!this.#busy) return Promise.resolve()
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -102,35 +107,35 @@ export class DeliveryWorker {
     return promise.finally(() => clearTimeout(timer))
   }
 
-  /** Ends all attempts; those under way are made again at the next start. */
+  /** Aborts all attempts. The next start repeats them. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#stopListening()
+    this.#unsubscribe()
     this.#timer?.timer.cancel()
     this.#ready.clear()
-    this.#more = false
-    this.#pace.stop()
-    const ended = [...this.#underWay.values()].map(({ cancel, ended }) => {
+    this.#hasMoreEvents = false
+    this.#pauses.stop()
+    const ended = [...this.#running.values()].map(({ cancel, ended }) => {
       cancel.abort(new Error('berth stops.'))
       return ended
     })
     await Promise.all(ended)
   }
 
-  /** Makes deliveries of the events that have come, some at a time. */
-  #fan(): void {
-    const { webhookIds, more } = this.#fanOut.step()
-    this.#more = more
+  /** Creates deliveries for new events, a batch at a time. */
+  #fanOutEvents(): void {
+    const { webhookIds, hasMore } = this.#fanOut.step()
+    this.#hasMoreEvents = hasMore
     this.#enqueue(webhookIds)
-    if (more) setImmediate(() => this.wake())
+    if (hasMore) setImmediate(() => this.wake())
   }
 
   #enqueue(webhookIds: Iterable<string>): void {
     if (this.#stopped) return
     for (const id of webhookIds) {
-      if (!this.#underWay.has(id) && !this.#pace.holds(id)) this.#ready.add(id)
+      if (!this.#running.has(id) && !this.#pauses.isPaused(id)) this.#ready.add(id)
     }
-    this.#pump()
+    this.#beginAttempts()
   }
 
   #enqueueRetries(): void {
@@ -139,20 +144,20 @@ export class DeliveryWorker {
     this.#enqueue(webhookIds)
   }
 
-  /** Begins attempts while there is room, one webhook after the other. */
-  #pump(): void {
+  /** Begins attempts while there are free places, one webhook after another. */
+  #beginAttempts(): void {
     for (const webhookId of this.#ready) {
-      if (this.#stopped || !this.#slots.free) break
+      if (this.#stopped || !this.#slots.hasFree) break
       this.#ready.delete(webhookId)
       const due = this.#next(webhookId)
       if (due) this.#begin(due)
     }
     if (this.#busy) return
-    for (const tell of this.#whenIdle.splice(0)) tell()
+    for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 
-  /** What a webhook is sent next: events and retries that are due take turns, so that neither holds the other up. */
-  #next(webhookId: string): Due | undefined {
+  /** Returns what to send to a webhook next. Events and due retries take turns, so neither holds up the other. */
+  #next(webhookId: string): DueDelivery | undefined {
     if (!this.#withRetries.has(webhookId)) return this.#queue.nextEvent(webhookId)
     const event = this.#hadRetry.delete(webhookId) ? this.#queue.nextEvent(webhookId) : undefined
     if (event) return event
@@ -162,37 +167,37 @@ export class DeliveryWorker {
     return retry ?? this.#queue.nextEvent(webhookId)
   }
 
-  #begin(due: Due): void {
+  #begin(due: DueDelivery): void {
     const cancel = new AbortController()
-    this.#underWay.set(due.webhook.id, { cancel, ended: this.#attempt(due, cancel.signal) })
+    this.#running.set(due.webhook.id, { cancel, ended: this.#attempt(due, cancel.signal) })
   }
 
-  async #attempt(due: Due, cancelled: AbortSignal): Promise<void> {
+  async #attempt(due: DueDelivery, cancelled: AbortSignal): Promise<void> {
     const { id } = due.webhook
     const release = this.#slots.take()
     let goesOn = false
     try {
       const attempt = await attemptDelivery(due.event, due.webhook, this.#dependencies, cancelled)
       if (cancelled.aborted) return
-      await this.#settle(due, attempt)
-      this.#pace.ended(id, attempt.error !== null)
-      goesOn = !cancelled.aborted && !this.#pace.holds(id)
+      await this.#recordAttempt(due, attempt)
+      this.#pauses.attemptEnded(id, attempt.error !== null)
+      goesOn = !cancelled.aborted && !this.#pauses.isPaused(id)
     } catch (error) {
       this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
       this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
     } finally {
       release()
-      this.#underWay.delete(id)
-      // Not before: of one webhook no two attempts may be under way.
+      this.#running.delete(id)
+      // Only now: a webhook must not have two running attempts.
       if (goesOn) this.#ready.add(id)
-      this.#pump()
+      this.#beginAttempts()
     }
   }
 
-  async #settle(due: Due, attempt: Attempt): Promise<void> {
+  async #recordAttempt(due: DueDelivery, attempt: Attempt): Promise<void> {
     const { delivery, webhook } = due
-    const verdict = this.#verdict(delivery, attempt)
-    await this.#queue.record(due, attempt, verdict)
+    const outcome = this.#outcome(delivery, attempt)
+    await this.#queue.record(due, attempt, outcome)
     const { status, ms, error } = attempt
     this.#dependencies.logger.debug('webhook delivery attempted', {
       deliveryId: delivery.id,
@@ -201,10 +206,10 @@ export class DeliveryWorker {
       ms,
       ...(error ? { error } : {}),
     })
-    if (verdict.status === 'pending') this.#armFor(verdict.nextAttemptAt)
+    if (outcome.status === 'pending') this.#scheduleAt(outcome.nextAttemptAt)
   }
 
-  #verdict({ id, attempts }: DeliveryRow, { error }: Attempt): Verdict {
+  #outcome({ id, attempts }: DeliveryRow, { error }: Attempt): DeliveryOutcome {
     if (error === null) return { status: 'delivered' }
     const { clock, randomOf } = this.#dependencies
     const made = attempts + 1
@@ -212,34 +217,34 @@ export class DeliveryWorker {
     return wait === null ? { status: 'failed' } : { status: 'pending', nextAttemptAt: clock.now() + wait }
   }
 
-  /** Sets the one timer for the next retry. */
-  #arm(): void {
+  /** Sets the timer for the next retry. */
+  #scheduleRetry(): void {
     const at = this.#queue.nextRetryAt(this.#dependencies.clock.now())
-    if (at !== null) this.#armFor(at)
+    if (at !== null) this.#scheduleAt(at)
   }
 
-  #armFor(at: number): void {
+  #scheduleAt(at: number): void {
     if (this.#stopped || (this.#timer && this.#timer.at <= at)) return
     this.#timer?.timer.cancel()
     const { clock } = this.#dependencies
-    this.#timer = { at, timer: clock.after(at - clock.now(), () => this.#fire()) }
+    this.#timer = { at, timer: clock.after(at - clock.now(), () => this.#runRetries()) }
   }
 
-  /** Retries are due. Resolves when they were made, or after the time that one may take. */
-  async #fire(): Promise<void> {
+  /** Begins the due retries. Resolves when they have ended, at the latest after the time limit of an attempt. */
+  async #runRetries(): Promise<void> {
     this.#timer = null
     if (this.#stopped) return
     this.#enqueueRetries()
-    this.#arm()
+    this.#scheduleRetry()
     await this.idle()
   }
 
   /** Whether anything is being sent or about to be. */
   get #busy(): boolean {
-    return this.#more || this.#ready.size + this.#underWay.size + this.#pace.pausing > 0
+    return this.#hasMoreEvents || this.#ready.size + this.#running.size + this.#pauses.count > 0
   }
 
-  /** The calendar was corrected while no time passed: retries wait as long as before. */
+  /** Moves the retries after a correction of the calendar, so they wait as long as before. */
   #followCalendar(): void {
     const { clock } = this.#dependencies
     const calendar = clock.now() - clock.elapsed()
@@ -247,6 +252,6 @@ export class DeliveryWorker {
     this.#calendar = calendar
     this.#timer?.timer.cancel()
     this.#timer = null
-    this.#arm()
+    this.#scheduleRetry()
   }
 }

@@ -5,7 +5,7 @@ import { type Html, html } from '../pages/html.ts'
 import { mixedScripts, plainName, shownName } from '../pages/names.ts'
 import { pageResponse } from '../pages/page.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
-import type { Session } from '../session/sessions.ts'
+import type { BrowserSession } from '../session/sessions.ts'
 import { describeReach, isWholeAccount, type ResourceNames, reachOf } from './reach.ts'
 import { browserName, destinationsOf, lastUsed, moment } from './words.ts'
 
@@ -14,7 +14,7 @@ export interface Overview {
   account: { id: string; label: string }
   keys: readonly ApiKey[]
   grants: readonly GrantView[]
-  browsers: readonly Session[]
+  browsers: readonly BrowserSession[]
   /** Names of the servers and projects in the scopes of the keys and programs. */
   names: ResourceNames
   /** A sentence about what was just done. */
@@ -93,7 +93,11 @@ function grantEntry(grant: GrantView, csrf: string, names: ResourceNames): Html 
   )
 }
 
-function browserEntry({ id, userAgent, createdAt, seenAt }: Session, isThis: boolean, csrf: string): Html {
+function browserEntry(
+  { id, userAgent, createdAt, seenAt }: BrowserSession,
+  isThis: boolean,
+  csrf: string,
+): Html {
   const name = browserName(userAgent)
   return entry(
     html`<strong>${shownName(name)}</strong>${isThis && html` <span class="mark">this one</span>`}`,

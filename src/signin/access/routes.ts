@@ -15,14 +15,14 @@ import { type ReachableSources, reachableOf } from '../reachable.ts'
 import type { BrowserRequests, SignedInRequest } from '../session/browser-requests.ts'
 import { cookieEnding } from '../session/cookie.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
 import { deletePage, overviewPage, revealPage } from './pages.ts'
 import { type CredentialReach, isWholeAccount, namesOf, type ResourceNames, reachOf } from './reach.ts'
 
 /** Dependencies of the access pages. */
 interface AccessRoutesOptions extends ReachableSources {
   browserRequests: BrowserRequests
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
   grants: Grants
   keys: KeysService
   queries: Queries

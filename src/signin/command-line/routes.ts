@@ -15,7 +15,7 @@ import type { Queries } from '../../storage/database.ts'
 import { redirectResponse } from '../pages/page.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
 import { GuessLimiter, LoginCodes } from './codes.ts'
 import { type KeyRequest, readKeyRequest } from './key-request.ts'
 import { askPage, codePage, deniedPage } from './pages.ts'
@@ -23,7 +23,7 @@ import { askPage, codePage, deniedPage } from './pages.ts'
 /** Dependencies of the command line's sign-in. */
 interface CommandLineRoutesOptions {
   browserRequests: BrowserRequests
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
   keys: KeysService
   queries: Queries
   clock: Clock

@@ -6,7 +6,7 @@ import { redirectResponse } from '../pages/page.ts'
 import type { ReachableSources } from '../reachable.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { cookieEnding } from '../session/cookie.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
 import {
   type AuthorizationRequest,
   isSilent,
@@ -31,7 +31,7 @@ const QUERY_LIMIT = 7_500
 export interface AuthorizeOptions extends ReachableSources {
   queries: Queries
   browserRequests: BrowserRequests
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
   clients: Clients
   codes: Codes
   consents: Consents

@@ -1,5 +1,5 @@
 import { readJsonBody } from '../../http/body.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
 import { credentialsOf } from './client-credentials.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import type { Clients } from './clients.ts'
@@ -17,7 +17,7 @@ export interface ClientEndpointsOptions {
   clients: Clients
   codes: Codes
   tokens: Tokens
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
 }
 
 /**

@@ -5,7 +5,7 @@ import { isVerifierOf, VERIFIER_PATTERN } from '../../runtime/pkce.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { Session } from '../session/sessions.ts'
+import type { BrowserSession } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 import type { Client } from './clients.ts'
 import { removeExpired } from './expiry.ts'
@@ -67,7 +67,7 @@ export class Codes {
    *
    * @returns the code, or null if the client no longer exists
    */
-  issue(session: Session, request: AuthorizationRequest, reach: GrantedReach): string | null {
+  issue(session: BrowserSession, request: AuthorizationRequest, reach: GrantedReach): string | null {
     const { client, redirectUri, challenge, resource } = request
     const code = newSecret(systemRandom, 'berth_ac_')
     return this.#queries.transaction(() => {

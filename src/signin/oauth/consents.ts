@@ -2,7 +2,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
-import type { Session } from '../session/sessions.ts'
+import type { BrowserSession } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 
 /** Milliseconds that a consent page stays open. */
@@ -29,7 +29,7 @@ export class Consents {
    *
    * @returns the handle for its form
    */
-  open({ id, accountId }: Pick<Session, 'id' | 'accountId'>, request: AuthorizationRequest): string {
+  open({ id, accountId }: Pick<BrowserSession, 'id' | 'accountId'>, request: AuthorizationRequest): string {
     const handle = newSecret(systemRandom)
     this.#waiting.keep(handle, { sessionId: id, request }, accountId, CONSENT_MS)
     return handle

@@ -7,7 +7,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { ReachableSources } from '../reachable.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
 import { decideConsent, showConsentPage } from './authorize.ts'
 import { issueTokens, registerClient, revokeToken } from './client-endpoints.ts'
 import { Clients } from './clients.ts'
@@ -25,7 +25,7 @@ export interface OAuthRoutesOptions extends ReachableSources {
   ids: Ids
   grants: Grants
   browserRequests: BrowserRequests
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
 }
 
 const WELL_KNOWN = '/.well-known/oauth'

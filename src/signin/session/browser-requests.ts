@@ -9,7 +9,7 @@ import { CSRF_FIELD, csrfToken } from '../pages/header.ts'
 import { html } from '../pages/html.ts'
 import { cookiesOf } from './cookie.ts'
 import { SignInNeeded } from './page-route.ts'
-import type { Session, Sessions } from './sessions.ts'
+import type { BrowserSession, BrowserSessions } from './sessions.ts'
 
 /** Fields that may have several values. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
@@ -22,20 +22,20 @@ export interface BrowserRequest {
   /** The origin of the request, as in `http://127.0.0.1:4747`. */
   readonly origin: string
   /** Null if the browser is not signed in. */
-  readonly session: Session | null
+  readonly session: BrowserSession | null
   /** The CSRF token for the session's forms; empty without a session. */
   readonly csrf: string
 }
 
 /** A browser that is signed in. */
 export interface SignedInRequest extends BrowserRequest {
-  readonly session: Session
+  readonly session: BrowserSession
 }
 
 /** Dependencies of `BrowserRequests`. */
 interface BrowserRequestsOptions {
   host: HostOptions
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
   /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */
   isSentFromServer: (request: Request) => Promise<boolean>
   logger: Logger
@@ -44,7 +44,7 @@ interface BrowserRequestsOptions {
 /** Identifies the browser behind a request for a page, and accepts only forms of berth's own pages. */
 export class BrowserRequests {
   readonly #host: HostOptions
-  readonly #sessions: () => Promise<Sessions>
+  readonly #sessions: () => Promise<BrowserSessions>
   readonly #isSentFromServer: (request: Request) => Promise<boolean>
   readonly #logger: Logger
 
@@ -131,7 +131,7 @@ export class BrowserRequests {
     if (secrets.length === 0) return []
     const sessions = await this.#sessions()
     const live = secrets.flatMap((secret) => {
-      const session = sessions.of(secret)
+      const session = sessions.find(secret)
       return session ? [{ session, secret }] : []
     })
     if (live.length > 0 && (await this.#isSentFromServer(request))) {
@@ -144,7 +144,7 @@ export class BrowserRequests {
 
 /** A session, and its secret. */
 interface OpenedSession {
-  session: Session
+  session: BrowserSession
   secret: string
 }
 

@@ -10,13 +10,13 @@ import type { BrowserRequests } from './browser-requests.ts'
 import { cookieEnding, cookieFor } from './cookie.ts'
 import type { SignInLinks } from './links.ts'
 import { PAGE, pageRoute } from './page-route.ts'
-import type { Beginning, Sessions } from './sessions.ts'
+import type { BrowserSessions, NewBrowserSession } from './sessions.ts'
 import { signInPage } from './sign-in-page.ts'
 
 /** Dependencies of the session's pages. */
 interface SessionRoutesOptions {
   browserRequests: BrowserRequests
-  sessions: () => Promise<Sessions>
+  sessions: () => Promise<BrowserSessions>
   links: SignInLinks
   keys: KeysService
 }
@@ -26,7 +26,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
   const otherOrigin = (origin: string) => (browserRequests.isOwn(origin) ? {} : { otherOrigin: origin })
   const signIn = async (
     request: Request,
-    whom: Omit<Beginning, 'userAgent'>,
+    whom: Omit<NewBrowserSession, 'userAgent'>,
     returnTo: string,
   ): Promise<Response> => {
     const { origin, session } = await browserRequests.identify(request)

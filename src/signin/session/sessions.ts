@@ -8,79 +8,79 @@ import type { SessionDatabase } from '../../storage/session-database.ts'
 import { sessions } from './table.ts'
 
 /** A browser that is signed in. */
-export interface Session {
+export interface BrowserSession {
   readonly id: string
   readonly accountId: string
-  /** The API key that began it, and whose end is its end; null where a link did. */
+  /** The API key that began it. The session ends with the key. Null if a link began it. */
   readonly keyId: string | null
-  /** What the browser says it is. */
+  /** The User-Agent header of the browser. */
   readonly userAgent: string
   /** Milliseconds since 1970. */
   readonly createdAt: number
   readonly seenAt: number
 }
 
-/** Whom a session is for, and who begins it. */
-export type Beginning = Pick<Session, 'accountId' | 'keyId' | 'userAgent'>
+/** The account, key and browser of a new session. */
+export type NewBrowserSession = Pick<BrowserSession, 'accountId' | 'keyId' | 'userAgent'>
 
-/** What sessions need. */
-interface SessionsDependencies {
+/** Dependencies of the browser sessions. */
+interface BrowserSessionsDependencies {
   database: SessionDatabase
   clock: Clock
   ids: Ids
   random: Random
   /** Reports whether the account exists and, if a key began the session, that key. */
-  counts: (accountId: string, keyId: string | null) => boolean
+  isOwnerValid: (accountId: string, keyId: string | null) => boolean
 }
 
 const DAY_MS = 24 * 3_600_000
 
-/** A session ends so long after it began, */
+/** Milliseconds from its begin after which a session ends. */
 export const SESSION_MS = 30 * DAY_MS
 
-/** and so long after it was used last. */
+/** Milliseconds from its last use after which a session ends. */
 const IDLE_MS = 7 * DAY_MS
 
-/** When it was used is written this often. */
+/** Milliseconds between writes of the time of use. */
 const PACE_MS = 60_000
 
-/** A person has few browsers; the one used longest ago makes room. */
-const MOST_OF_ACCOUNT = 50
+/** Most sessions of an account. The one that was used longest ago makes room. */
+const MAX_PER_ACCOUNT = 50
 
-/** Characters of a browser's name that are kept. */
-const LONGEST_USER_AGENT = 200
+/** Most characters of a User-Agent header that are kept. */
+const MAX_USER_AGENT_LENGTH = 200
 
 /**
  * Browsers that are signed in. They are kept beside the state of the data directory: a reset of the state, or a restored
  * snapshot, neither signs anybody out nor brings back a session that was ended. A session is a secret in the browser's
  * cookie; only its hash is kept.
  */
-export class Sessions {
+export class BrowserSessions {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #random: Random
-  readonly #counts: SessionsDependencies['counts']
+  readonly #isOwnerValid: BrowserSessionsDependencies['isOwnerValid']
 
-  constructor({ database, clock, ids, random, counts }: SessionsDependencies) {
+  constructor({ database, clock, ids, random, isOwnerValid }: BrowserSessionsDependencies) {
     this.#queries = database.queries
     this.#clock = clock
     this.#ids = ids
     this.#random = random
-    this.#counts = counts
+    this.#isOwnerValid = isOwnerValid
   }
 
   /**
-   * Signs a browser in. The secret is new each time: what a browser brought counts for nothing.
+   * Signs a browser in. The secret is always new; a cookie that the browser sends is ignored.
    *
    * @returns the secret for the browser's cookie
-   * @throws the system's error if it cannot be written; nobody is signed in or out then
+   * @throws the system's error if the session cannot be written; nothing changes then
    */
-  begin({ accountId, keyId, userAgent }: Beginning): string {
+  begin({ accountId, keyId, userAgent }: NewBrowserSession): string {
     const secret = newSecret(this.#random)
     const now = this.#clock.now()
-    const id = this.#ids.next('ses', (id) => this.#find(eq(sessions.id, id)) !== null)
-    const shown = userAgent.slice(0, LONGEST_USER_AGENT)
+    const id = this.#ids.next('ses', (id) => this.#read(eq(sessions.id, id)) !== null)
+    const shown = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
     const row = { hash: hashOf(secret), id, accountId, keyId, userAgent: shown, createdAt: now, seenAt: now }
     this.#queries.transaction((queries) => {
       makeRoom(queries, accountId, now)
@@ -89,10 +89,10 @@ export class Sessions {
     return secret
   }
 
-  /** Returns the session of a cookie's secret, or null if there is none any more. */
-  of(secret: string): Session | null {
+  /** Returns the session of a cookie's secret, or null if there is none or it has ended. */
+  find(secret: string): BrowserSession | null {
     const hash = hashOf(secret)
-    const session = this.#find(eq(sessions.hash, hash))
+    const session = this.#read(eq(sessions.hash, hash))
     if (session === null || !this.#isLive(session)) return null
     const now = this.#clock.now()
     if (Math.abs(now - session.seenAt) < PACE_MS) return session
@@ -101,19 +101,19 @@ export class Sessions {
     try {
       this.#queries.update(sessions).set(times).where(eq(sessions.hash, hash)).run()
     } catch {
-      // A page is worth more than the time of its use: the next page writes it.
+      // The page matters more than this time. The next request writes it.
     }
     return { ...session, ...times }
   }
 
   /** Reports whether a browser is still signed in. */
   isOpen(id: string): boolean {
-    const session = this.#find(eq(sessions.id, id))
+    const session = this.#read(eq(sessions.id, id))
     return session !== null && this.#isLive(session)
   }
 
   /** Returns the sessions of an account, newest first. */
-  list(accountId: string): Session[] {
+  list(accountId: string): BrowserSession[] {
     const own = this.#queries.select().from(sessions).where(eq(sessions.accountId, accountId))
     return own
       .orderBy(desc(ROWID))
@@ -133,25 +133,25 @@ export class Sessions {
   }
 
   /** Signs out every browser of an account but one. @throws as `end` does */
-  endOthers({ accountId, id }: Session): void {
+  endOthers({ accountId, id }: BrowserSession): void {
     const others = and(eq(sessions.accountId, accountId), ne(sessions.id, id))
     this.#queries.delete(sessions).where(others).run()
   }
 
-  #find(where: SQL): Session | null {
+  #read(where: SQL): BrowserSession | null {
     return this.#queries.select().from(sessions).where(where).get() ?? null
   }
 
-  #isLive({ accountId, keyId, createdAt, seenAt }: Session): boolean {
+  #isLive({ accountId, keyId, createdAt, seenAt }: BrowserSession): boolean {
     const now = this.#clock.now()
-    return now < createdAt + SESSION_MS && now < seenAt + IDLE_MS && this.#counts(accountId, keyId)
+    return now < createdAt + SESSION_MS && now < seenAt + IDLE_MS && this.#isOwnerValid(accountId, keyId)
   }
 }
 
 /** The order in which sessions began. */
 const ROWID = sql`rowid`
 
-/** Deletes sessions that are over, and those of an account that were used longest ago, so that one more has room. */
+/** Deletes ended sessions, and the account's least recently used ones to make room for another. */
 function makeRoom(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): void {
   const over = or(lte(sessions.createdAt, now - SESSION_MS), lte(sessions.seenAt, now - IDLE_MS))
   queries.delete(sessions).where(over).run()
@@ -161,7 +161,7 @@ function makeRoom(queries: Pick<Queries, 'delete' | 'select'>, accountId: string
     .from(sessions)
     .where(own)
     .orderBy(desc(sessions.seenAt), desc(ROWID))
-    .limit(MOST_OF_ACCOUNT - 1)
+    .limit(MAX_PER_ACCOUNT - 1)
   queries
     .delete(sessions)
     .where(and(own, notInArray(sessions.hash, kept)))
