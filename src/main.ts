@@ -1,9 +1,9 @@
 /**
- * Process entry. Inside a sandbox the same executable is the agent or the launcher, which every
+ * Process entry. Inside a sandbox the same executable is sandboxd or the launcher, which every
  * running server pays for: nothing else is loaded before the choice. No top-level await: bytecode forbids it.
  */
 function main(argv: string[]): Promise<void> {
-  if (argv[2] === '__agent')
+  if (argv[2] === '__sandboxd')
     return import('./compute/sandboxd/main.ts').then(({ runSandboxd }) => runSandboxd())
   if (argv[2] === '__landlock')
     return import('./compute/landlock/launcher.ts').then(({ runLauncher }) => runLauncher())

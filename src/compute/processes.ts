@@ -1,27 +1,30 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The environment variable by which berth finds what a command started; systemd's name for the same thing. */
+/**
+ * The environment variable by which berth finds what a command started. systemd uses the same name for the same
+ * purpose.
+ */
 export const MARKER_NAME = 'INVOCATION_ID'
 
-/** Name of the hidden command that is an agent. */
-export const AGENT_COMMAND = '__agent'
+/** Name of the hidden command that runs sandboxd. */
+export const SANDBOXD_COMMAND = '__sandboxd'
 
-const AGENT_ARGUMENTS = /\0__agent\0([0-9a-f]{24})\0$/
+const SANDBOXD_ARGUMENTS = /\0__sandboxd\0([0-9a-f]{24})\0$/
 
 /**
- * Returns the arguments of an agent outside a PID namespace. They tell whose it is: its environment may be read by
- * root alone, since it forbids being traced.
+ * Returns sandboxd's arguments outside a PID namespace. They identify its server, because it forbids being traced and
+ * so only root can read its environment.
  */
-export function agentArguments(serverMarker: string): string[] {
-  return [AGENT_COMMAND, serverMarker]
+export function sandboxdArguments(serverMarker: string): string[] {
+  return [SANDBOXD_COMMAND, serverMarker]
 }
 
-/** Returns the marker of all that a server's command starts. */
+/** Returns the marker of everything that one command of a server starts. */
 export function commandMarker(serverMarker: string, commandId: number): string {
   return serverMarker + commandId.toString(16).padStart(8, '0')
 }
 
-/** A process as /proc shows it. */
+/** A process as shown in /proc. */
 export interface ProcessInfo {
   pid: number
   parent: number
@@ -29,19 +32,19 @@ export interface ProcessInfo {
   session: number
 }
 
-/** Which processes belong together. */
-export interface Family {
+/** Selects processes that belong together. */
+export interface ProcessFamily {
   /** These processes and all their descendants, */
   roots: readonly number[]
-  /** whatever is in the session of such a number, */
+  /** processes in these sessions, */
   sessions: readonly number[]
-  /** and whatever was started with a marker that begins so. An empty one finds nothing. */
+  /** and processes whose marker begins with this text; an empty one selects none. */
   marker: string
-  /** Never these. */
+  /** Pids to leave out. */
   except: readonly number[]
 }
 
-/** Returns all living processes; those that have ended and wait to be reaped are left out. */
+/** Lists all living processes; leaves out those that have ended and wait to be reaped. */
 export function listProcesses(): ProcessInfo[] {
   const found: ProcessInfo[] = []
   for (const name of readdirSync('/proc')) {
@@ -53,36 +56,33 @@ export function listProcesses(): ProcessInfo[] {
   return found
 }
 
-/** Reports whether a process stands still, by a signal or under a debugger. */
+/** Reports whether a process is stopped, by a signal or a debugger. */
 export const isStopped = (pid: number): boolean => {
   const stat = readProc(pid, 'stat')
   return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
 }
 
-/** Returns one process, or null if it has ended. */
+/** Returns a process, or null if it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
-  // The name stands in parentheses and may hold anything, parentheses too.
+  // The name is in parentheses and may contain any character, including parentheses.
   const [state, parent, group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 4)
   if (state === 'Z' || state === 'X') return null
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
 }
 
-/**
- * Returns all agents and what starts them in their sandboxes, of whichever berth, by the command that they were
- * started with.
- */
-export const findAgents = (): number[] =>
+/** Finds the sandboxd of every berth, and the processes that start it in its sandbox, by their command lines. */
+export const findSandboxds = (): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d/.test(name))
     .map(Number)
-    .filter((pid) => readProc(pid, 'cmdline')?.split('\0').includes(AGENT_COMMAND))
+    .filter((pid) => readProc(pid, 'cmdline')?.split('\0').includes(SANDBOXD_COMMAND))
 
 /** Returns the name of a process's program, cut to 15 characters; null if it has ended. */
 export const readName = (pid: number): string | null => readProc(pid, 'comm')?.trimEnd() ?? null
 
-/** Reports whether there is a process that the system does not show to this user. */
+/** Reports whether a process exists that the system does not show to this user. */
 export function isHidden(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -93,14 +93,14 @@ export function isHidden(pid: number): boolean {
 }
 
 /**
- * Returns the marker that the process was started with, or, with the number 0, the one of the agent that it is; null
- * if there is none.
+ * Returns the marker that a process was started with; for a sandboxd, its server's marker with the number 0. Returns
+ * null if there is none.
  */
 export function readMarker(pid: number): string | null {
   const environ = readProc(pid, 'environ')
   const value = environ === null ? null : readVariable(environ, MARKER_NAME)
   if (value !== null) return value
-  const [, serverMarker] = AGENT_ARGUMENTS.exec(readProc(pid, 'cmdline') ?? '') ?? []
+  const [, serverMarker] = SANDBOXD_ARGUMENTS.exec(readProc(pid, 'cmdline') ?? '') ?? []
   return serverMarker === undefined ? null : `${serverMarker}00000000`
 }
 
@@ -111,40 +111,40 @@ function readVariable(environ: string, name: string): string | null {
   return environ.slice(start + name.length + 1, end === -1 ? undefined : end)
 }
 
-/** Returns the variable of a process's environment at its start; null if it has none, or may not be looked into. */
+/** Returns a variable of a process's initial environment; null if it is not set, or not readable. */
 export function readEnvironment(pid: number, name: string): string | null {
   const environ = readProc(pid, 'environ')
   return environ === null ? null : readVariable(environ, name)
 }
 
-/** Returns the pids of a family that live now. */
-export const findFamily = (family: Family): number[] => familyAmong(listProcesses(), readMarker, family)
+/** Returns the living processes of a family. */
+export const findFamily = (family: ProcessFamily): number[] => membersOf(listProcesses(), readMarker, family)
 
-/** Looks at all processes for several families at once: a look takes milliseconds, and servers often end together. */
-export class ProcessLook {
-  #pending: Promise<(family: Family) => number[]> | null = null
+/** Scans all processes for several families at once: a scan takes milliseconds, and servers often end together. */
+export class ProcessScanner {
+  #pending: Promise<(family: ProcessFamily) => number[]> | null = null
 
   /**
-   * Resolves to a function that returns the pids of a family. Calls made before a look begins share it, so that no caller
-   * gets one from before its call.
+   * Resolves to a function that returns the pids of a family. Calls before a scan begins share it, so no caller gets
+   * an older scan than its call.
    */
-  begin(): Promise<(family: Family) => number[]> {
+  scan(): Promise<(family: ProcessFamily) => number[]> {
     this.#pending ??= new Promise((resolve) => {
       setImmediate(() => {
         this.#pending = null
         const processes = listProcesses()
         const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
-        resolve((family) => familyAmong(processes, (pid) => markers.get(pid) ?? null, family))
+        resolve((family) => membersOf(processes, (pid) => markers.get(pid) ?? null, family))
       })
     })
     return this.#pending
   }
 }
 
-function familyAmong(
+function membersOf(
   processes: readonly ProcessInfo[],
   markerOf: (pid: number) => string | null,
-  { roots, sessions, marker, except }: Family,
+  { roots, sessions, marker, except }: ProcessFamily,
 ): number[] {
   const members = new Set<number>(roots)
   for (const { pid, session } of processes) {
@@ -156,15 +156,15 @@ function familyAmong(
 }
 
 /**
- * Returns the processes of any of these servers, agents too; a server's marker is 24 hex digits. One look at each
- * process.
+ * Returns the processes of any of these servers, including sandboxd; a server's marker is 24 hex digits. Reads each
+ * process once.
  */
 export function findMarked(serverMarkers: ReadonlySet<string>): number[] {
   const pids = listProcesses().map(({ pid }) => pid)
   return pids.filter((pid) => pid !== process.pid && serverMarkers.has(readMarker(pid)?.slice(0, 24) ?? ''))
 }
 
-/** Returns the descendants of a process, itself left out. */
+/** Returns the descendants of a process, without itself. */
 export function findDescendants(pid: number): number[] {
   const found: number[] = []
   const pending = [pid]
@@ -197,7 +197,7 @@ function scanDescendants(pid: number): number[] {
   return [...members]
 }
 
-/** Returns these processes of a list and all that descend from them. */
+/** Returns processes of a list and all their descendants. */
 export function descendantsAmong(processes: readonly ProcessInfo[], roots: readonly number[]): Set<number> {
   const members = new Set(roots)
   addDescendants(processes, members)
@@ -215,7 +215,7 @@ function readProc(pid: number, file: 'stat' | 'environ' | 'cmdline' | 'comm'): s
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')
   } catch {
-    // It has ended, or it belongs to somebody else.
+    // It has ended, or belongs to another user.
     return null
   }
 }

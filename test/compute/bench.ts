@@ -79,7 +79,7 @@ export class Bench implements AsyncDisposable {
   }
 }
 
-/** Pids of commands (not agents) with markers that begin so. */
+/** Pids of commands (not sandboxd) with markers that begin so. */
 export function processesMarked(marker: string): number[] {
   return listProcesses()
     .map(({ pid }) => pid)

@@ -126,7 +126,7 @@ await conformance('bubblewrap', () => {
       }
     })
 
-    test('lets commands neither signal nor trace berth, nor the agent be traced', async () => {
+    test('lets commands neither signal nor trace berth, nor sandboxd be traced', async () => {
       await using bench = new Bench('bubblewrap')
       const sandbox = await bench.start()
       expect((await run(sandbox, `kill -0 ${process.pid}`)).exitCode).not.toBe(0)

@@ -14,8 +14,8 @@ import {
 
 const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
 
-/** An agent that was taken over: it sends these bytes, and goes on living. */
-class FalseAgent implements AsyncDisposable {
+/** A sandboxd that was taken over: it sends these bytes, and goes on living. */
+class FalseSandboxd implements AsyncDisposable {
   readonly process: Bun.Subprocess
   readonly fd: number
 
@@ -32,7 +32,7 @@ class FalseAgent implements AsyncDisposable {
   }
 }
 
-describe('an agent that breaks the protocol', () => {
+describe('a sandboxd that breaks the protocol', () => {
   const json = (kind: number, value: unknown): Uint8Array => encodeJson(kind, 1, value)
   const oversized = new Uint8Array(9)
   new DataView(oversized.buffer).setUint32(0, 0xffff_ffff, true)
@@ -50,8 +50,8 @@ describe('an agent that breaks the protocol', () => {
     ['a failure without words', [json(FRAME.failure, { message: 5 })]],
     ['more output than it has credit for', tooMuch],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
-    await using agent = new FalseAgent(frames)
-    const connection = await SandboxdConnection.open(agent.fd)
+    await using sandboxd = new FalseSandboxd(frames)
+    const connection = await SandboxdConnection.open(sandboxd.fd)
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
     const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
@@ -61,8 +61,8 @@ describe('an agent that breaks the protocol', () => {
   })
 
   test('by its death fails a start that waits for it', async () => {
-    await using agent = new FalseAgent([])
-    const connection = await SandboxdConnection.open(agent.fd)
+    await using sandboxd = new FalseSandboxd([])
+    const connection = await SandboxdConnection.open(sandboxd.fd)
     const configured = connection.configure({
       workspace: '/',
       env: {},
@@ -72,7 +72,7 @@ describe('an agent that breaks the protocol', () => {
       rlimits: {},
       receivesTerminals: false,
     })
-    agent.process.kill('SIGKILL')
+    sandboxd.process.kill('SIGKILL')
     expect(configured).rejects.toBeInstanceOf(ComputeError)
     await connection.closed
   })

@@ -31,9 +31,9 @@ export function ownProcesses(): ProcessInfo[] {
 export const heldFolders = (own: readonly ProcessInfo[]): string[] => own.flatMap(({ pid }) => heldBy(pid))
 
 /**
- * The processes that carry the marker of a server whose instance is gone. Other programs may carry something that looks
- * like a marker: one that belongs to no known folder counts only where the process itself tells the folder, or is an
- * agent, which is an orphan then.
+ * Returns the processes that carry the marker of a server whose instance is gone. Other programs may carry something
+ * that looks like a marker: one of an unknown directory counts only if the process names the directory itself, or is an
+ * orphaned sandboxd.
  */
 export function leakedProcesses(own: readonly ProcessInfo[], { folders, live }: Knowledge): LeakedProcess[] {
   return own.flatMap((info) => {
@@ -42,7 +42,7 @@ export function leakedProcesses(own: readonly ProcessInfo[], { folders, live }: 
     const dataMarker = marker.slice(0, 12)
     if (live.has(dataMarker)) return []
     const dataDir = folders.get(dataMarker) ?? toldFolder(info.pid, marker)
-    if (dataDir === null && !isOrphanedAgent(info)) return []
+    if (dataDir === null && !isOrphanedSandboxd(info)) return []
     return [{ ...info, dataDir }]
   })
 }
@@ -69,10 +69,10 @@ function toldFolder(pid: number, marker: string): string | null {
   return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
 }
 
-/** An agent whose parent is no berth. */
-function isOrphanedAgent({ pid, parent }: ProcessInfo): boolean {
-  const isAgent = readText(`/proc/${pid}/cmdline`).includes('\0__agent\0')
-  return isAgent && heldBy(parent).length === 0
+/** A sandboxd whose parent is not a berth. */
+function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
+  const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
+  return isSandboxd && heldBy(parent).length === 0
 }
 
 const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'

@@ -82,7 +82,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 2, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
-    const plan = this.#plan(program, { id, workspace, tmpBytes }, [PROGRAM, ...main, '__agent'])
+    const plan = this.#plan(program, { id, workspace, tmpBytes }, [PROGRAM, ...main, '__sandboxd'])
     this.#etc.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')

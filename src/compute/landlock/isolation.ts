@@ -16,7 +16,7 @@ import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { etcFiles, systemDirectories, toolDirectories } from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { userName } from '../local/user.ts'
-import { agentArguments } from '../processes.ts'
+import { sandboxdArguments } from '../processes.ts'
 import { TERMINALS_FD } from '../sandboxd/protocol.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
@@ -81,7 +81,7 @@ export class LandlockIsolation implements LocalIsolation {
     const { paths, path } = this.#readable()
     const environment = baseEnvironment(workspace, userName(), this.#tools.extend(path), tmp)
     const plan: LandlockPlan = {
-      argv: [...self.argv, ...agentArguments(marker)],
+      argv: [...self.argv, ...sandboxdArguments(marker)],
       env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
       read: paths,
       write: [...DEVICES, workspace, tmp],

@@ -14,7 +14,7 @@ import {
 } from '../driver.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import { findMarked, ProcessLook } from '../processes.ts'
+import { findMarked, ProcessScanner } from '../processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
@@ -27,7 +27,7 @@ export class LocalDriver implements ComputeDriver {
   readonly #isolation: LocalIsolation
   readonly #options: LocalDriverOptions
   readonly #directories: ServerDirectories
-  readonly #look = new ProcessLook()
+  readonly #scanner = new ProcessScanner()
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
   #limiter: Promise<Limiter> | null = null
 
@@ -132,7 +132,7 @@ export class LocalDriver implements ComputeDriver {
     const group = limiter.openGroup(id, limits)
     try {
       const memoryHeldBy = limiter.enforced.memory
-      return await LocalSandbox.start({ launch, marker, group, look: this.#look, limits, memoryHeldBy })
+      return await LocalSandbox.start({ launch, marker, group, scanner: this.#scanner, limits, memoryHeldBy })
     } catch (error) {
       await group.close()
       throw error

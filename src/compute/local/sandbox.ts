@@ -8,7 +8,7 @@ import {
   type TerminalExecution,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import { commandMarker, findDescendants, isStopped, type ProcessLook, readProcess } from '../processes.ts'
+import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdConnection } from '../sandboxd/connection.ts'
 import type { SandboxdCommand } from '../sandboxd/execution.ts'
 import { GRACE_MS, killAll, signal } from '../terminate.ts'
@@ -37,7 +37,7 @@ export interface SandboxStart {
   marker: string
   group: LimitGroup
   /** Shared by the sandboxes of a driver. */
-  look: ProcessLook
+  scanner: ProcessScanner
   limits: Limits
   /** The mechanism that enforces the memory limit. */
   memoryHeldBy: string
@@ -214,11 +214,11 @@ export class LocalSandbox implements Sandbox {
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
     await this.#process.exited
-    const { marker, group, look } = this.#start
+    const { marker, group, scanner } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
     await killAll(async () => {
-      const find = await look.begin()
+      const find = await scanner.scan()
       const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
       return [...new Set(left)]
     })

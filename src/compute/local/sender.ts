@@ -1,34 +1,40 @@
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
-import { descendantsAmong, findAgents, isHidden, listProcesses, readName, readProcess } from '../processes.ts'
+import {
+  descendantsAmong,
+  findSandboxds,
+  isHidden,
+  listProcesses,
+  readName,
+  readProcess,
+} from '../processes.ts'
 import { Pace } from './pace.ts'
 import { findTcpSockets, hasSocket, type TcpSocket } from './sockets.ts'
 
-/** Programs that had the other end of a connection lately: a browser asks again and again. */
+/** Number of recent senders to remember, because a browser sends many requests. */
 const KEPT_SENDERS = 8
 
-/** Parents that a process may have above it, and times that one may end while it is looked at. */
+/** Most ancestors of a process, and most attempts if one ends during the search. */
 const MAX_ANCESTORS = 10_000
 const MAX_TRIES = 10
 
-/** Searches for the programs at the other end of connections, and remembers the last ones. */
+/** Finds the programs at the other end of connections, and remembers recent ones. */
 export class SenderSearch {
-  /** Processes outside of servers in which the last senders were found, latest first. */
+  /** Recent senders outside of servers, latest first. */
   #recent: number[] = []
 
   /**
-   * Reports whether the other end of a TCP connection is in the hands of a process on a server, of this berth or of
-   * another one of this user, by what the kernel says of sockets, descriptors and descent.
+   * Reports whether a process on a server, of this berth or another one of this user, has the other end of a TCP
+   * connection. Uses what the kernel shows of sockets, descriptors and descent.
    *
-   * What no program outside of servers is seen to have counts as a server's: a socket can be on its way from one
-   * process to another while one looks. What the system does not show at all (no /proc/net/tcp, not berth's own
-   * network), and what comes from another machine or from another user's program, does not; nor does anything where no
-   * server runs.
+   * A socket without a visible owner outside of servers counts as a server's, because it may be passed between
+   * processes during the search. Returns false for sockets that the system does not show (no /proc/net/tcp, another
+   * network namespace), for other machines, for other users' programs, and if no server runs.
    */
   async isSentFromServer({ remoteAddress, remotePort, localPort }: Connection): Promise<boolean> {
-    const agents = findAgents()
-    if (agents.length === 0) return false
+    const sandboxds = findSandboxds()
+    if (sandboxds.length === 0) return false
     const sockets = await findTcpSockets([remotePort, localPort])
     const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
     if (!sockets || !shown) return false
@@ -37,27 +43,27 @@ export class SenderSearch {
       (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
     )
     if (ends.length === 0) return isOwnAddress(remoteAddress)
-    for (const end of ends) if (await this.#isServers(end, agents)) return true
+    for (const end of ends) if (await this.#isServerSocket(end, sandboxds)) return true
     return false
   }
 
-  async #isServers({ inode, uid }: TcpSocket, agents: readonly number[]): Promise<boolean> {
-    // Closed already: the party that sent it waits for no answer.
+  async #isServerSocket({ inode, uid }: TcpSocket, sandboxds: readonly number[]): Promise<boolean> {
+    // Already closed: its sender does not wait for a response.
     if (inode === '0') return true
     const processes = listProcesses()
-    const inside = descendantsAmong(processes, agents)
+    const inside = descendantsAmong(processes, sandboxds)
     const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
     const holder = await this.#findHolder(inode, outside)
-    // One that was outside in the list may have lost its parent while that was made.
-    if (holder !== null) return isOnServer(holder, agents)
-    // The descriptors of another user's process may not be looked into, on servers all run as berth's own user. Nor may
-    // those of what serves a login by ssh, where a browser comes from far away.
+    // A listed process may have lost its parent since.
+    if (holder !== null) return isOnServer(holder, sandboxds)
+    // Descriptors of other users' processes are not readable, but processes on servers run as berth's own user. Those
+    // of an ssh login are not readable either, and a remote browser may use one.
     return uid === process.geteuid?.() && !outside.some(servesLogin)
   }
 
   /**
-   * Returns a process that has a socket; null if none is seen. Of processes on servers nothing is looked at, however
-   * much they have.
+   * Returns a process outside of servers that has a socket; null if none is visible. Does not look at processes on
+   * servers, however many they are.
    */
   async #findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
     const pace = new Pace()
@@ -79,22 +85,19 @@ export class SenderSearch {
 const servesLogin = (pid: number): boolean => /^sshd(?:-session)?$/.test(readName(pid) ?? '')
 
 /**
- * Reports whether a process descends from an agent: it adopts what loses its parent, or a PID namespace does. One
- * that ends while it is looked at, time and again, counts as such.
+ * Reports whether a process descends from a sandboxd. Orphans do too, because sandboxd or its PID namespace adopts
+ * them. A process that repeatedly ends during the search counts as a descendant.
  */
-function isOnServer(pid: number, agents: readonly number[]): boolean {
-  // What berth itself runs in is not beneath berth, though it may be a server of another one.
+function isOnServer(pid: number, sandboxds: readonly number[]): boolean {
+  // Berth's own ancestors do not count, even if berth runs on a server of another berth.
   const own = new Set(ancestorsOf(process.pid) ?? [])
   const above = ancestorsOf(pid)
   if (above === null) return true
-  const first = above.find((one) => own.has(one) || agents.includes(one))
+  const first = above.find((one) => own.has(one) || sandboxds.includes(one))
   return first !== undefined && !own.has(first)
 }
 
-/**
- * Returns a process, its parent and so on, as far as they are shown; null if one of them ends meanwhile, time and
- * again.
- */
+/** Returns a process and its visible ancestors; null if processes repeatedly end during the search. */
 function ancestorsOf(pid: number): number[] | null {
   const chain: number[] = []
   let tries = 0
@@ -106,7 +109,7 @@ function ancestorsOf(pid: number): number[] | null {
       next = info.parent
       continue
     }
-    // Another user's, where each sees only their own (hidepid).
+    // Another user's, on a system that hides these (hidepid).
     if (isHidden(next)) return chain
     // Its children have another parent now.
     const child = chain.pop()
@@ -117,7 +120,7 @@ function ancestorsOf(pid: number): number[] | null {
   return chain
 }
 
-/** Returns how /proc/net/tcp and tcp6 write an address: as words of four bytes, each in the machine's byte order. */
+/** Formats an address as in /proc/net/tcp and tcp6: words of four bytes, each in the machine's byte order. */
 function inTable(address: string): string[] {
   const parsed = plain(address)
   const written = words(parsed.toByteArray())
@@ -131,7 +134,7 @@ const words = (bytes: number[]): string =>
     .join('')
     .toUpperCase()
 
-/** Reports whether an address is one of this machine. */
+/** Reports whether an address is this machine's. */
 function isOwnAddress(address: string): boolean {
   const parsed = plain(address)
   if (parsed.range() === 'loopback') return true
@@ -139,5 +142,5 @@ function isOwnAddress(address: string): boolean {
   return own.some((one) => plain(one.address).toString() === parsed.toString())
 }
 
-/** Returns an address without its zone, IPv4 as such also where it stands in IPv6. */
+/** Parses an address without its zone; IPv4 inside IPv6 becomes IPv4. */
 const plain = (address: string) => ipaddr.process(address.replace(/%.*$/, ''))

@@ -3,18 +3,22 @@ import { ComputeError } from '../driver.ts'
 import { type DescriptorCalls, loadDescriptorCalls } from '../sandboxd/descriptors.ts'
 import { loadPtyCalls, type PtyCalls } from '../sandboxd/pty.ts'
 
-/** Opens terminals for an agent that may not, and sends it both their ends. Nothing is read of the agent's. */
+/** Opens terminals for a sandboxd that cannot, and sends it both ends. Reads nothing from it. */
 export class TerminalSender {
   readonly #socket: number
   #calls: { pty: PtyCalls; descriptors: DescriptorCalls } | null = null
   #closed = false
 
-  /** `socket` belongs to it from here on. */
+  /** Takes ownership of `socket`. */
   constructor(socket: number) {
     this.#socket = socket
   }
 
-  /** Sends a new terminal, for the next command that asks for one. @throws ComputeError */
+  /**
+   * Sends a new terminal, for the next command that asks for one.
+   *
+   * @throws ComputeError
+   */
   send(): void {
     if (this.#closed) return
     this.#calls ??= { pty: loadPtyCalls(), descriptors: loadDescriptorCalls() }
@@ -33,7 +37,7 @@ export class TerminalSender {
     }
   }
 
-  /** Calling it again is harmless. */
+  /** Closes the socket; may be called again. */
   close(): void {
     if (this.#closed) return
     this.#closed = true

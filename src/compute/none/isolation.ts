@@ -10,7 +10,7 @@ import {
 } from '../local/isolation.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { userName } from '../local/user.ts'
-import { agentArguments } from '../processes.ts'
+import { sandboxdArguments } from '../processes.ts'
 import { selfFiles } from '../self.ts'
 
 /** Applies no isolation: commands run with the rights of the user who started berth, in a clean environment. */
@@ -36,7 +36,7 @@ export class NoIsolation implements LocalIsolation {
     const { self, path } = this.#options
     this.#tools.prepare()
     return {
-      argv: [...self.argv, ...agentArguments(marker)],
+      argv: [...self.argv, ...sandboxdArguments(marker)],
       env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
       workspace,
       commandEnv: baseEnvironment(workspace, userName(), this.#tools.extend(path), '/tmp'),

@@ -4,7 +4,7 @@ import { MAX_TO_SANDBOXD, SANDBOXD_FD } from './protocol.ts'
 import { Sandboxd } from './sandboxd.ts'
 
 /**
- * The hidden command `berth __agent`: the process inside a sandbox that starts commands for berth.
+ * The hidden command `berth __sandboxd`: the process inside a sandbox that starts commands for berth.
  * It serves the socket that it inherits as descriptor 3 and ends, with all that it started, when the
  * socket closes: berth may have been killed. It imports nothing but Bun and its own few files, since
  * every running server pays for it in memory and in time to start.

@@ -6,7 +6,7 @@ import { findDescendants, findFamily, listProcesses, readMarker } from '../../..
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, processesMarked, run, until } from '../bench.ts'
 
-/** Ends its shell's parent, the agent. */
+/** Ends its shell's parent, sandboxd. */
 const KILL_AGENT = 'kill -KILL $PPID; sleep 300'
 
 /** How commands and servers end. */
@@ -97,7 +97,7 @@ export function endTests(name: Isolation): void {
       await sandbox.stop()
     })
 
-    test('of the agent by a command’s hand ends the server, which can be started again', async () => {
+    test('of sandboxd by a command’s hand ends the server, which can be started again', async () => {
       await using bench = new Bench(name)
       const handle = await bench.driver.create('srv_a')
       const sandbox = await bench.startAgain('srv_a', handle)
@@ -109,11 +109,11 @@ export function endTests(name: Isolation): void {
       expect((await run(again, 'cat file')).stdout).toBe('kept\n')
     })
 
-    test('comes to a server whose agent was stopped by a command', async () => {
+    test('comes to a server whose sandboxd was stopped by a command', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       const running = run(sandbox, 'kill -STOP $PPID; sleep 300; true')
-      await until('the agent to stop', async () => (await bench.commands()).length === 2)
+      await until('sandboxd to stop', async () => (await bench.commands()).length === 2)
       await sandbox.stop()
       expect((await running).exitCode).toBe(137)
       expect(await bench.commands()).toEqual([])
@@ -127,7 +127,7 @@ export function endTests(name: Isolation): void {
       await until('all to be gone', () => processesOf(bench).then(({ length }) => length === 0))
     })
 
-    test('by kill -9 with the agent stopped leaves what `reap` ends, and nothing of other servers', async () => {
+    test('by kill -9 with sandboxd stopped leaves what `reap` ends, and nothing of other servers', async () => {
       await using bench = new Bench(name)
       const host = await startHost(bench, 'sleep 300 & kill -STOP $PPID; sleep 300')
       const other = await bench.start('srv_other')
