@@ -1,10 +1,11 @@
-import type { PartsOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../contract/client.ts'
 import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { followRequests, type JournalEntry } from '../logs/follow.ts'
 import { flag, text, wholeNumber } from '../options.ts'
-import { count, paint } from '../output.ts'
+import { count, paint, printable, type Style } from '../output.ts'
 import { plain } from '../plain-text.ts'
+import { isPassing, pauseBefore } from '../reconnect.ts'
 import { action, jsonLines } from '../runner.ts'
 import type { Sink } from '../terminal.ts'
 
@@ -52,13 +53,19 @@ Examples:
       account_id: account,
       near_misses: nearMisses ? ('true' as const) : undefined,
     }
-    const show = async (entry: JournalEntry): Promise<void> => {
-      const { requestText } = await import('../logs/view.ts')
-      await print(entry, (_, { sink }) => requestText(sink, entry, bodies))
-    }
+    const show = (entry: JournalEntry): Promise<number> =>
+      print(entry, (_, { sink }) => requestText(sink, entry, bodies))
     if (options.follow) {
-      const following = { open: reconnect, query, show, stderr: terminal.stderr, limit }
-      return untilInterrupted((signal) => follow({ ...following, signal }))
+      const onChange = noticeTo(terminal.stderr)
+      return untilInterrupted(async (signal) => {
+        let left = limit ?? Number.POSITIVE_INFINITY
+        for await (const entry of followRequests({ open: reconnect, query, signal, onChange })) {
+          await show(entry)
+          left -= 1
+          if (left === 0) break
+        }
+        return 0
+      })
     }
     const client = await connect()
     const { requests } = await client.call('control.requests.list', {
@@ -71,26 +78,126 @@ Examples:
   },
 })
 
-/** Which requests are shown as they come, and how. */
-interface Following {
-  open: () => Promise<Client>
-  query: PartsOf<'control.requests.list'>['query']
-  show: (entry: JournalEntry) => Promise<void>
-  stderr: Sink
-  limit: number | undefined
-  signal: AbortSignal
-}
+/** A request as the journal shows it. */
+type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
 
-async function follow({ open, query, show, stderr, limit, signal }: Following): Promise<number> {
-  const onChange = (reason: string | null): Promise<void> => {
+/** Returns what prints that the instance is gone, or back. */
+const noticeTo =
+  (stderr: Sink) =>
+  (reason: string | null): Promise<void> => {
     const notice = reason === null ? 'The instance is back.' : `${plain(reason)} Waiting until it is back.`
     return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
   }
-  let left = limit ?? Number.POSITIVE_INFINITY
-  for await (const entry of followRequests({ open, query, signal, onChange })) {
-    await show(entry)
-    left -= 1
-    if (left === 0) break
+
+/** Which requests are followed, and where. */
+interface Following {
+  /** Finds the instance; it may have come back at another address. */
+  open: () => Promise<Client>
+  /** Which ones, as the control API takes it. */
+  query: PartsOf<'control.requests.list'>['query']
+  signal: AbortSignal
+  /** The instance is gone for now, for this reason, or, with null, back. */
+  onChange: (reason: string | null) => Promise<void>
+}
+
+/**
+ * Yields every request from now on until `signal` fires, also over a stop and start or a reset of the instance.
+ *
+ * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
+ */
+async function* followRequests({
+  open,
+  query,
+  signal,
+  onChange,
+}: Following): AsyncGenerator<JournalEntry, void> {
+  let client = await open()
+  let [last, failures, lost] = [await newest(client, signal), 0, false]
+  for (;;) {
+    try {
+      if (failures > 0) {
+        client = await open()
+        // A journal begins anew with a start and with a reset.
+        if (!(await knows(client, last, signal))) last = 'start'
+        if (lost) await onChange(null)
+        ;[failures, lost] = [0, false]
+      }
+      const asked = { ...query, follow: 'true', after: last } as const
+      for await (const { data } of client.stream('control.requests.list', { query: asked, signal })) {
+        last = data.id
+        yield data
+      }
+      failures += 1
+    } catch (error) {
+      if (signal.aborted || !isPassing(error, failures)) throw error
+      failures += 1
+      if (!lost && failures > 1) {
+        lost = true
+        await onChange(error.message)
+      }
+    }
+    await pauseBefore(failures, signal)
   }
-  return 0
+}
+
+/** The id of the last request; `start` where there is none. */
+async function newest(client: Client, signal: AbortSignal): Promise<string> {
+  const query = { limit: 1 }
+  const { requests } = await client.call('control.requests.list', { query, signal })
+  return requests[0]?.id ?? 'start'
+}
+
+async function knows(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.call('control.requests.list', { query: { after: id, limit: 1 }, signal })
+    return true
+  } catch (error) {
+    if (error instanceof CommandError && error.code === 'bad_request') return false
+    throw error
+  }
+}
+
+/** As wide as the longest method. */
+const METHOD_WIDTH = 'DELETE'.length
+
+/** Where what belongs to the line above begins. */
+const INDENT = ' '.repeat('00:00:00  '.length)
+
+/** Returns a request as text: one line, below it its near misses and, with `bodies`, the bodies. */
+function requestText(sink: Sink, entry: JournalEntry, bodies: boolean): string {
+  const dim = (text: string): string => paint(sink, 'dim', text)
+  const status = paint(sink, styleOf(entry.status), String(entry.status))
+  const who = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
+  const gone = entry.aborted ? `  ${paint(sink, 'yellow', 'the client had gone')}` : ''
+  const line = [
+    dim(entry.at.slice(11, 19)),
+    status,
+    `${Math.round(entry.ms)} ms`.padStart(8),
+    entry.method.padEnd(METHOD_WIDTH),
+    printable(entry.path),
+  ].join('  ')
+  const misses = entry.near_misses.map(({ at, message }) =>
+    below(paint(sink, 'yellow', `${printable(at)}: `) + printable(message)),
+  )
+  const shown = bodies
+    ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
+    : []
+  return [`${line}  ${dim(printable(who))}${gone}\n`, ...misses, ...shown.map((text) => dim(text))].join('')
+}
+
+const below = (text: string): string => `${INDENT}${text}\n`
+
+function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
+  if (body === null) {
+    const isJson = type === null || type.startsWith('application/json')
+    return isJson ? '' : below(`${sign} (${printable(type)})`)
+  }
+  const text = typeof body.body === 'string' ? body.body : JSON.stringify(body.body, null, 2)
+  const lines = plain(`${text}${body.truncated ? '…' : ''}`).split('\n')
+  return lines.map((line, at) => below(`${at === 0 ? sign : ' '} ${line}`)).join('')
+}
+
+function styleOf(status: number): Style {
+  if (status >= 500) return 'red'
+  return status >= 400 ? 'yellow' : 'green'
 }

@@ -1,9 +1,9 @@
+import { openLibc } from '../../compute/sandboxd/libc.ts'
 import { loadConfig } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseServeFlags } from '../commands/serve-flags.ts'
 import { stopSignal } from '../commands/stop-signal.ts'
 import { printLog, printNow, type Terminal } from '../terminal.ts'
-import { redirectOutput } from './descriptors.ts'
 import { LogFile } from './log-file.ts'
 import { enlist } from './registry.ts'
 import { startInstance } from './start.ts'
@@ -53,4 +53,14 @@ export async function background(args: readonly string[], terminal: Terminal): P
     unlist()
   }
   return 0
+}
+
+/**
+ * Sends what this process prints from now on to a file: its fatal errors too, which the runtime itself writes.
+ *
+ * @param fd open for writing
+ */
+function redirectOutput(fd: number): void {
+  const { dup2 } = openLibc({ dup2: { args: ['int', 'int'], returns: 'int' } })
+  for (const stream of [1, 2]) dup2(fd, stream)
 }

@@ -1,11 +1,12 @@
 import { hostname } from 'node:os'
+import { challengeOf } from '../../runtime/pkce.ts'
+import { systemRandom } from '../../runtime/random.ts'
+import { newSecret } from '../../runtime/secret.ts'
 import { canOpenBrowser, openInBrowser } from '../browser.ts'
 import { CommandError } from '../errors.ts'
-import { canAsk } from '../tasks/prompt.ts'
+import { askLine, canAsk } from '../tasks/prompt.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Asking, type Attempt, newAttempt, pageUrl } from './attempt.ts'
 import { type Ending, listenForCallback } from './callback.ts'
-import { readCode } from './read-code.ts'
 
 /** A person's approval. */
 export interface Approved {
@@ -91,3 +92,84 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     if (signal.aborted) reject(signal.reason)
   })
+
+/** What a terminal makes up for one sign-in. */
+export interface Attempt {
+  /** Leaves the terminal with the code alone, for the instance (RFC 7636, 4.1). */
+  readonly verifier: string
+  /** S256 of the verifier, which the browser carries. */
+  readonly challenge: string
+  /** By what the terminal knows the browser's answer. */
+  readonly state: string
+}
+
+/** A new one, by the system's randomness. */
+function newAttempt(): Attempt {
+  const verifier = newSecret(systemRandom)
+  return { verifier, challenge: challengeOf(verifier), state: newSecret(systemRandom) }
+}
+
+/** What the page is told of the terminal. */
+interface Asking {
+  baseUrl: string
+  attempt: Attempt
+  /** The name of this machine. */
+  host: string
+  label: string | undefined
+  /** Where the terminal listens; null where the code is typed in. */
+  port: number | null
+}
+
+/** The address of the page on which a person approves. It carries nothing secret. */
+function pageUrl({ baseUrl, attempt, host, label, port }: Asking): string {
+  const query = new URLSearchParams({
+    challenge: attempt.challenge,
+    ...(port === null ? {} : { state: attempt.state, redirect_port: String(port) }),
+    host,
+    ...(label === undefined ? {} : { label }),
+  })
+  return `${baseUrl}/cli/authorize?${query}`
+}
+
+/** Bytes within which a line with a code ends. */
+const LINE_BYTES = 1_000
+
+/**
+ * Reads the code that a person types, or the first line of standard input where that is no terminal.
+ *
+ * @throws CommandError where none comes; the signal's reason when it fires
+ */
+async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string> {
+  const line = canAsk(terminal) ? await typedLine(signal) : await firstLine(signal)
+  signal.throwIfAborted()
+  const code = line?.trim() ?? ''
+  if (code !== '') return code
+  throw new CommandError('No code was given; nothing was changed. Run "berth login" again.')
+}
+
+/** The first line with something on it: whoever waits for the prompt may press Enter. */
+async function typedLine(signal: AbortSignal): Promise<string | null> {
+  for (;;) {
+    // The address stands there before the prompt, and a code that is pasted at once was meant for nothing else.
+    const lines = await askLine('Code: ', signal, 'counts')
+    const line = lines === null ? null : lines.split('\n').find((text) => text.trim() !== '')
+    if (line !== undefined) return line
+  }
+}
+
+/** Whoever writes it may keep standard input open. */
+async function firstLine(signal: AbortSignal): Promise<string> {
+  const reader = Bun.stdin.stream().getReader()
+  const end = (): void => void reader.cancel()
+  signal.addEventListener('abort', end, { once: true })
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!signal.aborted && text.length < LINE_BYTES && !text.includes('\n')) {
+    const { value, done } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  signal.removeEventListener('abort', end)
+  await reader.cancel()
+  return text.split('\n')[0] ?? ''
+}
