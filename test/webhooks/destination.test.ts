@@ -166,9 +166,9 @@ describe('the destination guard', () => {
   test('tells a name that does not resolve from one that is refused', async () => {
     const unresolved = await check('https://unknown.example/').catch((error) => error)
     expect(unresolved).toBeInstanceOf(DestinationError)
-    expect(unresolved.unresolved).toBe(true)
+    expect(unresolved.isUnresolved).toBe(true)
     const refused = await check('https://private.example/').catch((error) => error)
-    expect(refused.unresolved).toBe(false)
+    expect(refused.isUnresolved).toBe(false)
   })
 
   test.each([
