@@ -65,6 +65,24 @@ describe('src', () => {
     expect(circles(imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy))).toEqual([])
   })
 
+  test('a start loads nothing that is loaded on first use', () => {
+    const next = Map.groupBy(
+      imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy),
+      ({ from }) => from,
+    )
+    const loaded = new Set(['cli/index.ts', 'cli/commands/serve.ts', 'instance/start.ts'])
+    for (const path of loaded) for (const { to } of next.get(path) ?? []) loaded.add(to)
+    const onFirstUse = [
+      ...['hosting/hosting.ts', 'resources/projects/service.ts', 'resources/deployments/service.ts'],
+      ...['resources/tasks/service.ts', 'resources/builds/service.ts', 'resources/webhooks/service.ts'],
+      ...['resources/webhooks/worker.ts', 'signin/session/sessions.ts', 'agents/scripted/agent.ts'],
+      ...['testing/api/app.ts', 'testing/faults/gate.ts', 'testing/seed/apply/apply.ts'],
+    ]
+    expect(onFirstUse.filter((path) => !files.includes(path))).toEqual([])
+    const routes = files.filter((path) => path.endsWith('/routes.ts'))
+    expect([...onFirstUse, ...routes].filter((path) => loaded.has(path))).toEqual([])
+  })
+
   test('nothing loads the code of a template', () => {
     expect(imports.filter(({ to }) => to.startsWith(TEMPLATE_APPS))).toEqual([])
   })
