@@ -1,10 +1,7 @@
 import type { AgentLimits } from '../../config/agents.ts'
-import { thisMachine } from '../../runtime/clock.ts'
 import type { AgentEvent } from '../events.ts'
+import { TimeBudget } from '../time-budget.ts'
 import type { Tokens } from './response.ts'
-
-/** The longest delay that the system's timers take. */
-const LONGEST_DELAY_MS = 2 ** 31 - 1
 
 /**
  * What one piece of work may use, and has used. Its time is the system's, not berth's clock: with a stopped clock,
@@ -13,17 +10,15 @@ const LONGEST_DELAY_MS = 2 ** 31 - 1
 export class Budget implements Disposable {
   readonly #limits: AgentLimits
   readonly #timeUp = new AbortController()
-  #timer: ReturnType<typeof setTimeout> | undefined
-  /** By the machine's monotonic source. */
-  #endsAt: number
+  readonly #time: TimeBudget
   #answers = 0
   #input = 0
   #output = 0
 
   constructor(limits: AgentLimits) {
     this.#limits = limits
-    this.#endsAt = thisMachine.monotonic() + limits.timeMs
-    this.#arm()
+    this.#time = new TimeBudget(limits.timeMs, () => this.#timeUp.abort())
+    this.#time.run()
   }
 
   /** Fires when the time is up. */
@@ -33,7 +28,7 @@ export class Budget implements Disposable {
 
   /** Milliseconds that are left. */
   get leftMs(): number {
-    return Math.max(0, this.#endsAt - thisMachine.monotonic())
+    return this.#time.leftMs
   }
 
   /** Counts one response and its tokens. */
@@ -45,13 +40,11 @@ export class Budget implements Disposable {
 
   /** Runs `work` without counting its time: it waits for a person. */
   async untimed<T>(work: () => Promise<T>): Promise<T> {
-    clearTimeout(this.#timer)
-    const left = this.leftMs
+    this.#time.pause()
     try {
       return await work()
     } finally {
-      this.#endsAt = thisMachine.monotonic() + left
-      this.#arm()
+      this.#time.run()
     }
   }
 
@@ -77,7 +70,7 @@ export class Budget implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer)
+    this.#time.pause()
   }
 
   /** US dollars, rounded to a millionth; null if a price is not known. */
@@ -85,11 +78,5 @@ export class Budget implements Disposable {
     const { inputPrice, outputPrice } = this.#limits
     if (inputPrice === null || outputPrice === null) return null
     return Math.round(this.#input * inputPrice + this.#output * outputPrice) / 1e6
-  }
-
-  #arm(): void {
-    clearTimeout(this.#timer)
-    const delay = Math.min(this.leftMs, LONGEST_DELAY_MS)
-    this.#timer = setTimeout(() => (this.leftMs > 0 ? this.#arm() : this.#timeUp.abort()), delay)
   }
 }

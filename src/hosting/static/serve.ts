@@ -6,7 +6,6 @@ import { type Content, Contents, quietly } from './content.ts'
 import { listingPage } from './listing.ts'
 
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
-import { pathOf, type Target, targetOf } from './target.ts'
 
 /** How the files of a directory are served. */
 export interface ServeFilesOptions {
@@ -184,4 +183,50 @@ function sendOwn(
   }
   const body = request.method === 'HEAD' ? null : content
   return { status: response.status, headers: { ...headers, ...more }, body }
+}
+
+/** The target of a request as a file of a site. */
+interface Target {
+  /** Names from the site's directory down, decoded. */
+  readonly names: readonly string[]
+  /** Whether it ends in `/`, so it names a directory. */
+  readonly isDirectory: boolean
+}
+
+/** The only directory with a leading dot that is served (RFC 8615). */
+const WELL_KNOWN = '.well-known'
+
+/**
+ * Parses a request target; returns null if it cannot name a file: a name that begins with a dot (except
+ * `/.well-known/`), contains an encoded slash, a backslash or a control character, or is not UTF-8.
+ */
+function targetOf(target: string): Target | null {
+  const parts = pathOf(target).split('/')
+  const names: string[] = []
+  for (const part of parts) {
+    if (part === '') continue
+    const name = part.includes('%') ? decode(part) : part
+    if (name === null || !isVisible(name, names.length)) return null
+    names.push(name)
+  }
+  return { names, isDirectory: parts.at(-1) === '' }
+}
+
+/** Returns the path of a target, encoded, without its query. */
+function pathOf(target: string): string {
+  const end = target.search(/[?#]/)
+  return end === -1 ? target : target.slice(0, end)
+}
+
+function isVisible(name: string, depth: number): boolean {
+  if (name.startsWith('.')) return depth === 0 && name === WELL_KNOWN
+  return !/[/\\\p{Cc}]/u.test(name)
+}
+
+function decode(part: string): string | null {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
 }

@@ -1,7 +1,10 @@
-/** Longest time that a timer can be set to. */
+/** Longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Time that can be stopped, in which something must be done. */
+/**
+ * A limited time that can be paused. It is the system's time, not that of berth's clock: with a stopped clock, work
+ * would never end.
+ */
 export class TimeBudget {
   readonly #onOver: () => void
   #left: number
@@ -9,6 +12,8 @@ export class TimeBudget {
   #timer: Timer | undefined
 
   /**
+   * Creates a paused budget.
+   *
    * @param ms milliseconds of the budget
    * @param onOver called once when the time has run out
    */
@@ -17,7 +22,13 @@ export class TimeBudget {
     this.#onOver = onOver
   }
 
-  /** Time runs. */
+  /** Milliseconds that are left. */
+  get leftMs(): number {
+    const used = this.#since === null ? 0 : performance.now() - this.#since
+    return Math.max(this.#left - used, 0)
+  }
+
+  /** Lets the time run. */
   run(): void {
     if (this.#since !== null) return
     this.#since = performance.now()
@@ -28,12 +39,12 @@ export class TimeBudget {
   pause(): void {
     if (this.#since === null) return
     clearTimeout(this.#timer)
-    this.#left = Math.max(this.#left - (performance.now() - this.#since), 0)
+    this.#left = this.leftMs
     this.#since = null
   }
 
   #wait(): void {
-    const left = this.#left - (performance.now() - (this.#since ?? 0))
+    const left = this.leftMs
     if (left <= MAX_TIMER_MS) this.#timer = setTimeout(this.#onOver, left)
     else this.#timer = setTimeout(() => this.#wait(), MAX_TIMER_MS)
   }
