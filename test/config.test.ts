@@ -146,7 +146,9 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
 test('a plan that is none stops the start with a sentence', () => {
   const { plan } = load({ file: { plan: { credits_per_hour: { small: -1 } } } })
   expect(() => instancePlan(plan)).toThrow(StartupError)
-  expect(() => instancePlan(plan)).toThrow(/"credits_per_hour.small" to be a number .* --plan, BERTH_PLAN/)
+  expect(() => instancePlan(plan)).toThrow(
+    /"credits_per_hour.small" in the plan: expected a number .* --plan, BERTH_PLAN/,
+  )
   expect(instancePlan({ servers: 7 })).toMatchObject({ servers: 7, monthly_cap: 1_000 })
 })
 

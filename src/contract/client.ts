@@ -52,8 +52,8 @@ export type ResponseOf<Id extends CallId> =
 type Lenient<Shape> = Shape extends object
   ? {
       [Key in keyof Shape]: Record<never, never> extends Pick<Shape, Key>
-        ? Shape[Key] | undefined
-        : Shape[Key]
+        ? Lenient<Shape[Key]> | undefined
+        : Lenient<Shape[Key]>
     }
   : Shape
 

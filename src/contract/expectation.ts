@@ -1,3 +1,6 @@
+/** Where the schema of a number keeps how many decimals it may have. */
+export const DECIMALS = Symbol('berth.decimals')
+
 /** The keywords of JSON Schema that validation looks at, as TypeBox writes them. */
 export interface Schema {
   readonly type?: string
@@ -9,10 +12,10 @@ export interface Schema {
   readonly maxLength?: number
   readonly minimum?: number
   readonly maximum?: number
+  readonly [DECIMALS]?: number
   readonly items?: Schema
   readonly minItems?: number
   readonly maxItems?: number
-  readonly uniqueItems?: boolean
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
   readonly patternProperties?: Readonly<Record<string, Schema>>
@@ -34,7 +37,7 @@ export const NO_NUL = '^[^\\u0000]*$'
 /** What patterns ask for, in words that follow "a string". */
 const PATTERNS: Readonly<Record<string, string>> = {
   [NO_NUL]: 'without NUL',
-  [NOT_BLANK]: 'with more than white space',
+  [NOT_BLANK]: 'that is not blank',
 }
 
 /** Choices that are listed at most. */
@@ -56,11 +59,11 @@ export function expectation(schema: Schema): string {
     case 'integer':
       return `a whole number${range(schema)}`
     case 'number':
-      return `a number${range(schema)}`
+      return `a number${decimals(schema)}${range(schema)}`
     case 'boolean':
       return 'true or false'
     case 'array':
-      return `an array${schema.minItems ? ` of at least ${schema.minItems}` : ''}`
+      return `an array${entryCount(schema)}`
     case 'object':
       return objectWords(schema)
     case 'null':
@@ -82,6 +85,17 @@ function textWords({ minLength = 0, maxLength, pattern }: Schema): string {
   return pattern === undefined ? words : `${words} ${PATTERNS[pattern] ?? `that matches ${pattern}`}`
 }
 
+/** How many entries an array has: ` of 1 to 1000 entries`; empty if that does not matter. */
+export function entryCount({ minItems = 0, maxItems }: Schema): string {
+  if (minItems === 0) return maxItems === undefined ? '' : ` of at most ${maxItems} entries`
+  return maxItems === undefined
+    ? ` of at least ${minItems} entries`
+    : ` of ${minItems} to ${maxItems} entries`
+}
+
+const decimals = ({ [DECIMALS]: most }: Schema): string =>
+  most === undefined ? '' : ` of at most ${most} decimals`
+
 function range({ minimum, maximum }: Schema): string {
   if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
   if (minimum !== undefined) return ` of at least ${minimum}`
@@ -90,7 +104,7 @@ function range({ minimum, maximum }: Schema): string {
 
 function objectWords({ properties = {}, required = [] }: Schema): string {
   const names = required.length > 0 ? required : Object.keys(properties)
-  return names.length > 0 ? `an object with ${names.join(', ')}` : 'an object'
+  return names.length > 0 ? `an object with ${listed(names, 'and')}` : 'an object'
 }
 
 /** Of objects told apart by a field or by the one key they have, these; else what each alternative asks for. */
@@ -107,9 +121,9 @@ function alternatives(variants: readonly Schema[]): string {
   return listed([...new Set(some.map(expectation))])
 }
 
-/** Names with "or" before the last. */
-export const listed = (names: readonly string[]): string =>
-  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+/** Names with a word before the last. */
+export const listed = (names: readonly string[], word = 'or'): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`
 
 /** The field that says which of several objects is meant: in each of them it is another constant. */
 export function discriminator(variants: readonly Schema[]): string | undefined {

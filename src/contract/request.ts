@@ -101,6 +101,13 @@ export function inPart<T>(part: 'body' | 'query', read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw error instanceof ValidationError ? badRequest(error.describe(part)) : error
+    return refused(part)(error)
   }
 }
+
+/** Makes what refuses a part of a request: it throws a BerthError 400 for a ValidationError, anything else as it is. */
+export const refused =
+  (part: 'body' | 'query') =>
+  (error: unknown): never => {
+    throw error instanceof ValidationError ? badRequest(error.describe(part)) : error
+  }

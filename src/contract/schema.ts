@@ -7,7 +7,7 @@ import {
   TypeRegistry,
 } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { NOT_BLANK } from './expectation.ts'
+import { DECIMALS, NOT_BLANK } from './expectation.ts'
 
 export { NO_NUL, NOT_BLANK } from './expectation.ts'
 
@@ -56,8 +56,39 @@ export const text = (options: TextBounds & { description?: string }) =>
 /** A whole number. Elysia's own `Integer` would also take one written as text. */
 export const integer = (options: IntegerOptions = {}) => Type.Integer(options)
 
-/**
- * A shape that documents show and no check is made of: what reads the value tells a caller more exactly what it
- * expected than a validator does.
- */
-export const documented = (shape: TSchema) => Type.Unsafe<unknown>({ ...shape, [Kind]: 'Unknown' })
+/** Says what a schema asks for in words of its own, which follow "expected". Documents do not show them. */
+export const worded = <Shape extends TSchema>(shape: Shape, words: string): Shape => ({
+  ...shape,
+  title: words,
+})
+
+/** A number of at most three decimals, as credits are. */
+export const amount = (options: { minimum: number; maximum: number; description?: string }) =>
+  Type.Unsafe<number>({ ...options, type: 'number', [Kind]: 'Amount', [DECIMALS]: 3 })
+
+TypeRegistry.Set<TSchema & { minimum: number; maximum: number }>('Amount', ({ minimum, maximum }, value) => {
+  if (typeof value !== 'number' || value < minimum || value > maximum) return false
+  // Sums of binary fractions are a little off.
+  const thousandths = value * 1_000
+  return Math.abs(thousandths - Math.round(thousandths)) < 1e-6
+})
+
+/** One of several texts, in any case. */
+export const inAnyCase = (values: readonly string[], options: { description?: string } = {}) =>
+  Type.Unsafe<string>({ ...options, type: 'string', enum: values, [Kind]: 'InAnyCase' })
+
+TypeRegistry.Set<{ enum: readonly string[] }>(
+  'InAnyCase',
+  ({ enum: values }, value) => typeof value === 'string' && values.includes(value.toUpperCase()),
+)
+
+/** Environment variables by name: their names are those that every shell takes (POSIX, 8.1). */
+export const variables = <Value extends TSchema>(
+  value: Value,
+  options: { description: string; writeOnly?: boolean },
+) =>
+  Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), value, {
+    additionalProperties: false,
+    propertyNames: { title: 'a name of letters, digits and "_" that does not begin with a digit' },
+    ...options,
+  })

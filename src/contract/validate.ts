@@ -2,7 +2,15 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
-import { discriminator, expectation, isSecret, listed, type Schema, soleKey } from './expectation.ts'
+import {
+  discriminator,
+  entryCount,
+  expectation,
+  isSecret,
+  listed,
+  type Schema,
+  soleKey,
+} from './expectation.ts'
 import { nearest } from './nearest.ts'
 import { type JsonPath, kindOf, shown, ValidationError } from './validation-error.ts'
 
@@ -78,7 +86,10 @@ function* mistakeOf(error: ValueError, path: JsonPath): Generator<ValidationErro
       return
     case ValueErrorType.ArrayMinItems:
     case ValueErrorType.ArrayMaxItems:
-      yield new ValidationError(path, `expected ${countWords(schema)}, got ${(value as unknown[]).length}.`)
+      yield new ValidationError(
+        path,
+        `expected an array${entryCount(schema)}, got ${(value as unknown[]).length}.`,
+      )
       return
     case ValueErrorType.Union:
       yield* inVariant(value, error.schema, path)
@@ -124,11 +135,15 @@ function unknownKey(path: JsonPath, schema: TSchema): ValidationError {
 
 const changeable = (names: readonly string[]): string => `; ${names.join(' and ')} can.`
 
+/** Names that a message about an unknown field lists. */
+const MOST_NAMES = 16
+
 /** Refuses a field that is not known. @param known the names of those that are */
 export function unknownField(path: JsonPath, known: readonly string[]): ValidationError {
   const near = nearest(String(path.at(-1)), known)
-  const hint = near.length > 0 ? `. Did you mean ${listed(near)}?` : `; known are ${known.join(', ')}.`
-  return new ValidationError(path, known.length === 0 ? '.' : hint, 'unknown')
+  const hint = near.length > 0 ? ` Did you mean ${listed(near)}?` : ''
+  const names = known.length > 0 && known.length <= MOST_NAMES ? `; known are ${known.join(', ')}` : ''
+  return new ValidationError(path, `${names}.${hint}`, 'unknown')
 }
 
 /** What somebody may have meant who wrote another text than those that are allowed. */
@@ -141,16 +156,6 @@ function meant(value: unknown, { enum: choices }: Schema): string {
 function repeated(path: JsonPath, values: readonly unknown[]): ValidationError {
   const index = values.findIndex((value, at) => values.indexOf(value) < at)
   return new ValidationError([...path, index], 'it stands in this list already.')
-}
-
-function countWords({ minItems = 0, maxItems, title }: Schema): string {
-  const bounds =
-    maxItems === undefined
-      ? `at least ${minItems}`
-      : minItems === 0
-        ? `at most ${maxItems}`
-        : `${minItems} to ${maxItems}`
-  return title ? `${bounds} ${title.replace(/^an array of /, '')}` : `${bounds} entries`
 }
 
 /** Of several variants one is meant: that of the value's type, and of objects the one that its keys tell. */

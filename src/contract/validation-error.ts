@@ -44,7 +44,7 @@ export class ValidationError extends Error {
    */
   sentence(where = ''): string {
     const path = pathText(this.path)
-    if (path === '') return where === '' ? capital(this.reason) : `The ${where}: ${this.reason}`
+    if (path === '') return where === '' ? this.reason : `The ${where}: ${this.reason}`
     const subject = where === '' ? `"${path}"` : `"${path}" in the ${where}`
     if (this.kind === 'missing') return `${subject} is missing: expected ${this.reason}.`
     if (this.kind !== 'unknown') return `${subject}: ${this.reason}`
@@ -52,18 +52,21 @@ export class ValidationError extends Error {
     return `${subject} is not a known ${noun}${this.reason}`
   }
 
-  /** Describes all mistakes that were found together. @param describe describes one */
-  sentences(describe: (mistake: ValidationError) => string): string {
-    const told = this.all.slice(0, MOST_LISTED).map(describe)
-    const left = this.all.length - told.length
-    if (left > 0) told.push(left === 1 ? 'There is one more mistake.' : `There are ${left} more mistakes.`)
-    return told.join(' ')
-  }
-
   /** Describes all mistakes of a part of a request. */
   describe(where: string): string {
-    return this.sentences((mistake) => mistake.sentence(where))
+    return listMistakes(this.all, (mistake) => mistake.sentence(where))
   }
+}
+
+/** Lists mistakes: the first few, and how many more there are. @param describe makes a sentence of one */
+export function listMistakes(
+  mistakes: readonly ValidationError[],
+  describe: (mistake: ValidationError) => string,
+): string {
+  const listed = mistakes.slice(0, MOST_LISTED).map(describe)
+  const left = mistakes.length - listed.length
+  if (left > 0) listed.push(left === 1 ? 'There is one more mistake.' : `There are ${left} more mistakes.`)
+  return listed.join(' ')
 }
 
 /** A path in writing: `scenarios[1].steps[0].run`; empty for the whole document. */
@@ -72,8 +75,6 @@ export const pathText = (path: JsonPath): string =>
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`))
     .join('')
     .replace(/^\./, '')
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** A value as JSON, short enough for a sentence. */
 export function shown(value: unknown): string {

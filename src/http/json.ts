@@ -50,7 +50,7 @@ export function checkUnicode(text: string, value: unknown, path: JsonPath = []):
 }
 
 /** Where a value has text that is not well-formed, names of fields included; null where it has none. */
-function brokenPath(value: unknown, path: JsonPath): JsonPath | null {
+export function brokenPath(value: unknown, path: JsonPath = []): JsonPath | null {
   if (typeof value === 'string') return value.isWellFormed() ? null : path
   if (typeof value !== 'object' || value === null) return null
   for (const [key, inner] of Object.entries(value)) {

@@ -67,9 +67,12 @@ describe('a goal without a scenario', () => {
   test.each([
     ['run: touch early.txt\nwait: soon', 'Line 2 of the goal, "wait: soon": expected a duration'],
     ['run: touch early.txt\n\nwrite: a.txt', 'Line 3 of the goal, "write: a.txt": expected a path, "<<<"'],
-    ['run: touch early.txt\nwrite: <<< x', 'Line 2 of the goal, "write: <<< x": expected a text that is not'],
-    ['run: touch early.txt\nrun:', 'Line 2 of the goal, "run:": expected a command that is not empty'],
-    ['run: touch early.txt\nask: ', 'Line 2 of the goal, "ask:": expected a text that is not empty'],
+    [
+      'run: touch early.txt\nwrite: <<< x',
+      'Line 2 of the goal, "write: <<< x": expected a string that is not',
+    ],
+    ['run: touch early.txt\nrun:', 'Line 2 of the goal, "run:": expected a string that is not blank'],
+    ['run: touch early.txt\nask: ', 'Line 2 of the goal, "ask:": expected a string that is not blank'],
     ["run: touch early.txt\nask: x\nrun: echo '{{answer}}'", 'outside of single quotes'],
   ])('that is not understood is refused before anything is done: %j', async (goal, sentence) => {
     const work = server.begin(scripts.agent(), goal)

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'bun:test'
+import { ScenarioTexts } from '../../src/agents/scripted/model.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
-import { Given, Mistake } from '../../src/contract/given.ts'
+import { JsonReader } from '../../src/contract/json-reader.ts'
+import { Validator } from '../../src/contract/validate.ts'
+import { ValidationError } from '../../src/contract/validation-error.ts'
 
-const read = (...scenarios: unknown[]) => readScenarios(new Given(scenarios, ['scenarios']))
+const validator = new Validator(ScenarioTexts)
+
+/** Reads scenarios as the control API and fixtures files do: their shape is checked first. */
+const read = (...scenarios: unknown[]) =>
+  readScenarios(new JsonReader(validator.parse(scenarios, ['scenarios']), ['scenarios']))
 const steps = [{ say: 'hi' }]
 
 /** The values of a goal that matches, else null. */
@@ -54,15 +61,15 @@ const one = (step: unknown) => ({ match: 'x', steps: [step] })
 
 describe('a mistake', () => {
   test.each([
-    [{ match: 'x' }, '[0].steps', 'it is missing; expected a list of steps'],
-    [{ steps }, '[0].match', 'it is missing; expected a text, {"glob": …}'],
-    [{ match: 'x', steps: [] }, '[0].steps', 'expected 1 to 1000 steps, got 0'],
-    [{ match: 'x', steps: {} }, '[0].steps', 'expected a list of steps, got {}'],
-    [{ match: 'x', steps, extra: 1 }, '[0].extra', 'there is no such field; known are name, match, steps'],
-    [{ match: 'x', steps, name: ' ' }, '[0].name', 'not empty'],
+    [{ match: 'x' }, '[0].steps', 'is missing: expected an array of 1 to 1000 entries'],
+    [{ steps }, '[0].match', 'is missing: expected a string, {"glob": …}'],
+    [{ match: 'x', steps: [] }, '[0].steps', 'expected an array of 1 to 1000 entries, got 0'],
+    [{ match: 'x', steps: {} }, '[0].steps', 'expected an array of 1 to 1000 entries, got {}'],
+    [{ match: 'x', steps, extra: 1 }, '[0].extra', 'is not a known field; known are name, match, steps'],
+    [{ match: 'x', steps, name: ' ' }, '[0].name', 'not blank'],
     [{ match: 5, steps }, '[0].match', 'got 5'],
-    [{ match: ' ', steps }, '[0].match', 'not empty'],
-    [{ match: { glob: 'a', regex: 'b' }, steps }, '[0].match', 'expected a text'],
+    [{ match: ' ', steps }, '[0].match', 'expected a string, {"glob": …} or {"regex": …}, got " "'],
+    [{ match: { glob: 'a', regex: 'b' }, steps }, '[0].match', 'expected one of glob and regex, not both'],
     [{ match: { regx: 'a' }, steps }, '[0].match.regx', 'known are glob, regex'],
     [{ match: { regex: '(' }, steps }, '[0].match.regex', 'missing closing )'],
     [{ match: { regex: '(a)\\1' }, steps }, '[0].match.regex', 'no backreferences'],
@@ -75,15 +82,15 @@ describe('a mistake', () => {
     [{ match: { regex: '(?<goal>a)' }, steps }, '[0].match.regex', 'other names of groups'],
     [one('run'), '[0].steps[0]', 'an object with one of run, write'],
     [one({}), '[0].steps[0]', 'an object with one of run, write'],
-    [one({ run: 'a', say: 'b' }), '[0].steps[0]', 'each is a step of its own'],
+    [one({ run: 'a', say: 'b' }), '[0].steps[0]', 'expected one of run and say, not both'],
     [
       one({ rum: 'a' }),
       '[0].steps[0].rum',
       'known are run, write, read, ask, say, wait, hold, complete, fail',
     ],
-    [one({ run: '' }), '[0].steps[0].run', 'a command that is not empty'],
-    [one({ run: 5 }), '[0].steps[0].run', 'a text, or an object with command, got 5'],
-    [one({ run: {} }), '[0].steps[0].run.command', 'it is missing'],
+    [one({ run: '' }), '[0].steps[0].run', 'a string that is not blank'],
+    [one({ run: 5 }), '[0].steps[0].run', 'a string that is not blank or an object with command, got 5'],
+    [one({ run: {} }), '[0].steps[0].run.command', 'is missing: expected a string'],
     [one({ run: { command: 'a', timeout: 'x' } }), '[0].steps[0].run.timeout', 'a duration such as'],
     [one({ run: { command: 'a', timeout: 0 } }), '[0].steps[0].run.timeout', 'a duration such as'],
     [one({ run: { command: 'a', expect: 256 } }), '[0].steps[0].run.expect', 'an exit code from 0 to 255'],
@@ -92,16 +99,16 @@ describe('a mistake', () => {
     [one({ run: 'echo {{answer}}' }), '[0].steps[0].run', '(known here: goal), or \\{{answer}}'],
     [one({ run: "echo '{{goal}}'" }), '[0].steps[0].run', 'outside of single quotes'],
     [one({ write: 'a' }), '[0].steps[0].write', 'an object with path and content'],
-    [one({ write: { path: 'a' } }), '[0].steps[0].write.content', 'it is missing'],
-    [one({ write: { content: 'a' } }), '[0].steps[0].write.path', 'it is missing'],
+    [one({ write: { path: 'a' } }), '[0].steps[0].write.content', 'is missing: expected a string'],
+    [one({ write: { content: 'a' } }), '[0].steps[0].write.path', 'is missing: expected a string'],
     [one({ write: { path: 'a', content: '{{x}}' } }), '[0].steps[0].write.content', 'name of a value'],
     [
       one({ write: { path: 'a', content: 'b', verbatim: 1 } }),
       '[0].steps[0].write.verbatim',
       'true or false',
     ],
-    [one({ read: {} }), '[0].steps[0].read.path', 'it is missing'],
-    [one({ ask: '' }), '[0].steps[0].ask', 'not empty'],
+    [one({ read: {} }), '[0].steps[0].read.path', 'is missing: expected a string'],
+    [one({ ask: '' }), '[0].steps[0].ask', 'not blank'],
     [one({ wait: 'soon' }), '[0].steps[0].wait', 'a duration such as'],
     [one({ wait: '400d' }), '[0].steps[0].wait', 'a duration such as'],
     [one({ hold: 'yes' }), '[0].steps[0].hold', 'expected true'],
@@ -113,14 +120,17 @@ describe('a mistake', () => {
     } catch (error) {
       mistake = error
     }
-    expect(mistake).toBeInstanceOf(Mistake)
-    expect((mistake as Mistake).sentence('in the body')).toStartWith(`"scenarios${place}" in the body: `)
-    expect((mistake as Mistake).reason).toContain(reason)
+    expect(mistake).toBeInstanceOf(ValidationError)
+    const sentence = (mistake as ValidationError).sentence('body')
+    expect(sentence).toStartWith(`"scenarios${place}" in the body`)
+    expect(sentence).toContain(reason)
   })
 
   test('in a list of scenarios that is none, or too long', () => {
-    expect(() => readScenarios(new Given({}, ['scenarios']))).toThrow('expected a list of scenarios, got {}.')
+    expect(() => validator.parse({}, ['scenarios'])).toThrow(
+      'expected an array of at most 1000 entries, got {}.',
+    )
     const many = Array.from({ length: 1_001 }, () => ({ match: 'x', steps }))
-    expect(() => read(...many)).toThrow('expected at most 1000 scenarios, got 1001.')
+    expect(() => read(...many)).toThrow('expected an array of at most 1000 entries, got 1001.')
   })
 })

@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ScriptedAgent } from '../../src/agents/scripted/agent.ts'
+import { ScenarioTexts } from '../../src/agents/scripted/model.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
 import { ScenarioStore } from '../../src/agents/scripted/store.ts'
-import { Given } from '../../src/contract/given.ts'
+import { JsonReader } from '../../src/contract/json-reader.ts'
+import { Validator } from '../../src/contract/validate.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
 import { MovedClock } from '../support/clock.ts'
 
@@ -16,7 +18,7 @@ export class Scripts implements Disposable {
 
   /** One with scenarios of a file. */
   agent(...scenarios: unknown[]): ScriptedAgent {
-    const read = readScenarios(new Given(scenarios, ['scenarios']))
+    const read = readScenarios(new JsonReader(new Validator(ScenarioTexts).parse(scenarios), ['scenarios']))
     const files = read.map((scenario) => ({ ...scenario, file: '/scenarios.yaml' }))
     return new ScriptedAgent({
       scenarios: new ScenarioStore(this.#database.queries, files),

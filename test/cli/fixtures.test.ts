@@ -30,7 +30,7 @@ test('a file is checked without an instance: its first mistake is told with its 
   writeFileSync(join(folder.path, 'more.yaml'), 'webhooks: {}\nserver: {}\n')
   const bad = await run(['fixtures', 'check', 'fixtures.yaml', 'more.yaml'], { cwd: folder.path })
   expect(bad).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(bad.stderr).toContain('more.yaml, line 2, column 1: "server": there is no such field')
+  expect(bad.stderr).toContain('more.yaml, line 2, column 1: "server" is not a known field')
 })
 
 test('the schema is printed as JSON', async () => {

@@ -83,13 +83,16 @@ describe('/_berth/scenarios', () => {
 
   test.each([
     [{}, '"scenarios" in the body is missing'],
-    [{ scenarios: {} }, '"scenarios" in the body: expected a list of scenarios, got {}.'],
+    [{ scenarios: {} }, '"scenarios" in the body: expected an array of at most 1000 entries, got {}.'],
     [{ scenarios: [], more: 1 }, '"more" in the body is not a known field'],
     [
       { scenarios: [good, { match: 'x', steps: [{ run: 5 }] }] },
-      '"scenarios[1].steps[0].run" in the body: expected a text, or an object with command, got 5.',
+      '"scenarios[1].steps[0].run" in the body: expected a string that is not blank or an object with command, got 5.',
     ],
-    [{ scenarios: [good, { ...good, source: 'control' }] }, '"scenarios[1].source" in the body: there is no'],
+    [
+      { scenarios: [good, { ...good, source: 'control' }] },
+      '"scenarios[1].source" in the body is not a known field',
+    ],
     [{ scenarios: [{ match: { regex: '(' }, steps: good.steps }] }, '"scenarios[0].match.regex" in the body'],
   ])('refuses %j by its place and changes nothing', async (body, sentence) => {
     await put(good)

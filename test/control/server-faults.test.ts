@@ -171,13 +171,13 @@ describe('a fault inside a server', () => {
   afterAll(() => berth[Symbol.asyncDispose]())
 
   test.each([
-    [{}, '"kind" in the body: it is missing; expected one of crash, oom, disk_full, hang, slow_exec.'],
+    [{}, '"kind" in the body is missing: expected one of crash, oom, disk_full, hang, slow_exec.'],
     [
       { kind: 'fire' },
       '"kind" in the body: expected one of crash, oom, disk_full, hang, slow_exec, got "fire".',
     ],
-    [{ kind: 'crash', times: 2 }, '"times" in the body: there is no such field; known are kind.'],
-    [{ kind: 'slow_exec' }, '"delay_ms" in the body: it is missing'],
+    [{ kind: 'crash', times: 2 }, '"times" in the body is not a known field; known are kind.'],
+    [{ kind: 'slow_exec' }, '"delay_ms" in the body is missing'],
     [{ kind: 'hang', for_ms: 0 }, '"for_ms" in the body: expected a whole number from 1'],
     // The machine has not so much memory: what is asked for would be a danger to it.
     [{ kind: 'oom' }, 'Use a smaller tier, or a plan with less memory.'],

@@ -162,7 +162,7 @@ describe('POST /servers/{serverId}/exec', () => {
     ['a timeout of nothing', { command: 'true', timeoutMs: 0 }, '"timeoutMs"'],
     ['a timeout as text', { command: 'true', timeoutMs: '5000' }, 'a whole number'],
     ['a timeout with a fraction', { command: 'true', timeoutMs: 0.5 }, 'a whole number'],
-    ['a variable that is no name', { command: 'true', env: { 'a=b': 'c' } }, '"env"'],
+    ['a variable that is no name', { command: 'true', env: { 'a=b': 'c' } }, '"env.a=b"'],
     ['a variable that is no text', { command: 'true', env: { A: 5 } }, '"env.A"'],
     ['a folder outside', { command: 'true', cwd: '../..' }, '"cwd"'],
     ['a folder that is not there', { command: 'true', cwd: 'nowhere' }, '"cwd"'],

@@ -6,7 +6,8 @@ import { surveyFolder } from '../../src/cli/folder/survey.ts'
 import { findLeaks } from '../../src/cli/leaks/find.ts'
 import { readOwn } from '../../src/cli/login/own-file.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
-import { Given, Mistake } from '../../src/contract/given.ts'
+import { JsonReader } from '../../src/contract/json-reader.ts'
+import { ValidationError } from '../../src/contract/validation-error.ts'
 import { removeAbandoned } from '../../src/instance/abandoned.ts'
 import { SourceError } from '../../src/resources/projects/sources/errors.ts'
 import { findRepository } from '../../src/resources/projects/sources/git/local-repository.ts'
@@ -93,9 +94,9 @@ describe('what another process removes meanwhile is passed over:', () => {
   })
 
   test('a folder that a fixtures file names, as far as a mistake tells', async () => {
-    const files = new Given({ app: { from: 'app' } }, ['files'])
+    const files = new JsonReader({ app: { from: 'app' } }, ['files'])
     await amidChurn(at('app'), ['a', 'b/', 'b/c'], () =>
-      onlyRefusals(Mistake, () => readFiles(files, at('fixtures.json'))),
+      onlyRefusals(ValidationError, () => readFiles(files, at('fixtures.json'))),
     )
   })
 })

@@ -1,4 +1,5 @@
-import { Given, Mistake } from '../../contract/given.ts'
+import { JsonReader } from '../../contract/json-reader.ts'
+import { ValidationError } from '../../contract/validation-error.ts'
 import { AgentError } from '../agent.ts'
 import { readSteps } from './read.ts'
 import { oneLine } from './result.ts'
@@ -29,12 +30,12 @@ export function directivesIn(goal: string): Step[] {
   })
   const end = found.findIndex(({ name }) => name === 'complete' || name === 'fail')
   const directives = end === -1 ? found : found.slice(0, end + 1)
-  const given = directives.map((one, index) => new Given({ [one.name]: argumentOf(one) }, [index]))
+  const given = directives.map((one, index) => new JsonReader({ [one.name]: argumentOf(one) }, [index]))
   try {
     return readSteps(given, { names: new Set(), unknown: 'kept' })
   } catch (error) {
-    const wrong = error instanceof Mistake ? directives[Number(error.place[0])] : undefined
-    throw wrong ? notUnderstood(wrong, (error as Mistake).reason) : error
+    const wrong = error instanceof ValidationError ? directives[Number(error.path[0])] : undefined
+    throw wrong ? notUnderstood(wrong, (error as ValidationError).reason) : error
   }
 }
 

@@ -1,5 +1,6 @@
 import { RE2JS } from 're2js'
-import { type Given, Mistake } from '../../contract/given.ts'
+import type { JsonReader } from '../../contract/json-reader.ts'
+import { ValidationError } from '../../contract/validation-error.ts'
 import type { Matcher } from './scenario.ts'
 
 /** Characters of a goal that expressions and globs look at. */
@@ -15,15 +16,14 @@ const TAKEN = ['goal']
  * Reads what goals a scenario is for: a text that is the whole goal, `{glob}` or `{regex}`. Whitespace around a goal
  * does not count.
  *
- * @throws Mistake
+ * @throws ValidationError
  */
-export function readMatcher(given: Given): Matcher {
-  const EXPECTED = 'a text, {"glob": …} or {"regex": …}'
-  if (!given.isObject) return whole(given.filledText(EXPECTED).trim())
-  const { glob, regex } = given.fields(['glob', 'regex'], EXPECTED)
-  if (glob && !regex) return expression(glob, `^(?:${globSource(glob.filledText().trim())})$`, RE2JS.DOTALL)
-  if (regex && !glob) return expression(regex, regex.filledText(), 0)
-  throw given.mistake(EXPECTED)
+export function readMatcher(given: JsonReader): Matcher {
+  if (!given.isObject) return whole(given.text().trim())
+  const glob = given.field('glob')
+  if (glob) return expression(glob, `^(?:${globSource(glob.text().trim())})$`, RE2JS.DOTALL)
+  const regex = given.required('regex')
+  return expression(regex, regex.text(), 0)
 }
 
 const NO_VALUES: ReadonlyMap<string, string> = new Map()
@@ -37,12 +37,12 @@ const whole = (text: string): Matcher => ({
  * A regular expression, found anywhere in the goal. It runs on what a caller chose, so that the engine is one that
  * takes time in proportion to the goal: RE2's, which knows neither backreferences nor lookaround.
  */
-function expression(given: Given, source: string, flags: number): Matcher {
+function expression(given: JsonReader, source: string, flags: number): Matcher {
   const pattern = compile(given, source, flags)
   const names = Object.keys(pattern.namedGroups())
   const taken = names.find((name) => TAKEN.includes(name))
   if (taken !== undefined)
-    throw given.mistake(`other names of groups than "${taken}", which is a value of berth's own`)
+    throw given.error(`other names of groups than "${taken}", which is a value of berth's own`)
   return {
     names,
     match(goal) {
@@ -53,20 +53,20 @@ function expression(given: Given, source: string, flags: number): Matcher {
   }
 }
 
-function compile(given: Given, source: string, flags: number): RE2JS {
+function compile(given: JsonReader, source: string, flags: number): RE2JS {
   let pattern: RE2JS
   try {
     pattern = RE2JS.compile(source, flags)
   } catch (error) {
     const reason =
       error instanceof Error ? error.message.replace('error parsing regexp: ', '') : String(error)
-    throw new Mistake(
-      given.place,
+    throw new ValidationError(
+      given.path,
       `expected a regular expression in RE2's syntax, which has no lookaround and no backreferences: ${reason}.`,
     )
   }
   if (pattern.programSize() <= MOST_INSTRUCTIONS) return pattern
-  throw given.mistake('a smaller expression: repetitions such as {1,100} count as often as they repeat')
+  throw given.error('a smaller expression: repetitions such as {1,100} count as often as they repeat')
 }
 
 /** The expression of a glob: `*` is any text, `?` one character, `\` takes the next one as it is. */

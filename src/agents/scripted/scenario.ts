@@ -39,10 +39,3 @@ export type Step =
   | { readonly does: 'hold' }
   | { readonly does: 'complete'; readonly text: Template }
   | { readonly does: 'fail'; readonly text: Template }
-
-/** A scenario as it was written, after validation. */
-export interface ScenarioText {
-  readonly name?: string
-  readonly match: unknown
-  readonly steps: unknown[]
-}

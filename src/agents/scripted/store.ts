@@ -1,8 +1,9 @@
 import { asc } from 'drizzle-orm'
-import { Given } from '../../contract/given.ts'
+import { JsonReader } from '../../contract/json-reader.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { ScenarioText } from './model.ts'
 import type { ReadScenario } from './read.ts'
-import type { Scenario, ScenarioText } from './scenario.ts'
+import type { Scenario } from './scenario.ts'
 import { scenarios } from './table.ts'
 
 /** A scenario of a file. */
@@ -49,9 +50,9 @@ export class ScenarioStore {
   /**
    * Replaces the scenarios that the control API has set.
    *
-   * @throws Mistake without changing anything
+   * @throws ValidationError without changing anything
    */
-  async replace(given: Given): Promise<void> {
+  async replace(given: JsonReader): Promise<void> {
     const read = (await reader()).readScenarios(given)
     this.#queries.transaction((transaction) => {
       transaction.delete(scenarios).run()
@@ -83,7 +84,7 @@ export class ScenarioStore {
     const read = new Map<string, Scenario>()
     for (const text of set) {
       const key = JSON.stringify(text)
-      read.set(key, this.#read.get(key) ?? readScenario(new Given(text)))
+      read.set(key, this.#read.get(key) ?? readScenario(new JsonReader(text)))
     }
     this.#read = read
     return [...read.values(), ...files]

@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { ScenarioText } from './scenario.ts'
+import type { ScenarioText } from './model.ts'
 
 /** Scenarios that were set by the control API, in order. */
 export const scenarios = sqliteTable('scenarios', {

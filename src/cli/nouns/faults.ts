@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
-import type { ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../contract/client.ts'
 import { UsageError } from '../../errors.ts'
-import { SERVER_FAULT_KINDS } from '../../testing/api/server-fault-read.ts'
+import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
 import { choice, duration, flag, type OptionsOf, parsed, text, wholeNumber } from '../options.ts'
 import { type Column, count } from '../output.ts'
@@ -84,6 +84,9 @@ const timing = {
   seed: wholeNumber('N', 'what decides then: the same seed, the same requests'),
 }
 
+/** An effect with fields that may be undefined, which are not sent. */
+type Effect = NonNullable<PartsOf<'control.faults.add'>['body']>['effect']
+
 /** @throws UsageError where none is given, or several */
 function effectOf({
   error,
@@ -92,15 +95,15 @@ function effectOf({
   delay,
   disconnect,
   backendFail,
-}: OptionsOf<typeof effects>): object {
+}: OptionsOf<typeof effects>): Effect {
   if (error === undefined && (code !== undefined || message !== undefined)) {
     throw new UsageError('--code and --message belong to --error: give its status too.')
   }
   const given = [
     error === undefined ? null : { error: { status: error, code, message } },
     delay === undefined ? null : { delay_ms: delay },
-    disconnect ? { disconnect: true } : null,
-    backendFail ? { backend: 'fail' } : null,
+    disconnect ? { disconnect: true as const } : null,
+    backendFail ? { backend: 'fail' as const } : null,
   ].filter((effect) => effect !== null)
   const [effect, second] = given
   if (effect === undefined) {
@@ -192,7 +195,13 @@ Examples:
           const listed = await client.call('control.serverFaults.list', { params })
           return print(listed, rows('faults', SERVER_FAULT_COLUMNS, none))
         }
-        const body = { kind, for_ms: options.for, delay_ms: options.delay, times: options.times }
+        // The service says which kind takes which of them.
+        const body = {
+          kind,
+          for_ms: options.for,
+          delay_ms: options.delay,
+          times: options.times,
+        } as PartsOf<'control.serverFaults.add'>['body']
         return print(await client.call('control.serverFaults.add', { params, body }), (made) =>
           made.active
             ? `${kind} in ${serverId}: ${durationText(made)}.\n`

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../contract/client.ts'
 import { CommandError } from '../errors.ts'
 import { type Column, count } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
 import type { Terminal } from '../terminal.ts'
 
+type ScenarioTexts = PartsOf<'control.scenarios.replace'>['body']['scenarios']
 type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
 
 const COLUMNS: readonly Column<Scenario>[] = [
@@ -56,7 +57,7 @@ Example:
 }
 
 /** Reads the scenarios of a file, unchecked: berth checks them, and names the place of a mistake. */
-async function readScenarios(file: string, { stdin, cwd }: Terminal): Promise<unknown> {
+async function readScenarios(file: string, { stdin, cwd }: Terminal): Promise<ScenarioTexts> {
   const bytes =
     file === '-'
       ? await stdin.bytes()
@@ -72,7 +73,7 @@ async function readScenarios(file: string, { stdin, cwd }: Terminal): Promise<un
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
     throw new CommandError(`${file} is not written as YAML or JSON is: ${reason.replace(/[:.]$/, '')}.`)
   }
-  const inside = (value as { scenarios?: unknown } | null)?.scenarios
+  const inside = (value as { scenarios?: ScenarioTexts } | null)?.scenarios
   if (Array.isArray(value)) return value
   if (inside !== undefined) return inside
   throw new CommandError(`${file} has no scenarios: give a list, or an object with "scenarios".`)

@@ -23,7 +23,8 @@ export class SharedSchemas {
    * @throws Error where two different shapes claim one name
    */
   share(schema: Schema): Schema {
-    const { $id: name, nullable: _, ...rest } = schema
+    // A title is for messages: generators of clients take it for a name.
+    const { $id: name, nullable: _, title: _words, ...rest } = schema
     const plain = withNull(plainObject(withoutCoercion(this.#shareNested(rest))))
     if (typeof name !== 'string') return plain
     const reference = { $ref: `#/components/schemas/${name}` }
@@ -100,8 +101,10 @@ function withNull(schema: Schema): Schema {
 /** Writes an object's rule for further fields the way that generators of clients and examples understand. */
 function plainObject(schema: Schema): Schema {
   const { patternProperties: patterns, additionalProperties: further, ...rest } = schema
-  if (isSchema(patterns) && Object.keys(patterns).join() === ANY_NAME) {
-    return { ...rest, additionalProperties: patterns[ANY_NAME] }
+  const [[pattern, value] = [], ...others] = isSchema(patterns) ? Object.entries(patterns) : []
+  if (pattern !== undefined && others.length === 0) {
+    const names = pattern === ANY_NAME ? {} : { propertyNames: { pattern } }
+    return { ...rest, ...names, additionalProperties: value }
   }
   // Further fields are allowed where nothing is said; saying so puts made-up fields into examples.
   if (further === true) return patterns === undefined ? rest : { ...rest, patternProperties: patterns }

@@ -4,7 +4,8 @@ import { once } from '../../runtime/once.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import { toUnits } from './credits.ts'
-import { type Plan, withOverrides } from './plan.ts'
+import type { Plan } from './model.ts'
+import { withOverrides } from './plan.ts'
 import { accounts } from './table.ts'
 
 /** What holds for an account. */

@@ -5,10 +5,10 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
 import { toCredits, toUnits } from './credits.ts'
 import type { Metering } from './metering.ts'
-import { LARGEST_CAP, type Plan, type PlanOverrides, parseCap, parsePlan, withOverrides } from './plan.ts'
+import type { Plan, PlanOverrides } from './model.ts'
+import { withOverrides } from './plan.ts'
 import type { Plans } from './plans.ts'
 import { accounts } from './table.ts'
-import type { TierName } from './tiers.ts'
 
 /** The keys of accounts, as far as accounts come and go. */
 export interface AccountKeys {
@@ -50,7 +50,7 @@ export interface AccountView {
   label: string
   created_at: string
   /** The whole plan that holds for it. */
-  plan: Plan & { tiers: TierName[] }
+  plan: Plan
   /** Credits a month. */
   budget_cap: number
   /** Credits of the month. */
@@ -60,17 +60,21 @@ export interface AccountView {
   servers: number
 }
 
-/** Wishes for an account or changes to it, unread: `null` goes back to what the instance says. */
-export interface AccountWishes {
+/** Settings of an account; `null` goes back to what the instance says. */
+export interface AccountSettings {
   label?: string
   /** What its plan says otherwise than the instance's, in place of all that was said before. */
-  plan?: unknown
-  /** Likewise, on top of what was said before. */
-  limits?: unknown
+  plan?: PlanOverrides | null
   /** Credits a month. */
-  budget_cap?: unknown
+  budget_cap?: number | null
+}
+
+/** Changes to an account. */
+export interface AccountChanges extends AccountSettings {
+  /** What its plan says otherwise than the instance's, on top of what was said before. */
+  limits?: PlanOverrides
   /** Credits of this month. */
-  credits_used?: unknown
+  credits_used?: number
 }
 
 /** Accounts: made, changed and removed by whoever operates the instance. */
@@ -102,21 +106,21 @@ export class AccountsService {
   }
 
   /** Makes an account with a key that reaches all of it. @param key a chosen one @throws BerthError 400 */
-  create(wishes: AccountWishes, key?: string): { id: string; api_key: string } {
-    const { plan = null, budgetCap = null } = read(wishes)
+  create(wishes: AccountSettings, key?: string): { id: string; api_key: string } {
+    const { plan = null, budget_cap = null } = wishes
     return this.#queries.transaction(() => {
       const id = this.#ids.next('acct', (taken) => this.#find(taken) !== undefined)
       const label = wishes.label ?? ''
       this.#queries
         .insert(accounts)
-        .values({ id, label, plan, budgetCap, createdAt: this.#clock.now() })
+        .values({ id, label, plan, budgetCap: capOf(budget_cap), createdAt: this.#clock.now() })
         .run()
       return { id, api_key: this.#keys.issue(id, 'First key', key) }
     })
   }
 
   /** Changes an account; what that does to its budget happens at once. @throws BerthError 400, 404 */
-  async update(id: string, wishes: AccountWishes): Promise<AccountView> {
+  async update(id: string, wishes: AccountChanges): Promise<AccountView> {
     this.#change(id, wishes)
     await this.#metering.asleep(id)
     return this.#view(this.#row(id))
@@ -147,8 +151,8 @@ export class AccountsService {
     this.#queries.delete(accounts).where(eq(accounts.id, id)).run()
   }
 
-  #change(id: string, wishes: AccountWishes): void {
-    const { plan, limits, budgetCap, creditsUsed } = read(wishes)
+  #change(id: string, wishes: AccountChanges): void {
+    const { plan, limits, budget_cap, credits_used } = wishes
     this.#queries.transaction(() => {
       const row = this.#row(id)
       this.#metering.settle(id)
@@ -157,13 +161,13 @@ export class AccountsService {
         ...(plan === undefined && limits === undefined
           ? {}
           : { plan: withOverrides((plan === undefined ? row.plan : plan) ?? {}, limits ?? {}) }),
-        ...(budgetCap === undefined ? {} : { budgetCap }),
+        ...(budget_cap === undefined ? {} : { budgetCap: capOf(budget_cap) }),
       }
       if (Object.keys(changes).length > 0) {
         this.#queries.update(accounts).set(changes).where(eq(accounts.id, id)).run()
         this.#metering.termsChanged(id)
       }
-      if (creditsUsed !== undefined) this.#metering.setUsed(id, creditsUsed)
+      if (credits_used !== undefined) this.#metering.setUsed(id, credits_used)
     })
   }
 
@@ -184,7 +188,7 @@ export class AccountsService {
       id,
       label,
       created_at: toIso(createdAt),
-      plan: { ...plan, tiers: [...plan.tiers] },
+      plan,
       budget_cap: toCredits(cap),
       credits_used: used,
       month,
@@ -193,41 +197,5 @@ export class AccountsService {
   }
 }
 
-/** Wishes that were read. */
-interface Read {
-  plan?: PlanOverrides | null
-  limits?: PlanOverrides
-  /** Units. */
-  budgetCap?: number | null
-  /** Credits. */
-  creditsUsed?: number
-}
-
-/** @throws BerthError 400 */
-function read({ plan, limits, budget_cap, credits_used }: AccountWishes): Read {
-  return {
-    ...(plan === undefined ? {} : { plan: plan === null ? null : readField('plan', plan, parsePlan) }),
-    ...(limits === undefined ? {} : { limits: readField('limits', limits, parsePlan) }),
-    ...(budget_cap === undefined
-      ? {}
-      : { budgetCap: budget_cap === null ? null : toUnits(readField('budget_cap', budget_cap, parseCap)) }),
-    ...(credits_used === undefined
-      ? {}
-      : { creditsUsed: readField('credits_used', credits_used, parseCredits) }),
-  }
-}
-
-function readField<T>(name: string, value: unknown, parse: (value: unknown) => T): T {
-  try {
-    return parse(value)
-  } catch (error) {
-    throw badRequest(
-      `"${name}" in the body: expected ${error instanceof Error ? error.message : String(error)}.`,
-    )
-  }
-}
-
-function parseCredits(value: unknown): number {
-  if (typeof value === 'number' && value >= 0 && value <= LARGEST_CAP) return value
-  throw new Error(`a number from 0 to ${LARGEST_CAP}`)
-}
+/** Credits as units; null stays null. */
+const capOf = (credits: number | null): number | null => (credits === null ? null : toUnits(credits))

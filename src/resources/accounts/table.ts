@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { PlanOverrides } from './plan.ts'
+import type { PlanOverrides } from './model.ts'
 
 /** Accounts: whom resources belong to. */
 export const accounts = sqliteTable('accounts', {

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { integer, NO_NUL } from '../../contract/schema.ts'
+import { integer, NO_NUL, variables } from '../../contract/schema.ts'
 
 /** A shell command to run on a server. */
 export const ExecRequest = t.Object(
@@ -12,7 +12,7 @@ export const ExecRequest = t.Object(
       t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Folder inside the workspace.' }),
     ),
     env: t.Optional(
-      t.Record(t.String(), t.String({ maxLength: 65_536, pattern: NO_NUL }), {
+      variables(t.String({ maxLength: 65_536, pattern: NO_NUL }), {
         description: 'Variables on top of the base environment; names match [A-Za-z_][A-Za-z0-9_]*.',
       }),
     ),

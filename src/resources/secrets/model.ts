@@ -1,17 +1,17 @@
 import { type Static, t } from 'elysia'
-import { NO_NUL } from '../../contract/schema.ts'
+import { NO_NUL, variables } from '../../contract/schema.ts'
 
 const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
 
 /** Environment variables by name. */
-export const Environment = t.Record(t.String(), value, {
+export const Environment = variables(value, {
   writeOnly: true,
   description: 'Environment variables; names match [A-Za-z_][A-Za-z0-9_]*.',
 })
 export type Environment = Static<typeof Environment>
 
 /** Environment variables to set, or to remove where the value is null. */
-const SecretChanges = t.Record(t.String(), t.Nullable(value), {
+const SecretChanges = variables(t.Nullable(value), {
   writeOnly: true,
   description: 'Values by name, which matches [A-Za-z_][A-Za-z0-9_]*; null removes a variable.',
 })

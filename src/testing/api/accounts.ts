@@ -1,28 +1,11 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { oneOf } from '../../contract/schema.ts'
+import { unchangeable } from '../../contract/validate.ts'
+import { BudgetCap, CreditsUsed, Plan, PlanOverrides } from '../../resources/accounts/model.ts'
 import type { AccountsService } from '../../resources/accounts/service.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { ControlAccess } from './access.ts'
-
-const PerTier = t.Object({ small: t.Number(), medium: t.Number(), large: t.Number() }, { $id: 'PerTier' })
-
-const Plan = t.Object(
-  {
-    tiers: t.Array(oneOf(['small', 'medium', 'large'])),
-    servers: t.Number({ description: 'Servers at a time.' }),
-    projects: PerTier,
-    storage_gb: PerTier,
-    cpus: PerTier,
-    memory_gib: PerTier,
-    credits_per_hour: PerTier,
-    credits_per_task: t.Number(),
-    credits_per_build: t.Number(),
-    monthly_cap: t.Number({ description: 'Credits a month, where the account has no budget of its own.' }),
-  },
-  { $id: 'Plan' },
-)
 
 const Account = t.Object(
   {
@@ -48,35 +31,26 @@ const CreatedAccount = t.Object(
 )
 export type CreatedAccount = Static<typeof CreatedAccount>
 
-/** Plan and credits are read by the service, which says more exactly what it expected. */
-const wishes = {
+const settings = {
   label: t.Optional(t.String({ maxLength: 100 })),
-  plan: t.Optional(
-    t.Unknown({
-      type: ['object', 'null'],
-      description:
-        'Fields of a plan in place of all that was said of this one; those left out are as for the whole instance.',
-    }),
-  ),
+  plan: t.Optional(t.Nullable(PlanOverrides)),
   budget_cap: t.Optional(
-    t.Unknown({
-      type: ['number', 'null'],
-      description: "Credits a month; null is the plan's `monthly_cap`.",
-    }),
+    t.Nullable(BudgetCap, { description: "Credits a month; null is the plan's `monthly_cap`." }),
   ),
 }
 
-const AccountCreate = t.Object(wishes, { $id: 'AccountCreate', additionalProperties: false })
+/** What the operations say of plans. */
+const PLANS =
+  '`plan` replaces all that was said of this account; fields that it leaves out, or all if it is null, are as for the whole instance.'
 
-const AccountUpdate = t.Object(
-  {
-    ...wishes,
-    limits: t.Optional(
-      t.Unknown({ type: 'object', description: 'Fields of the plan to change; the others stay.' }),
-    ),
-    credits_used: t.Optional(t.Unknown({ type: 'number', description: 'What it has used in this month.' })),
-  },
-  { $id: 'AccountUpdate', additionalProperties: false },
+const AccountCreate = t.Object(settings, { $id: 'AccountCreate', additionalProperties: false })
+
+const AccountUpdate = unchangeable(
+  t.Object(
+    { ...settings, limits: t.Optional(PlanOverrides), credits_used: t.Optional(CreditsUsed) },
+    { $id: 'AccountUpdate', additionalProperties: false },
+  ),
+  ['id', 'created_at', 'month', 'servers'],
 )
 
 /** `/_berth/accounts`: accounts with a plan and a budget each, so that parallel tests do not meet. */
@@ -97,7 +71,12 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
       ({ body }) => status(201, accounts.create(body ?? {})),
       operation(
         'control.accounts.create',
-        { access: 'admin', summary: 'Make an account and its first key', success: { 201: CreatedAccount } },
+        {
+          access: 'admin',
+          summary: 'Make an account and its first key',
+          description: PLANS,
+          success: { 201: CreatedAccount },
+        },
         { body: t.Optional(AccountCreate) },
       ),
     )
@@ -109,6 +88,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
         {
           access: 'admin',
           summary: 'Change plan, budget or use of an account',
+          description: `${PLANS} \`limits\` changes some fields, and the others stay.`,
           success: { 200: Account },
           errors: [404],
         },

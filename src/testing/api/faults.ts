@@ -1,63 +1,14 @@
 import { Elysia, type Static, status, t } from 'elysia'
-import { Given, Mistake } from '../../contract/given.ts'
 import { operation } from '../../contract/operation.ts'
-import { documented, integer } from '../../contract/schema.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import { inPart } from '../../contract/request.ts'
+import { notFound } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
+import { FaultEffect, FaultMatch, FaultText, normalFault } from '../faults/fault.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { FaultRow } from '../faults/table.ts'
 import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
-
-const FaultMatch = t.Object(
-  {
-    operation: t.Optional(t.String({ description: 'The id of an operation of the API, such as exec.run.' })),
-    method: t.Optional(t.String()),
-    path: t.Optional(
-      t.String({
-        description: 'A path or a glob: `*` or `{id}` is what stands between two slashes, `**` anything.',
-      }),
-    ),
-    account_id: t.Optional(t.String({ description: 'The account whose key the request carries.' })),
-  },
-  {
-    $id: 'FaultMatch',
-    additionalProperties: false,
-    description: 'Which requests; what is left out does not matter.',
-  },
-)
-
-const FaultEffect = t.Union(
-  [
-    t.Object(
-      {
-        error: t.Object(
-          {
-            status: t.Number({ minimum: 400, maximum: 599 }),
-            code: t.Optional(t.String({ description: 'By default what the API says with this status.' })),
-            message: t.Optional(t.String()),
-          },
-          { additionalProperties: false },
-        ),
-      },
-      { additionalProperties: false, description: 'It is answered so, and nothing is done.' },
-    ),
-    t.Object({ delay_ms: t.Number() }, { additionalProperties: false, description: 'It waits first.' }),
-    t.Object(
-      { disconnect: t.Literal(true) },
-      { additionalProperties: false, description: 'Its connection is cut, without an answer.' },
-    ),
-    t.Object(
-      { backend: t.Literal('fail') },
-      {
-        additionalProperties: false,
-        description: 'The compute driver fails whatever the request, and work that it begins, asks of it.',
-      },
-    ),
-  ],
-  { $id: 'FaultEffect' },
-)
 
 const FIELDS = {
   id: t.String(),
@@ -75,23 +26,6 @@ const Fault = t.Object(FIELDS, { $id: 'Fault' })
 /** A fault, as the control API shows it. */
 export type Fault = Static<typeof Fault>
 const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) }, { $id: 'DeletedFault' })
-
-/** Its shape is checked with places and reasons by the reader that fixtures files go through too. */
-const FaultCreate = documented(
-  t.Object(
-    {
-      match: FaultMatch,
-      effect: FaultEffect,
-      times: t.Optional(integer({ minimum: 1, description: 'Requests that it strikes; without it all.' })),
-      after: t.Optional(integer({ minimum: 0, description: 'Requests that it lets pass first.' })),
-      probability: t.Optional(t.Number({ minimum: 0, maximum: 1 })),
-      seed: t.Optional(
-        integer({ minimum: 0, description: 'Of the chance: the same seed strikes the same.' }),
-      ),
-    },
-    { $id: 'FaultCreate', additionalProperties: false },
-  ),
-)
 
 /** What the calls about faults need. */
 export interface FaultParts {
@@ -115,21 +49,16 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
     )
     .post(
       '',
-      async ({ body }) => {
-        const { readFault } = await import('../faults/read.ts')
-        try {
-          const fault = readFault(new Given(body))
-          // One that is for nobody would strike nobody, and a test would wonder.
-          checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
-          return status(201, shown(store.add(fault)))
-        } catch (error) {
-          throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
-        }
+      ({ body }) => {
+        const fault = inPart('body', () => normalFault(body))
+        // One that is for nobody would strike nobody, and a test would wonder.
+        checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
+        return status(201, shown(store.add(fault)))
       },
       operation(
         'control.faults.add',
         { access: 'admin', summary: 'Have requests fail, wait or be cut off', success: { 201: Fault } },
-        { body: FaultCreate },
+        { body: FaultText },
       ),
     )
     .delete(

@@ -1,15 +1,14 @@
 import { Elysia, type Static, t } from 'elysia'
+import { SCENARIO_FIELDS, ScenarioTexts } from '../../agents/scripted/model.ts'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
-import { Given, Mistake } from '../../contract/given.ts'
+import { JsonReader } from '../../contract/json-reader.ts'
 import { operation } from '../../contract/operation.ts'
-import { badRequest } from '../../errors.ts'
+import { refused } from '../../contract/request.ts'
 import type { ControlAccess } from './access.ts'
 
 const Scenario = t.Object(
   {
-    name: t.Optional(t.String()),
-    match: t.Unknown({ description: 'Which goals it is for: a text, a glob or a regular expression.' }),
-    steps: t.Array(t.Unknown()),
+    ...SCENARIO_FIELDS,
     source: t.String({ description: '`control`, or the path of the file that it stands in.' }),
   },
   { $id: 'Scenario' },
@@ -18,9 +17,8 @@ const Scenario = t.Object(
 const Scenarios = t.Object({ scenarios: t.Array(Scenario) })
 export type Scenarios = Static<typeof Scenarios>
 
-/** Their shape is checked with places and reasons by the reader that files go through too. */
 const ScenariosPut = t.Object(
-  { scenarios: t.Unknown({ type: 'array', description: 'Each as in a fixtures file, without `source`.' }) },
+  { scenarios: ScenarioTexts },
   { $id: 'ScenariosPut', additionalProperties: false },
 )
 
@@ -41,11 +39,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
     .put(
       '',
       async ({ body }) => {
-        try {
-          await store.replace(new Given(body.scenarios, ['scenarios']))
-        } catch (error) {
-          throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
-        }
+        await store.replace(new JsonReader(body.scenarios, ['scenarios'])).catch(refused('body'))
         return all()
       },
       operation(

@@ -1,15 +1,20 @@
+import type { TProperties } from '@sinclair/typebox'
 import { Elysia, type Static, status, t } from 'elysia'
-import { Given, Mistake } from '../../contract/given.ts'
 import { operation } from '../../contract/operation.ts'
-import { documented, integer, oneOf } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
-import type { ActiveFault, LastingKind } from '../faults/compute/active.ts'
+import {
+  type ActiveFault,
+  type Lasting,
+  type LastingKind,
+  SERVER_FAULT_KINDS,
+  type ServerFaultKind,
+} from '../faults/compute/active.ts'
 import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultySandbox } from '../faults/compute/sandbox.ts'
 import type { ControlAccess } from './access.ts'
-import { readServerFault, SERVER_FAULT_KINDS, type ServerFault } from './server-fault-read.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
 
@@ -31,18 +36,45 @@ export type ShownFault = Static<typeof ShownFault>
 
 const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) }, { $id: 'LiftedFaults' })
 
-/** Its shape is checked by the reader, which knows what each kind takes. */
-const ServerFaultCreate = documented(
-  t.Object(
-    {
-      kind: Kind,
-      for_ms: t.Optional(integer({ minimum: 1, description: 'How long it lasts; else until it is lifted.' })),
-      times: t.Optional(integer({ minimum: 1, description: 'Commands that it is for; else all.' })),
-      delay_ms: t.Optional(integer({ minimum: 1, description: 'What each command waits, for `slow_exec`.' })),
-    },
-    { $id: 'ServerFaultCreate', additionalProperties: false },
-  ),
+const LONGEST_MS = 3_600_000
+
+const for_ms = t.Optional(
+  integer({ minimum: 1, maximum: LONGEST_MS, description: 'How long it lasts; else until it is lifted.' }),
 )
+const times = t.Optional(
+  integer({ minimum: 1, maximum: 1_000_000, description: 'Commands that it is for; else all.' }),
+)
+
+/** What goes wrong, with what each kind takes beside its name. */
+const ServerFaultCreate = t.Union(
+  [
+    fault('crash', {}),
+    fault('oom', { times }),
+    fault('disk_full', { for_ms }),
+    fault('hang', { for_ms }),
+    fault('slow_exec', {
+      delay_ms: integer({
+        minimum: 1,
+        maximum: LONGEST_MS,
+        description: 'Milliseconds that each command waits.',
+      }),
+      times,
+      for_ms,
+    }),
+  ],
+  { $id: 'ServerFaultCreate' },
+)
+
+/** A fault inside a server, as a request asks for it. */
+export type ServerFaultCreate = Static<typeof ServerFaultCreate>
+
+/** The shape of one kind of fault. */
+function fault<const Kind extends ServerFaultKind, Fields extends TProperties>(kind: Kind, fields: Fields) {
+  return t.Object({ kind: t.Literal(kind), ...fields }, { additionalProperties: false })
+}
+
+/** A fault inside a server, as it is asked for. */
+type ServerFault = { readonly kind: ServerFaultKind } & Lasting
 
 /** What the calls about faults of servers need. */
 export interface ServerFaultParts {
@@ -85,7 +117,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       '',
       async ({ body, params }) => {
         const row = rowOf(params.serverId)
-        const fault = read(body)
+        const fault = toFault(body)
         const sandbox = compute.running(row.id)
         if (sandbox === undefined || sandbox.ending) {
           throw badRequest(
@@ -136,13 +168,18 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
     )
 }
 
-function read(body: unknown): ServerFault {
-  try {
-    return readServerFault(new Given(body))
-  } catch (error) {
-    throw error instanceof Mistake ? badRequest(error.sentence('in the body')) : error
-  }
-}
+/** A fault with what bounds it by the names of the driver's own. */
+const toFault = (body: {
+  kind: ServerFaultKind
+  for_ms?: number
+  times?: number
+  delay_ms?: number
+}): ServerFault => ({
+  kind: body.kind,
+  ...(body.for_ms === undefined ? {} : { forMs: body.for_ms }),
+  ...(body.times === undefined ? {} : { times: body.times }),
+  ...(body.delay_ms === undefined ? {} : { delayMs: body.delay_ms }),
+})
 
 /** Has it happen, or begin. @returns it, where it lasts. @throws BerthError 400 where it cannot happen here, 502 */
 async function happens(

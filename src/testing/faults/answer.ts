@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { ERROR_STATUS } from '../../errors.ts'
-import type { ErrorText } from './fault.ts'
+import type { FaultError } from './fault.ts'
 
 /** Seconds after which whoever is refused for the moment may ask again. */
 const RETRY_AFTER_S = 1
@@ -9,7 +9,7 @@ const RETRY_AFTER_S = 1
 const FOR_THE_MOMENT = [429, 503]
 
 /** An answer as the API itself gives one for a failure. */
-export function errorAnswer(error: ErrorText, requestId: string, message: string): Response {
+export function errorAnswer(error: FaultError, requestId: string, message: string): Response {
   const { status } = error
   const headers: Record<string, string> = { 'x-request-id': requestId }
   if (FOR_THE_MOMENT.includes(status)) headers['retry-after'] = String(RETRY_AFTER_S)

@@ -1,46 +1,149 @@
-/** Which requests a fault is for, as it is written. What is not given does not matter. */
-export interface MatchText {
-  /** The id of an operation, such as `exec.run`. */
-  readonly operation?: string
-  readonly method?: string
-  /** The path, exactly or as a glob: `*` or `{id}` is what stands between two slashes, `**` anything. */
-  readonly path?: string
-  /** The account whose key the request carries. */
-  readonly account_id?: string
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { API_OPERATION_IDS } from '../../contract/operations.ts'
+import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
+import { type JsonPath, ValidationError } from '../../contract/validation-error.ts'
+
+/** Most requests that are counted before a fault strikes, or that it strikes. */
+const MOST_REQUESTS = 1_000_000_000
+
+/** Longest delay, milliseconds: an hour. */
+const LONGEST_DELAY_MS = 3_600_000
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+const closed = <Fields extends TProperties>(fields: Fields, options: object = {}) =>
+  Type.Object(fields, { additionalProperties: false, ...options })
+
+const filled = (words: string, description?: string) =>
+  worded(
+    Type.String({ pattern: '\\S', ...(description ? { description } : {}) }),
+    `${words} that is not empty`,
+  )
+
+/** Which requests a fault is for, but for the account. What is left out does not matter. */
+const MATCH_FIELDS = {
+  operation: Type.Optional(
+    worded(
+      oneOf([...API_OPERATION_IDS] as [string, ...string[]], {
+        description: 'The id of an operation of the API, such as exec.run.',
+      }),
+      'an "operationId" of GET /openapi.json, such as exec.run',
+    ),
+  ),
+  method: Type.Optional(inAnyCase(METHODS)),
+  path: Type.Optional(
+    worded(
+      Type.String({
+        pattern: '^[/*][^?]*$',
+        description: 'A path or a glob: `*` or `{id}` is what stands between two slashes, `**` anything.',
+      }),
+      'a path without a query that begins with "/" or "*", such as "/servers/*/exec"',
+    ),
+  ),
 }
 
-/** An answer in place of the operation's own. */
-export interface ErrorText {
-  /** 400 to 599. */
-  readonly status: number
-  /** What stands in `error`; without it what the API says with this status. */
-  readonly code?: string
-  readonly message?: string
+/** What happens to the requests: one of these. */
+export const FaultEffect = Type.Union(
+  [
+    closed(
+      {
+        error: closed({
+          status: integer({ minimum: 400, maximum: 599 }),
+          code: Type.Optional(filled('a code', 'By default what the API says with this status.')),
+          message: Type.Optional(filled('a sentence')),
+        }),
+      },
+      { description: 'The request is answered so, and nothing is done.' },
+    ),
+    closed(
+      { delay_ms: integer({ minimum: 0, maximum: LONGEST_DELAY_MS }) },
+      { description: 'The request waits first, in physical milliseconds.' },
+    ),
+    closed({ disconnect: Type.Literal(true) }, { description: 'The connection is cut, without an answer.' }),
+    closed(
+      { backend: Type.Literal('fail') },
+      {
+        description: 'The compute driver fails whatever the request, and work that it begins, asks of it.',
+      },
+    ),
+  ],
+  { $id: 'FaultEffect', description: 'What happens to the requests.' },
+)
+export type FaultEffect = Static<typeof FaultEffect>
+
+/** A response in place of the operation's own. */
+export type FaultError = Extract<FaultEffect, { error: unknown }>['error']
+
+/** When a fault strikes. */
+const RULE_FIELDS = {
+  times: Type.Optional(
+    integer({ minimum: 1, maximum: MOST_REQUESTS, description: 'Requests that it strikes; without it all.' }),
+  ),
+  after: Type.Optional(
+    integer({ minimum: 0, maximum: MOST_REQUESTS, description: 'Requests that match and pass first.' }),
+  ),
+  probability: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1, description: 'How likely it strikes then.' }),
+  ),
+  seed: Type.Optional(
+    integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Of the chance: the same seed strikes the same requests.',
+    }),
+  ),
 }
 
-/** What a fault does to a request, as it is written: one of these. */
-export type EffectText =
-  /** It is answered so, and nothing is done. */
-  | { readonly error: ErrorText }
-  /** It waits for so many milliseconds of physical time, and goes on then. */
-  | { readonly delay_ms: number }
-  /** Its connection is cut, without an answer. */
-  | { readonly disconnect: true }
-  /** The compute driver fails whatever the request, and work that it begins, asks of it. */
-  | { readonly backend: 'fail' }
+/** Which requests a fault of the control API is for. */
+export const FaultMatch = worded(
+  closed(
+    {
+      ...MATCH_FIELDS,
+      account_id: Type.Optional(filled('the id of an account', 'The account whose key the request carries.')),
+    },
+    { $id: 'FaultMatch', description: 'Which requests; what is left out does not matter.' },
+  ),
+  'an object, {} for every request',
+)
+export type FaultMatch = Static<typeof FaultMatch>
 
-/** A fault as it is written: in the control API, in a fixtures file and in the database. */
-export interface FaultText {
-  readonly match: MatchText
-  readonly effect: EffectText
-  /** How often it strikes, then never again; always without it. */
-  readonly times?: number
-  /** How many requests that match pass before it may strike. */
-  readonly after?: number
-  /** How likely it strikes then: 0 never, 1 always. */
-  readonly probability?: number
-  /** What decides together with the number of the request: the same seed, the same decisions. */
-  readonly seed?: number
+/** A fault, as the control API takes it and as the database keeps it. */
+export const FaultText = closed(
+  { match: FaultMatch, effect: FaultEffect, ...RULE_FIELDS },
+  { $id: 'FaultCreate' },
+)
+export type FaultText = Static<typeof FaultText>
+
+/** A fault of a fixtures file: the account is named there, and has no id yet. */
+export const FixtureFault = closed({
+  match: closed(
+    {
+      ...MATCH_FIELDS,
+      account: Type.Optional(filled('the name of an account', 'Name of an account of the files.')),
+    },
+    { description: 'Which requests are meant; {} for all.' },
+  ),
+  effect: FaultEffect,
+  ...RULE_FIELDS,
+})
+export type FixtureFault = Static<typeof FixtureFault>
+
+/**
+ * Completes a fault whose shape has been checked: its method in upper case.
+ *
+ * @param path where the fault stands
+ * @throws ValidationError for a path of the control API, which has no faults
+ */
+export function normalFault(fault: FaultText, path: JsonPath = []): FaultText {
+  const { match, effect, ...rule } = fault
+  if (match.path !== undefined && /^\/_berth(?:\/|$)/.test(match.path)) {
+    throw new ValidationError(
+      [...path, 'match', 'path'],
+      'the control API itself has no faults; expected a path of the API.',
+    )
+  }
+  const method = match.method?.toUpperCase()
+  return { match: { ...match, ...(method === undefined ? {} : { method }) }, effect, ...rule }
 }
 
 /** What is known of a request when faults are looked for. */

@@ -4,7 +4,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { EffectText, FaultText, RequestFacts } from './fault.ts'
+import type { FaultEffect, FaultText, RequestFacts } from './fault.ts'
 import { type Matcher, matcherOf, strikes } from './strike.ts'
 import { type FaultRow, faults } from './table.ts'
 
@@ -25,7 +25,7 @@ export interface Strike {
   /** Milliseconds that it waits first. */
   readonly delayMs: number
   /** What happens to it then, and the fault that says so; null where it goes on. */
-  readonly effect: { readonly of: string; readonly does: Exclude<EffectText, { delay_ms: number }> } | null
+  readonly effect: { readonly of: string; readonly does: Exclude<FaultEffect, { delay_ms: number }> } | null
 }
 
 /** A fault as it is tried. */

@@ -1,11 +1,11 @@
-import { type FaultText, type MatchText, type RequestFacts, withoutEndSlash } from './fault.ts'
+import { type FaultMatch, type FaultText, type RequestFacts, withoutEndSlash } from './fault.ts'
 import { globMatcher, isLiteral } from './glob.ts'
 
 /** Whether a request is one of those that are meant. */
 export type Matcher = (request: RequestFacts) => boolean
 
 /** Makes what tells whether a request is meant. */
-export function matcherOf({ operation, method, path, account_id }: MatchText): Matcher {
+export function matcherOf({ operation, method, path, account_id }: FaultMatch): Matcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>

@@ -1,4 +1,5 @@
-import { type Given, Mistake } from '../../contract/given.ts'
+import type { JsonReader } from '../../contract/json-reader.ts'
+import { ValidationError } from '../../contract/validation-error.ts'
 import { type ClockOptions, machineNow, parseIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 
@@ -15,19 +16,19 @@ export interface ClockFixture {
 /** The last moment that an ISO 8601 time of four digits for the year can name. */
 const LAST = Date.UTC(10_000, 0, 1) - 1
 
-/** Reads what the clock is to do; its shape is known to be good. @throws Mistake */
-export function readClock(given: Given): ClockFixture {
+/** Reads what the clock is to do; its shape is known to be good. @throws ValidationError */
+export function readClock(given: JsonReader): ClockFixture {
   const freeze = given.field('freeze')
   const set = given.field('set')
   const advance = given.field('advance')
   const at = set ? parseIso(set.text()) : null
   if (set && (at === null || at < 0)) {
-    throw set.mistake('an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z')
+    throw set.error('an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z')
   }
   const by = advance ? parseDuration(advance.text()) : 0
-  if (by === null) throw advance?.mistake('a duration such as 500ms, 90s, 15m, 2h or 30d')
+  if (by === null) throw (advance ?? given).error('a duration such as 500ms, 90s, 15m, 2h or 30d')
   if ((at ?? machineNow()) + by > LAST) {
-    throw new Mistake(advance?.place ?? given.place, 'expected a time before the year 10000.')
+    throw new ValidationError(advance?.path ?? given.path, 'expected a time before the year 10000.')
   }
   return { freeze: freeze?.value === true, set: at, advance: by }
 }

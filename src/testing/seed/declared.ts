@@ -1,21 +1,21 @@
-import { Mistake, type Place } from '../../contract/given.ts'
+import { type JsonPath, ValidationError } from '../../contract/validation-error.ts'
 import { BerthError, type StartupError } from '../../errors.ts'
 import type { FixturesDocument } from './document.ts'
 
 /** Something that a fixtures file says, with where it stands there. */
 export class Declared<Value> {
   readonly #document: FixturesDocument
-  readonly #place: Place
+  readonly #path: JsonPath
 
   constructor(
     document: FixturesDocument,
-    place: Place,
+    path: JsonPath,
     /** Its key among those of its kind. */
     readonly name: string,
     readonly value: Value,
   ) {
     this.#document = document
-    this.#place = place
+    this.#path = path
   }
 
   /** The file that it stands in. */
@@ -25,7 +25,7 @@ export class Declared<Value> {
 
   /** The same with another value. */
   with<Other>(value: Other): Declared<Other> {
-    return new Declared(this.#document, this.#place, this.name, value)
+    return new Declared(this.#document, this.#path, this.name, value)
   }
 
   /**
@@ -35,7 +35,7 @@ export class Declared<Value> {
    * @param inner where it stands within: `tier`, or `files` and a path
    */
   refusal(reason: string, ...inner: readonly (string | number)[]): StartupError {
-    return this.#document.refusal(new Mistake([...this.#place, ...inner], reason))
+    return this.#document.refusal(new ValidationError([...this.#path, ...inner], reason))
   }
 
   /** Does something for it; what the API would refuse stops the start. @throws StartupError */

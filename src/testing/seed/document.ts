@@ -11,16 +11,17 @@ import {
   visit,
   type YAMLError,
 } from 'yaml'
-import { Given, type Mistake } from '../../contract/given.ts'
+import { JsonReader } from '../../contract/json-reader.ts'
+import { listMistakes, type ValidationError } from '../../contract/validation-error.ts'
 import { StartupError } from '../../errors.ts'
 
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {
   readonly path: string
   /** What stands in it: plain JSON values. */
-  readonly given: Given
-  /** Tells where a mistake stands, as what stops the start. */
-  refusal(mistake: Mistake): StartupError
+  readonly given: JsonReader
+  /** Tells where mistakes stand, in the order of the file, as what stops the start. */
+  refusal(mistake: ValidationError): StartupError
 }
 
 /**
@@ -31,12 +32,15 @@ export interface FixturesDocument {
 export function readDocument(path: string): FixturesDocument {
   const lines = new LineCounter()
   const document = parseDocument(textOf(path), { lineCounter: lines, prettyErrors: false, stringKeys: true })
-  const refuse = (offset: number, reason: string): StartupError => {
+  const positioned = (offset: number, reason: string, word = 'line'): string => {
     const { line, col } = lines.linePos(offset)
-    return new StartupError(
-      `The fixtures file ${path}, line ${line}, column ${col}: ${reason}${reason.endsWith('\n') ? '' : ' '}Correct it, or start without this file.`,
-    )
+    return `${word} ${line}, column ${col}: ${reason}`
   }
+  const refuseAll = (reasons: string): StartupError =>
+    new StartupError(
+      `The fixtures file ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}Correct it, or start without this file.`,
+    )
+  const refuse = (offset: number, reason: string): StartupError => refuseAll(positioned(offset, reason))
   // A tag that nobody knows is only warned of: the value would be another than was meant.
   const [wrong] = [...document.errors, ...document.warnings]
   if (wrong) {
@@ -60,8 +64,20 @@ export function readDocument(path: string): FixturesDocument {
   }
   return {
     path,
-    given: new Given(value),
-    refusal: (mistake) => refuse(offsetOf(document, mistake), mistake.sentence()),
+    given: new JsonReader(value),
+    refusal(mistake) {
+      const placed = mistake.all.map((one) => ({ one, offset: offsetOf(document, one) }))
+      // What is missing has no place of its own, and is often what another name was meant to be: it comes last.
+      const rank = ({ one }: { one: ValidationError }): number => (one.kind === 'missing' ? 1 : 0)
+      placed.sort((a, b) => rank(a) - rank(b) || a.offset - b.offset)
+      const offsets = new Map(placed.map(({ one, offset }) => [one, offset]))
+      const first = placed[0]?.one
+      return refuseAll(
+        listMistakes([...offsets.keys()], (one) =>
+          positioned(offsets.get(one) ?? 0, one.sentence(), one === first ? 'line' : 'Line'),
+        ),
+      )
+    },
   }
 }
 
@@ -85,16 +101,16 @@ function textOf(path: string): string {
 }
 
 /** Where a mistake's value or key begins; of what is missing, where the object begins that should have it. */
-function offsetOf(document: Document.Parsed, { place, at }: Mistake): number {
+function offsetOf(document: Document.Parsed, { path, kind }: ValidationError): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0
-  for (const [index, step] of place.entries()) {
+  for (const [index, step] of path.entries()) {
     const holder = isAlias(node) ? node.resolve(document) : node
     const pair = isMap(holder)
       ? holder.items.find(({ key }) => isScalar(key) && key.value === step)
       : undefined
     node = pair ? pair.value : isSeq(holder) ? holder.items[Number(step)] : undefined
-    const isKey = at === 'key' && index === place.length - 1
+    const isKey = (kind === 'key' || kind === 'unknown') && index === path.length - 1
     offset = (isKey ? startOf(pair?.key) : startOf(node)) ?? startOf(pair?.key) ?? offset
   }
   return offset

@@ -1,10 +1,13 @@
 import { readScenarios } from '../../agents/scripted/read.ts'
 import type { FileScenario } from '../../agents/scripted/store.ts'
-import { type Given, Mistake } from '../../contract/given.ts'
+import type { JsonReader } from '../../contract/json-reader.ts'
+import { brokenText, Validator } from '../../contract/validate.ts'
+import { ValidationError } from '../../contract/validation-error.ts'
+import { brokenPath } from '../../http/json.ts'
+import { type FaultText, type FixtureFault, normalFault } from '../faults/fault.ts'
 import { type ClockFixture, readClock } from './clock.ts'
 import { Declared } from './declared.ts'
 import { type FixturesDocument, readDocument } from './document.ts'
-import { type FaultFixture, readFixtureFaults } from './faults.ts'
 import { FixturesFile } from './model.ts'
 import { checkReferences } from './references.ts'
 import {
@@ -18,7 +21,6 @@ import {
   settle,
   type WebhookFixture,
 } from './settle.ts'
-import { check, wrong } from './shape.ts'
 
 /** What fixtures files say, part by part; of several files it follows each other. */
 export interface Fixtures {
@@ -35,14 +37,20 @@ export interface Fixtures {
   readonly faults: readonly Declared<FaultFixture>[]
 }
 
+/** A fault, and the name of the account that it is for. */
+export interface FaultFixture {
+  readonly fault: FaultText
+  readonly account?: string
+}
+
 /** One file that is being read. */
 interface Reading extends Elsewhere {
   readonly document: FixturesDocument
 }
 
 /** How each part is read, once its shape is known to be good, by its key at the top of a file. */
-const PARTS: { [Part in keyof Fixtures]: (given: Given, reading: Reading) => Fixtures[Part] } = {
-  clock: (given, { document }) => [new Declared(document, given.place, 'clock', readClock(given))],
+const PARTS: { [Part in keyof Fixtures]: (given: JsonReader, reading: Reading) => Fixtures[Part] } = {
+  clock: (given, { document }) => [new Declared(document, given.path, 'clock', readClock(given))],
   accounts: (given, reading) => each(given.entries(), reading, settle.account),
   servers: (given, reading) => each(given.entries(), reading, settle.server),
   projects: (given, reading) => each(given.entries(), reading, settle.project),
@@ -51,11 +59,8 @@ const PARTS: { [Part in keyof Fixtures]: (given: Given, reading: Reading) => Fix
   webhooks: (given, reading) => each(given.entries(), reading, settle.webhook),
   scenarios: (given, { file }) => readScenarios(given).map((scenario) => ({ ...scenario, file })),
   faults: (given, { document }) =>
-    readFixtureFaults(given).map(([{ place }, fault]) => new Declared(document, place, 'fault', fault)),
+    given.list().map((one) => new Declared(document, one.path, 'fault', readFault(one))),
 }
-
-/** Parts whose readers check all of them, with more to say than a shape. */
-const BY_READER: ReadonlySet<keyof Fixtures> = new Set(['scenarios', 'faults'])
 
 const NAMES = Object.keys(PARTS) as (keyof Fixtures)[]
 
@@ -63,7 +68,7 @@ const NAMES = Object.keys(PARTS) as (keyof Fixtures)[]
  * Reads the files that say what there is at the start. Nothing is done with it yet.
  *
  * @param paths absolute paths, in the order in which they count
- * @throws StartupError for the first mistake, with file, line, column and reason
+ * @throws StartupError for the mistakes of the first file that has any, each with line, column and reason
  */
 export function readFixtures(paths: readonly string[], environment: Environment): Fixtures {
   const fixtures: Fixtures = {
@@ -82,31 +87,38 @@ export function readFixtures(paths: readonly string[], environment: Environment)
     try {
       readFile({ document, file: path, environment }, fixtures)
     } catch (error) {
-      throw error instanceof Mistake ? document.refusal(error) : error
+      throw error instanceof ValidationError ? document.refusal(error) : error
     }
   }
   checkReferences(fixtures)
   return fixtures
 }
 
+const validator = new Validator(FixturesFile)
+
 function readFile(reading: Reading, into: Fixtures): void {
   const { given } = reading.document
-  if (!given.isObject) throw wrong(given, FixturesFile)
-  const fields = given.fields(['$schema', ...NAMES])
+  validator.parse(given.value)
+  const broken = brokenPath(given.value)
+  if (broken) throw brokenText(broken)
   for (const name of NAMES) {
-    const part = fields[name]
-    if (!part) continue
-    if (!BY_READER.has(name)) check(part, FixturesFile.properties[name])
-    ;(into[name] as unknown[]).push(...PARTS[name](part, reading))
+    const part = given.field(name)
+    if (part) (into[name] as unknown[]).push(...PARTS[name](part, reading))
   }
+}
+
+/** Reads a fault: its account has a name, and no id yet. @throws ValidationError */
+function readFault({ value, path }: JsonReader): FaultFixture {
+  const { match, ...rest } = value as FixtureFault
+  const { account, ...others } = match
+  const fault = normalFault({ match: others, ...rest }, path)
+  return account === undefined ? { fault } : { fault, account }
 }
 
 /** Each of a part, by its key, or its number where it is a list. */
 const each = <Value>(
-  entries: readonly Given[],
+  entries: readonly JsonReader[],
   reading: Reading,
-  read: (given: Given, elsewhere: Elsewhere) => Value,
+  read: (given: JsonReader, elsewhere: Elsewhere) => Value,
 ): Declared<Value>[] =>
-  entries.map(
-    (one) => new Declared(reading.document, one.place, String(one.place.at(-1)), read(one, reading)),
-  )
+  entries.map((one) => new Declared(reading.document, one.path, String(one.path.at(-1)), read(one, reading)))

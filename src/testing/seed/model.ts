@@ -1,14 +1,14 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { scenarioShape } from '../../agents/scripted/shape.ts'
+import { ScenarioText } from '../../agents/scripted/model.ts'
 import { API_KEY } from '../../config/config.ts'
 import { oneOf, text } from '../../contract/schema.ts'
-import { LARGEST_CAP, planShape } from '../../resources/accounts/plan.ts'
+import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { Lifecycle, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
 import { Region, Tier } from '../../resources/servers/model.ts'
 import { URL_LIMIT } from '../../resources/webhooks/model.ts'
-import { faultShape } from './faults.ts'
+import { FixtureFault } from '../faults/fault.ts'
 
 /** An object of which all fields are known. */
 const closed = <Fields extends Record<string, TSchema>>(fields: Fields, description?: string) =>
@@ -97,22 +97,9 @@ const Files = keyed(
 const Account = closed({
   label: Type.Optional(text({ maxLength: 100 })),
   key: Type.Optional(Key),
-  plan: Type.Optional(
-    Type.Unsafe<Record<string, unknown>>({
-      ...planShape(),
-      description: "What differs from the instance's.",
-    }),
-  ),
-  budget_cap: Type.Optional(
-    Type.Number({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' }),
-  ),
-  credits_used: Type.Optional(
-    Type.Number({
-      minimum: 0,
-      maximum: LARGEST_CAP,
-      description: 'Credits of this month, when all is set up.',
-    }),
-  ),
+  plan: Type.Optional(PlanOverrides),
+  budget_cap: Type.Optional(BudgetCap),
+  credits_used: Type.Optional(CreditsUsed),
 })
 
 const account = Type.Optional(reference('Name of an account of the files; without it, the first account.'))
@@ -141,7 +128,7 @@ const Project = closed({
   visibility: Type.Optional(Visibility),
   lifecycle: Type.Optional(Lifecycle),
   template: Type.Optional(Type.String({ description: 'A template id; "berth templates" lists them.' })),
-  source: Type.Optional(Type.Unsafe<ProjectSource>({ anyOf: ProjectSource.anyOf })),
+  source: Type.Optional(ProjectSource),
   files: Type.Optional(
     keyed(
       '^[^\\u0000]+$',
@@ -231,18 +218,13 @@ export const FixturesFile = closed(
     keys: Type.Optional(byName(ApiKey, 'API keys by name.')),
     webhooks: Type.Optional(byName(Webhook, 'Subscriptions to events by name.')),
     scenarios: Type.Optional(
-      Type.Unsafe<unknown[]>({
-        type: 'array',
-        items: scenarioShape,
+      Type.Array(ScenarioText, {
+        maxItems: 1_000,
         description: 'What the scripted agent does about which goals.',
       }),
     ),
     faults: Type.Optional(
-      Type.Unsafe<unknown[]>({
-        type: 'array',
-        items: faultShape,
-        description: 'What goes wrong with which requests.',
-      }),
+      Type.Array(FixtureFault, { maxItems: 1_000, description: 'What goes wrong with which requests.' }),
     ),
   },
   'What there is when berth starts.',

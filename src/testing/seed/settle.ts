@@ -1,5 +1,7 @@
-import { Given, Mistake } from '../../contract/given.ts'
-import { parseCap, parsePlan } from '../../resources/accounts/plan.ts'
+import type { TSchema } from '@sinclair/typebox'
+import type { JsonReader } from '../../contract/json-reader.ts'
+import { Validator } from '../../contract/validate.ts'
+import { ValidationError } from '../../contract/validation-error.ts'
 import { type FileSource, readFiles } from './files.ts'
 import {
   type AccountGiven,
@@ -11,7 +13,6 @@ import {
   type WebhookGiven,
   WebhookSecretText,
 } from './model.ts'
-import { check, type Shape } from './shape.ts'
 
 /** The variables that values may be taken from. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -47,55 +48,35 @@ export interface Elsewhere {
   readonly environment: Environment
 }
 
-/** Puts the values in that stand elsewhere; the shape is known to be good. @throws Mistake where there is none */
+/** Puts the values in that stand elsewhere; the shape is known to be good. @throws ValidationError where there is none */
 export const settle = {
-  account: (given: Given, elsewhere: Elsewhere): AccountFixture => {
+  account: (given: JsonReader, elsewhere: Elsewhere): AccountFixture => {
     const { key: _, ...rest } = given.value as AccountGiven
-    checkCredits(given)
     return { ...rest, ...textIn(given, 'key', KeyText, elsewhere) }
   },
-  key: (given: Given, elsewhere: Elsewhere): KeyFixture => {
+  key: (given: JsonReader, elsewhere: Elsewhere): KeyFixture => {
     const { key: _, ...rest } = given.value as KeyGiven
     return { ...rest, ...textIn(given, 'key', KeyText, elsewhere) }
   },
-  webhook: (given: Given, elsewhere: Elsewhere): WebhookFixture => {
+  webhook: (given: JsonReader, elsewhere: Elsewhere): WebhookFixture => {
     const { secret: _, ...rest } = given.value as WebhookGiven
     return { ...rest, ...textIn(given, 'secret', WebhookSecretText, elsewhere) }
   },
-  server: (given: Given, elsewhere: Elsewhere): ServerFixture => ({
+  server: (given: JsonReader, elsewhere: Elsewhere): ServerFixture => ({
     ...(given.value as ServerGiven),
     ...furnished(given, elsewhere),
   }),
-  project: (given: Given, elsewhere: Elsewhere): ProjectFixture => ({
+  project: (given: JsonReader, elsewhere: Elsewhere): ProjectFixture => ({
     ...(given.value as ProjectGiven),
     ...furnished(given, elsewhere),
   }),
-  secrets: (given: Given, elsewhere: Elsewhere): SecretsFixture => ({
+  secrets: (given: JsonReader, elsewhere: Elsewhere): SecretsFixture => ({
     ...(given.value as SecretsFixture),
     values: variables(given.field('values'), elsewhere),
   }),
 }
 
-/** Credits have at most three decimals, which shapes do not say. */
-function checkCredits(given: Given): void {
-  const readers = [
-    ['plan', parsePlan],
-    ['budget_cap', parseCap],
-  ] as const
-  for (const [name, parse] of readers) {
-    const field = given.field(name)
-    try {
-      if (field) parse(field.value)
-    } catch (error) {
-      throw new Mistake(
-        field?.place ?? [],
-        `expected ${error instanceof Error ? error.message : String(error)}.`,
-      )
-    }
-  }
-}
-
-function furnished(given: Given, elsewhere: Elsewhere): Furnished {
+function furnished(given: JsonReader, elsewhere: Elsewhere): Furnished {
   const files = given.field('files')
   return {
     files: files ? readFiles(files, elsewhere.file) : null,
@@ -103,10 +84,10 @@ function furnished(given: Given, elsewhere: Elsewhere): Furnished {
   }
 }
 
-function variables(given: Given | undefined, elsewhere: Elsewhere): Variables {
+function variables(given: JsonReader | undefined, elsewhere: Elsewhere): Variables {
   return Object.fromEntries(
     (given?.entries() ?? []).map((entry) => [
-      String(entry.place.at(-1)),
+      String(entry.path.at(-1)),
       textOf(entry, VariableText, elsewhere),
     ]),
   )
@@ -114,9 +95,9 @@ function variables(given: Given | undefined, elsewhere: Elsewhere): Variables {
 
 /** A field with its text, or nothing where it is not there. */
 function textIn<Name extends string>(
-  given: Given,
+  given: JsonReader,
   name: Name,
-  shape: Shape,
+  shape: TSchema,
   elsewhere: Elsewhere,
 ): { [Key in Name]?: string } {
   const field = given.field(name)
@@ -124,17 +105,16 @@ function textIn<Name extends string>(
 }
 
 /** A text, or the value of the variable that stands for it, which has to have the same shape. */
-function textOf({ value, place }: Given, shape: Shape, { environment }: Elsewhere): string {
+function textOf({ value, path }: JsonReader, shape: TSchema, { environment }: Elsewhere): string {
   if (typeof value === 'string') return value
   const { env: name } = value as { env: string }
-  const at = [...place, 'env']
+  const at = [...path, 'env']
   const found = environment[name]
   if (found === undefined || found === '') {
-    throw new Mistake(
+    throw new ValidationError(
       at,
       `the variable ${name} is not set in the environment that berth runs in. Set it, or write the value down.`,
     )
   }
-  check(new Given(found, at), shape)
-  return found
+  return new Validator(shape).parse(found, at) as string
 }

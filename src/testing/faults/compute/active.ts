@@ -6,6 +6,12 @@ export const LASTING_KINDS = ['disk_full', 'hang', 'oom', 'slow_exec'] as const
 /** The kind of a fault that lasts. */
 export type LastingKind = (typeof LASTING_KINDS)[number]
 
+/** What can go wrong inside a server: a crash happens, all else lasts. */
+export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec'] as const
+
+/** The kind of a fault inside a server. */
+export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
+
 /** How a fault lasts. */
 export interface Lasting {
   /** Until so many milliseconds of physical time have passed. */

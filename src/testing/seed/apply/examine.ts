@@ -1,5 +1,6 @@
 import { accountCaller } from '../../../http/caller.ts'
-import { limitsOf, type Plan, withOverrides } from '../../../resources/accounts/plan.ts'
+import type { Plan } from '../../../resources/accounts/model.ts'
+import { limitsOf, withOverrides } from '../../../resources/accounts/plan.ts'
 import type { Declared } from '../declared.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
 import type { ProjectFixture, ServerFixture } from '../settle.ts'

@@ -1,0 +1,72 @@
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { amount, integer, oneOf, worded } from '../../contract/schema.ts'
+import { TIERS } from './tiers.ts'
+
+/** The most that a budget cap can be, in credits: sums of units stay whole numbers far beyond it. */
+const LARGEST_CAP = 100_000_000
+
+const closed = <Fields extends TProperties>(fields: Fields, options: object = {}) =>
+  Type.Object(fields, { additionalProperties: false, ...options })
+
+/** A value for each tier. */
+const perTier = <Value extends TSchema>(value: Value, description: string) =>
+  closed({ small: value, medium: value, large: value }, { description })
+
+/** Credits that something costs. */
+const price = (description?: string) =>
+  amount({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
+
+/** What an account may have and what it pays. */
+export const Plan = closed(
+  {
+    tiers: Type.Array(oneOf([...TIERS]), {
+      uniqueItems: true,
+      description: 'Tiers that can be provisioned.',
+    }),
+    servers: integer({ minimum: 0, maximum: 100_000, description: 'Servers at a time.' }),
+    projects: perTier(integer({ minimum: 0, maximum: 10_000 }), 'Projects of one server.'),
+    storage_gb: perTier(
+      Type.Number({ minimum: 0.001, maximum: 1_000_000 }),
+      'Decimal gigabytes of a workspace.',
+    ),
+    cpus: perTier(Type.Number({ minimum: 0.01, maximum: 1_024 }), 'Processor cores.'),
+    memory_gib: perTier(Type.Number({ minimum: 0.0625, maximum: 65_536 }), 'Binary gigabytes.'),
+    credits_per_hour: perTier(price(), 'Credits for an hour of running or building.'),
+    credits_per_task: price('Credits for a task.'),
+    credits_per_build: price('Credits for a build.'),
+    monthly_cap: amount({
+      minimum: 0,
+      maximum: LARGEST_CAP,
+      description: 'Credits a month, if the account has no budget of its own.',
+    }),
+  },
+  { $id: 'Plan' },
+)
+export type Plan = Static<typeof Plan>
+
+/** A part of a plan; what is left out stays as it is in the plan that it is laid over. */
+export const PlanOverrides = worded(
+  Type.Partial(
+    closed({
+      ...Plan.properties,
+      projects: Type.Partial(Plan.properties.projects),
+      storage_gb: Type.Partial(Plan.properties.storage_gb),
+      cpus: Type.Partial(Plan.properties.cpus),
+      memory_gib: Type.Partial(Plan.properties.memory_gib),
+      credits_per_hour: Type.Partial(Plan.properties.credits_per_hour),
+    }),
+    { $id: 'PlanOverrides', additionalProperties: false },
+  ),
+  'an object with fields of a plan',
+)
+export type PlanOverrides = Static<typeof PlanOverrides>
+
+/** Credits that an account may use in a month. */
+export const BudgetCap = amount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
+
+/** Credits that an account has used in a month: as exact as they are counted. */
+export const CreditsUsed = Type.Number({
+  minimum: 0,
+  maximum: LARGEST_CAP,
+  description: 'What the account has used in this month.',
+})
