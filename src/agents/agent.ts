@@ -32,7 +32,7 @@ export interface Agent {
 
 /** One goal, and everything an agent needs to work on it. */
 export interface Assignment {
-  /** Id of the task or build that it is for. */
+  /** Id of the task or build. */
   readonly id: string
   /** The goal, in the caller's words. */
   readonly goal: string
@@ -67,7 +67,7 @@ export interface Outcome {
 
 /** The input for a plan. */
 export interface PlanRequest {
-  /** Id of the build that it is for. */
+  /** Id of the build. */
   readonly id: string
   readonly goal: string
   readonly templates: readonly { id: string; label: string; description: string }[]

@@ -67,7 +67,10 @@ export interface Compute {
   /** Ends all processes that an earlier berth left running for these servers. */
   reap(handles: Handle[]): Promise<void>
 
-  /** Removes all that belongs to the server; its sandbox is stopped already. Succeeds when nothing is there. */
+  /**
+   * Removes everything that belongs to the server, whose sandbox must be stopped. Does nothing if it is already
+   * removed.
+   */
   destroy(handle: Handle): Promise<void>
 
   /**
@@ -147,7 +150,7 @@ export interface FaultInjection {
   fillStorage(full: boolean): Promise<void>
   /** The server's memory limit in bytes and the mechanism that enforces it; `none` if nothing does. */
   readonly memory: { readonly limit: number; readonly enforcedBy: string }
-  /** Bytes of files that it may have. */
+  /** The server's storage limit in bytes. */
   readonly storage: { readonly limit: number }
 }
 
@@ -160,7 +163,7 @@ export interface ExecCommand {
   env?: Record<string, string>
   /** Bytes for standard input; without it standard input is empty. */
   stdin?: Uint8Array
-  /** The command and all that it started is ended after this many milliseconds; null for never. */
+  /** Milliseconds after which the command and everything it started is ended; null for never. */
   timeoutMs: number | null
   /**
    * Whether processes that outlive the command keep running until the server stops (`stays`, the default) or end with

@@ -87,8 +87,8 @@ export interface Staging extends AsyncDisposable {
 /** A watch's filter and callback. */
 export interface WatchOptions {
   /**
-   * Reports whether a file or directory, by its path relative to the watched directory, is passed over with all below
-   * it.
+   * Reports whether to ignore a file or directory, with everything below; by its path relative to the watched
+   * directory.
    */
   ignored(path: string): boolean
   /** Called for each file that is written, made or removed, with such a path. */

@@ -225,7 +225,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   ...AGENT_OPTIONS,
 ]
 
-/** Where a config is read from. */
+/** The sources of a configuration. */
 export interface ConfigSources {
   /** Flags as given, by option name. */
   flags: Record<string, unknown>

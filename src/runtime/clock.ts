@@ -211,7 +211,7 @@ export class SteerableClock implements Clock {
     })
   }
 
-  /** As at the start: at the moment that it showed, or at the machine's time. Runs nothing. */
+  /** Restores the initial state: the configured time, or the machine's. Runs no timer. */
   reset(): Promise<void> {
     return this.#inTurn(() => {
       this.#frozen = this.#startsFrozen

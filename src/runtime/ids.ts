@@ -60,7 +60,7 @@ export function createIds(clock: Pick<Clock, 'now'>, randomOf: (prefix: IdPrefix
 function ulids(clock: Pick<Clock, 'now'>, random: Random): () => string {
   let time = -1
   let digits: number[] = []
-  /** All characters but the last one, which alone changes most of the time. */
+  /** All characters except the last, which usually is the only one that changes. */
   let head = ''
   return () => {
     const now = clock.now()
@@ -87,7 +87,7 @@ function base32(value: number, length: number): string {
   return text
 }
 
-/** Adds one to a number of base-32 digits; 2^80 ids in a millisecond are more than anybody asks for. */
+/** Increments a number in base-32 digits; 2^80 ids in a millisecond are enough. */
 function countUp(digits: number[]): void {
   for (let at = digits.length - 1; at >= 0; at -= 1) {
     const digit = (digits[at] ?? 0) + 1

@@ -89,7 +89,7 @@ function isAbandoned(path: string, suffix: string, ageMs: number): boolean {
   return !isInUse(path)
 }
 
-/** Removes a temporary directory as far as it can be removed: processes that are just ending may still write. */
+/** Removes a temporary directory as far as possible: ending processes may still write into it. */
 export function removeTemporary(path: string): void {
   try {
     removeTree(path)

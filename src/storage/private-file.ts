@@ -10,7 +10,9 @@ export function writePrivate(path: string, content: string | Uint8Array): void {
   renameSync(fresh, path)
 }
 
-/** Creates a file that only its owner may read, if there is none. SQLite gives its files beside it the same rights. */
+/**
+ * Creates a file that only its owner may read, if there is none. SQLite gives its files beside it the same rights.
+ */
 export function makePrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600))
 }

@@ -17,8 +17,8 @@ export interface SessionDatabase {
 }
 
 /**
- * Opens or creates `sessions.db` in a data directory. It lies beside the state: a reset and a restored snapshot keep it. A
- * file that cannot be read is replaced by an empty one, so that browsers have to sign in anew.
+ * Opens or creates `sessions.db` in a data directory. It lies beside the state: a reset and a restored snapshot keep
+ * it. A file that cannot be read is replaced by an empty one, so that browsers have to sign in anew.
  *
  * @throws the system's error if the file cannot be written
  */

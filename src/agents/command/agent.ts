@@ -106,7 +106,7 @@ export class CommandRun {
     this.#terminal?.cancel(GRACE_MS)
   }
 
-  /** Reports an event. Called from timers, where nothing could catch an error, so a failure ends the agent. */
+  /** Reports an event. Called from timers, if nothing could catch an error, so a failure ends the agent. */
   #reportEvent(event: AgentEvent): void {
     try {
       this.#assignment.report(event)

@@ -9,7 +9,7 @@ const GOAL_VARIABLE = 'BERTH_GOAL'
  */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
-/** Matches a command line that says where the goal goes. */
+/** Matches a command line with a place for the goal. */
 const PLACEHOLDER = /"\$(?:[1@]|\{[1@]\})"/
 
 /** A command line with its variables and input. */

@@ -27,7 +27,7 @@ export const NUDGE =
 export const CUT_OFF =
   'Your answer was cut off: it was longer than an answer may be. Say less at once; write a long file in several parts, with run.'
 
-/** Reply to a model that finishes beside a call that failed. */
+/** Reply to a model that calls finish together with a call that failed. */
 export const FINISHED_EARLY =
   'The task goes on: another call of the same answer failed. Look at what it gave, then call finish alone.'
 

@@ -25,7 +25,7 @@ export interface Tokens {
   readonly output: number
 }
 
-/** Reasoning that the endpoint has signed and wants back, unchanged, beside the calls that followed from it. */
+/** Reasoning that the endpoint has signed and wants back, unchanged, with the calls that followed from it. */
 export interface Reasoning {
   text: string
   signed?: SharedV4ProviderMetadata

@@ -12,7 +12,7 @@ const MAX_UNUSABLE = 5
 /** Most calls of one response that are run. Their results are kept until all have run. */
 const MOST_CALLS = 100
 
-/** One goal on its way: asks the model, uses the tools that it calls, and so on until it finishes. */
+/** Works on one goal: requests a response, runs the tools that it calls, and repeats until the model finishes. */
 export class ToolLoop {
   readonly #assignment: Assignment
   readonly #dialogue: Dialogue

@@ -198,7 +198,7 @@ export class Workbench {
     }
   }
 
-  /** Reports a use of a tool and what comes of it. */
+  /** Runs a tool, and reports the call and its result. */
   async #use<T>(
     tool: string,
     input: ToolData,

@@ -98,7 +98,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       argv: [program, '--args', '4', '--', ...inner],
       // bwrap stays as process 1, whose environment every command can read.
       env: { PATH: path },
-      // Through a descriptor, for the command line is there for every process of the sandbox to read.
+      // Passed through a descriptor, because every process of the sandbox can read the command line.
       input: new TextEncoder().encode(all.map((argument) => `${argument}\0`).join('')),
     }
   }

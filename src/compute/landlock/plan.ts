@@ -4,7 +4,7 @@ export interface LandlockPlan {
   argv: string[]
   /** Its whole environment. */
   env: Record<string, string>
-  /** Absolute paths that it and its children may read and execute, with all below. */
+  /** Absolute paths that it and its children may read and execute, including everything below. */
   read: string[]
   /** Absolute paths that they may also change. */
   write: string[]

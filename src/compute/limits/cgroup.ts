@@ -13,7 +13,9 @@ const OWN_PROCESSES = 24
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
 
-/** How often groups are made that another berth removes meanwhile. Each pause between is 1 ms longer than the last. */
+/**
+ * How often groups are made that another berth removes meanwhile. Each pause between is 1 ms longer than the last.
+ */
 const MAX_ATTEMPTS = 10
 
 /** A shell script that writes its own pid into the files before `--`, then executes the command after it. */
@@ -98,8 +100,8 @@ export class CgroupLimiter implements Limiter {
   }
 
   /**
-   * Creates a server's groups and sets their limits. Begins again if one disappears meanwhile: until a group is in it,
-   * another berth may consider the parent abandoned and remove it.
+   * Creates a server's groups and sets their limits. Begins again if one disappears meanwhile: until a group is in
+   * it, another berth may consider the parent abandoned and remove it.
    */
   #make(serverId: string, limits: Limits): void {
     for (let attempt = 1; ; attempt += 1) {

@@ -10,7 +10,7 @@ const COST_FACTOR = 20
 export interface DiskWatchOptions {
   /** Bytes that the workspace may use. */
   limit: number
-  /** Returns bytes that it uses. */
+  /** Measures the bytes in use. */
   usage(): Promise<number>
   sandbox: {
     readonly occupied: boolean

@@ -21,9 +21,9 @@ interface SortedEntry {
 }
 
 /**
- * Returns relative paths of all regular files below a pinned directory, by code point. Links are not followed;
- * directories that cannot be read are passed over, so are names that are not UTF-8 and paths beyond the system's
- * length (no path of the API could name them).
+ * Lists the regular files below a pinned directory as relative paths, by code point. Does not follow links. Skips
+ * unreadable directories, names that are not UTF-8 and paths beyond the system's limit, which no path of the API
+ * could name.
  */
 export async function listFiles(root: PinnedEntry, all: boolean): Promise<string[]> {
   const files: string[] = []

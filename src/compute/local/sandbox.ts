@@ -107,7 +107,7 @@ export class LocalSandbox implements Sandbox {
     return this.#process.pid
   }
 
-  /** The processes that are there before any command: the sandbox's own. */
+  /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
 
   exec(command: ExecCommand): Execution {

@@ -90,7 +90,7 @@ export function socketsOf(pid: number): string[] | null {
   )
 }
 
-/** Reports whether a process has a socket, as far as its descriptors may be looked into. */
+/** Reports whether a process has a socket; false if its descriptors are not readable. */
 export async function hasSocket(pid: number, inode: string, pace: Pace): Promise<boolean> {
   const link = `socket:[${inode}]`
   for (const fd of descriptorsOf(pid) ?? []) {

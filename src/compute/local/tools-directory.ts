@@ -30,9 +30,9 @@ export class ToolsDirectory {
    * @param program absolute path of berth's executable, or of Bun, as commands see it
    * @param pathInSandbox where commands see the directory, if elsewhere
    */
-  constructor(path: string, program: string, seenAs = path) {
+  constructor(path: string, program: string, pathInSandbox = path) {
     this.path = path
-    this.pathInSandbox = seenAs
+    this.pathInSandbox = pathInSandbox
     this.#program = program
   }
 

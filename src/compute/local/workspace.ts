@@ -46,7 +46,7 @@ export class LocalWorkspace implements Workspace {
     this.#area = new StagingArea(join(dirname(root), STAGING), byDescriptor)
   }
 
-  /** See `Workspace.list`. Directories that cannot be opened and names that are not UTF-8 are passed over. */
+  /** See `Workspace.list`. Skips directories that cannot be opened and names that are not UTF-8. */
   async list(options: { all: boolean }): Promise<string[]> {
     using root = this.#root()
     return await listFiles(root, options.all)

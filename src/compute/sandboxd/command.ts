@@ -40,7 +40,7 @@ export interface CommandContext {
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
 }
 
-/** One `sh -c` under way, with all that it starts. */
+/** One running `sh -c` command, with everything it starts. */
 export class Command {
   readonly #context: CommandContext
   readonly #request: SpawnRequest

@@ -143,7 +143,7 @@ export class SandboxdConnection {
     }
   }
 
-  /** Makes sure that a command which should be over does not hang on sandboxd that was stopped. */
+  /** Ends the sandbox if a command is overdue and sandboxd does not respond, for example because it was stopped. */
   #watch(id: number, ms: number): void {
     if (ms > MAX_TIMER_MS) return
     this.#unwatch(id)

@@ -155,8 +155,8 @@ export class OutputPump {
 }
 
 /**
- * Puts small pieces of output together. A terminal gives out a few lines at a time, for each of which a frame would
- * be sent and its receiver woken up. The first piece after a pause is sent at once.
+ * Joins small pieces of output. A terminal prints a few lines at a time, each of which would otherwise be one frame.
+ * Sends the first piece after a pause at once.
  */
 export class OutputBatcher {
   readonly #send: (data: Uint8Array) => void
@@ -190,7 +190,7 @@ export class OutputBatcher {
     this.#send(gathered)
   }
 
-  /** Pieces go on coming: they are gathered anew. After a pause the next one is sent at once. */
+  /** Continues to gather while pieces arrive. After a pause the next piece is sent at once. */
   #next(): void {
     const paused = this.#bytes === 0
     this.flush()

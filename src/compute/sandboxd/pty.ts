@@ -21,7 +21,7 @@ export interface Pty {
   readonly slave: number
 }
 
-/** The system calls about pseudo-terminals, for which Bun has no function that a reader could hold up. */
+/** The system calls for pseudo-terminals. Bun's own terminal cannot hold back output for a slow reader. */
 export interface PtyCalls {
   /**
    * Opens a terminal.

@@ -14,7 +14,7 @@ const LONG_COMMAND = `eval "$(cat <&${SCRIPT_FD})" ${SCRIPT_FD}<&-`
 export interface Script {
   /** The argument after `sh -c`. */
   readonly command: string
-  /** Descriptors that it finds from number 3 on; the caller's to close. */
+  /** Descriptors from number 3 on; the caller closes them. */
   readonly fds: number[]
 }
 

@@ -80,7 +80,7 @@ function statedStart(
   if (manifest.static !== undefined) return { kind: 'files', ...manifest.static }
   if (manifest.start !== undefined) return { kind: 'command', command: manifest.start, port: null }
   if (web === undefined) return null
-  // Heroku runs it when the variables are there and before the new version starts: here, that is now.
+  // Heroku runs the release command with the app's variables, before the new version starts; here that is now.
   const command = release === undefined ? web : `{ ${release}; } && { ${web}; }`
   return { kind: 'command', command, port: null }
 }
@@ -117,7 +117,7 @@ function nothingFound(found: DetectedApp | null, procfile: ReadonlyMap<string, s
   )
 }
 
-/** Returns the commands of a Procfile, by process type. Lines that are none are passed over. */
+/** Parses a Procfile into commands by process type. Skips invalid lines. */
 function parseProcfile(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const line of text.split(/\r?\n/)) {

@@ -39,7 +39,7 @@ export interface AppPlan {
   readonly env: Readonly<Record<string, EnvRequirement>>
 }
 
-/** Names of the variables that it cannot start without and that neither these names nor its defaults give. */
+/** Returns the names of required variables without a default that are not among the given ones. */
 export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlySet<string>): string[] =>
   Object.entries(env)
     .filter(([name, { required, default: value }]) => required && value === null && !given.has(name))
@@ -62,7 +62,7 @@ export class AppFailure extends AppError {
 
   /**
    * @param summary one sentence: the cause and, if there is one, the remedy
-   * @param log the last lines that it printed, secrets masked
+   * @param log the last lines of output, secrets masked
    */
   constructor(
     readonly summary: string,

@@ -19,7 +19,9 @@ export class AppPorts {
   readonly #repeatable: boolean
   #next = REPEATED.first
 
-  /** @param repeatable ports are counted up, so they are the same in every run as far as they are free */
+  /**
+   * @param repeatable whether ports are counted up, so every run has the same ones if they are free
+   */
   constructor({ repeatable = false } = {}) {
     this.#repeatable = repeatable
   }

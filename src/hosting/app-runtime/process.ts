@@ -85,7 +85,7 @@ export class AppProcess {
     this.exited = this.#waitForExit()
   }
 
-  /** The port that it was given. */
+  /** The assigned port. */
   get port(): number {
     return this.#options.port.port
   }

@@ -75,7 +75,11 @@ const REMEDIES: Readonly<Record<string, string>> = {
   deno: 'Install it from https://deno.com',
 }
 
-/** Makes sure that a tool is there. @throws AppError with the remedy if it is not */
+/**
+ * Checks that a tool is installed.
+ *
+ * @throws AppError with the remedy if it is not
+ */
 export async function needTool(tools: Tools, name: string): Promise<void> {
   if (await tools.has(name)) return
   const remedy = REMEDIES[name] ?? 'Install it'

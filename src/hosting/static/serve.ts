@@ -26,7 +26,7 @@ const INDEX = 'index.html'
  * 13). Never leaves the workspace, whatever links and paths say, and serves nothing below a name that begins with a
  * dot, except `/.well-known/`.
  *
- * @param folder relative to the workspace; empty for the workspace itself
+ * @param directory relative to the workspace; empty for the workspace itself
  */
 export function serveFiles(workspace: Workspace, folder: string, options: ServeFilesOptions): ServeFiles {
   const site = new FileSite(workspace, folder, options)

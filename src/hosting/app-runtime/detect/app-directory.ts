@@ -18,7 +18,7 @@ export class AppDirectory {
     this.#dir = dir.replace(/^\/workspace(?:\/+|$)/, '').replace(/\/+$/, '')
   }
 
-  /** Reports whether a file is there. */
+  /** Reports whether a file exists. */
   async has(path: string): Promise<boolean> {
     return (await this.#stat(path))?.kind === 'file'
   }
@@ -28,7 +28,7 @@ export class AppDirectory {
     return (await this.#stat(path))?.kind === 'directory'
   }
 
-  /** Returns the first of these files that is there, or null. */
+  /** Returns the first of these files that exists, or null. */
   async first(paths: readonly string[]): Promise<string | null> {
     for (const path of paths) if (await this.has(path)) return path
     return null
@@ -43,7 +43,7 @@ export class AppDirectory {
     return text
   }
 
-  /** Returns the text of the first of these files that is there; empty if none is. */
+  /** Returns the text of the first of these files that exists; empty if none does. */
   async textOf(paths: readonly string[]): Promise<string> {
     const path = await this.first(paths)
     return path === null ? '' : ((await this.text(path)) ?? '')

@@ -43,7 +43,7 @@ export async function recognizeFramework(candidate: Candidate): Promise<Framewor
 const config = (name: string): string[] =>
   ['ts', 'mjs', 'js', 'mts', 'cjs'].map((end) => `${name}.config.${end}`)
 
-/** Returns the value of a string option in a configuration file's text; comments are passed over. */
+/** Returns the value of a string option in a configuration file's text; ignores comments. */
 function option(text: string, name: string): string | null {
   const code = text.replace(/\/\*[\s\S]*?\*\/|(?<![:'"\w])\/\/.*$/gm, '')
   return new RegExp(`\\b${name}\\s*:\\s*['"\`]([^'"\`]+)['"\`]`).exec(code)?.[1] ?? null

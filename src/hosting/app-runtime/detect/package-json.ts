@@ -8,7 +8,7 @@ export interface PackageJson {
   readonly scripts: Readonly<Record<string, string>>
   readonly dependencies: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
-  /** Whether it has dependencies of any kind, and whether it has such that it needs to run. */
+  /** Whether it has any dependencies, and whether it has some that it needs to run. */
   readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
   /** `pnpm@9.1.0`. */
   readonly packageManager: string | null

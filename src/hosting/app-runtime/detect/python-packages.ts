@@ -9,7 +9,7 @@ export interface PythonPackages {
   install(also: readonly string[]): string | null
 }
 
-/** One that works is kept; one that was copied from another machine, or is broken, is made anew. */
+/** Keeps a working environment; recreates one that is broken or was copied from another machine. */
 const VENV = '.venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv'
 const UV_VENV = '.venv/bin/python -c "" 2>/dev/null || uv venv --clear .venv'
 

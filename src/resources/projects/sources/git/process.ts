@@ -25,7 +25,7 @@ export interface GitCommand {
   env: Record<string, string>
   /** Bytes that any file it writes may have. */
   fileLimit: number
-  /** Ends it and all that it started. */
+  /** Ends the command and everything it started. */
   signal: AbortSignal
   /** Receives standard error, line by line; of an overwritten line, the last version. */
   onLine(line: string): void
