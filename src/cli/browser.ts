@@ -6,7 +6,7 @@ export const canOpenBrowser = (terminal: Terminal): boolean => openerFor(termina
 /**
  * Opens a URL in the person's browser.
  *
- * @returns whether there is one that could be told to; on a machine without a screen there is none
+ * @returns whether there is one that was asked to; on a machine without a screen there is none
  */
 export async function openInBrowser(url: string, terminal: Terminal): Promise<boolean> {
   const opener = openerFor(terminal)

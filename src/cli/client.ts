@@ -96,7 +96,7 @@ export class Client {
     return this.refused(body) ?? this.notBerth(response.status)
   }
 
-  /** What the body of a failure tells; null where it is none. */
+  /** Returns the error of a failure's body; null if it is none. */
   private refused(body: Refusal | null): CommandError | null {
     if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
     const message =

@@ -13,7 +13,7 @@ export type Shell = (typeof SHELLS)[number]
 export type Placeholders = ReadonlyMap<string, boolean>
 
 /**
- * What can stand at the cursor: some words, or a file or folder of this machine, which the shell itself
+ * What can stand at the cursor: some words, or a file or directory of this machine, which the shell itself
  * knows best, or an id, which the running instance knows. The prefix stands before it in the same word.
  */
 export type Completion =

@@ -3,13 +3,13 @@ import { isAbsolute, join } from 'node:path'
 import type { Terminal } from './terminal.ts'
 
 /**
- * A folder of this user for files of one kind (XDG Base Directory Specification, where a relative path counts as none).
+ * A directory of this user for files of one kind (XDG Base Directory Specification, where a relative path counts as none).
  *
  * @param variable what names it, such as XDG_CONFIG_HOME
  * @param usual where it is without that, from the home
  * @returns null for a user without a home, as in a container that runs under a number that nobody has
  */
-export function userFolder(env: Terminal['env'], variable: string, usual: string): string | null {
+export function userDirectory(env: Terminal['env'], variable: string, usual: string): string | null {
   const given = env[variable] ?? ''
   if (isAbsolute(given)) return given
   const home = env.HOME || homeOfUser()

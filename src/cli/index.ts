@@ -26,7 +26,7 @@ export async function runCommand(args: readonly string[], terminal: Terminal): P
     const { runProgram } = await import('./program.ts')
     return await runProgram(args, { terminal, exitCode: 0 })
   } catch (error) {
-    // It may quote a file, or whoever answers in berth's place.
+    // It may quote a file, or another server's response.
     const { plain } = await import('./plain-text.ts')
     await terminal.stderr.write(`berth: ${plain(describe(error))}\n`)
     if (error instanceof UsageError) return 2

@@ -5,7 +5,7 @@ import { CommandError } from './errors.ts'
 import { type Login, readLogins } from './login/credentials.ts'
 import type { Terminal } from './terminal.ts'
 
-/** How a command was told which instance to talk to. */
+/** The options by which a command names the instance to talk to. */
 export interface ConnectionOptions {
   baseUrl?: string
   apiKey?: string
@@ -45,8 +45,8 @@ const CREDENTIALS = {
 
 /**
  * Finds the instance to talk to: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
- * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data folder says of the instance that runs on it, else, for the API,
- * what `berth login` has left. The folder's credentials go to the folder's own instance only, and the key of a login to
+ * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data directory says of the instance that runs on it, else, for the API,
+ * what `berth login` has left. The directory's credentials go to the directory's own instance only, and the key of a login to
  * its own URL, never to an address given from elsewhere.
  *
  * @throws UsageError for an address that is none, CommandError where no instance or key is found
@@ -57,50 +57,50 @@ export function findInstance(
   entrance: Entrance = 'api',
 ): Instance {
   const { option, variable, field, what, flag } = CREDENTIALS[entrance]
-  const { folder, localUrl, baseUrl, fromEnv } = findBaseUrl(options, { env, cwd })
+  const { directory, localUrl, baseUrl, fromEnv } = findBaseUrl(options, { env, cwd })
   const flagged = options[option]
   const credential = flagged ?? (fromEnv[variable] || undefined)
   if (baseUrl === undefined) {
-    // A folder that is named has to have one.
+    // A directory that is named has to have one.
     const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)
     const isOpened = entrance === 'control' && credential !== undefined
     const login = isNamed || isOpened ? null : currentLogin(env)
     if (credential !== undefined && !isNamed && entrance === 'api') {
-      throw new CommandError(unaddressed(folder, login, flagged !== undefined))
+      throw new CommandError(unaddressed(directory, login, flagged !== undefined))
     }
     if (login && entrance === 'api') return login
     if (login) {
       throw new CommandError(
-        `No berth runs on ${folder}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the folder where it was started, or name that with --data, or give --base-url and --admin-token.`,
+        `No berth runs on ${directory}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the directory where it was started, or name that with --data, or give --base-url and --admin-token.`,
       )
     }
-    // A folder is named by the variable in every shell that it was set in.
+    // A directory is named by the variable in every shell that it was set in.
     const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
     throw new CommandError(
-      `No berth runs on ${folder}${named}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${remembered(env)}` : ''}.`,
+      `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${remembered(env)}` : ''}.`,
     )
   }
   if (credential !== undefined) {
     return { baseUrl, credential, source: flagged === undefined ? 'environment' : 'flag' }
   }
-  const kept = readJson(join(folder, 'credentials.json'))?.[field]
+  const kept = readJson(join(directory, 'credentials.json'))?.[field]
   if (baseUrl === localUrl && typeof kept === 'string') {
     return { baseUrl, credential: kept, source: 'data folder' }
   }
   const login = entrance === 'api' ? readLogins(env).instances.get(baseUrl) : undefined
   if (login) return { baseUrl, credential: login.api_key, source: 'login', login }
   throw new CommandError(
-    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${entrance === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data folder with --data: "berth list" tells it'}.`,
+    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${entrance === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" tells it'}.`,
   )
 }
 
 /** What is said of a key that came alone: it may be for any instance, and so is sent to none that was signed in to. */
-function unaddressed(folder: string, login: Instance | null, isFlag: boolean): string {
+function unaddressed(directory: string, login: Instance | null, isFlag: boolean): string {
   const [given, address, remedy] = isFlag
     ? ['--api-key', '--base-url', 'leave it out']
     : ['BERTH_API_KEY', 'BERTH_BASE_URL or --base-url', 'unset it']
   const unused = login ? ` With it the login at ${login.baseUrl} is not used: to use that, ${remedy}.` : ''
-  return `No berth runs on ${folder}, and ${given} does not say which instance it is for. Name that with ${address}.${unused}`
+  return `No berth runs on ${directory}, and ${given} does not say which instance it is for. Name that with ${address}.${unused}`
 }
 
 /** The instance that was signed in to last, or chosen. */
@@ -121,9 +121,9 @@ function remembered(env: Terminal['env']): string {
 
 /** Where an instance is, as far as is known. */
 interface Whereabouts {
-  /** The data folder that is looked at. */
-  folder: string
-  /** What the folder says of its own instance. */
+  /** The data directory that is looked at. */
+  directory: string
+  /** What the directory says of its own instance. */
   localUrl: string | undefined
   /** The address that is meant, without a trailing slash; undefined where none is given and none runs. */
   baseUrl: string | undefined
@@ -136,30 +136,30 @@ export function findBaseUrl(
   options: ConnectionOptions,
   { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
 ): Whereabouts {
-  const folder = findDataFolder(options.data, env, cwd)
-  const local = readJson(join(folder, 'instance.json'))
+  const directory = findDataDirectory(options.data, env, cwd)
+  const local = readJson(join(directory, 'instance.json'))
   const localUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
   // A flag beats the environment: with --data the variables speak of another instance.
   const fromEnv = options.data === undefined ? env : {}
   const given = options.baseUrl ?? (fromEnv.BERTH_BASE_URL || undefined)
-  return { folder, localUrl, baseUrl: given === undefined ? localUrl : checkUrl(given), fromEnv }
+  return { directory, localUrl, baseUrl: given === undefined ? localUrl : checkUrl(given), fromEnv }
 }
 
 /**
- * The data folder a command means: `--data`, else BERTH_DATA, else `.berth` in the working directory or
+ * The data directory a command means: `--data`, else BERTH_DATA, else `.berth` in the working directory or
  * in the nearest parent that has one.
  */
-export function findDataFolder(
+export function findDataDirectory(
   given: string | undefined,
   env: Record<string, string | undefined>,
   cwd: string,
 ): string {
   const named = given ?? (env.BERTH_DATA || undefined)
   if (named !== undefined) return resolve(cwd, named)
-  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const candidate = join(folder, '.berth')
+  for (let directory = resolve(cwd); ; directory = dirname(directory)) {
+    const candidate = join(directory, '.berth')
     if (existsSync(candidate)) return candidate
-    if (folder === dirname(folder)) return resolve(cwd, '.berth')
+    if (directory === dirname(directory)) return resolve(cwd, '.berth')
   }
 }
 

@@ -29,10 +29,10 @@ Examples:
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
   berth tasks run "Mend the failing test" give the agent a goal and follow it
-  berth projects create . --public        bring the app in this folder up
+  berth projects create . --public        bring the app in this directory up
   berth builds run "A notes page"         build an app for a goal, behind a URL
 
-The commands find the instance of the nearest .berth folder by themselves.
+The commands find the instance of the nearest .berth directory by themselves.
 "berth COMMAND --help" explains one command.
 `
 

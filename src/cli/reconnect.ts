@@ -7,7 +7,7 @@ const PAUSES_MS = [0, 50, 100, 200, 500] as const
 export function isPassing(error: unknown, failures: number): error is CommandError {
   if (!(error instanceof CommandError)) return false
   if (error.code === NO_CONNECTION || error.code === 'service_unavailable') return true
-  // Where it stops, the folder says of no instance any more until the next starts.
+  // Where it stops, the directory says of no instance any more until the next starts.
   return error.code === undefined && failures > 0
 }
 

@@ -19,7 +19,7 @@ export const isVariableName = (name: string): boolean => NAME.test(name)
  * Splits NAME=VALUE pairs.
  *
  * @param where what they were given to, for the message
- * @throws UsageError that tells which one is wrong by its place: what is wrong may be a secret
+ * @throws UsageError that names a wrong one by its place: it may be a secret
  */
 export function parsePairs(pairs: readonly string[], where: string): Variables {
   return Object.fromEntries(
@@ -36,7 +36,7 @@ export function parsePairs(pairs: readonly string[], where: string): Variables {
 /**
  * Reads the variables of a `.env` file, by the rules that Node.js has for them; `-` is standard input.
  *
- * @throws CommandError where it cannot be read or a line is no variable, told by its number alone
+ * @throws CommandError where it cannot be read or a line is no variable, which the message names by its number
  */
 export async function readVariables(file: string, { cwd, stdin }: Terminal): Promise<Variables> {
   const bytes =

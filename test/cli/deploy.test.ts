@@ -133,7 +133,7 @@ test('a refusal amid the upload names the file and publishes nothing', async () 
 
 test.each([
   [['deploy', '--clean'], 2, 'name the directory'],
-  [['deploy', 'absent'], 1, 'There is no folder '],
+  [['deploy', 'absent'], 1, 'There is no directory '],
   [['deploy', '--server', 'srv_none'], 1, '(not_found)'],
 ])('%j is refused', async (args, code, said) => {
   const { exitCode, stdout, stderr } = await berth.run(args)

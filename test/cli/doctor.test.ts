@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { examineIsolation } from '../../src/cli/doctor/isolation.ts'
-import { examineFolder, examineGit, examineInstance, examinePort } from '../../src/cli/doctor/machine.ts'
+import { examineDirectory, examineGit, examineInstance, examinePort } from '../../src/cli/doctor/machine.ts'
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 
@@ -96,7 +96,7 @@ test('an instance that a busy machine keeps waiting is there all the same', asyn
 
 test('a folder that does not exist yet is tried where it would be made', () => {
   using folder = temporaryFolder()
-  expect(examineFolder(join(folder.path, 'a/b/.berth'))).toMatchObject({ status: 'ok' })
+  expect(examineDirectory(join(folder.path, 'a/b/.berth'))).toMatchObject({ status: 'ok' })
   expect(existsSync(join(folder.path, 'a'))).toBe(false)
 })
 

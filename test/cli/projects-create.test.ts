@@ -217,7 +217,7 @@ test('a link that leads out and a folder that is not there are refused, and noth
   const before = (await json('list')).projects.length
   const absent = await projects('create', 'absent')
   expect(absent).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(absent.stderr).toMatch(/^berth: There is no folder .*absent\.\n$/)
+  expect(absent.stderr).toMatch(/^berth: There is no directory .*absent\.\n$/)
   write('empty', { '.env': 'A=1' })
   expect((await projects('create', 'empty')).stderr).toStartWith(
     'berth: empty has no file to send. Left out: .env',

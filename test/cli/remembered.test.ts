@@ -127,7 +127,7 @@ describe('which instance a command talks to', () => {
     expect(stderr).toContain(`the login at ${one.info.base_url} does not open this: it takes the admin token`)
     const named = await person.run(['accounts', '--base-url', one.info.base_url])
     expect(named.stderr).toContain('No admin token for')
-    expect(named.stderr).toContain('or name its data folder with --data: "berth list" tells it')
+    expect(named.stderr).toContain('or name its data directory with --data: "berth list" tells it')
   })
 
   test('TAB offers the instances that are remembered', async () => {

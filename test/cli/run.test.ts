@@ -96,7 +96,7 @@ test('the exit code is the command’s, or what a shell gives', async () => {
   })
   expect(await codes('--', here.path)).toMatchObject({
     exitCode: 126,
-    lines: [expect.stringContaining('folder')],
+    lines: [expect.stringContaining('directory')],
   })
   expect(await codes('--', './lost')).toMatchObject({
     exitCode: 126,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { surveyFolder } from '../../src/cli/folder/survey.ts'
+import { surveyDirectory } from '../../src/cli/directory/survey.ts'
 import { findLeaks } from '../../src/cli/leaks/find.ts'
 import { readOwn } from '../../src/cli/login/own-file.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
@@ -73,7 +73,7 @@ describe('what another process removes meanwhile is passed over:', () => {
     mkdirSync(at('app'))
     writeFileSync(at('app/kept'), '')
     await amidChurn(at('app/build'), ['a', 'b/', 'b/c'], async () => {
-      const { files } = await surveyFolder(at('app'))
+      const { files } = await surveyDirectory(at('app'))
       expect(files.map(({ path }) => path)).toContain('kept')
     })
   })

@@ -16,8 +16,8 @@ const LOOK_EVERY = 150
 /** As many lines as the API gives at once. */
 const ALL_LINES = 10_000
 
-/** Lines of the log that a program is shown of a failure. */
-const TOLD_LINES = 50
+/** Lines of the log that a program gets of a failure. */
+const SHOWN_LINES = 50
 
 /** Which build is meant. */
 type Of = Pick<Build, 'id' | 'serverId'>
@@ -40,7 +40,7 @@ export async function followBuild(
     const ended = await atEnd(client, build, signal)
     if (json) {
       await printJson(stdout, ended)
-      if (ended.url === null) await tellFailure(session, client, ended)
+      if (ended.url === null) await printFailure(session, client, ended)
     } else if (ended.url !== null) await stdout.write(`${ended.url}\n`)
     else throw failure(ended)
     return ended.url === null ? 1 : 0
@@ -76,8 +76,8 @@ async function atEnd(client: Client, { serverId, id }: Of, signal: AbortSignal):
   }
 }
 
-async function tellFailure({ terminal: { stderr } }: Session, client: Client, build: Of): Promise<void> {
-  const { logs } = await buildLog(client, build).read(TOLD_LINES)
+async function printFailure({ terminal: { stderr } }: Session, client: Client, build: Of): Promise<void> {
+  const { logs } = await buildLog(client, build).read(SHOWN_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line, SOURCE_WIDTH))
 }
 

@@ -20,7 +20,7 @@ export interface BannerParts {
   log?: string
 }
 
-/** What a person is told when an instance is ready. */
+/** Returns what is printed for people when an instance is ready. */
 export function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
   const lines = facts(stdout, [

@@ -49,19 +49,17 @@ async function send(
   directory: string,
   clean = false,
 ): Promise<number> {
-  const [{ surveyFolder }, { leftOutText, sizeOf }, { removeOthers, uploadFolder }] = await Promise.all([
-    import('../folder/survey.ts'),
-    import('../folder/report.ts'),
-    import('../folder/upload.ts'),
-  ])
-  const survey = await surveyFolder(resolve(cwd, directory))
+  const [{ surveyDirectory }, { leftOutText, sizeOf }, { removeOthers, uploadDirectory }] = await Promise.all(
+    [import('../directory/survey.ts'), import('../directory/report.ts'), import('../directory/upload.ts')],
+  )
+  const survey = await surveyDirectory(resolve(cwd, directory))
   const leftOut = leftOutText(survey, 'berth secrets import')
   if (survey.files.length === 0) throw new CommandError(`${directory} has no file to send. ${leftOut}`.trim())
   if (clean) {
     const removed = await removeOthers(client, server, survey)
     if (removed > 0) await stderr.write(`Removed ${count(removed, 'other file')} from ${server}.\n`)
   }
-  await uploadFolder(client, server, survey)
+  await uploadDirectory(client, server, survey)
   await stderr.write(`Uploaded ${printable(directory)}: ${sizeOf(survey)}.\n${leftOut}`)
   return survey.files.length + survey.links.length
 }

@@ -2,7 +2,7 @@ import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { CommandError } from '../errors.ts'
-import { findDataFolder } from '../instance.ts'
+import { findDataDirectory } from '../instance.ts'
 import type { ListedInstance } from '../instances/registry.ts'
 import type { Stopped } from '../instances/stop.ts'
 import { ENV_SHELLS } from '../instances/variables.ts'
@@ -78,9 +78,9 @@ Examples:
   berth env --shell powershell | Invoke-Expression
 `,
   async run({ session: { terminal }, options: { shell, data } }) {
-    const { shellText, variablesOfFolder } = await import('../instances/variables.ts')
+    const { shellText, variablesOfDirectory } = await import('../instances/variables.ts')
     const usual = /(?:^|\/)fish$/.test(terminal.env.SHELL ?? '') ? 'fish' : 'bash'
-    const variables = variablesOfFolder(findDataFolder(data, terminal.env, terminal.cwd))
+    const variables = variablesOfDirectory(findDataDirectory(data, terminal.env, terminal.cwd))
     await terminal.stdout.write(shellText(variables, shell ?? usual))
   },
 })
@@ -108,7 +108,7 @@ export const stop = action({
     ])
     const directories = all
       ? listInstances(env).map(({ data_dir }) => data_dir)
-      : [findDataFolder(data, env, cwd)]
+      : [findDataDirectory(data, env, cwd)]
     const outcomes = await Promise.allSettled(directories.map((directory) => stopInstance(directory, how)))
     const stopped = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     await print({ stopped }, () => stopped.map(stoppedText).join('') || (all ? 'No berth runs.\n' : ''))

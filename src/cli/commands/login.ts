@@ -57,7 +57,7 @@ export const whoami = action({
   usage: 'whoami',
   summary: 'whom commands act for here',
   description:
-    'Tells which instance commands talk to here, with which key, and which instances you are signed in to.',
+    'Shows which instance commands talk to here, with which key, and which instances you are signed in to.',
   access: 'api',
   json: 'print it as JSON, for programs',
   help: '\nEnds with 1 where the instance does not accept the key.\n',

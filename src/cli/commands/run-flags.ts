@@ -2,7 +2,7 @@ import { type OwnFlag, parseFlags } from './serve-flags.ts'
 
 /** The flags of `run` beside the options of `serve`. */
 export const RUN_FLAGS: readonly OwnFlag[] = [
-  { name: 'keep', description: "keep the instance's data folder, with its log, and say where it is" },
+  { name: 'keep', description: "keep the instance's data directory, with its log, and say where it is" },
   {
     name: 'coverage',
     value: 'FILE',
@@ -14,8 +14,8 @@ export const RUN_FLAGS: readonly OwnFlag[] = [
 export const RUN_MEANINGS: Readonly<Record<string, string>> = {
   host: 'address to listen on (default 127.0.0.1)',
   port: 'port to listen on (default: any free one)',
-  data: 'run on this folder, and keep it (default: a temporary one)',
-  ephemeral: 'a temporary folder, which is removed: so it is without --data',
+  data: 'run on this directory, and keep it (default: a temporary one)',
+  ephemeral: 'a temporary directory, which is removed: so it is without --data',
   json: 'print one JSON line on stderr when ready, before CMD starts',
   'project-ports': 'ports of projects and deployments (default: a free block)',
 }

@@ -43,7 +43,7 @@ export function addServeOptions(
   for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
     const flag = value ? `--${name} <${value}>` : `--${name}`
     const option = new Option(flag, otherwise[name] ?? `${description} [${environmentName(name)}]`)
-    // The values are for completion; what a bad one is told comes from the config.
+    // The values are for completion; the config refuses a bad one.
     if (choices) option.argChoices = [...choices]
     if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])
     command.addOption(option)

@@ -7,12 +7,12 @@ import { type Isolation, loadConfig, reachLoopbackDirectly } from '../../config/
 import { createLogger } from '../../runtime/logger.ts'
 import { readInstance } from '../../storage/data-directory.ts'
 import { makeTemporary } from '../../storage/ephemeral.ts'
-import { findDataFolder } from '../instance.ts'
+import { findDataDirectory } from '../instance.ts'
 import type { Terminal } from '../terminal.ts'
 import { type VersionInfo, versionInfo } from '../version.ts'
 import type { Finding } from './finding.ts'
 import { examineIsolation } from './isolation.ts'
-import { examineFolder, examineGit, examineInstance, examinePort } from './machine.ts'
+import { examineDirectory, examineGit, examineInstance, examinePort } from './machine.ts'
 import { examineTerminal } from './terminal.ts'
 
 /** All findings on this machine. */
@@ -27,16 +27,16 @@ export interface Report extends VersionInfo {
 }
 
 /**
- * Looks at everything, as the configuration of this folder and environment would have it.
+ * Looks at everything, as the configuration of this directory and environment would have it.
  *
- * @param data the data folder, in place of the configured one
+ * @param data the data directory, in place of the configured one
  * @throws StartupError for a bad configuration
  */
 export async function examine(data: string | undefined, { env, cwd }: Terminal): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
-  const running = readInstance(findDataFolder(data, env, cwd))?.base_url ?? null
+  const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
-  // The tiers are tried in a folder of their own: looking must not make a data folder.
+  // The tiers are tried in a directory of their own: looking must not make a data directory.
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
@@ -57,7 +57,7 @@ export async function examine(data: string | undefined, { env, cwd }: Terminal):
       await examineTerminal(used),
       git,
       examinePort(config.host, config.port, running),
-      examineFolder(config.dataDir),
+      examineDirectory(config.dataDir),
       instance,
     ]
     return {

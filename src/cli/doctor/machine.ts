@@ -33,18 +33,18 @@ export function examinePort(host: string, port: number, runningUrl: string | nul
   }
 }
 
-/** Whether the data folder, or where it would be made, takes files: by writing there. */
-export function examineFolder(folder: string): Finding {
-  let existing = folder
+/** Whether the data directory, or where it would be made, takes files: by writing there. */
+export function examineDirectory(directory: string): Finding {
+  let existing = directory
   while (!existsSync(existing)) existing = dirname(existing)
   try {
     rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
     const { bavail, bsize } = statfsSync(existing)
-    return ok('data folder', `${folder}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
+    return ok('data folder', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
   } catch (error) {
     return failed(
       'data folder',
-      `${folder} cannot be written: ${messageOf(error)}`,
+      `${directory} cannot be written: ${messageOf(error)}`,
       'Mend its permissions or free its disk, or choose another with --data.',
     )
   }
@@ -56,7 +56,7 @@ export function examineFolder(folder: string): Finding {
  */
 const HANG_MS = 10_000
 
-/** What the instance that the data folder names says of itself. */
+/** What the instance that the data directory names says of itself. */
 export async function examineInstance(url: string | null): Promise<Finding> {
   const name = 'instance'
   if (url === null) return { name, status: 'absent', detail: 'none runs on the data folder' }
@@ -67,7 +67,7 @@ export async function examineInstance(url: string | null): Promise<Finding> {
   } catch {}
   return absent(
     name,
-    `the one named in the folder does not answer at ${url}`,
+    `the one named in the directory does not answer at ${url}`,
     'Start it anew with "berth serve".',
   )
 }

@@ -18,7 +18,7 @@ const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
 /**
  * Terminals on servers: one is opened for real, on a server of the tier that is used.
  *
- * @param driver that tier's, on a folder that may be written; null where no tier can be used
+ * @param driver that tier's, on a directory that may be written; null where no tier can be used
  */
 export async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
   const name = 'terminal'

@@ -8,7 +8,7 @@ import { LogFile } from './log-file.ts'
 import { enlist } from './registry.ts'
 import { startInstance } from './start.ts'
 
-/** What an instance in the background tells who started it. */
+/** What an instance in the background writes to the process that started it. */
 export interface BackgroundReady {
   /** The ready line, an object. */
   ready: string
@@ -19,7 +19,7 @@ export interface BackgroundReady {
 /**
  * The hidden command that `serve --detach` starts: runs the service as `serve` does, in a session of its own. Until it
  * is ready it speaks to who started it: one line on stdout when all is there, recovery included, and failures on stderr.
- * From then on all goes to the log in the data folder.
+ * From then on all goes to the log in the data directory.
  */
 export async function background(args: readonly string[], terminal: Terminal): Promise<number> {
   const { env, cwd } = terminal
@@ -39,10 +39,10 @@ export async function background(args: readonly string[], terminal: Terminal): P
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
     unlist = enlist(berth.info, 'serve --detach', env)
-    const told: BackgroundReady = { ready: JSON.stringify({ event: 'ready', ...berth.info }), log: path }
+    const report: BackgroundReady = { ready: JSON.stringify({ event: 'ready', ...berth.info }), log: path }
     write = log.write
     try {
-      printNow(JSON.stringify(told))
+      printNow(JSON.stringify(report))
     } catch {
       // Who started it was killed meanwhile: it runs as was asked.
     }

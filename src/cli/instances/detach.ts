@@ -4,7 +4,7 @@ import type { ReadyInfo } from '../../instance/start.ts'
 import { banner } from '../commands/banner.ts'
 import { BACKGROUND } from '../commands/serve-flags.ts'
 import { CommandError } from '../errors.ts'
-import { findDataFolder } from '../instance.ts'
+import { findDataDirectory } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { shellQuote } from '../quote.ts'
 import { printNow, type Terminal } from '../terminal.ts'
@@ -59,9 +59,9 @@ function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
   })
 }
 
-/** What ends it: below its folder it is found without being named. */
+/** What ends it: below its directory it is found without being named. */
 function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: Terminal): string {
-  const found = findDataFolder(undefined, env, cwd) === data_dir
+  const found = findDataDirectory(undefined, env, cwd) === data_dir
   return found ? 'berth stop' : `berth stop --data ${shellQuote([data_dir])}`
 }
 

@@ -5,12 +5,12 @@ import { CommandError } from '../errors.ts'
 const REMOVED = / \(deleted\)$/
 
 /**
- * Whether a process holds a data folder: it has the folder's lock open. A pid alone tells nothing, since it may have
+ * Whether a process holds a data directory: it has the directory's lock open. A pid alone says nothing, since it may have
  * come to another program meanwhile.
  */
-export const holds = (pid: number, folder: string): boolean => heldBy(pid).includes(realPath(folder))
+export const holds = (pid: number, directory: string): boolean => heldBy(pid).includes(realPath(directory))
 
-/** The data folders that a process holds; none where it has ended or belongs to another user. */
+/** The data directories that a process holds; none where it has ended or belongs to another user. */
 export function heldBy(pid: number): string[] {
   const found = new Set<string>()
   for (const fd of list(`/proc/${pid}/fd`)) {
@@ -20,13 +20,13 @@ export function heldBy(pid: number): string[] {
   return [...found]
 }
 
-/** @throws CommandError for a data folder that is another user's, of which nothing can be said */
-export function checkEntered(folder: string): void {
+/** @throws CommandError for a data directory that is another user's, of which nothing can be said */
+export function checkEntered(directory: string): void {
   try {
-    accessSync(folder, constants.X_OK)
+    accessSync(directory, constants.X_OK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') return
-    throw new CommandError(`${folder} may not be read by this user. Run as the user that runs berth.`)
+    throw new CommandError(`${directory} may not be read by this user. Run as the user that runs berth.`)
   }
 }
 
@@ -39,9 +39,9 @@ export function realPath(path: string): string {
   }
 }
 
-function list(folder: string): string[] {
+function list(directory: string): string[] {
   try {
-    return readdirSync(folder)
+    return readdirSync(directory)
   } catch {
     return []
   }

@@ -2,19 +2,19 @@ import { openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 
-/** Name of the log in a data folder. */
+/** Name of the log in a data directory. */
 export const LOG_NAME = 'berth.log'
 
 /** A log that is larger when it is opened is put aside, in place of the one that was before. */
 const LARGE_BYTES = 10 * 2 ** 20
 
-/** How many lines that tell of errors are at hand. */
+/** The number of the last lines with errors that are kept. */
 const KEPT_ERRORS = 5
 
 /** Such a line: the time, then the level. */
 const ERROR = /^\S+ ERROR /
 
-/** The log of an instance in its own data folder. Lines that come before the folder is known are kept until then. */
+/** The log of an instance in its own data directory. Lines that come before the directory is known are kept until then. */
 export class LogFile {
   #waiting: string[] = []
   #fd: number | null = null
@@ -33,12 +33,12 @@ export class LogFile {
     return this.#waiting.join('')
   }
 
-  /** The last lines that tell of errors. */
+  /** The last lines with errors. */
   get errors(): readonly string[] {
     return this.#errors
   }
 
-  /** Goes on in the folder's log, which its owner alone may read. @returns the descriptor and the path of the file */
+  /** Goes on in the directory's log, which its owner alone may read. @returns the descriptor and the path of the file */
   open(dataDir: string): { fd: number; path: string } {
     const path = join(dataDir, LOG_NAME)
     const size = ifPresent(() => statSync(path).size) ?? 0

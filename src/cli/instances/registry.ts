@@ -5,14 +5,14 @@ import { machineNow } from '../../runtime/clock.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import { userFolder } from '../home.ts'
+import { userDirectory } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
 import { heldBy, holds } from './holder.ts'
 
 /** Which command an instance was started with. */
 export type StartedBy = 'serve' | 'serve --detach' | 'run'
 
-/** An instance as `berth list` tells of it; nothing secret. */
+/** An instance as `berth list` shows it; nothing secret. */
 export interface ListedInstance {
   data_dir: string
   base_url: string
@@ -24,26 +24,26 @@ export interface ListedInstance {
 }
 
 /**
- * The folder in which every instance of this user says where it runs: `$XDG_STATE_HOME/berth/instances`, else
+ * The directory in which every instance of this user says where it runs: `$XDG_STATE_HOME/berth/instances`, else
  * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none). Null for a
  * user without a home, as in a container that runs under a number that nobody has.
  */
-function registryFolder(env: Terminal['env']): string | null {
-  const folder = userFolder(env, 'XDG_STATE_HOME', '.local/state')
-  return folder && join(folder, 'berth/instances')
+function registryDirectory(env: Terminal['env']): string | null {
+  const directory = userDirectory(env, 'XDG_STATE_HOME', '.local/state')
+  return directory && join(directory, 'berth/instances')
 }
 
-/** The files of all entries. @throws CommandError where the folder may not be read */
+/** The files of all entries. @throws CommandError where the directory may not be read */
 function entryFiles(env: Terminal['env']): string[] {
-  const folder = registryFolder(env)
-  if (folder === null) return []
+  const directory = registryDirectory(env)
+  if (directory === null) return []
   try {
-    return readdirSync(folder).map((name) => join(folder, name))
+    return readdirSync(directory).map((name) => join(directory, name))
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return []
     throw new CommandError(
-      `The list of instances cannot be read: ${message}. Mend the folder's permissions, or name another with XDG_STATE_HOME.`,
+      `The list of instances cannot be read: ${message}. Mend the directory's permissions, or name another with XDG_STATE_HOME.`,
     )
   }
 }
@@ -64,11 +64,11 @@ export function enlist(ready: ReadyInfo, startedBy: StartedBy, env: Terminal['en
     started_at: startedAt,
     started_by: startedBy,
   }
-  const folder = registryFolder(env)
-  if (folder === null) return () => {}
-  const file = join(folder, nameOf(data_dir))
+  const directory = registryDirectory(env)
+  if (directory === null) return () => {}
+  const file = join(directory, nameOf(data_dir))
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
     writePrivate(file, `${JSON.stringify(entry, null, 2)}\n`)
     // Those of berths that were killed: nobody may ever ask for the list.
     for (const stale of entryFiles(env)) {
@@ -92,8 +92,8 @@ export function listInstances(env: Terminal['env']): ListedInstance[] {
   return found.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
 }
 
-/** The data folders of all entries, those of instances that do not run any more too. */
-export function registeredFolders(env: Terminal['env']): string[] {
+/** The data directories of all entries, those of instances that do not run any more too. */
+export function registeredDirectories(env: Terminal['env']): string[] {
   return entryFiles(env).flatMap((file) => readEntry(file)?.data_dir ?? [])
 }
 
@@ -105,12 +105,12 @@ export function staleEntries(env: Terminal['env']): { file: string; instance: Li
   })
 }
 
-/** What an entry tells as it is now, with the folder where that was moved meanwhile; null where it does not run any more. */
+/** Returns the instance of an entry as it is now, also if its directory was moved; null if it does not run any more. */
 function current(entry: ListedInstance): ListedInstance | null {
   const { pid, data_dir, base_url } = entry
   if (holds(pid, data_dir) || isInUse(data_dir)) return entry
-  const moved = heldBy(pid).find((folder) => {
-    const instance = readInstance(folder)
+  const moved = heldBy(pid).find((directory) => {
+    const instance = readInstance(directory)
     return instance?.pid === pid && instance.base_url === base_url
   })
   return moved === undefined ? null : { ...entry, data_dir: moved }
@@ -136,6 +136,6 @@ function readEntry(file: string): ListedInstance | null {
   }
 }
 
-/** One instance a data folder, one file an instance. */
+/** One instance a data directory, one file an instance. */
 const nameOf = (dataDir: string): string =>
   `${new Bun.CryptoHasher('sha256').update(dataDir).digest('hex').slice(0, 24)}.json`

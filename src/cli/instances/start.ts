@@ -10,8 +10,8 @@ import type { StartedBy } from './registry.ts'
 export interface Listeners {
   /** Receives each line of its log, newline included. */
   log: (line: string) => void
-  /** Is told of each request and its answer. */
-  observe?: (request: Request, answer: Response) => void
+  /** Receives each request with its response. */
+  observe?: (request: Request, response: Response) => void
   /** Resolves when the process is to end, while it starts too. */
   stopRequested?: Promise<void>
 }
@@ -34,7 +34,7 @@ export function startInstance(
 }
 
 /**
- * Has `berth list` tell of the instance, after whoever waits for the start has had an answer.
+ * Adds the instance to `berth list`, after the process that waits for the start has had a response.
  *
  * @returns ends it
  */

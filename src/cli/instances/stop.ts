@@ -32,7 +32,7 @@ export interface StopOptions {
 }
 
 /**
- * Ends the instance of a data folder with SIGTERM and waits until it is gone. Its process is told by the lock it holds,
+ * Ends the instance of a data directory with SIGTERM and waits until it is gone. Its process is found by the lock it holds,
  * so that no other program that has its pid meanwhile is signalled.
  *
  * @throws CommandError where none runs, or it does not end in time
@@ -60,10 +60,10 @@ export async function stopInstance(
   )
 }
 
-/** The process of a folder's instance. One that is just starting is waited for. */
+/** The process of a directory's instance. One that is just starting is waited for. */
 async function processOf(dataDir: string, timeoutMs: number, env: Terminal['env']): Promise<ProcessMark> {
   for (const deadline = performance.now() + timeoutMs; ; await Bun.sleep(LOOK_MS)) {
-    // A folder that was removed under its berth says nothing any more: the list still does.
+    // A directory that was removed under its berth says nothing any more: the list still does.
     const named = readInstance(dataDir) ?? listInstances(env).find(({ data_dir }) => data_dir === dataDir)
     // In this order: what holds the lock behind its mark is what the mark is of.
     const mark = named && markOf(named.pid)

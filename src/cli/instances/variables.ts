@@ -27,22 +27,22 @@ export const variablesOf = ({
   BERTH_MCP_URL: mcp_url,
 })
 
-/** The variables of the instance that runs on a data folder. @throws CommandError where none does */
-export function variablesOfFolder(folder: string): InstanceVariables {
-  checkEntered(folder)
-  const instance = readInstance(folder)
-  if (!instance || !(holds(instance.pid, folder) || isInUse(folder))) {
+/** The variables of the instance that runs on a data directory. @throws CommandError where none does */
+export function variablesOfDirectory(directory: string): InstanceVariables {
+  checkEntered(directory)
+  const instance = readInstance(directory)
+  if (!instance || !(holds(instance.pid, directory) || isInUse(directory))) {
     throw new CommandError(
-      `No berth runs on ${folder}. Start one with "berth serve --detach", or name its folder with --data.`,
+      `No berth runs on ${directory}. Start one with "berth serve --detach", or name its directory with --data.`,
     )
   }
   const { base_url } = instance
-  const { api_key, admin_token } = readCredentials(folder)
+  const { api_key, admin_token } = readCredentials(directory)
   return variablesOf({ base_url, api_key, admin_token, mcp_url: `${base_url}/mcp` })
 }
 
-function readCredentials(folder: string): CredentialsFile {
-  const path = join(folder, 'credentials.json')
+function readCredentials(directory: string): CredentialsFile {
+  const path = join(directory, 'credentials.json')
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as CredentialsFile
   } catch (error) {

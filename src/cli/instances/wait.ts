@@ -19,12 +19,12 @@ export async function waitUntilReady(
   const deadline = performance.now() + timeoutMs
   let state = ''
   for (;;) {
-    const { baseUrl, folder } = findBaseUrl(options, terminal)
-    if (baseUrl === undefined) state = `no berth runs on ${folder}`
+    const { baseUrl, directory } = findBaseUrl(options, terminal)
+    if (baseUrl === undefined) state = `no berth runs on ${directory}`
     else {
       const answer = await ask(baseUrl, deadline)
       if (answer === 'ready') return baseUrl
-      // A look that the time cuts off tells less than the one before it.
+      // An attempt that the time limit cuts off says less than the one before it.
       if (answer !== 'cut off' || state === '') state = STATES[answer](baseUrl)
     }
     if (performance.now() + LOOK_MS > deadline) {
@@ -36,7 +36,7 @@ export async function waitUntilReady(
   }
 }
 
-/** What a person is told of what a look has found. */
+/** Returns a sentence about what an attempt has found. */
 const STATES = {
   'cut off': (baseUrl: string) => `${baseUrl} does not answer`,
   nothing: (baseUrl: string) => `nothing answers at ${baseUrl}`,

@@ -11,33 +11,33 @@ import { killAll } from '../../compute/terminate.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { isInUse } from '../../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../../storage/ephemeral.ts'
-import { findDataFolder } from '../instance.ts'
+import { findDataDirectory } from '../instance.ts'
 import { realPath } from '../instances/holder.ts'
-import { registeredFolders, removeEntry, staleEntries } from '../instances/registry.ts'
+import { registeredDirectories, removeEntry, staleEntries } from '../instances/registry.ts'
 import type { Terminal } from '../terminal.ts'
-import { halfMade, temporaryLeak } from './folders.ts'
+import { halfMade, temporaryLeak } from './directories.ts'
 import type { Leak } from './leak.ts'
-import { heldFolders, type Knowledge, leakedProcesses, ownProcesses, processLeak } from './processes.ts'
+import { heldDirectories, type Knowledge, leakedProcesses, ownProcesses, processLeak } from './processes.ts'
 
 /** Where leaks are looked for. */
 export interface LeakScope extends Pick<Terminal, 'env' | 'cwd'> {
-  /** A data folder to look at, in place of the nearest. */
+  /** A data directory to look at, in place of the nearest. */
   data: string | undefined
 }
 
 /** All that instances of this user which do not run any more have left. What belongs to one that runs is none. */
 export function findLeaks(scope: LeakScope): Leak[] {
-  const { folders, temporary } = knownFolders(scope)
+  const { directories, temporary } = knownDirectories(scope)
   const own = ownProcesses()
-  const knowledge = learn(folders, heldFolders(own))
+  const knowledge = learn(directories, heldDirectories(own))
   const processes = leakedProcesses(own, knowledge)
   const doomed = new Set(processes.map(({ pid }) => pid))
   return [
     ...processes.map(processLeak),
     ...leakedGroups(knowledge, doomed).map(groupLeak),
     ...temporary.map(temporaryLeak),
-    ...folders
-      .filter((folder) => !temporary.includes(folder) && !knowledge.live.has(markerOf(folder)))
+    ...directories
+      .filter((directory) => !temporary.includes(directory) && !knowledge.live.has(markerOf(directory)))
       .flatMap(halfMade),
     ...staleEntries(scope.env).map(
       ({ file, instance }): Leak => ({
@@ -55,7 +55,7 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   // Each look is a new one: whatever has come to life meanwhile is left alone.
   await killAll(() => {
     const own = ownProcesses()
-    const knowledge = learn(knownFolders(scope).folders, heldFolders(own))
+    const knowledge = learn(knownDirectories(scope).directories, heldDirectories(own))
     return leakedProcesses(own, knowledge).map(({ pid }) => pid)
   })
   for (const { kind, id } of findLeaks(scope)) {
@@ -66,33 +66,35 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   return findLeaks(scope)
 }
 
-/** The data folders that are known of, whether or not an instance runs there, and those temporary ones that are left behind. */
-function knownFolders({ data, env, cwd }: LeakScope): { folders: string[]; temporary: string[] } {
+/** The data directories that are known of, whether or not an instance runs there, and those temporary ones that are left behind. */
+function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[]; temporary: string[] } {
   const temporary = findAbandoned(tmpdir(), machineNow())
   return {
-    folders: [...new Set([findDataFolder(data, env, cwd), ...registeredFolders(env), ...temporary])],
+    directories: [
+      ...new Set([findDataDirectory(data, env, cwd), ...registeredDirectories(env), ...temporary]),
+    ],
     temporary,
   }
 }
 
 function learn(known: readonly string[], held: readonly string[]): Knowledge {
   return {
-    folders: new Map(known.map((folder) => [markerOf(folder), folder])),
+    directories: new Map(known.map((directory) => [markerOf(directory), directory])),
     // A berth in another container is known by its lock alone.
     live: new Set([...held, ...known.filter(isInUse)].map(markerOf)),
   }
 }
 
-const markerOf = (folder: string): string => dataMarkerOf(realPath(folder))
+const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
 
 /** The control groups of dead instances. One with processes counts where all of these are left behind too. */
-function leakedGroups({ live, folders }: Knowledge, doomed: ReadonlySet<number>): DataDirectoryGroup[] {
+function leakedGroups({ live, directories }: Knowledge, doomed: ReadonlySet<number>): DataDirectoryGroup[] {
   const user = process.getuid?.()
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
     if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
-    // Of an unknown folder an instance may just be starting that cannot be seen from here.
-    return folders.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
+    // Of an unknown directory an instance may just be starting that cannot be seen from here.
+    return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
   })
 }
 

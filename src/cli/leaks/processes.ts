@@ -7,15 +7,15 @@ import type { Leak } from './leak.ts'
 
 /** What is known of the instances of this machine. */
 export interface Knowledge {
-  /** Data folders by the twelve hex digits that stand for them, those of dead instances too. */
-  folders: ReadonlyMap<string, string>
+  /** Data directories by the twelve hex digits that stand for them, those of dead instances too. */
+  directories: ReadonlyMap<string, string>
   /** The digits of those that an instance runs on. */
   live: ReadonlySet<string>
 }
 
 /** A process that was started on a server of an instance which is gone. */
 export interface LeakedProcess extends ProcessInfo {
-  /** The data folder of its instance, where that is known. */
+  /** The data directory of its instance, where that is known. */
   dataDir: string | null
 }
 
@@ -27,27 +27,31 @@ export function ownProcesses(): ProcessInfo[] {
   )
 }
 
-/** The data folders that processes of this user hold now. */
-export const heldFolders = (own: readonly ProcessInfo[]): string[] => own.flatMap(({ pid }) => heldBy(pid))
+/** The data directories that processes of this user hold now. */
+export const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
+  own.flatMap(({ pid }) => heldBy(pid))
 
 /**
  * Returns the processes that carry the marker of a server whose instance is gone. Other programs may carry something
  * that looks like a marker: one of an unknown directory counts only if the process names the directory itself, or is an
  * orphaned sandboxd.
  */
-export function leakedProcesses(own: readonly ProcessInfo[], { folders, live }: Knowledge): LeakedProcess[] {
+export function leakedProcesses(
+  own: readonly ProcessInfo[],
+  { directories, live }: Knowledge,
+): LeakedProcess[] {
   return own.flatMap((info) => {
     const marker = readMarker(info.pid)
     if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
     const dataMarker = marker.slice(0, 12)
     if (live.has(dataMarker)) return []
-    const dataDir = folders.get(dataMarker) ?? toldFolder(info.pid, marker)
+    const dataDir = directories.get(dataMarker) ?? directoryOf(info.pid, marker)
     if (dataDir === null && !isOrphanedSandboxd(info)) return []
     return [{ ...info, dataDir }]
   })
 }
 
-/** How a leaked process is told. */
+/** Returns the leak that a process of a dead instance is. */
 export function processLeak({ pid, dataDir }: LeakedProcess): Leak {
   const ports = portsOf(pid)
   const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
@@ -61,8 +65,8 @@ export function processLeak({ pid, dataDir }: LeakedProcess): Leak {
   }
 }
 
-/** The folder by the home directory that commands have where they see the machine's own paths; null where it does not fit the marker. */
-function toldFolder(pid: number, marker: string): string | null {
+/** The directory by the home directory that commands have where they see the machine's own paths; null where it does not fit the marker. */
+function directoryOf(pid: number, marker: string): string | null {
   const home = readEnvironment(pid, 'HOME') ?? ''
   const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
   if (dataDir === undefined || serverId === undefined) return null

@@ -9,7 +9,7 @@ export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 /** Stands for the position before the first event. */
 const START = 'start'
 
-/** Events of before that are remembered, so that none is told twice where the instance goes back to an earlier state. */
+/** Earlier events that are remembered, so that none is yielded twice after a restored snapshot. */
 const REMEMBERED = 1_000
 
 /** A connection to the instance. */
@@ -19,9 +19,9 @@ export interface Connection {
   secret: string
 }
 
-/** What there is to tell. */
-export type Told =
-  /** What is emitted from here on is told. */
+/** What `berth listen` receives. */
+export type ListenEvent =
+  /** Events that are emitted from here on are yielded. */
   | { readonly type: 'ready'; readonly connection: Connection }
   | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: Connection }
   /** The instance does not answer any more, for this reason. */
@@ -40,15 +40,15 @@ export interface Following {
 }
 
 /**
- * Tells every event from now on, in order, none twice and none left out, also where the instance is stopped and started
- * or reset meanwhile. It goes on until `signal` fires.
+ * Yields every event from now on until `signal` fires: in order, none twice and none left out, also over a stop and start
+ * or a reset of the instance.
  *
  * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
  */
 export async function* followEvents(
   connection: Connection,
   { open, accountId, signal }: Following,
-): AsyncGenerator<Told, void> {
+): AsyncGenerator<ListenEvent, void> {
   const position = await Position.now(connection.client, signal)
   yield { type: 'ready', connection }
   let [current, failures, isLost] = [connection, 0, false]
@@ -81,7 +81,7 @@ export async function* followEvents(
   }
 }
 
-/** How far the events have been told. */
+/** How far the events have been yielded. */
 class Position {
   /** The last one. */
   last = START
@@ -97,7 +97,7 @@ class Position {
     return new Position((await newestIds(client, signal)).reverse())
   }
 
-  /** An event was told. */
+  /** Moves behind an event that was yielded. */
   passes(id: string): void {
     this.last = id
     this.#known.add(id)
@@ -106,8 +106,8 @@ class Position {
   }
 
   /**
-   * Sees whether the instance still knows the last event; where it does not, the position is behind the last one that
-   * was told, or before all of them.
+   * Sees whether the instance still knows the last event; if it does not, the position is behind the last one that
+   * was yielded, or before all of them.
    *
    * @returns whether its events have begun anew
    */

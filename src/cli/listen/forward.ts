@@ -33,7 +33,7 @@ export interface Forwarding {
 /**
  * Sends an event as a webhook would be sent: the same body, signed in the same way (Standard Webhooks).
  *
- * @throws the signal's reason as soon as it fires; all else is told
+ * @throws the signal's reason as soon as it fires; other failures are in the result
  */
 export async function forward(
   event: EmittedEvent,

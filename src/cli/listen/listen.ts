@@ -7,7 +7,7 @@ import { type ConnectionOptions, findInstance } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { printJson } from '../output.ts'
 import type { Session } from '../session.ts'
-import { type Connection, followEvents, type Told } from './events.ts'
+import { type Connection, followEvents, type ListenEvent } from './events.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { ListenView } from './view.ts'
 
@@ -38,34 +38,34 @@ export function listenToEvents(
   options: ListenOptions,
 ): Promise<number> {
   return untilInterrupted(async (signal) => {
-    const teller = options.json ? jsonTeller(session, options) : personTeller(session, options)
+    const reporter = options.json ? jsonReporter(session, options) : textReporter(session, options)
     try {
       const connection = openConnection(session, connected)
       await checkAccount(connection.client, options.account)
-      const told = followEvents(connection, {
+      const received = followEvents(connection, {
         open: async () => openConnection(session, connected),
         accountId: options.account,
         signal,
       })
-      for await (const one of told) {
+      for await (const one of received) {
         const wanted = one.type !== 'event' || options.events.has(one.event.event)
-        if (wanted) await teller.tell(one, await forwarded(one, options.target, signal))
+        if (wanted) await reporter.report(one, await forwarded(one, options.target, signal))
       }
     } catch (error) {
       if (!signal.aborted) throw error
     }
-    await teller.end()
+    await reporter.end()
     return 0
   })
 }
 
 async function forwarded(
-  told: Told,
+  received: ListenEvent,
   url: string | undefined,
   signal: AbortSignal,
 ): Promise<Forwarded | null> {
-  if (told.type !== 'event' || url === undefined) return null
-  return forward(told.event, { url, secret: told.connection.secret, signal })
+  if (received.type !== 'event' || url === undefined) return null
+  return forward(received.event, { url, secret: received.connection.secret, signal })
 }
 
 async function checkAccount(client: Client, id: string | undefined): Promise<void> {
@@ -76,29 +76,33 @@ async function checkAccount(client: Client, id: string | undefined): Promise<voi
   throw new CommandError(`There is no account ${JSON.stringify(id)}; the accounts are ${known}.`)
 }
 
-/** Whoever is told what comes. */
-interface Teller {
-  tell(told: Told, forwarded: Forwarded | null): Promise<void>
+/** Prints what is received. */
+interface Reporter {
+  report(received: ListenEvent, forwarded: Forwarded | null): Promise<void>
   end(): Promise<void>
 }
 
-function jsonTeller(session: Session, { target }: ListenOptions): Teller {
+function jsonReporter(session: Session, { target }: ListenOptions): Reporter {
   return {
-    tell(told, forwarded) {
-      if (told.type === 'event') {
-        const { type, event } = told
+    report(received, forwarded) {
+      if (received.type === 'event') {
+        const { type, event } = received
         return printJson(session.terminal.stdout, { type, ...event, forwarded })
       }
-      if (told.type === 'lost') return printJson(session.terminal.stdout, told)
-      const { client, secret } = told.connection
+      if (received.type === 'lost') return printJson(session.terminal.stdout, received)
+      const { client, secret } = received.connection
       const forwarding = target === undefined ? {} : { forward_to: target, secret }
-      return printJson(session.terminal.stdout, { type: told.type, base_url: client.baseUrl, ...forwarding })
+      return printJson(session.terminal.stdout, {
+        type: received.type,
+        base_url: client.baseUrl,
+        ...forwarding,
+      })
     },
     end: async () => {},
   }
 }
 
-function personTeller(session: Session, { target }: ListenOptions): Teller {
+function textReporter(session: Session, { target }: ListenOptions): Reporter {
   const view = new ListenView(session.terminal.stdout)
   let [secret, isReady] = ['', false]
   const sayIfChanged = async (connection: Connection): Promise<void> => {
@@ -107,22 +111,22 @@ function personTeller(session: Session, { target }: ListenOptions): Teller {
     await view.notice(`It is another instance: its signing secret is ${secret}`, 'yellow')
   }
   return {
-    async tell(told, forwarded) {
-      switch (told.type) {
+    async report(received, forwarded) {
+      switch (received.type) {
         case 'ready':
-          secret = told.connection.secret
+          secret = received.connection.secret
           isReady = true
-          return view.intro(told.connection.client.baseUrl, target, secret)
+          return view.intro(received.connection.client.baseUrl, target, secret)
         case 'event':
-          return view.event(told.event, forwarded)
+          return view.event(received.event, forwarded)
         case 'lost':
           return view.notice('berth is gone. This goes on when it is back.', 'yellow')
         case 'back':
-          await view.notice(`berth is back at ${told.connection.client.baseUrl}.`, 'green')
-          return sayIfChanged(told.connection)
+          await view.notice(`berth is back at ${received.connection.client.baseUrl}.`, 'green')
+          return sayIfChanged(received.connection)
         case 'anew':
           await view.notice('berth was reset, or an earlier state restored: its events begin anew.', 'cyan')
-          return sayIfChanged(told.connection)
+          return sayIfChanged(received.connection)
       }
     },
     end: async () => {

@@ -14,7 +14,7 @@ export interface Approved {
   code: string
   /** Asks for the code once more; null where nobody typed it. */
   again: (() => Promise<string>) | null
-  /** Tells the person's browser how it ended, where it came back by itself. */
+  /** Shows in the person's browser how it ended, if it came back by itself. */
   end: (ending: Ending) => Promise<void>
 }
 
@@ -109,7 +109,7 @@ function newAttempt(): Attempt {
   return { verifier, challenge: challengeOf(verifier), state: newSecret(systemRandom) }
 }
 
-/** What the page is told of the terminal. */
+/** What the page shows of the terminal. */
 interface Asking {
   baseUrl: string
   attempt: Attempt
@@ -147,7 +147,7 @@ async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string
   throw new CommandError('No code was given; nothing was changed. Run "berth login" again.')
 }
 
-/** The first line with something on it: whoever waits for the prompt may press Enter. */
+/** The first line with something on it: a person who waits for the prompt may press Enter. */
 async function typedLine(signal: AbortSignal): Promise<string | null> {
   for (;;) {
     // The address stands there before the prompt, and a code that is pasted at once was meant for nothing else.
@@ -157,7 +157,7 @@ async function typedLine(signal: AbortSignal): Promise<string | null> {
   }
 }
 
-/** Whoever writes it may keep standard input open. */
+/** The writer of standard input may keep it open. */
 async function firstLine(signal: AbortSignal): Promise<string> {
   const reader = Bun.stdin.stream().getReader()
   const end = (): void => void reader.cancel()

@@ -4,7 +4,7 @@ import { Html, html } from '../../signin/pages/html.ts'
 import { htmlDocument } from '../../signin/pages/page.ts'
 import css from '../../signin/pages/style.css' with { type: 'text' }
 
-/** How a sign-in ended, as the browser's page tells it. */
+/** How a sign-in ended, as the browser's page says it. */
 export interface Ending {
   title: string
   text: string
@@ -14,7 +14,7 @@ export interface Ending {
 export interface Callback {
   /** Null where the person denied it. */
   code: string | null
-  /** Tells the person in the browser how it ended; the page waits for that. */
+  /** Shows in the browser how it ended; the page waits for that. */
   answer: (ending: Ending) => void
 }
 
@@ -31,7 +31,7 @@ export interface CallbackListener {
 const FLUSH_MS = 1_000
 
 /**
- * Listens on a free port of 127.0.0.1 for the browser to come back. Whoever comes without the right state changes
+ * Listens on a free port of 127.0.0.1 for the browser to come back. A request without the right state changes
  * nothing, and the listener goes on waiting.
  */
 export function listenForCallback(state: string): CallbackListener {

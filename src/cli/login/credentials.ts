@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import { userFolder } from '../home.ts'
+import { userDirectory } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
-import { checkFolder, checkNoLink, makeOwn, readOwn } from './own-file.ts'
+import { checkDirectory, checkNoLink, makeOwn, readOwn } from './own-file.ts'
 
 /** What is kept of a sign-in: the key, and what is known of it. */
 export interface Login {
@@ -26,16 +26,17 @@ export interface Logins {
 
 /** The file that keeps them. @throws CommandError for a user without a home */
 export function credentialsPath(env: Terminal['env']): string {
-  const folder = userFolder(env, 'XDG_CONFIG_HOME', '.config')
-  if (folder !== null) return join(folder, 'berth/credentials.json')
+  const directory = userDirectory(env, 'XDG_CONFIG_HOME', '.config')
+  if (directory !== null) return join(directory, 'berth/credentials.json')
   throw new CommandError(
-    'There is no folder to keep a key in: this user has no home. Name one with XDG_CONFIG_HOME.',
+    'There is no directory to keep a key in: this user has no home. Name one with XDG_CONFIG_HOME.',
   )
 }
 
 /** Reads them. @throws CommandError where others can read or change the file too, or it is damaged */
 export function readLogins(env: Terminal['env']): Logins {
-  if (userFolder(env, 'XDG_CONFIG_HOME', '.config') === null) return { current: null, instances: new Map() }
+  if (userDirectory(env, 'XDG_CONFIG_HOME', '.config') === null)
+    return { current: null, instances: new Map() }
   const path = credentialsPath(env)
   const text = readOwn(path)
   if (text === null || text.trim() === '') return { current: null, instances: new Map() }
@@ -48,9 +49,9 @@ export function readLogins(env: Terminal['env']): Logins {
 
 /** Looks whether a key could be kept, and what is kept read. @throws CommandError where not */
 export function checkKeepable(env: Terminal['env']): void {
-  const folder = dirname(credentialsPath(env))
-  if (existsSync(folder)) checkFolder(folder)
-  checkNoLink(join(folder, LOCK))
+  const directory = dirname(credentialsPath(env))
+  if (existsSync(directory)) checkDirectory(directory)
+  checkNoLink(join(directory, LOCK))
   readLogins(env)
 }
 
@@ -61,17 +62,17 @@ export function checkKeepable(env: Terminal['env']): void {
  */
 export async function changeLogins(env: Terminal['env'], change: (logins: Logins) => void): Promise<void> {
   const path = credentialsPath(env)
-  const folder = dirname(path)
+  const directory = dirname(path)
   const { Database } = await import('bun:sqlite')
   let lock: InstanceType<typeof Database> | undefined
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    checkFolder(folder)
-    chmodSync(folder, 0o700)
-    const lockPath = join(folder, LOCK)
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    checkDirectory(directory)
+    chmodSync(directory, 0o700)
+    const lockPath = join(directory, LOCK)
     // SQLite would follow a link, and let others read it.
     makeOwn(lockPath)
-    // The kernel drops the lock of whoever dies.
+    // The kernel drops the lock of a process that dies.
     lock = new Database(lockPath)
     lock.run(`PRAGMA busy_timeout = ${LOCK_MS}`)
     lock.run('BEGIN EXCLUSIVE')
@@ -83,7 +84,7 @@ export async function changeLogins(env: Terminal['env'], change: (logins: Logins
     if (error instanceof CommandError) throw error
     const cause = error instanceof Error ? error.message : String(error)
     throw new CommandError(
-      `${path} cannot be written: ${cause}. Mend the folder's permissions, or name another with XDG_CONFIG_HOME.`,
+      `${path} cannot be written: ${cause}. Mend the directory's permissions, or name another with XDG_CONFIG_HOME.`,
     )
   } finally {
     lock?.close()

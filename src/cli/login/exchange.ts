@@ -57,7 +57,7 @@ const FIELDS = ['key', 'id', 'account_id', 'label', 'created_at'] as const
 const isWhole = (made: LoginKey | null): boolean =>
   FIELDS.every((field) => typeof made?.[field] === 'string' && made[field] !== '')
 
-/** The same without the API's word for it: whoever has mistyped a code has asked no API. */
+/** The same without the API's code: a person who mistyped has asked no API. */
 const plainly = ({ message, code }: CommandError): CommandError =>
   new CommandError(message.replace(` (${code})`, ''), 1, code)
 

@@ -43,7 +43,7 @@ export async function signOut(
       const { baseUrl, login } = known
       const key = await leave(terminal, known)
       left.push({ base_url: baseUrl, key_id: login.key_id, key })
-      texts.push(`Signed out of ${baseUrl}. ${TOLD[key](known)}\n`)
+      texts.push(`Signed out of ${baseUrl}. ${OUTCOMES[key](known)}\n`)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       failures.push(error)
@@ -51,7 +51,7 @@ export async function signOut(
   }
   if (leaving.length === 0) texts.push('You are signed in to no instance.\n')
   await print({ signed_out: left }, () => texts.join(''))
-  // The last one is told as the failure of the command.
+  // The last one becomes the failure of the command.
   for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)
   const last = failures.at(-1)
   if (last) throw last
@@ -74,7 +74,7 @@ async function leave(terminal: Terminal, { baseUrl, login }: Known): Promise<Sig
   return revoked
 }
 
-const TOLD: Record<SignedOut['key'], (known: Known) => string> = {
+const OUTCOMES: Record<SignedOut['key'], (known: Known) => string> = {
   deleted: () => 'The key is deleted there.',
   unknown: () => 'It did not know the key any more.',
   unreachable: ({ login }) =>

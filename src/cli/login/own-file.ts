@@ -35,8 +35,8 @@ export function readOwn(path: string): string | null {
   try {
     return ifPresent(() => {
       checkFile(path, fstatSync(file))
-      checkFolder(dirname(path))
-      checkFolder(dirname(realpathSync(path)))
+      checkDirectory(dirname(path))
+      checkDirectory(dirname(realpathSync(path)))
       return readFileSync(file, 'utf8')
     })
   } finally {
@@ -44,15 +44,19 @@ export function readOwn(path: string): string | null {
   }
 }
 
-/** Refuses a folder whose files others can replace. @throws CommandError */
-export function checkFolder(folder: string): void {
-  const stats = statSync(folder)
+/** Refuses a directory whose files others can replace. @throws CommandError */
+export function checkDirectory(directory: string): void {
+  const stats = statSync(directory)
   if (isForeign(stats)) {
-    throw refusal(folder, `belongs to another user (${stats.uid}), and so keys in it are not used`, FOREIGN)
+    throw refusal(
+      directory,
+      `belongs to another user (${stats.uid}), and so keys in it are not used`,
+      FOREIGN,
+    )
   }
   if ((stats.mode & 0o022) !== 0) {
     const problem = `can be written by other users (${modeOf(stats)}), and so keys in it are not used`
-    throw refusal(folder, problem, `Run: chmod 700 ${folder}. Look first at what is in it.`)
+    throw refusal(directory, problem, `Run: chmod 700 ${directory}. Look first at what is in it.`)
   }
 }
 
@@ -93,7 +97,7 @@ function checkFile(path: string, stats: Stats): void {
   }
 }
 
-const FOREIGN = 'Run berth as that user, remove it, or name another folder with XDG_CONFIG_HOME.'
+const FOREIGN = 'Run berth as that user, remove it, or name another directory with XDG_CONFIG_HOME.'
 
 /** What is wrong and what helps: of a link to remove that, since what it leads to may be needed as it is. */
 function refusal(path: string, problem: string, remedy: string): CommandError {

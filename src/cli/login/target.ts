@@ -12,7 +12,7 @@ export interface Known {
 
 /**
  * The address to sign in to: the given one, else `--base-url` or BERTH_BASE_URL, else the instance that runs on the
- * nearest data folder, else the current login's.
+ * nearest data directory, else the current login's.
  *
  * @throws UsageError for an address that is none, CommandError where none is known
  */
@@ -21,13 +21,13 @@ export function targetOf(
   options: ConnectionOptions,
   terminal: Pick<Terminal, 'env' | 'cwd'>,
 ): string {
-  const { baseUrl, folder } = findBaseUrl(given === undefined ? options : { baseUrl: given }, terminal)
-  // A folder that is named has to have one.
+  const { baseUrl, directory } = findBaseUrl(given === undefined ? options : { baseUrl: given }, terminal)
+  // A directory that is named has to have one.
   const isNamed = options.data !== undefined || Boolean(terminal.env.BERTH_DATA)
   const target = baseUrl ?? (isNamed ? null : readLogins(terminal.env).current)
   if (target !== null) return checkPlain(target)
   throw new CommandError(
-    `No berth runs on ${folder}. Say which instance is meant: berth login http://127.0.0.1:4747`,
+    `No berth runs on ${directory}. Say which instance is meant: berth login http://127.0.0.1:4747`,
   )
 }
 

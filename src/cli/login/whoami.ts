@@ -14,7 +14,7 @@ export interface Identity {
   base_url: string
   /** Where the credential was found. */
   credential_from: CredentialSource
-  /** Null where it is not known: the API tells it of no key. */
+  /** Null where it is not known: the API gives it for no key. */
   account_id: string | null
   key_id: string | null
   label: string | null
@@ -43,7 +43,7 @@ export interface RememberedLogin {
 const SOURCES: Record<CredentialSource, string> = {
   flag: 'the flag --api-key',
   environment: 'BERTH_API_KEY',
-  'data folder': 'the data folder of the instance',
+  'data folder': 'the data directory of the instance',
   login: 'berth login',
 }
 
@@ -56,9 +56,9 @@ const COLUMNS: Column<RememberedLogin>[] = [
 ]
 
 /**
- * Tells whom commands act for here, and which instances are remembered.
+ * Prints whom commands act for here, and which instances are remembered.
  *
- * @throws CommandError where the instance does not take the credential or cannot be asked: what is known here was told then
+ * @throws CommandError where the instance does not take the credential or cannot be asked: what is known here was printed then
  */
 export async function showIdentity(
   terminal: Terminal,

@@ -16,8 +16,8 @@ const LOOK_EVERY = 150
 /** Looks at whether lines still come when the bring-up is over. */
 const MOST_LOOKS = 5
 
-/** Lines of the log that a program is shown of a failure. */
-const TOLD_LINES = 50
+/** Lines of the log that a program gets of a failure. */
+const SHOWN_LINES = 50
 
 /** As many lines as the API gives at once. */
 const ALL_LINES = 10_000
@@ -50,7 +50,7 @@ export async function followBringUp(
     const settled = json
       ? await atRest(client, project, signal)
       : await watch(session, client, project, since, signal)
-    return json ? printOutcome(session, client, settled) : tellOutcome(session, client, settled)
+    return json ? printOutcome(session, client, settled) : printOutcomeText(session, client, settled)
   })
   if (code > 128) {
     await stderr.write(
@@ -126,12 +126,12 @@ async function printOutcome(session: Session, client: Client, project: Project):
     return AWAITS_SECRETS
   }
   if (project.init_phase !== 'failed') return 0
-  const { logs } = await projectLog(client, project.id).read(TOLD_LINES)
+  const { logs } = await projectLog(client, project.id).read(SHOWN_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line))
   return 1
 }
 
-async function tellOutcome(session: Session, client: Client, project: Project): Promise<number> {
+async function printOutcomeText(session: Session, client: Client, project: Project): Promise<number> {
   const { stdout, stderr } = session.terminal
   const { id, slug, url, init_phase: phase } = project
   if (phase === 'failed') {

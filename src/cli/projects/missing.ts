@@ -10,9 +10,9 @@ import { bytesOf, listFiles, readRemote } from '../nouns/files.ts'
 
 /**
  * The names of the variables that a project's code asks for and that have no value. They are found out from
- * the project's files as berth itself does it: the API tells them only in an event.
+ * the project's files as berth itself does it: the API names them only in an event.
  *
- * @returns none where it cannot be told, as with a key that does not reach the server
+ * @returns none where it cannot be found out, as with a key that does not reach the server
  */
 export async function missingNames(client: Client, project: Project): Promise<string[]> {
   const { id, server_id, slug } = project

@@ -3,10 +3,10 @@ import { basename, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import type { ProjectCreate } from '../../resources/projects/model.ts'
+import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
+import { leftOutText, sizeOf } from '../directory/report.ts'
+import { surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
-import { FORM_OVERHEAD, packFolder } from '../folder/pack.ts'
-import { leftOutText, sizeOf } from '../folder/report.ts'
-import { surveyFolder } from '../folder/survey.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -38,13 +38,13 @@ const LONGEST_NAME = 100
 export function checkSource({ ref, ...sources }: SourceOptions): void {
   const given = Object.values(sources).filter((value) => value !== undefined)
   if (given.length > 1)
-    throw new UsageError('Say where the code comes from once: a folder, --template, --git or --archive.')
+    throw new UsageError('Say where the code comes from once: a directory, --template, --git or --archive.')
   if (ref !== undefined && sources.git === undefined)
     throw new UsageError('--ref names a branch, a tag or a commit of the repository that --git gives.')
 }
 
 /**
- * Gets the code ready to be sent: packs a folder, reads an archive.
+ * Gets the code ready to be sent: packs a directory, reads an archive.
  *
  * @throws CommandError where it cannot be read or is too large for a request
  */
@@ -65,16 +65,16 @@ export async function prepareCode(options: SourceOptions, terminal: Terminal): P
 }
 
 async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectCode> {
-  const folder = resolve(cwd, from)
-  const survey = await surveyFolder(folder)
+  const directory = resolve(cwd, from)
+  const survey = await surveyDirectory(directory)
   const leftOut = leftOutText(survey, '--env-file')
   if (survey.files.length === 0) throw new CommandError(`${from} has no file to send. ${leftOut}`.trim())
-  const archive = await packFolder(survey)
+  const archive = await packDirectory(survey)
   await stderr.write(
     `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
   )
   await stderr.write(leftOut)
-  return { body: {}, archive, ...named(folder) }
+  return { body: {}, archive, ...named(directory) }
 }
 
 async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<ArrayBuffer>> {
@@ -90,7 +90,7 @@ async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<
   )
 }
 
-/** The last part of a path or URL, without what tells the kind of file. */
+/** Returns the last part of a path or URL, without its extension. */
 function named(path: string): { name?: string } {
   const name = basename(path.replaceAll('\\', '/'))
     .replace(/\.(?:git|zip|tar|tgz|tar\.gz)$/i, '')

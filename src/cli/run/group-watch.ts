@@ -11,7 +11,7 @@ const TOGETHER_MS = 500
 
 /**
  * Finds out whether a signal was sent to the whole process group: a process that does nothing but wait is in it, and is
- * ended by what it is sent. The kernel tells a program the sender of a signal, but the runtime does not pass that on.
+ * ended by what it is sent. The kernel gives a program the sender of a signal, but the runtime does not pass that on.
  */
 export class GroupWatch {
   readonly #ignored: readonly string[]
@@ -35,7 +35,7 @@ export class GroupWatch {
     }
     if (status === null || /^State:\s+[ZX]/m.test(status)) {
       await waiting.exited
-      // Where several signals came together, another may have ended it: whoever asks for that one is told.
+      // Where several signals came together, another may have ended it: its caller is notified.
       if (this.#waiting === waiting && waiting.signalCode !== null)
         this.#seen.set(waiting.signalCode, performance.now())
       this.#renew(waiting)

@@ -16,24 +16,24 @@ export const NOT_EXECUTABLE = 126
 export function findProgram(name: string, { env, cwd }: Pick<Terminal, 'env' | 'cwd'>): string {
   const candidates = name.includes('/')
     ? [resolve(cwd, name)]
-    : (env.PATH ?? '').split(':').map((folder) => resolve(cwd, join(folder, name)))
+    : (env.PATH ?? '').split(':').map((directory) => resolve(cwd, join(directory, name)))
   const present = name === '' ? [] : candidates.filter((path) => existsSync(path))
   const program = present.find(isExecutable)
   if (program !== undefined) return program
   const [found] = present
   if (found === undefined) {
-    const where = name.includes('/') ? 'There is no such file.' : 'It is in no folder of PATH.'
+    const where = name.includes('/') ? 'There is no such file.' : 'It is in no directory of PATH.'
     throw new CommandError(`${JSON.stringify(name)} is not found. ${where}`, NOT_FOUND)
   }
   throw cannotBeExecuted(
     found,
     statSync(found, { throwIfNoEntry: false })?.isDirectory()
-      ? 'It is a folder.'
+      ? 'It is a directory.'
       : 'Give it the right with chmod +x.',
   )
 }
 
-/** What a program is told that is there and cannot be started. */
+/** The error of a program that is there and cannot be started. */
 export const cannotBeExecuted = (program: string, why: string): CommandError =>
   new CommandError(`${program} cannot be executed. ${why}`, NOT_EXECUTABLE)
 

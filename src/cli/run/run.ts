@@ -44,7 +44,7 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
       giveUp()
       return null
     }
-    // What it had to say before it failed may tell why.
+    // What it said before it failed may say why.
     printLog(log.early)
     giveUp()
     throw error
@@ -53,7 +53,7 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
   let logPath = ''
   let unlist = () => {}
   let code = 1
-  let told = true
+  let isWritten = true
   try {
     logPath = log.open(berth.info.data_dir).path
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
@@ -72,11 +72,11 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
     release()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
     // Nothing is left behind where it cannot be written.
-    if (coverage) told = await written(coverage, command)
+    if (coverage) isWritten = await written(coverage, command)
   }
   if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
   else if (code !== 0 && relay.received === null) printLog(afterFailure(command[0], code, log.errors))
-  return code === 0 && !told ? 1 : code
+  return code === 0 && !isWritten ? 1 : code
 }
 
 /** Writes what was reached and says how much that is, or why it cannot be written. @returns whether it could */
@@ -96,7 +96,7 @@ interface Disposable {
   config: Config
   /** Removes what was made for an instance that could not start. */
   giveUp(): void
-  /** Gives back what it had beside its folder. */
+  /** Gives back what it had beside its directory. */
   release(): void
 }
 
@@ -129,7 +129,7 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
   }
 }
 
-/** A folder that nothing removes: its name is not one of those that go with their run. */
+/** A directory that nothing removes: its name is not one of those that go with their run. */
 const makeKept = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
 
 /** The command's environment: this process's, and where the instance is. */
@@ -138,7 +138,7 @@ function environmentOf({ info }: Berth, env: Terminal['env']): Record<string, st
   return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
 }
 
-/** What a person is told where the command failed and its instance is gone. */
+/** What is printed if the command failed and its instance is gone. */
 function afterFailure(name: string, code: number, errors: readonly string[]): string {
   const logged = errors.length === 0 ? '' : `berth: the instance had logged errors:\n${errors.join('')}`
   return `${logged}berth: ${name} ended with ${code}. "berth run --keep" keeps the instance's data and log.\n`

@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { signal as send } from '../../compute/terminate.ts'
 import { GroupWatch } from './group-watch.ts'
 
-/** What is passed on to the command. Those that stop and continue a job, or tell a terminal's size, go to its whole group. */
+/** What is passed on to the command. Those that stop and continue a job, or report a terminal's size, go to its whole group. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
 
 type PassedOn = (typeof PASSED_ON)[number]
@@ -11,7 +11,7 @@ type PassedOn = (typeof PASSED_ON)[number]
 /** Milliseconds after which it is certain whether a signal was sent to the whole group: its copies come together. */
 const SETTLE_MS = 10
 
-/** Exit code of a process that a signal ended, as shells tell it. */
+/** Exit code of a process that a signal ended, as shells report it. */
 export const codeOfSignal = (name: NodeJS.Signals): number => 128 + constants.signals[name]
 
 /**

@@ -36,7 +36,7 @@ export async function showEvents(
   for (const event of events) await view.show(event)
   await view.end()
   const last = events.at(-1)
-  if (last?.type === 'status') await tellEnd(session, task, last)
+  if (last?.type === 'status') await printEnd(session, task, last)
   return 0
 }
 
@@ -52,12 +52,12 @@ async function goOn(
     return 0
   }
   const view = new TranscriptView(session.terminal.stdout)
-  const questions = 'tell'
-  await tellEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
+  const questions = 'explain'
+  await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
   return 0
 }
 
-async function tellEnd(
+async function printEnd(
   { terminal: { stdout, stderr } }: Session,
   task: TaskPlace,
   { status, result }: { status: string; result?: string },

@@ -21,8 +21,8 @@ interface Following {
   after: number
   /** Where it is shown; null for nowhere. */
   view: TranscriptView | null
-  /** What is done about a question: it is put to the person here, it ends the following, or who looks on is told how to answer. */
-  questions: 'ask' | 'leave' | 'tell'
+  /** What a question does: it is asked here, it ends the following, or a hint says how to answer it. */
+  questions: 'ask' | 'leave' | 'explain'
   signal: AbortSignal
 }
 
@@ -54,8 +54,8 @@ async function atQuestion(following: Following, items: Ahead<TranscriptItem>): P
   const now = await getTask(client, task.serverId, task.id)
   // What has come late may have been answered long ago.
   if (now.status !== 'awaiting_input') return null
-  if (questions === 'tell') await session.terminal.stderr.write(howToAnswer(task))
-  const goesOn = questions === 'tell' || (questions === 'ask' && (await answerHere(following, items)))
+  if (questions === 'explain') await session.terminal.stderr.write(howToAnswer(task))
+  const goesOn = questions === 'explain' || (questions === 'ask' && (await answerHere(following, items)))
   return goesOn ? null : now
 }
 
@@ -124,7 +124,7 @@ class Ahead<Item> {
 
   #one(): Promise<Item | null> {
     const one = this.#source.next().then(({ value }) => value ?? null)
-    // Whoever takes it learns of a failure.
+    // The one that takes it gets the failure.
     one.catch(() => {})
     return one
   }

@@ -57,7 +57,7 @@ function readLines(prompt: string, signal: AbortSignal): Promise<string | null> 
   lines.on('line', (line) => {
     typed.push(withoutControls(line))
     clearTimeout(timer)
-    // The last line of a paste may have no end: whoever pasted it goes on with it.
+    // The last line of a paste may have no end: the person goes on typing it.
     timer = setTimeout(() => lines.line === '' && close(), PASTE_MS)
   })
   lines.once('close', () => {

@@ -21,7 +21,7 @@ const PAUSES_MS = [100, 300, 1_000, 2_000]
 
 /**
  * The events of a task after one, and those that come, with output while it is printed; ends with the task. Where the
- * connection breaks it goes on over another one; output that is under way may be told again then.
+ * connection breaks it goes on over another one; output that is under way may come again then.
  */
 export async function* followTranscript(
   client: Client,
@@ -43,7 +43,7 @@ export async function* followTranscript(
       if (signal.aborted || !(error instanceof CommandError) || error.code !== NO_CONNECTION) throw error
       const pause = PAUSES_MS[failures.length]
       failures.push(error)
-      // Where berth does not come back, the first failure tells more than what comes of it.
+      // If berth does not come back, the first failure says more than those that follow from it.
       if (pause === undefined) throw failures[0]
       await pausing(pause, signal)
     }

@@ -42,7 +42,7 @@ export class TranscriptView {
     return this.#said
   }
 
-  /** The person has typed an answer here: the event that tells of it shows nothing new. */
+  /** Remembers an answer that was typed here: its event shows nothing new. */
   hasTyped(answer: string): void {
     this.#typed = answer
   }
@@ -163,15 +163,15 @@ function usageText({ inputTokens, outputTokens, cost }: Extract<AgentEvent, { ty
 
 /** What an agent does with a tool, in a line; a command may have several. */
 function headline(tool: string, input: ToolData): string {
-  const folder = textIn(input, 'path') ?? ''
+  const directory = textIn(input, 'path') ?? ''
   if (tool === 'run') {
     const cwd = textIn(input, 'cwd')
     return plain(`$ ${textIn(input, 'command') ?? ''}${cwd ? `  (in ${cwd})` : ''}`)
   }
-  if (tool === 'write' || tool === 'read') return oneLine(`${tool} ${folder}`)
-  if (tool === 'list') return oneLine(`list ${folder || '.'}`)
+  if (tool === 'write' || tool === 'read') return oneLine(`${tool} ${directory}`)
+  if (tool === 'list') return oneLine(`list ${directory || '.'}`)
   if (tool === 'search')
-    return oneLine(`search ${textIn(input, 'pattern') ?? ''}${folder ? ` in ${folder}` : ''}`)
+    return oneLine(`search ${textIn(input, 'pattern') ?? ''}${directory ? ` in ${directory}` : ''}`)
   return oneLine(`${tool} ${JSON.stringify(input)}`)
 }
 

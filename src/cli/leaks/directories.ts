@@ -5,17 +5,17 @@ import { isTemporary } from '../../compute/local/temporary.ts'
 import { shellQuote } from '../quote.ts'
 import type { Leak } from './leak.ts'
 
-/** How a temporary folder of a dead instance is told. */
+/** Returns the leak that a temporary directory of a dead instance is. */
 export const temporaryLeak = (path: string): Leak =>
-  folderLeak(path, 'the temporary folder of an instance that was killed')
+  directoryLeak(path, 'the temporary directory of an instance that was killed')
 
-/** What a killed instance was just making in its data folder. The next start there removes it too. */
+/** What a killed instance was just making in its data directory. The next start there removes it too. */
 export function halfMade(dataDir: string): Leak[] {
   const servers = join(dataDir, 'servers')
   const staged = list(servers).flatMap((server) => {
     const staging = join(servers, server, STAGING)
     const names = list(staging).filter(isTemporary)
-    return names.map((name) => folderLeak(join(staging, name), `what was being prepared for ${server}`))
+    return names.map((name) => directoryLeak(join(staging, name), `what was being prepared for ${server}`))
   })
   const snapshots = join(dataDir, 'snapshots')
   const kept = list(snapshots)
@@ -23,24 +23,24 @@ export function halfMade(dataDir: string): Leak[] {
   const stands = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
   const unfinished = kept
     .filter((name) => name.startsWith('.') && !stands(name))
-    .map((name) => folderLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
+    .map((name) => directoryLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
   const swap = join(dataDir, 'swap')
   // One that was decided on is the state: the next start brings it to its end.
   const undecided = existsSync(swap) && !existsSync(join(swap, 'decided.json'))
-  const restored = undecided ? [folderLeak(swap, 'a state that was just being made ready')] : []
+  const restored = undecided ? [directoryLeak(swap, 'a state that was just being made ready')] : []
   return [...staged, ...unfinished, ...restored]
 }
 
-const folderLeak = (path: string, detail: string): Leak => ({
+const directoryLeak = (path: string, detail: string): Leak => ({
   kind: 'folder',
   id: path,
   detail,
   remedy: `rm -rf ${shellQuote([path])}`,
 })
 
-function list(folder: string): string[] {
+function list(directory: string): string[] {
   try {
-    return readdirSync(folder)
+    return readdirSync(directory)
   } catch {
     // There is none, it was removed meanwhile, or it is another user's.
     return []

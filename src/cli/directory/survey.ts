@@ -7,7 +7,7 @@ import { IgnoreRules } from './rules.ts'
 
 /** A file that goes to a server. */
 export interface LocalFile {
-  /** Relative to the folder, with `/` between names. */
+  /** Relative to the directory, with `/` between names. */
   readonly path: string
   /** Bytes. */
   readonly size: number
@@ -16,14 +16,14 @@ export interface LocalFile {
   readonly modifiedAt: number
 }
 
-/** A symbolic link that goes to a server; it leads to something in the folder. */
+/** A symbolic link that goes to a server; it leads to something in the directory. */
 export interface LocalLink {
   readonly path: string
   /** As the link says it, with `/` between names. */
   readonly target: string
 }
 
-/** Why something of a folder stays behind. */
+/** Why something of a directory stays behind. */
 export type Reason =
   /** `.env` and its kind: the values may be secret. */
   | 'secret'
@@ -31,36 +31,36 @@ export type Reason =
   | 'ignored'
   /** Version control, installed packages and berth's own data, which are made anew where they are wanted. */
   | 'generated'
-  /** Neither file, folder nor link: a socket, a pipe, a device. */
+  /** Neither file, directory nor link: a socket, a pipe, a device. */
   | 'special'
 
-/** What of a folder goes to a server, and what stays behind. */
+/** What of a directory goes to a server, and what stays behind. */
 export interface Survey {
-  /** The folder's absolute path. */
+  /** The directory's absolute path. */
   readonly root: string
   readonly files: readonly LocalFile[]
   readonly links: readonly LocalLink[]
-  /** Paths by reason; those of folders end with `/`. */
+  /** Paths by reason; those of directories end with `/`. */
   readonly leftOut: Readonly<Record<Reason, readonly string[]>>
 }
 
-/** More files are no app's sources, but a home folder or a disk that was named by mistake. */
+/** More files are no app's sources, but a home directory or a disk that was named by mistake. */
 const MOST_FILES = 20_000
 
 const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
 
-/** `.env`, `.env.production`, `.envrc`, but not the examples, which tell names alone. */
+/** `.env`, `.env.production`, `.envrc`, but not the examples, which have names only. */
 const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
 
 /**
- * Finds out what of a folder goes to a server. Empty folders do not go.
+ * Finds out what of a directory goes to a server. Empty directories do not go.
  *
- * @param folder an absolute path
- * @throws CommandError where the folder cannot be read, has far too many files, or has a link that leads out
+ * @param directory an absolute path
+ * @throws CommandError where the directory cannot be read, has far too many files, or has a link that leads out
  */
-export async function surveyFolder(folder: string): Promise<Survey> {
-  const root = await realpath(folder).catch((error: NodeJS.ErrnoException) => {
-    throw unreadable(folder, error)
+export async function surveyDirectory(directory: string): Promise<Survey> {
+  const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
+    throw unreadable(directory, error)
   })
   const surveyor = new Surveyor(root, await IgnoreRules.of(root))
   await surveyor.enter(root)
@@ -82,17 +82,19 @@ class Surveyor implements Survey {
     private readonly rules: IgnoreRules,
   ) {}
 
-  async enter(folder: string): Promise<void> {
-    const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-      throw folder !== this.root && isGone(error) ? error : unreadable(folder, error)
-    })
-    if (folder !== this.root && entries.some(({ name }) => name === 'pyvenv.cfg')) {
-      this.leftOut.generated.push(`${this.#path(folder)}/`)
+  async enter(directory: string): Promise<void> {
+    const entries = await readdir(directory, { withFileTypes: true }).catch(
+      (error: NodeJS.ErrnoException) => {
+        throw directory !== this.root && isGone(error) ? error : unreadable(directory, error)
+      },
+    )
+    if (directory !== this.root && entries.some(({ name }) => name === 'pyvenv.cfg')) {
+      this.leftOut.generated.push(`${this.#path(directory)}/`)
       return
     }
-    await this.rules.enter(folder)
+    await this.rules.enter(directory)
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const full = join(folder, entry.name)
+      const full = join(directory, entry.name)
       const reason = this.#reasonAgainst(full, entry)
       if (reason) this.leftOut[reason].push(`${this.#path(full)}${entry.isDirectory() ? '/' : ''}`)
       else await this.#take(full, entry)
@@ -121,7 +123,7 @@ class Surveyor implements Survey {
   async #file(full: string): Promise<LocalFile> {
     if (this.files.length >= MOST_FILES) {
       throw new CommandError(
-        `${this.root} has more than ${MOST_FILES} files. Is it the folder you mean? What does not belong to the app can be left out with a .gitignore file.`,
+        `${this.root} has more than ${MOST_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore file.`,
       )
     }
     const { size, mode, mtimeMs } = await lstat(full)
@@ -136,7 +138,7 @@ class Surveyor implements Survey {
       isAbsolute(target) || !this.#contains(resolve(dirname(full), target)) || !this.#contains(end)
     if (leadsOut) {
       throw new CommandError(
-        `${this.#path(full)} is a link that leads out of the folder (to ${target}), where the server cannot follow it. Replace it by what it leads to, or leave it out with a .gitignore file.`,
+        `${this.#path(full)} is a link that leads out of the directory (to ${target}), where the server cannot follow it. Replace it by what it leads to, or leave it out with a .gitignore file.`,
       )
     }
     return { path: this.#path(full), target: target.split(sep).join('/') }
@@ -151,8 +153,8 @@ class Surveyor implements Survey {
   }
 }
 
-function unreadable(folder: string, { code, message }: NodeJS.ErrnoException): CommandError {
-  if (code === 'ENOENT') return new CommandError(`There is no folder ${folder}.`)
-  if (code === 'ENOTDIR') return new CommandError(`${folder} is no folder.`)
-  return new CommandError(`${folder} cannot be read: ${message}.`)
+function unreadable(directory: string, { code, message }: NodeJS.ErrnoException): CommandError {
+  if (code === 'ENOENT') return new CommandError(`There is no directory ${directory}.`)
+  if (code === 'ENOTDIR') return new CommandError(`${directory} is no directory.`)
+  return new CommandError(`${directory} cannot be read: ${message}.`)
 }

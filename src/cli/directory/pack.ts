@@ -11,16 +11,16 @@ import type { Survey } from './survey.ts'
 /** Bytes of a request that are left for what stands around an archive in it. */
 export const FORM_OVERHEAD = 64 * 1024
 
-/** Largest files that are named when a folder is too large. */
+/** Largest files that are named when a directory is too large. */
 const NAMED = 3
 
 /**
- * Packs what goes of a folder as tar.gz (POSIX.1-1988 ustar, pax where that is too narrow).
+ * Packs what goes of a directory as tar.gz (POSIX.1-1988 ustar, pax where that is too narrow).
  *
  * @param room bytes that the archive may have
  * @throws CommandError where it gets larger, naming the largest files, or a file cannot be read
  */
-export async function packFolder(
+export async function packDirectory(
   survey: Survey,
   room: number = BODY_LIMIT - FORM_OVERHEAD,
 ): Promise<Uint8Array<ArrayBuffer>> {

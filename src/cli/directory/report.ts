@@ -1,17 +1,17 @@
 import { count, formatBytes, printable } from '../output.ts'
 import type { Survey } from './survey.ts'
 
-/** Paths that are named one by one; of more the number is told. */
+/** Paths that are named one by one; of more only the number is given. */
 const NAMED = 5
 
-/** How many files of a folder go, and how large they are: `3 files, 1.2 KB`. */
+/** How many files of a directory go, and how large they are: `3 files, 1.2 KB`. */
 export function sizeOf({ files, links }: Survey): string {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   return `${count(files.length + links.length, 'file')}, ${formatBytes(bytes)}`
 }
 
 /**
- * What of a folder stays behind; empty where all of it goes.
+ * What of a directory stays behind; empty where all of it goes.
  *
  * @param sendSecrets what is typed before the name of a `.env` file to send the variables in it
  */

@@ -10,9 +10,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { packFolder } from '../../src/cli/folder/pack.ts'
-import { leftOutText } from '../../src/cli/folder/report.ts'
-import { type LocalFile, surveyFolder } from '../../src/cli/folder/survey.ts'
+import { packDirectory } from '../../src/cli/directory/pack.ts'
+import { leftOutText } from '../../src/cli/directory/report.ts'
+import { type LocalFile, surveyDirectory } from '../../src/cli/directory/survey.ts'
 import { temporaryFolder } from './command.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -37,7 +37,7 @@ const git = (cwd: string, ...args: string[]): string => {
   return stdout.toString()
 }
 
-const pathsOf = async (path: string) => (await surveyFolder(path)).files.map((file) => file.path)
+const pathsOf = async (path: string) => (await surveyDirectory(path)).files.map((file) => file.path)
 
 describe('what .gitignore files say', () => {
   const TREE = {
@@ -106,7 +106,7 @@ test('credentials, installed packages, version control and data of berth stay be
     'a.log': '',
     'app.ts': '',
   })
-  const survey = await surveyFolder(root)
+  const survey = await surveyDirectory(root)
   expect(survey.files.map(({ path }) => path)).toEqual([
     '.env.example',
     '.gitignore',
@@ -128,7 +128,7 @@ test('a packed folder unpacks to the same bytes, permissions and links', async (
   symlinkSync('../app.bin', join(root, dirname(long), 'link'))
   using unpacked = temporaryFolder()
   const tar = Bun.spawnSync(['tar', '-xz', '-C', unpacked.path], {
-    stdin: await packFolder(await surveyFolder(root)),
+    stdin: await packDirectory(await surveyDirectory(root)),
   })
   expect(tar.stderr.toString()).toBe('')
   expect(new Uint8Array(readFileSync(join(unpacked.path, 'app.bin')))).toEqual(binary)
@@ -146,8 +146,8 @@ test.each([
 ])('a link to %s is refused by name', async (_, target) => {
   write({ 'app/index.html': '', outside: '' })
   symlinkSync(target, join(root, 'app/out'))
-  await expect(surveyFolder(join(root, 'app'))).rejects.toThrow(
-    `out is a link that leads out of the folder (to ${target})`,
+  await expect(surveyDirectory(join(root, 'app'))).rejects.toThrow(
+    `out is a link that leads out of the directory (to ${target})`,
   )
 })
 
@@ -156,32 +156,32 @@ test('a link over another link that leads out is refused; one that is ignored is
   symlinkSync('../outside', join(root, 'app/hop'))
   expect(await pathsOf(join(root, 'app'))).toEqual(['.gitignore', 'index.html'])
   symlinkSync('hop/x', join(root, 'app/over'))
-  await expect(surveyFolder(join(root, 'app'))).rejects.toThrow('over is a link that leads out')
+  await expect(surveyDirectory(join(root, 'app'))).rejects.toThrow('over is a link that leads out')
 })
 
 test('a folder that packs to more than fits is refused with its largest files, long before all is read', async () => {
   write({ 'small.txt': 'x', 'a large.bin': randomBytes(1_000_000) })
   for (let at = 0; at < 20; at += 1) write({ [`more/${at}.bin`]: randomBytes(50_000) })
-  const survey = await surveyFolder(root)
+  const survey = await surveyDirectory(root)
   const missing = {
     ...survey,
     files: [...survey.files, { ...(survey.files[0] as LocalFile), path: 'not read', size: 1 }],
   }
-  await expect(packFolder(missing, 200_000)).rejects.toThrow(
+  await expect(packDirectory(missing, 200_000)).rejects.toThrow(
     /32 MiB.*a large\.bin \(1\.0 MB\), more\/0\.bin \(50\.0 KB\)/,
   )
-  expect((await packFolder(survey, 2_100_000)).length).toBeGreaterThan(2_000_000)
+  expect((await packDirectory(survey, 2_100_000)).length).toBeGreaterThan(2_000_000)
 })
 
 test('a file that goes away while it is packed is named', async () => {
   write({ 'a.txt': 'x', 'b.txt': 'x' })
-  const survey = await surveyFolder(root)
+  const survey = await surveyDirectory(root)
   const gone = { ...survey, files: survey.files.map((file) => ({ ...file, path: `${file.path}.gone` })) }
-  await expect(packFolder(gone)).rejects.toThrow('a.txt.gone cannot be read')
+  await expect(packDirectory(gone)).rejects.toThrow('a.txt.gone cannot be read')
 })
 
 test('what is no folder is said to be none', async () => {
   write({ 'a.txt': 'x' })
-  await expect(surveyFolder(join(root, 'absent'))).rejects.toThrow('There is no folder')
-  await expect(surveyFolder(join(root, 'a.txt'))).rejects.toThrow('is no folder')
+  await expect(surveyDirectory(join(root, 'absent'))).rejects.toThrow('There is no directory')
+  await expect(surveyDirectory(join(root, 'a.txt'))).rejects.toThrow('is no directory')
 })

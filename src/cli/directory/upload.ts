@@ -18,12 +18,12 @@ const MOST_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
 const MOST_COMMAND = 64 * 1024
 
 /**
- * Writes a folder's files into a server's workspace, several at a time, then its links and what is
+ * Writes a directory's files into a server's workspace, several at a time, then its links and what is
  * executable, which a write by itself does not know.
  *
  * @throws CommandError where one is too large, cannot be read or is refused; some may be written by then
  */
-export async function uploadFolder(client: Client, serverId: string, survey: Survey): Promise<void> {
+export async function uploadDirectory(client: Client, serverId: string, survey: Survey): Promise<void> {
   const { root, files, links } = survey
   const large = files.find(({ size }) => size > MOST_BYTES)
   if (large) {
@@ -43,14 +43,14 @@ export async function uploadFolder(client: Client, serverId: string, survey: Sur
     serverId,
     links.map(({ path: link, target }) => {
       const at = `./${link}`
-      const folder = at.slice(0, at.lastIndexOf('/'))
-      return `mkdir -p ${shellQuote([folder])} && ln -sfn ${shellQuote(['--', target, at])}`
+      const directory = at.slice(0, at.lastIndexOf('/'))
+      return `mkdir -p ${shellQuote([directory])} && ln -sfn ${shellQuote(['--', target, at])}`
     }),
   )
 }
 
 /**
- * Removes from a server's workspace what the folder does not have, but for the folders of its projects.
+ * Removes from a server's workspace what the directory does not have, but for the directories of its projects.
  *
  * @returns how many files are gone
  */
@@ -64,7 +64,7 @@ export async function removeOthers(
   const kept = new Set([...files, ...links].map((entry) => entry.path))
   const isProject = (file: string) => projects.some(({ slug }) => file.startsWith(`projects/${slug}/`))
   const others = present.filter((file) => !kept.has(file) && !isProject(file))
-  const stays = foldersOf(present.filter((file) => kept.has(file) || isProject(file)))
+  const stays = directoriesOf(present.filter((file) => kept.has(file) || isProject(file)))
   const gone = new Set(others.map((file) => outermost(file, stays)))
   await eachAtOnce([...gone], (path) =>
     client.call('files.delete', { params: { serverId }, query: { path } }),
@@ -72,21 +72,21 @@ export async function removeOthers(
   return others.length
 }
 
-/** All folders that the files lie in, at any depth. */
-function foldersOf(files: readonly string[]): Set<string> {
-  const folders = new Set<string>()
+/** All directories that the files lie in, at any depth. */
+function directoriesOf(files: readonly string[]): Set<string> {
+  const directories = new Set<string>()
   for (const file of files) {
     for (let at = file.lastIndexOf('/'); at > 0; at = file.lastIndexOf('/', at - 1))
-      folders.add(file.slice(0, at))
+      directories.add(file.slice(0, at))
   }
-  return folders
+  return directories
 }
 
-/** The largest folder around a file that holds nothing which stays, else the file itself. */
+/** The largest directory around a file that holds nothing which stays, else the file itself. */
 function outermost(file: string, stays: ReadonlySet<string>): string {
   for (let at = file.indexOf('/'); at > 0; at = file.indexOf('/', at + 1)) {
-    const folder = file.slice(0, at)
-    if (!stays.has(folder)) return folder
+    const directory = file.slice(0, at)
+    if (!stays.has(directory)) return directory
   }
   return file
 }
