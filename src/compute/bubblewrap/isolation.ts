@@ -63,7 +63,9 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (program === null) return { available: false, ...MISSING }
     const { dataDir } = this.#options
     const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES }
-    const { code, said } = await runOnce(this.#plan(program, place, ['/bin/sh', '-c', ':']))
+    // A start waits for this: it mounts what is there already, and leaves it to the first server to write files.
+    const fixed = this.#makeFixedArgs({ etc: '/etc', directories: [], tools: dataDir })
+    const { code, said } = await runOnce(this.#plan(program, fixed, place, ['/bin/sh', '-c', ':']))
     if (code === 0) return { available: true, network: 'shared with this machine', notes: this.#notes() }
     if (this.#nested === 'refused' && said.includes(NO_NESTING)) {
       this.#nested = 'possible'
@@ -82,16 +84,19 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 2, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
-    const plan = this.#plan(program, { id, workspace, tmpBytes }, [PROGRAM, ...main, '__sandboxd'])
+    this.#fixed ??= this.#makeFixedArgs(this.#prepare())
+    const plan = this.#plan(program, this.#fixed, { id, workspace, tmpBytes }, [
+      PROGRAM,
+      ...main,
+      '__sandboxd',
+    ])
     this.#etc.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')
     return { ...plan, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
   }
 
-  #plan(program: string, place: SandboxMounts, inner: string[]): SpawnPlan {
-    this.#fixed ??= this.#makeFixedArgs()
-    const { system, own, path } = this.#fixed
+  #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
     const all = [...nesting, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
     return {
@@ -107,14 +112,19 @@ export class BubblewrapIsolation implements LocalIsolation {
     return Bun.which('bwrap', { PATH: this.#options.path })
   }
 
-  /** Returns the arguments that are the same for every server, and the PATH inside. */
-  #makeFixedArgs(): FixedArgs {
-    const { dataDir, self, path } = this.#options
+  /** Writes the files that every sandbox sees. */
+  #prepare(): SharedMounts {
     const directories = this.#etc.prepare({
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,
     })
     this.#tools.prepare()
+    return { etc: this.#etc.path, directories, tools: this.#tools.path }
+  }
+
+  /** Returns the arguments that are the same for every server, and the PATH inside. */
+  #makeFixedArgs({ etc, directories, tools: toolsDirectory }: SharedMounts): FixedArgs {
+    const { dataDir, self, path } = this.#options
     const tools = toolDirectories(path, [dataDir, homedir()])
     const { program, sources } = selfFiles(self)
     const system = [
@@ -122,7 +132,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
       ...['--ro-bind', '/usr', '/usr'],
       ...systemDirectories().flatMap(linkOrBind),
-      ...['--ro-bind', this.#etc.path, '/etc'],
+      ...['--ro-bind', etc, '/etc'],
       ...directories.flatMap(bind),
       // The kernel takes root in a sandbox that root started for root: it may change kernel settings without a
       // capability.
@@ -143,13 +153,23 @@ export class BubblewrapIsolation implements LocalIsolation {
     // After /tmp and /run, because some of these paths may be below them.
     const own = [
       ...tools.directories.flatMap(bind),
-      ...['--ro-bind', program, PROGRAM, '--ro-bind', this.#tools.path, TOOLS],
+      ...['--ro-bind', program, PROGRAM, '--ro-bind', toolsDirectory, TOOLS],
       // Set for sandboxd only: process 1 keeps bwrap's own environment.
       ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
     ]
     return { system, own, path: tools.path }
   }
+}
+
+/** Absolute paths that every sandbox has mounted. */
+interface SharedMounts {
+  /** Becomes /etc. */
+  etc: string
+  /** Directories of the system to mount inside /etc. */
+  directories: SystemPath[]
+  /** The directory with the tools that berth provides. */
+  tools: string
 }
 
 /** Arguments that are the same for every server. */
