@@ -1,3 +1,4 @@
+import { runHelper } from '../runtime/run-helper.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Whether there is a program that opens URLs for a person. */
@@ -12,17 +13,11 @@ export async function openInBrowser(url: string, terminal: Terminal): Promise<bo
   const opener = openerFor(terminal)
   if (opener === null) return false
   const { env, cwd } = terminal
-  const child = Bun.spawn([...opener, url], {
-    cwd,
-    env,
-    stdin: 'ignore',
-    stdout: 'ignore',
-    stderr: 'ignore',
-  })
-  return (await child.exited) === 0
+  const { exitCode } = await runHelper([...opener, url], { cwd, env, output: 'ignore' })
+  return exitCode === 0
 }
 
-function openerFor({ env }: Terminal): string[] | null {
+function openerFor({ env }: Terminal): [program: string, ...args: string[]] | null {
   const [name, ...rest] = openerOf(env) ?? []
   const program = name && Bun.which(name, { PATH: env.PATH ?? '' })
   return program ? [program, ...rest] : null

@@ -3,6 +3,7 @@ import { basename, join, relative } from 'node:path'
 import { processEnvironment } from '../config/config.ts'
 import { BerthError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
+import { runHelper } from '../runtime/run-helper.ts'
 import { removeTree } from './remove-tree.ts'
 
 /** Most attempts of a copy during which files vanish. */
@@ -11,6 +12,9 @@ const ATTEMPTS = 3
 /** Permissions needed to copy a directory and a file. */
 const SEARCHABLE = 0o500
 const READABLE = 0o400
+
+/** Characters of cp's messages that are read: it writes one for each file that it cannot copy. */
+const MESSAGES_LENGTH = 64 * 1024
 
 /** Characters of cp's message that are passed on. */
 const MESSAGE_LENGTH = 400
@@ -63,14 +67,22 @@ async function runCopy(
   dir: string,
   signal: AbortSignal | undefined,
 ): Promise<string | null> {
-  const cp = Bun.spawn(['cp', '-a', '--', ...paths, dir], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    // Its messages are read.
-    env: { ...processEnvironment(), LC_ALL: 'C' },
-    ...(signal === undefined ? {} : { signal }),
-  })
-  const [code, message] = await Promise.all([cp.exited, new Response(cp.stderr).text()])
-  return code === 0 ? null : message.trim() || `cp ended with ${code}`
+  const decoder = new TextDecoder()
+  let messages = ''
+  try {
+    const { exitCode } = await runHelper(['cp', '-a', '--', ...paths, dir], {
+      // Its messages are read.
+      env: { ...processEnvironment(), LC_ALL: 'C' },
+      onStderr: (chunk) => {
+        if (messages.length < MESSAGES_LENGTH) messages += decoder.decode(chunk, { stream: true })
+      },
+      ...(signal === undefined ? {} : { signal }),
+    })
+    return exitCode === 0 ? null : messages.trim() || `cp ended with ${exitCode}`
+  } catch (error) {
+    if (signal?.aborted) return 'given up'
+    throw error
+  }
 }
 
 function notCopied(message: string): BerthError {

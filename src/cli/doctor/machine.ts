@@ -1,17 +1,22 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { execa } from 'execa'
+import { runHelper } from '../../runtime/run-helper.ts'
 import { absent, type Finding, failed, ok } from './finding.ts'
 
 /** Milliseconds that git may take to say its version. */
 const GIT_MS = 5_000
 
+/** A program that cannot be run. */
+const BROKEN = { exitCode: null, stdout: '' }
+
 /** git, which projects from a repository need. */
 export async function examineGit(path: string): Promise<Finding> {
   const program = Bun.which('git', { PATH: path })
   if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
-  const { failed: broken, stdout } = await execa(program, ['--version'], { reject: false, timeout: GIT_MS })
-  if (broken) return absent('git', `${program} does not run`, 'Install git anew.')
+  const { exitCode, stdout } = await runHelper([program, '--version'], { timeoutMs: GIT_MS }).catch(
+    () => BROKEN,
+  )
+  if (exitCode !== 0) return absent('git', `${program} does not run`, 'Install git anew.')
   return ok('git', `${stdout.trim().replace(/^git version /, '')} (${program})`)
 }
 

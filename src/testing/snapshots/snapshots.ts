@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { runHelper } from '../../runtime/run-helper.ts'
 import { copyTrees } from '../../storage/copy-tree.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
@@ -171,8 +172,7 @@ function checkName(name: string): void {
 }
 
 async function bytesOf(folder: string): Promise<number> {
-  const du = Bun.spawn(['du', '-s', '-k', '--', folder], { stdio: ['ignore', 'pipe', 'ignore'] })
-  const [text] = await Promise.all([new Response(du.stdout).text(), du.exited])
-  const kib = Number.parseInt(text, 10)
+  const { stdout } = await runHelper(['du', '-s', '-k', '--', folder], { onStderr: () => {} })
+  const kib = Number.parseInt(stdout, 10)
   return Number.isNaN(kib) ? statSync(folder).size : kib * 1024
 }

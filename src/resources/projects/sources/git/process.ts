@@ -1,4 +1,4 @@
-import { listProcesses } from '../../../../compute/processes.ts'
+import { HelperError, runHelper } from '../../../../runtime/run-helper.ts'
 import { SourceError } from '../errors.ts'
 
 /**
@@ -13,10 +13,11 @@ exec 3<&-
 kill -KILL $watcher; wait $watcher 2>/dev/null
 exit $code`
 
-/** Milliseconds that a killed session may take to end. */
-const GONE_MS = 2_000
 const MAX_LINE = 2_000
 const MAX_OUTPUT = 4 * 1024 * 1024
+
+/** The exit code of a command that a signal ended. */
+const SIGNALLED = 128
 
 /** A command to run. */
 export interface GitCommand {
@@ -39,7 +40,7 @@ export interface GitCommand {
  * @throws SourceError if git is not installed; the signal's reason; what `onOutput` throws
  */
 export async function runGit(command: GitCommand): Promise<{ code: number; output: string }> {
-  const { args, cwd, env, signal } = command
+  const { args, cwd, env, signal, onOutput } = command
   signal.throwIfAborted()
   const git = Bun.which('git', { PATH: env.PATH ?? '' })
   if (git === null) {
@@ -48,65 +49,48 @@ export async function runGit(command: GitCommand): Promise<{ code: number; outpu
     )
   }
   const blocks = String(Math.ceil(command.fileLimit / 512))
-  const child = Bun.spawn(['/bin/sh', '-c', LIFELINE, 'sh', blocks, git, ...args], {
-    cwd,
-    env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-    detached: true,
-  })
-  // Not after it has ended: its number may be another's by then.
-  const kill = () => {
-    if (child.exitCode === null && child.signalCode === null) killGroup(child.pid)
-  }
-  signal.addEventListener('abort', kill)
+  const lines = new LineReader(command.onLine)
   try {
-    const [output] = await Promise.all([
-      readOutput(child.stdout, command, kill),
-      readLines(child.stderr, command.onLine),
-    ])
-    const code = await child.exited
-    signal.throwIfAborted()
-    return { code, output }
+    const { exitCode, stdout } = await runHelper(['/bin/sh', '-c', LIFELINE, 'sh', blocks, git, ...args], {
+      cwd,
+      env,
+      signal,
+      keepsStdinOpen: true,
+      outputLimit: MAX_OUTPUT,
+      onStderr: (chunk) => lines.push(chunk),
+      ...(onOutput === undefined ? {} : { onStdout: onOutput }),
+    })
+    lines.end()
+    // As the shell says it of a signal.
+    return { code: exitCode ?? SIGNALLED, output: stdout }
   } catch (error) {
-    kill()
-    throw error
-  } finally {
-    signal.removeEventListener('abort', kill)
-    await child.exited
-    if (child.signalCode !== null) await sessionEnded(child.pid)
-    child.stdin.end()
-  }
-}
-
-async function readOutput(
-  stream: ReadableStream<Uint8Array>,
-  { onOutput }: GitCommand,
-  kill: () => void,
-): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  try {
-    for await (const chunk of stream) {
-      if (onOutput) onOutput(chunk)
-      else text += decoder.decode(chunk, { stream: true })
-      if (text.length > MAX_OUTPUT) throw new SourceError('The repository lists more than can be read.')
+    if (error instanceof HelperError && error.reason === 'output-limit') {
+      throw new SourceError('The repository lists more than can be read.')
     }
-  } catch (error) {
-    kill()
     throw error
   }
-  return text
 }
 
-async function readLines(stream: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = (lines.pop() ?? '').slice(-MAX_LINE)
-    for (const line of lines) say(line, onLine)
+/** Cuts pieces of text into lines. */
+class LineReader {
+  readonly #onLine: (line: string) => void
+  readonly #decoder = new TextDecoder()
+  #rest = ''
+
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine
   }
-  say(rest, onLine)
+
+  push(chunk: Uint8Array): void {
+    const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n')
+    this.#rest = (lines.pop() ?? '').slice(-MAX_LINE)
+    for (const line of lines) say(line, this.#onLine)
+  }
+
+  /** No more comes. */
+  end(): void {
+    say(this.#rest, this.#onLine)
+  }
 }
 
 /** Progress overwrites its line; escapes of a server's messages would reach terminals. */
@@ -117,21 +101,4 @@ function say(line: string, onLine: (line: string) => void): void {
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]|\p{Cc}/gu, '')
     .trimEnd()
   if (plain !== '') onLine(plain.slice(0, MAX_LINE))
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // Already ended.
-  }
-}
-
-/** Waits for a killed session: its other processes may still write after the first one is gone. */
-async function sessionEnded(pid: number): Promise<void> {
-  const deadline = performance.now() + GONE_MS
-  for (let pause = 1; performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
-    if (!listProcesses().some(({ session }) => session === pid)) return
-    await Bun.sleep(pause)
-  }
 }
