@@ -107,7 +107,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const servers = new ServersService({
     ...common,
     compute,
-    isNamed: (id) => keys.names(id) || signIn.grants.hasScopeFor(id),
+    isNamed: (id) => keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id),
     repeatable,
     idleTimeoutMs: config.idleTimeoutMs,
   })
@@ -123,7 +123,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ...common,
     dataDir,
     links: dependencies.links,
-    isOwnerValid: (id, key) => keys.opens(id, key),
+    isOwnerValid: (id, key) => keys.isOwnerValid(id, key),
   })
   const secrets = new SecretsService({ database, cipher, servers })
   const templates = new TemplateCatalog()

@@ -136,7 +136,7 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
         server.running = true
       } else if (what < 7) {
         story.push('look')
-        world.metering.settle(account)
+        world.metering.accrue(account)
       } else if (what < 8) {
         const cap = (5 + pick(150)) / 1_000
         story.push(`cap of ${account} is ${cap}`)
@@ -157,7 +157,7 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
         const down = pick(2) === 0 ? pick(10_000) : pick(86_400_000)
         story.push(`crash for ${down}`)
         // What a heartbeat does, which is physical: after it nothing is left to lose.
-        for (const one of model.caps.keys()) world.metering.settle(one, true)
+        for (const one of model.caps.keys()) world.metering.accrue(one, true)
         world.crash(down)
         model.calendar += down
         for (const one of model.caps.keys()) model.sleepAtCap(one)
@@ -169,7 +169,7 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
       }
       await Bun.sleep(0)
     }
-    for (const account of model.caps.keys()) world.metering.settle(account)
+    for (const account of model.caps.keys()) world.metering.accrue(account)
     const seen = {
       charged: world.charged(),
       used: world.used(),

@@ -33,7 +33,7 @@ describe('running time', () => {
     it.start('s')
     it.start('m')
     await it.clock.advance(HOUR)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.charged()).toEqual({ s: toUnits(1), m: toUnits(2) })
     expect(it.metering.budget('a')).toEqual({ month: '2030-01', used: 3, cap: 1_000 })
   })
@@ -52,13 +52,13 @@ describe('running time', () => {
     using it = world(100_000)
     it.start('s')
     let looks = 0
-    const charge = it.metering.settle.bind(it.metering)
-    it.metering.settle = (...given) => {
+    const charge = it.metering.accrue.bind(it.metering)
+    it.metering.accrue = (...given) => {
       looks++
       charge(...given)
     }
     await it.clock.advance(60 * DAY)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(looks).toBeLessThan(10)
     expect(it.used()).toEqual({
       'a 2030-01': toUnits(22 * 24),
@@ -72,7 +72,7 @@ describe('running time', () => {
     await it.clock.set(Date.UTC(2030, 1, 1) - 10_500)
     it.start('s')
     await it.clock.advance(20_000)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.used()).toEqual({ 'a 2030-01': 10_000, 'a 2030-02': 10_000 })
   })
 
@@ -81,11 +81,11 @@ describe('running time', () => {
     for (let n = 0; n < 5; n++) {
       if (n === 0) it.start('s')
       await it.clock.advance(5_300)
-      it.metering.settle('a', true)
+      it.metering.accrue('a', true)
       await it.clock.advance(900)
       it.crash(DAY)
     }
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.charged().s).toBe(Math.floor((5 * 5_300) / 1_000) * 1_000)
   })
 })
@@ -101,7 +101,7 @@ describe("the machine's calendar", () => {
       it.clock.now()
       await Promise.resolve()
     }
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.charged().s).toBe(5 * 60 * 1_000)
   })
 
@@ -114,7 +114,7 @@ describe("the machine's calendar", () => {
     expect(it.clock.now()).toBe(JANUARY + 60_000 + 30 * DAY)
     await Promise.resolve()
     machine.pass(30_000)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.used()).toEqual({ 'a 2030-01': 60_000, 'a 2030-02': 30_000 })
   })
 })
@@ -127,9 +127,9 @@ describe('the budget', () => {
     it.metering.onCapReached(() => asleep.promise)
     it.start('s')
     machine.pass(500_000)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     machine.pass(500_000)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.charged().s).toBe(36_000)
     expect(it.running()).toEqual(['s'])
     asleep.resolve()
@@ -142,7 +142,7 @@ describe('the budget', () => {
     await it.clock.advance(100_000)
     it.setCap('a', 1)
     await it.clock.advance(5_000)
-    it.metering.settle('a')
+    it.metering.accrue('a')
     expect(it.charged().s).toBe(41_000)
   })
 
@@ -238,7 +238,7 @@ describe('the budget', () => {
     it.start('s')
     it.start('other')
     await it.clock.advance(HOUR)
-    it.metering.settle('b')
+    it.metering.accrue('b')
     expect(it.running()).toEqual(['other'])
     expect(it.charged()).toEqual({ s: 360_000, m: 0, other: toUnits(1) })
   })

@@ -79,13 +79,13 @@ export class World implements Disposable {
   }
 
   setCap(id: string, cap: number): void {
-    this.metering.settle(id)
+    this.metering.accrue(id)
     this.database.queries
       .update(accounts)
       .set({ budgetCap: toUnits(cap) })
       .where(eq(accounts.id, id))
       .run()
-    this.metering.termsChanged(id)
+    this.metering.applyTerms(id)
   }
 
   /** A server that sleeps. */

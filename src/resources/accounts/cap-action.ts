@@ -1,49 +1,49 @@
 import type { Logger } from '../../runtime/logger.ts'
 
 /**
- * What is done when an account's budget is used up: it begins when the transaction under way is over,
- * one at a time for each account, and again where it is asked for meanwhile.
+ * Runs an action when an account's budget is used up. The action begins after the current transaction. It runs once
+ * at a time for each account, and once more if it was requested meanwhile.
  */
 export class CapAction {
   readonly #logger: Logger
   readonly #running = new Map<string, Promise<void>>()
-  readonly #again = new Set<string>()
-  #act: (accountId: string) => Promise<void> = async () => {}
+  readonly #requestedAgain = new Set<string>()
+  #action: (accountId: string) => Promise<void> = async () => {}
 
   constructor(logger: Logger) {
     this.#logger = logger
   }
 
-  /** Sets what is done when an account's budget is used up. */
+  /** Sets the action for an account whose budget is used up. */
   onCapReached(act: (accountId: string) => Promise<void>): void {
-    this.#act = act
+    this.#action = act
   }
 
-  /** Has it done for an account. */
-  begin(accountId: string): void {
-    if (this.#running.has(accountId)) this.#again.add(accountId)
+  /** Requests the action for an account. */
+  request(accountId: string): void {
+    if (this.#running.has(accountId)) this.#requestedAgain.add(accountId)
     else this.#running.set(accountId, this.#run(accountId))
   }
 
-  /** Resolves when what was begun for an account is done. */
-  async done(accountId: string): Promise<void> {
+  /** Resolves when the requested actions of an account have ended. */
+  async whenDone(accountId: string): Promise<void> {
     for (let run = this.#running.get(accountId); run; run = this.#running.get(accountId)) await run
   }
 
-  /** Resolves when all that was begun is done. */
-  async allDone(): Promise<void> {
-    await Promise.all([...this.#running.keys()].map((accountId) => this.done(accountId)))
+  /** Resolves when all requested actions have ended. */
+  async whenAllDone(): Promise<void> {
+    await Promise.all([...this.#running.keys()].map((accountId) => this.whenDone(accountId)))
   }
 
   async #run(accountId: string): Promise<void> {
     await Promise.resolve()
     try {
-      await this.#act(accountId)
+      await this.#action(accountId)
     } catch (error) {
-      this.#again.delete(accountId)
+      this.#requestedAgain.delete(accountId)
       this.#logger.error('servers over budget could not be put to sleep', { accountId, error })
     }
-    if (this.#again.delete(accountId)) this.#running.set(accountId, this.#run(accountId))
+    if (this.#requestedAgain.delete(accountId)) this.#running.set(accountId, this.#run(accountId))
     else this.#running.delete(accountId)
   }
 }

@@ -5,13 +5,13 @@ import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 
-/** A credential that is used all the time is written this often. */
+/** Milliseconds between two writes for a credential in constant use. */
 const PACE_MS = 60_000
 
-/** A table of credentials, with when each was used last in milliseconds since 1970. */
+/** A table of credentials that holds the time of last use in milliseconds since 1970. */
 type CredentialsTable = SQLiteTable & { id: SQLiteColumn; lastUsedAt: SQLiteColumn }
 
-/** What this needs. */
+/** Dependencies of the times of last use. */
 interface LastUseDependencies {
   queries: Queries
   clock: Clock
@@ -19,12 +19,14 @@ interface LastUseDependencies {
   table: CredentialsTable
 }
 
-/** When each credential was used last: at most one write a minute for each, and none while an answer waits. */
+/**
+ * Records when each credential was last used. It writes at most once a minute for each, and never before a response.
+ */
 export class LastUse {
   readonly #clock: Clock
   readonly #logger: Logger
   /** Milliseconds since 1970 by id, as they are or will be in the database. */
-  readonly #noted = new Map<string, number>()
+  readonly #times = new Map<string, number>()
   readonly #pending = new Set<string>()
   readonly #write
 
@@ -40,34 +42,42 @@ export class LastUse {
     )
   }
 
-  /** A credential is used now. @param stored its time in the database */
+  /**
+   * Records a use of a credential.
+   *
+   * @param stored its time in the database
+   */
   note(id: string, stored: number | null): void {
     const now = this.#clock.now()
     const last = this.at(id, stored)
-    // The clock may have been set back, too.
+    // The clock may have been set back.
     if (last !== null && Math.abs(now - last) < PACE_MS) return
-    this.#noted.set(id, now)
+    this.#times.set(id, now)
     this.#pending.add(id)
     if (this.#pending.size === 1) setImmediate(() => this.flush())
   }
 
-  /** When one was used last, to the minute. @param stored its time in the database */
+  /**
+   * Returns when a credential was last used, to the minute.
+   *
+   * @param stored its time in the database
+   */
   at(id: string, stored: number | null): number | null {
-    return this.#noted.get(id) ?? stored
+    return this.#times.get(id) ?? stored
   }
 
-  /** It is gone. */
+  /** Forgets a credential that was deleted. */
   forget(id: string): void {
-    this.#noted.delete(id)
+    this.#times.delete(id)
     this.#pending.delete(id)
   }
 
-  /** Writes what waits. What cannot be written is given up: nobody's request fails for it. */
+  /** Writes pending times. Errors are logged only: no request should fail because of them. */
   flush(): void {
     const ids = [...this.#pending]
     this.#pending.clear()
     try {
-      for (const id of ids) this.#write().run({ id, at: this.#noted.get(id) ?? null })
+      for (const id of ids) this.#write().run({ id, at: this.#times.get(id) ?? null })
     } catch (error) {
       this.#logger.warn('when a credential was used last could not be written', { error })
     }

@@ -1,88 +1,87 @@
 import { eq, sql } from 'drizzle-orm'
 import type { Queries } from '../../storage/database.ts'
-import { chargeUntil, momentOf, pause, type Run } from './accrual.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
 import { meteredServers } from './table.ts'
 import type { TierName } from './tiers.ts'
-import { nextMark, type UsageBook } from './usage.ts'
+import { nextMark, type UsageStore } from './usage.ts'
 
 /** A server that runs. */
-export interface ServerRun extends Run {
+export interface ServerRun extends PricedRun {
   id: string
   tier: TierName
 }
 
-/** An account some of whose servers run. */
+/** An account with running servers. */
 export interface RunningAccount {
   readonly id: string
   runs: ServerRun[]
   /** The elapsed time up to which everything is charged and notified. */
-  settledAt: number
+  chargedUntil: number
 }
 
-/** What charging an account found. */
-export interface Settled {
+/** The state of an account after a charge. */
+export interface ChargeResult {
   /** The runs, charged. */
   runs: ServerRun[]
-  settledAt: number
-  /** The elapsed time of the next thing that happens by itself. */
-  wake: number
+  chargedUntil: number
+  /** The elapsed time of the next change: the end of the month, the threshold or the cap. */
+  nextChangeAt: number
   /** Whether the budget is used up. */
-  capped: boolean
+  isCapped: boolean
 }
 
-/** Charges what has accrued: computes it, and writes it to servers and months. */
+/** Computes what servers have used and adds it to servers and months. */
 export class Ledger {
   readonly #queries: Queries
   readonly #plans: Plans
-  readonly #usage: UsageBook
+  readonly #usage: UsageStore
 
-  constructor(queries: Queries, plans: Plans, usage: UsageBook) {
+  constructor(queries: Queries, plans: Plans, usage: UsageStore) {
     this.#queries = queries
     this.#plans = plans
     this.#usage = usage
   }
 
   /**
-   * Writes what an account used up to `to`, piece by piece: pieces end where a month or the budget
-   * does. Call it inside a transaction, and take over the result when it is sure.
+   * Charges an account for its use up to `to`. It splits the time at the ends of months and at the marks of the
+   * budget. Call it inside a transaction, and adopt the result after the commit.
    *
-   * @param offset calendar minus elapsed in all that time
+   * @param offset calendar time minus elapsed time
    * @param exactly also writes the begun seconds
    */
-  charge(account: RunningAccount, to: number, offset: number, exactly: boolean): Settled {
+  charge(account: RunningAccount, to: number, offset: number, exactly: boolean): ChargeResult {
     const { cap } = this.#plans.of(account.id)
     const runs = account.runs.map((run) => ({ ...run }))
     const units = new Map<string, number>()
-    for (let at = account.settledAt; ; ) {
-      const turn = monthEnd(at + offset) - offset
+    for (let at = account.chargedUntil; ; ) {
+      const monthEndsAt = monthEnd(at + offset) - offset
       let usage = this.#usage.read(account.id, monthOf(at + offset))
       const paused = usage.used >= cap
-      const mark = paused ? turn : momentOf(runs, nextMark(usage, cap) - usage.used, at)
-      const wake = Math.min(mark, turn)
-      const end = Math.min(to, wake)
+      const markAt = paused ? monthEndsAt : elapsedAtUse(runs, nextMark(usage, cap) - usage.used, at)
+      const nextChangeAt = Math.min(markAt, monthEndsAt)
+      const end = Math.min(to, nextChangeAt)
       let sum = 0
       for (const run of runs) {
-        if (paused) pause(run, end - at)
+        if (paused) skipTime(run, end - at)
         const used = paused ? 0 : chargeUntil(run, end)
         units.set(run.id, (units.get(run.id) ?? 0) + used)
         sum += used
       }
-      if (sum > 0) usage = this.#usage.keep({ ...usage, used: usage.used + sum }, cap)
+      if (sum > 0) usage = this.#usage.save({ ...usage, used: usage.used + sum }, cap)
       at = end
-      if (wake <= to) continue
+      if (nextChangeAt <= to) continue
       for (const run of runs) this.#write(run, units.get(run.id) ?? 0, to, exactly)
-      return { runs, settledAt: to, wake, capped: usage.used >= cap }
+      return { runs, chargedUntil: to, nextChangeAt, isCapped: usage.used >= cap }
     }
   }
 
-  /** Charges a server, and the month of its account, with units that are due at once. */
+  /** Charges units to a server and to the month of its account. */
   add(accountId: string, serverId: string, month: string, units: number): void {
     const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
     this.#queries.update(meteredServers).set({ creditUnits }).where(eq(meteredServers.id, serverId)).run()
     const usage = this.#usage.read(accountId, month)
-    this.#usage.keep({ ...usage, used: usage.used + units }, this.#plans.of(accountId).cap)
+    this.#usage.save({ ...usage, used: usage.used + units }, this.#plans.of(accountId).cap)
   }
 
   #write(run: ServerRun, units: number, to: number, exactly: boolean): void {
@@ -94,4 +93,58 @@ export class Ledger {
       .where(eq(meteredServers.id, run.id))
       .run()
   }
+}
+
+/** The price and the charged time of a server that runs. */
+interface PricedRun {
+  /** Units of credits per second. */
+  rate: number
+  /** The elapsed time at which its first uncharged second began. */
+  since: number
+}
+
+const SECOND_MS = 1_000
+
+/** Returns the whole seconds of a run that ended by `at` and are not charged yet. */
+const secondsBy = ({ since }: PricedRun, at: number): number =>
+  Math.max(0, Math.floor((at - since) / SECOND_MS))
+
+/** Returns the units that runs have used by `at` and that are not charged yet. */
+const unitsBy = (runs: readonly PricedRun[], at: number): number =>
+  runs.reduce((sum, run) => sum + run.rate * secondsBy(run, at), 0)
+
+/**
+ * Charges the seconds of a run that ended by `at`. A begun second stays uncharged.
+ *
+ * @returns units of credits
+ */
+function chargeUntil(run: PricedRun, at: number): number {
+  const seconds = secondsBy(run, at)
+  run.since += seconds * SECOND_MS
+  return seconds * run.rate
+}
+
+/** Skips milliseconds in which a run costs nothing. */
+function skipTime(run: PricedRun, ms: number): void {
+  run.since += ms
+}
+
+/**
+ * Returns the elapsed time at which runs will have used `units` more: the end of the second that reaches them.
+ *
+ * @param from the elapsed time up to which the runs are charged
+ */
+function elapsedAtUse(runs: readonly PricedRun[], units: number, from: number): number {
+  if (units <= 0) return from
+  const together = runs.reduce((sum, { rate }) => sum + rate, 0)
+  if (together === 0) return Number.POSITIVE_INFINITY
+  // By this time each run has charged enough whole seconds, whichever part of a second it began with.
+  let late = from + (Math.ceil(units / together) + 1) * SECOND_MS
+  let early = from
+  while (late - early > 1) {
+    const middle = Math.floor((early + late) / 2)
+    if (unitsBy(runs, middle) >= units) late = middle
+    else early = middle
+  }
+  return late
 }

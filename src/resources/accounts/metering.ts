@@ -5,13 +5,13 @@ import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
-import { Ledger, type RunningAccount, type Settled } from './ledger.ts'
+import { type ChargeResult, Ledger, type RunningAccount } from './ledger.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
 import type { TierName } from './tiers.ts'
-import { UsageBook } from './usage.ts'
+import { UsageStore } from './usage.ts'
 
-/** What metering needs. */
+/** Dependencies of metering. */
 export interface MeteringDependencies {
   queries: Queries
   clock: Clock
@@ -20,41 +20,40 @@ export interface MeteringDependencies {
   logger: Logger
 }
 
-/** How often what has accrued is written, in physical time: what a crash can lose. */
+/** Milliseconds of real time between writes. A crash loses at most this much use. */
 const HEARTBEAT_MS = 1_000
 
-/** A server as metering needs it to begin. */
-export interface Metered {
+/** The fields of a server that metering needs. */
+export interface MeteredServer {
   id: string
   accountId: string
   tier: TierName
   carryMs: number
 }
 
-/** An account some of whose servers run, and when it is looked at next. */
-interface Account extends RunningAccount {
+/** An account with running servers, and the timer of its next change. */
+interface MeteredAccount extends RunningAccount {
   timer: Timer | null
 }
 
 /**
- * Charges accounts for the time in which their servers run, by whole seconds, to the month (UTC) in
- * which each second ends. The database has what is charged; memory has only since when each server
- * runs, so that a crash loses what came after the last heartbeat and charges nothing twice. What was
- * charged and what it leads to are computed up to the millisecond at which it happens, however late
- * that is looked at.
+ * Charges accounts for the running time of their servers, by whole seconds, in the month (UTC) in which each second
+ * ends. Charges are in the database; memory holds only since when each server runs. So a crash loses the use after
+ * the last heartbeat and never charges twice. Charges and their effects are computed to the millisecond, even if they
+ * are processed later.
  */
 export class Metering {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #plans: Plans
   readonly #logger: Logger
-  readonly #usage: UsageBook
+  readonly #usage: UsageStore
   readonly #ledger: Ledger
-  readonly #accounts = new Map<string, Account>()
-  readonly #atCap: CapAction
+  readonly #accounts = new Map<string, MeteredAccount>()
+  readonly #capAction: CapAction
   readonly #unsubscribe: () => void
   #heartbeat: ReturnType<typeof setInterval> | undefined
-  /** Calendar minus elapsed, as everything up to `settledAt` was dated. */
+  /** Calendar time minus elapsed time, for everything up to `settledAt`. */
   #offset: number
 
   constructor({ queries, clock, outbox, plans, logger }: MeteringDependencies) {
@@ -62,117 +61,122 @@ export class Metering {
     this.#clock = clock
     this.#plans = plans
     this.#logger = logger
-    this.#atCap = new CapAction(logger)
-    this.#usage = new UsageBook(queries, outbox)
+    this.#capAction = new CapAction(logger)
+    this.#usage = new UsageStore(queries, outbox)
     this.#ledger = new Ledger(queries, plans, this.#usage)
     this.#offset = clock.now() - clock.elapsed()
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
   }
 
-  /** Sets what puts the servers of an account to sleep when its budget is used up. */
+  /** Sets the function that puts an account's servers to sleep when its budget is used up. */
   onCapReached(sleep: (accountId: string) => Promise<void>): void {
-    this.#atCap.onCapReached(sleep)
+    this.#capAction.onCapReached(sleep)
   }
 
-  /** A server runs from now on, as is committed; nothing changes for one that does already. */
-  begin({ id, accountId, tier, carryMs }: Metered): void {
+  /**
+   * Begins to charge a server. Call it after the commit that makes the server run. It does nothing if the server runs
+   * already.
+   */
+  begin({ id, accountId, tier, carryMs }: MeteredServer): void {
     const { rates } = this.#termsOf(accountId)
-    this.settle(accountId)
+    this.accrue(accountId)
     const account = this.#accounts.get(accountId) ?? this.#idle(accountId)
     if (account.runs.some((run) => run.id === id)) return
     account.runs.push({ id, tier, rate: rates(tier), since: this.#clock.elapsed() - carryMs })
     this.#accounts.set(accountId, account)
-    this.settle(accountId)
-    this.#heartbeat ??= setInterval(() => this.#beatIfMoved(), HEARTBEAT_MS).unref()
+    this.accrue(accountId)
+    this.#heartbeat ??= setInterval(() => this.#writeIfMoved(), HEARTBEAT_MS).unref()
   }
 
   /**
-   * A server runs no more. Call it in the transaction that says so, while its row is still there.
+   * Ends the charging of a server. Call it in the transaction that ends the server, before its row is deleted.
    *
-   * @returns to be called when that is committed
+   * @returns a function to call after the commit
    */
   end(serverId: string): () => void {
     const account = [...this.#accounts.values()].find(({ runs }) => runs.some(({ id }) => id === serverId))
     if (!account) return () => {}
-    this.settle(account.id, true)
+    this.accrue(account.id, true)
     return () => {
       account.runs = account.runs.filter(({ id }) => id !== serverId)
       if (account.runs.length === 0) this.#drop(account)
-      else this.settle(account.id)
-      if (this.#accounts.size === 0) this.#stopBeating()
+      else this.accrue(account.id)
+      if (this.#accounts.size === 0) this.#stopHeartbeat()
     }
   }
 
   /**
-   * Charges what an account has used until now and does what follows from it.
+   * Charges an account for its use until now, and acts on the result.
    *
-   * @param exactly also keeps the begun seconds, which matters only where they are not counted on
+   * @param exactly also writes the begun seconds, which matters only for a server that ends
    */
-  settle(accountId: string, exactly = false): void {
+  accrue(accountId: string, exactly = false): void {
     const account = this.#accounts.get(accountId)
     if (!account) return
-    const settled = this.#queries.transaction(() =>
+    const charged = this.#queries.transaction(() =>
       this.#ledger.charge(account, this.#clock.elapsed(), this.#offset, exactly),
     )
-    this.#apply(account, settled)
+    this.#apply(account, charged)
   }
 
-  /** Settles an account that was not settled for as long as a heartbeat takes: the clock was moved. */
-  catchUp(accountId: string): void {
+  /** Charges an account if its last charge is older than a heartbeat, as after a move of the clock. */
+  accrueIfStale(accountId: string): void {
     const account = this.#accounts.get(accountId)
-    if (account && this.#clock.elapsed() - account.settledAt >= HEARTBEAT_MS) this.settle(accountId)
+    if (account && this.#clock.elapsed() - account.chargedUntil >= HEARTBEAT_MS) this.accrue(accountId)
   }
 
-  /** Charges a task or a build. Whether the budget allows it is `checkBudget`, before. */
+  /** Charges a task or a build. Call `checkBudget` before. */
   charge(accountId: string, serverId: string, what: 'task' | 'build'): void {
     this.#queries.transaction(() => {
-      this.settle(accountId)
+      this.accrue(accountId)
       const { plan } = this.#plans.of(accountId)
       const units = toUnits(plan[`credits_per_${what}`])
       this.#ledger.add(accountId, serverId, monthOf(this.#now()), units)
-      this.settle(accountId)
+      this.accrue(accountId)
     })
   }
 
-  /** Says what an account has used in this month, in credits. The sum of its servers' use, and of those that are gone. */
+  /** Sets an account's use in this month, in credits. Use of single servers does not change. */
   setUsed(accountId: string, credits: number): void {
     this.#queries.transaction(() => {
-      this.settle(accountId)
+      this.accrue(accountId)
       const usage = { ...this.#usageNow(accountId), used: toUnits(credits) }
-      this.#usage.keep(usage, this.#plans.of(accountId).cap)
-      this.settle(accountId)
+      this.#usage.save(usage, this.#plans.of(accountId).cap)
+      this.accrue(accountId)
     })
   }
 
-  /** The plan or the cap of an account is another from now on; it was settled before. */
-  termsChanged(accountId: string): void {
+  /** Applies a changed plan or cap to an account. Call `accrue` before the change. */
+  applyTerms(accountId: string): void {
     const { rates, cap } = this.#termsOf(accountId)
     for (const run of this.#accounts.get(accountId)?.runs ?? []) run.rate = rates(run.tier)
     this.#queries.transaction(() => {
-      this.#usage.keep(this.#usageNow(accountId), cap)
-      this.settle(accountId)
+      this.#usage.save(this.#usageNow(accountId), cap)
+      this.accrue(accountId)
     })
   }
 
-  /** Resolves when the servers of an account sleep, where its budget is used up. */
-  asleep(accountId: string): Promise<void> {
-    return this.#atCap.done(accountId)
+  /** Resolves when the servers of an account sleep, if its budget is used up. */
+  whenAsleep(accountId: string): Promise<void> {
+    return this.#capAction.whenDone(accountId)
   }
 
-  /** What an account has used in the month that is now, and its cap, in credits. */
+  /** Returns an account's use in the current month and its cap, in credits. */
   budget(accountId: string): { month: string; used: number; cap: number } {
-    this.settle(accountId)
+    this.accrue(accountId)
     const { month, used } = this.#usageNow(accountId)
     return { month, used: toCredits(used), cap: toCredits(this.#plans.of(accountId).cap) }
   }
 
-  /** Whether the budget of an account is used up. */
+  /** Reports whether an account's budget is used up. */
   isCapped(accountId: string): boolean {
-    this.settle(accountId)
+    this.accrue(accountId)
     return this.#usageNow(accountId).used >= this.#plans.of(accountId).cap
   }
 
-  /** @throws BerthError where the budget is used up, with the given code */
+  /**
+   * @throws BerthError with the given code if the budget is used up
+   */
   checkBudget(accountId: string, code: ErrorCode = 'budget_exceeded'): void {
     if (!this.isCapped(accountId)) return
     const { month, cap } = this.budget(accountId)
@@ -182,11 +186,11 @@ export class Metering {
     )
   }
 
-  /** Charges everything until now and measures no more. */
+  /** Charges everything until now and stops metering. */
   close(): void {
     this.#unsubscribe()
-    this.#stopBeating()
-    this.#beat()
+    this.#stopHeartbeat()
+    this.#writeAll()
     for (const account of [...this.#accounts.values()]) this.#drop(account)
   }
 
@@ -203,62 +207,67 @@ export class Metering {
     return { cap, rates: (tier: TierName) => unitsPerSecond(plan.credits_per_hour[tier]) }
   }
 
-  #idle(id: string): Account {
-    return { id, runs: [], settledAt: this.#clock.elapsed(), timer: null }
+  #idle(id: string): MeteredAccount {
+    return { id, runs: [], chargedUntil: this.#clock.elapsed(), timer: null }
   }
 
-  #drop(account: Account): void {
+  #drop(account: MeteredAccount): void {
     account.timer?.cancel()
     this.#accounts.delete(account.id)
   }
 
-  /** Takes over what was settled, sets the timer for what comes next, and has servers sleep. */
-  #apply(account: Account, { runs, settledAt, wake, capped }: Settled): void {
+  /**
+   * Adopts the result of a charge, sets the timer for the next change, and puts servers to sleep if the budget is
+   * used up.
+   */
+  #apply(account: MeteredAccount, { runs, chargedUntil, nextChangeAt, isCapped }: ChargeResult): void {
     account.runs = runs
-    account.settledAt = settledAt
+    account.chargedUntil = chargedUntil
     account.timer?.cancel()
     account.timer = null
     if (runs.length === 0) return
-    account.timer = this.#clock.after(wake - this.#clock.elapsed(), () => this.#due(account.id))
-    if (capped) this.#atCap.begin(account.id)
+    account.timer = this.#clock.after(nextChangeAt - this.#clock.elapsed(), () =>
+      this.#handleChange(account.id),
+    )
+    if (isCapped) this.#capAction.request(account.id)
   }
 
-  /** Resolves when the servers that this puts to sleep do. */
-  async #due(accountId: string): Promise<void> {
+  /** Handles the next change of an account. Resolves when the servers that it puts to sleep do. */
+  async #handleChange(accountId: string): Promise<void> {
     try {
-      this.settle(accountId)
+      this.accrue(accountId)
     } catch (error) {
       this.#logger.error('credits could not be charged; they are at the next chance', { accountId, error })
     }
-    await this.asleep(accountId)
+    await this.whenAsleep(accountId)
   }
 
-  /** The calendar was moved: what was used until now belongs where it was before. */
+  /** Follows a correction of the calendar. Use until now keeps its old dates. */
   async #redate(): Promise<void> {
-    for (const { id } of this.#accounts.values()) this.settle(id)
+    for (const { id } of this.#accounts.values()) this.accrue(id)
     this.#offset = this.#clock.now() - this.#clock.elapsed()
-    for (const { id } of this.#accounts.values()) this.settle(id)
-    await this.#atCap.allDone()
+    for (const { id } of this.#accounts.values()) this.accrue(id)
+    await this.#capAction.whenAllDone()
   }
 
-  /** A clock that stands has nothing new to write. */
-  #beatIfMoved(): void {
+  /** Writes nothing while a frozen clock does not move. */
+  #writeIfMoved(): void {
     const now = this.#clock.elapsed()
-    if ([...this.#accounts.values()].some(({ settledAt }) => settledAt < now)) this.#beat()
+    if ([...this.#accounts.values()].some(({ chargedUntil }) => chargedUntil < now)) this.#writeAll()
   }
 
-  /** Writes all that has accrued, the begun seconds too. */
-  #beat(): void {
-    // Asked for the time, the clock notices that the machine's calendar was corrected.
+  /** Writes all use, including the begun seconds. */
+  #writeAll(): void {
+    // Reading the time makes the clock notice a correction of the machine's calendar.
     this.#clock.now()
     const to = this.#clock.elapsed()
     const accounts = [...this.#accounts.values()]
     try {
-      const settled = this.#queries.transaction(() =>
+      const charged = this.#queries.transaction(() =>
         accounts.map((one) => this.#ledger.charge(one, to, this.#offset, true)),
       )
       accounts.forEach((account, index) => {
-        const one = settled[index]
+        const one = charged[index]
         if (one) this.#apply(account, one)
       })
     } catch (error) {
@@ -266,7 +275,7 @@ export class Metering {
     }
   }
 
-  #stopBeating(): void {
+  #stopHeartbeat(): void {
     clearInterval(this.#heartbeat)
     this.#heartbeat = undefined
   }

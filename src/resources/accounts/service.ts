@@ -122,7 +122,7 @@ export class AccountsService {
   /** Changes an account; what that does to its budget happens at once. @throws BerthError 400, 404 */
   async update(id: string, wishes: AccountChanges): Promise<AccountView> {
     this.#change(id, wishes)
-    await this.#metering.asleep(id)
+    await this.#metering.whenAsleep(id)
     return this.#view(this.#row(id))
   }
 
@@ -155,7 +155,7 @@ export class AccountsService {
     const { plan, limits, budget_cap, credits_used } = wishes
     this.#queries.transaction(() => {
       const row = this.#row(id)
-      this.#metering.settle(id)
+      this.#metering.accrue(id)
       const changes = {
         ...(wishes.label === undefined ? {} : { label: wishes.label }),
         ...(plan === undefined && limits === undefined
@@ -165,7 +165,7 @@ export class AccountsService {
       }
       if (Object.keys(changes).length > 0) {
         this.#queries.update(accounts).set(changes).where(eq(accounts.id, id)).run()
-        this.#metering.termsChanged(id)
+        this.#metering.applyTerms(id)
       }
       if (credits_used !== undefined) this.#metering.setUsed(id, credits_used)
     })

@@ -5,23 +5,23 @@ import type { Outbox } from '../events/outbox.ts'
 import { toCredits } from './credits.ts'
 import { accountUsage } from './table.ts'
 
-/** What an account used in a month. */
-export type Usage = typeof accountUsage.$inferSelect
+/** An account's use in a month. */
+export type MonthUsage = typeof accountUsage.$inferSelect
 
-/** The part of a cap, in fifths, at which its approach is notified. */
+/** The part of a cap, in fifths, at which `quota.threshold` is emitted. */
 const THRESHOLD_FIFTHS = 4
 
-/** The use at which the approach of a cap is notified, in units. */
+/** Returns the use in units at which `quota.threshold` is emitted. */
 const thresholdOf = (cap: number): number => Math.ceil((cap * THRESHOLD_FIFTHS) / 5)
 
-/** The next use, in units, at which something happens under a cap. */
-export function nextMark({ used }: Usage, cap: number): number {
+/** Returns the next use in units at which an event is emitted under a cap. */
+export function nextMark({ used }: MonthUsage, cap: number): number {
   const threshold = thresholdOf(cap)
   return used < threshold ? threshold : cap
 }
 
-/** What accounts used by month, and who was told of it. */
-export class UsageBook {
+/** Stores the use of accounts by month, and emits the events about their caps. */
+export class UsageStore {
   readonly #outbox: Outbox
   readonly #read
   readonly #write
@@ -40,7 +40,7 @@ export class UsageBook {
         )
         .prepare(),
     )
-    this.#write = (usage: Usage): void => {
+    this.#write = (usage: MonthUsage): void => {
       queries
         .insert(accountUsage)
         .values(usage)
@@ -49,19 +49,19 @@ export class UsageBook {
     }
   }
 
-  /** What an account used in a month. */
-  read(accountId: string, month: string): Usage {
+  /** Returns an account's use in a month. */
+  read(accountId: string, month: string): MonthUsage {
     const kept = this.#read().get({ accountId, month })
     return kept ?? { accountId, month, used: 0, thresholdCaps: [], reachedCaps: [] }
   }
 
   /**
-   * Keeps what an account used, and emits what that means under its cap, each once a month and cap.
-   * Call it inside a transaction.
+   * Stores an account's use and emits the events that it causes, each once for a month and a cap. Call it inside a
+   * transaction.
    *
-   * @returns the usage as it is kept
+   * @returns the stored use
    */
-  keep(usage: Usage, cap: number): Usage {
+  save(usage: MonthUsage, cap: number): MonthUsage {
     const kept = { ...usage }
     const data = { credits_used: toCredits(usage.used), budget_cap: toCredits(cap) }
     if (usage.used >= thresholdOf(cap) && !usage.thresholdCaps.includes(cap)) {

@@ -9,7 +9,7 @@ const projectId = text('Id of the project.')
 const tier = text('Size of the server: small, medium or large.')
 const region = text('Where the server is said to be.')
 
-/** Ids as an example shows them. */
+/** Ids for examples. */
 const SERVER = 'srv_01k0example0server0000000'
 const PROJECT = 'prj_01k0example0project000000'
 const TASK = 'task_01k0example0task000000000'
@@ -48,9 +48,9 @@ const quota = (credits: number) =>
 const tuning = Type.Object({}, { examples: [{}] })
 
 /**
- * What each event's payload says beside `event` and `created_at` (specification, "Payload shapes"),
- * with an example. The one source of types, documents and synthetic events. Names are snake_case, as
- * in every payload; further fields may come.
+ * The data of each event's payload beside `event` and `created_at` (specification, "Payload shapes"), with an
+ * example. It is the only source of types, documents and synthetic events. Field names are snake_case, as in every
+ * payload. More fields may be added later.
  */
 export const EVENT_DATA = {
   'task.created': task('running'),
@@ -91,10 +91,10 @@ export const EVENT_DATA = {
   'tuning.completed': tuning,
 } as const satisfies Record<EventName, TObject>
 
-/** What each event says, by its name. */
+/** The data of each event, by its name. */
 export type EventData = { [Name in EventName]: Static<(typeof EVENT_DATA)[Name]> }
 
-/** The example of an event's data. */
+/** Returns the example of an event's data. */
 export const exampleOf = (event: EventName): Record<string, unknown> => ({
   ...(EVENT_DATA[event] as TObject & { examples: Record<string, unknown>[] }).examples[0],
 })

@@ -1,4 +1,4 @@
-/** Every event (specification, "Events"), in its order. */
+/** Every event in the order of the specification ("Events"). */
 export const EVENT_NAMES = [
   'task.created',
   'task.completed',
@@ -17,5 +17,5 @@ export const EVENT_NAMES = [
   'tuning.completed',
 ] as const
 
-/** Name of an event. */
+/** The name of an event. */
 export type EventName = (typeof EVENT_NAMES)[number]

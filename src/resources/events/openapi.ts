@@ -14,16 +14,16 @@ function header(name: string, description: string): Parameter {
   return { name, in: 'header', required: true, description, schema: { type: 'string' } }
 }
 
-/** The requests that berth sends, by event (OpenAPI 3.1, 4.8.1 "webhooks"). */
+/** Describes the requests that berth sends, by event (OpenAPI 3.1, 4.8.1 "webhooks"). */
 export const describeWebhooks = (schemas: SharedSchemas): Paths =>
   Object.fromEntries(EVENT_NAMES.map((event) => [event, { post: describe(event, schemas) }]))
 
 function describe(event: EventName, schemas: SharedSchemas): OperationObject {
   return {
-    operationId: `on${pascal(event)}`,
+    operationId: `on${pascalCase(event)}`,
     summary: `An event ${event}`,
     tags: ['Webhooks'],
-    // Nothing of the API's own: the signature tells who sends it.
+    // No API key: the signature identifies the sender.
     security: [],
     parameters: [...HEADERS],
     requestBody: {
@@ -36,14 +36,14 @@ function describe(event: EventName, schemas: SharedSchemas): OperationObject {
   }
 }
 
-/** The body of a delivery: name, what happened, time. */
+/** Returns the schema of a delivery's body: the event's name, its data and its time. */
 function payload(event: EventName): Schema {
   const { properties, required = [] } = JSON.parse(JSON.stringify(EVENT_DATA[event])) as {
     properties: Record<string, Schema>
     required?: string[]
   }
   return {
-    $id: `${pascal(event)}Event`,
+    $id: `${pascalCase(event)}Event`,
     type: 'object',
     required: ['event', ...required, 'created_at'],
     properties: {
@@ -56,5 +56,5 @@ function payload(event: EventName): Schema {
 }
 
 /** `task.created` → `TaskCreated` */
-const pascal = (event: EventName): string =>
+const pascalCase = (event: EventName): string =>
   event.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -8,7 +8,7 @@ import type { EventData } from './data.ts'
 import type { EventName } from './names.ts'
 import { type EventRow, events } from './table.ts'
 
-/** What the outbox needs. */
+/** Dependencies of the outbox. */
 interface OutboxDependencies {
   queries: Queries
   clock: Clock
@@ -16,8 +16,8 @@ interface OutboxDependencies {
 }
 
 /**
- * Where events are written in the transaction that causes them, so that a crash loses none and makes
- * none up. Whoever delivers them reads them from here.
+ * Stores events in the transaction that causes them, so a crash neither loses nor invents one. Deliveries read them
+ * from here.
  */
 export class Outbox {
   readonly #clock: Clock
@@ -51,7 +51,7 @@ export class Outbox {
     )
   }
 
-  /** Writes an event. Call it inside the transaction that makes it true: there is one connection. */
+  /** Stores an event. Call it inside the transaction that causes it. */
   emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
     const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
     const row = this.#insert().get({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
@@ -60,9 +60,9 @@ export class Outbox {
   }
 
   /**
-   * Has `listener` called after commits with which events may have come; several may come at once.
+   * Calls `listener` after commits that may contain new events. One call may stand for several.
    *
-   * @returns ends it
+   * @returns a function that ends the subscription
    */
   subscribe(listener: () => void): () => void {
     return this.#emitted.subscribe(listener)

@@ -1,12 +1,16 @@
 import type { EventName } from './names.ts'
 
-/** An event as a receiver gets it (specification, "Payload shapes"): name, ids, time. */
+/** The body of a delivery (specification, "Payload shapes"): the event's name, its data and its time. */
 export interface EventPayload extends Record<string, unknown> {
   event: EventName
   created_at: string
 }
 
-/** What a receiver gets of an event; the same bytes as JSON, whoever sends it. @param createdAt ISO 8601 */
+/**
+ * Builds the payload of an event. Its JSON is always the same bytes.
+ *
+ * @param createdAt ISO 8601
+ */
 export const payloadOf = (
   event: EventName,
   data: Readonly<Record<string, unknown>>,

@@ -3,13 +3,13 @@ import { toIso } from '../../runtime/clock.ts'
 import type { EventName } from './names.ts'
 import { type EventPayload, payloadOf } from './payload.ts'
 
-/** Events that were emitted, in the order in which they were. */
+/** Emitted events, in order. */
 export const events = sqliteTable('events', {
   seq: integer('seq').primaryKey({ autoIncrement: true }),
   id: text('id').notNull(),
   accountId: text('account_id').notNull(),
   event: text('event').$type<EventName>().notNull(),
-  /** What the payload says beside name and time. */
+  /** The payload without its name and time. */
   data: text('data', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
@@ -18,6 +18,6 @@ export const events = sqliteTable('events', {
 /** An event as it is stored. */
 export type EventRow = typeof events.$inferSelect
 
-/** The only way from a row to the payload. */
+/** Converts a row to the payload. */
 export const toPayload = ({ event, data, createdAt }: EventRow): EventPayload =>
   payloadOf(event, data, toIso(createdAt))

@@ -6,19 +6,19 @@ import { ReadCache } from '../../storage/read-cache.ts'
 import type { LastUse } from '../accounts/last-use.ts'
 import { apiKeys } from './table.ts'
 
-/** How an empty list of ids is stored. */
-const EVERYTHING = '[]'
+/** An empty list of ids, as stored. */
+const EMPTY_LIST = '[]'
 
-/** A key that was found. */
-interface Found {
+/** A key, as read from the database. */
+interface FoundKey {
   caller: Caller
   lastUsedAt: number | null
 }
 
-/** Finds the caller behind a key. Every request passes here: what was found is kept until anything changes. */
-export class Authenticator {
+/** Authenticates keys. Every request needs this, so results are cached until the database changes. */
+export class KeyAuthenticator {
   readonly #lastUse: LastUse
-  readonly #found: ReadCache<Found | null>
+  readonly #found: ReadCache<FoundKey | null>
   readonly #byHash
 
   constructor({ queries, version }: Database, lastUse: LastUse) {
@@ -38,7 +38,7 @@ export class Authenticator {
       .prepare()
   }
 
-  /** The caller behind a key's plaintext, or null where it is none of ours. */
+  /** Returns the caller of a key's plaintext, or null if there is no such key. */
   authenticate(key: string): Caller | null {
     const hash = hashOf(key)
     const found = this.#found.get(hash.toString('base64'), () => this.#read(hash))
@@ -47,14 +47,14 @@ export class Authenticator {
     return found.caller
   }
 
-  /** Whether a plaintext is a key's. */
-  knows(key: string): boolean {
+  /** Reports whether a plaintext is an existing key. */
+  isKey(key: string): boolean {
     return this.#read(hashOf(key)) !== null
   }
 
-  #read(hash: Buffer): Found | null {
+  #read(hash: Buffer): FoundKey | null {
     const row = this.#byHash.get({ hash })
-    // The index has compared already, up to the first byte that differs; this one tells no timing.
+    // The index lookup leaks the first differing byte through its timing. This comparison leaks nothing more.
     if (!row || !crypto.timingSafeEqual(row.hash, hash)) return null
     const { id: credentialId, accountId, lastUsedAt } = row
     const scope = { servers: setOf(row.serverIds), projects: setOf(row.projectIds) }
@@ -63,4 +63,4 @@ export class Authenticator {
 }
 
 const setOf = (list: string): ReadonlySet<string> | null =>
-  list === EVERYTHING ? null : new Set(JSON.parse(list) as string[])
+  list === EMPTY_LIST ? null : new Set(JSON.parse(list) as string[])

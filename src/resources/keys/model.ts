@@ -15,18 +15,18 @@ const shownKey = {
   last_used_at: t.Nullable(t.String({ format: 'date-time' }), { description: 'To the minute.' }),
 }
 
-/** A key, as every answer but that of its creation shows it. */
+/** A key, as every response shows it except the one to its creation. */
 export const ApiKey = t.Object(shownKey, { $id: 'ApiKey', additionalProperties: true })
 export type ApiKey = Static<typeof ApiKey>
 
-/** Answer of a key's creation: the only one with its plaintext. */
+/** The response to a key's creation, the only one with its plaintext. */
 export const CreatedApiKey = t.Object(
   { ...shownKey, key: t.String({ description: 'The key itself. No other answer shows it.' }) },
   { $id: 'CreatedApiKey', additionalProperties: true },
 )
 export type CreatedApiKey = Static<typeof CreatedApiKey>
 
-/** A new key's label and, beyond the specification, its scope. */
+/** The label of a new key and, beyond the specification, its scope. */
 export const ApiKeyCreate = t.Object(
   {
     label: text({ minLength: 1, maxLength: 40 }),
@@ -37,7 +37,7 @@ export const ApiKeyCreate = t.Object(
 )
 export type ApiKeyCreate = Static<typeof ApiKeyCreate>
 
-/** A key's new scope, which replaces the one of before. */
+/** The new scope of a key, which replaces the old one. */
 export const ApiKeyScopeUpdate = unchangeable(
   t.Object(
     { allowed_server_ids: t.Optional(allowedServers), allowed_project_ids: t.Optional(allowedProjects) },
@@ -47,7 +47,7 @@ export const ApiKeyScopeUpdate = unchangeable(
 )
 export type ApiKeyScopeUpdate = Static<typeof ApiKeyScopeUpdate>
 
-/** Answer to a change of scope. */
+/** The response to a change of scope. */
 export const ApiKeyScope = t.Object(
   {
     id: t.Optional(t.String()),

@@ -5,7 +5,7 @@ import type { AccessControl } from '../../http/access.ts'
 import { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import type { KeysService } from './service.ts'
 
-/** `/keys`: list, create, limit and remove API keys. */
+/** Serves `/keys`: list, create, limit and delete API keys. */
 export const keysRoutes = (access: AccessControl, keys: KeysService) =>
   new Elysia({ prefix: '/keys' })
     .use(access)

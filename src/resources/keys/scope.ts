@@ -2,28 +2,28 @@ import { badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { ApiKeyScopeUpdate } from './model.ts'
 
-/** Whether an account has a server, or a project, of this id. */
-export type Owns = (accountId: string, id: string) => boolean
+/** Reports whether an account owns a server or a project. */
+export type OwnershipCheck = (accountId: string, id: string) => boolean
 
-/** Whose the ids in a scope are. */
+/** Checks the owners of the ids in a scope. */
 export interface ScopeOwners {
-  server: Owns
-  project: Owns
+  server: OwnershipCheck
+  project: OwnershipCheck
 }
 
-/** A scope as it is stored. */
+/** A scope, as stored. */
 export interface StoredScope {
   allowedServerIds: string[]
   allowedProjectIds: string[]
 }
 
-/** How many unknown ids a refusal names. */
-const NAMED = 3
+/** The most unknown ids that an error names. */
+const MAX_NAMED = 3
 
 /**
- * A scope to store: each id once, all of them the account's.
+ * Returns the scope to store, with each id once.
  *
- * @throws BerthError 400 that names ids which the account does not have
+ * @throws BerthError 400 that names ids which the account does not own
  */
 export function checkScope(
   { accountId }: Caller,
@@ -31,19 +31,21 @@ export function checkScope(
   owners: ScopeOwners,
 ): StoredScope {
   return {
-    allowedServerIds: known(servers, 'allowed_server_ids', 'servers', (id) => owners.server(accountId, id)),
-    allowedProjectIds: known(projects, 'allowed_project_ids', 'projects', (id) =>
+    allowedServerIds: checkIds(servers, 'allowed_server_ids', 'servers', (id) =>
+      owners.server(accountId, id),
+    ),
+    allowedProjectIds: checkIds(projects, 'allowed_project_ids', 'projects', (id) =>
       owners.project(accountId, id),
     ),
   }
 }
 
-function known(given: string[], field: string, what: string, owned: (id: string) => boolean): string[] {
+function checkIds(given: string[], field: string, what: string, owned: (id: string) => boolean): string[] {
   const ids = [...new Set(given)]
   const unknown: string[] = []
   for (const id of ids) {
     if (owned(id)) continue
-    if (unknown.length === NAMED) {
+    if (unknown.length === MAX_NAMED) {
       unknown.push('…')
       break
     }

@@ -12,12 +12,12 @@ import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { LastUse } from '../accounts/last-use.ts'
 import { accounts } from '../accounts/table.ts'
-import { Authenticator } from './authenticator.ts'
+import { KeyAuthenticator } from './authenticator.ts'
 import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import { checkScope, type ScopeOwners, type StoredScope } from './scope.ts'
 import { type ApiKeyRow, apiKeys, toApiKey } from './table.ts'
 
-/** What the keys need. */
+/** Dependencies of the keys. */
 interface KeysDependencies {
   database: Database
   cipher: Cipher
@@ -29,17 +29,17 @@ interface KeysDependencies {
   owners: ScopeOwners
 }
 
-/** What keys begin with (specification, "Authentication" 1). */
+/** The prefix of keys (specification, "Authentication" 1). */
 const KEY_PREFIX = 'sk_live_'
 
-/** The ids of the account and the key that stand when all else is reset. */
+/** The ids of the first account and its first key, which survive a reset. */
 export interface FirstIds {
   readonly accountId: string
-  /** Absent where the key was deleted. */
+  /** Absent if the key was deleted. */
   readonly keyId?: string
 }
 
-/** API keys: 256 bits behind `sk_live_`, found again by their hash, each with a scope of its own. */
+/** Manages API keys. A key is `sk_live_` and 256 random bits, is found by its hash and has its own scope. */
 export class KeysService {
   readonly #queries: Queries
   readonly #cipher: Cipher
@@ -49,7 +49,7 @@ export class KeysService {
   readonly #owners: ScopeOwners
   readonly #lastUse: LastUse
   readonly #changes: CredentialChanges
-  readonly #authenticator: Authenticator
+  readonly #authenticator: KeyAuthenticator
 
   constructor({ database, cipher, clock, ids, random, logger, owners, credentialChanges }: KeysDependencies) {
     const { queries } = database
@@ -61,15 +61,15 @@ export class KeysService {
     this.#owners = owners
     this.#changes = credentialChanges
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
-    this.#authenticator = new Authenticator(database, this.#lastUse)
+    this.#authenticator = new KeyAuthenticator(database, this.#lastUse)
   }
 
-  /** The caller behind a key's plaintext, or null where it is none of ours. */
+  /** Returns the caller of a key's plaintext, or null if there is no such key. */
   authenticate(key: string): Caller | null {
     return this.#authenticator.authenticate(key)
   }
 
-  /** The account's keys, newest first. */
+  /** Returns the account's keys, newest first. */
   list({ accountId }: Caller): ApiKey[] {
     const rows = this.#queries
       .select()
@@ -81,14 +81,14 @@ export class KeysService {
   }
 
   /**
-   * Makes a key; the result alone carries its plaintext.
+   * Creates a key. Only this result contains its plaintext.
    *
-   * @param chosen its plaintext, where whoever operates the instance chose it
-   * @throws BerthError 400 for ids that the account does not have, and for a chosen key that there is already
+   * @param chosen a plaintext chosen by the operator
+   * @throws BerthError 400 for ids that the account does not own, and for a chosen key that exists
    */
   create(caller: Caller, { label, ...wanted }: ApiKeyCreate, chosen?: string): CreatedApiKey {
     const scope = checkScope(caller, wanted, this.#owners)
-    if (chosen !== undefined) this.#checkFree(chosen)
+    if (chosen !== undefined) this.#checkUnused(chosen)
     const key = chosen ?? this.#generate()
     const id = this.#nextId()
     const row = this.#insert({
@@ -103,9 +103,9 @@ export class KeysService {
   }
 
   /**
-   * Replaces a key's scope; what is left out means everything.
+   * Replaces a key's scope. A list that is left out allows everything.
    *
-   * @throws BerthError 404, 400 for ids that the account does not have and for the last account-wide key
+   * @throws BerthError 404; 400 for ids that the account does not own, and if no account-wide key would remain
    */
   update(caller: Caller, id: string, wanted: ApiKeyScopeUpdate): ApiKeyScope {
     return this.#queries.transaction(() => {
@@ -113,56 +113,60 @@ export class KeysService {
       const scope = checkScope(caller, wanted, this.#owners)
       if (isLimited(scope)) this.#checkNotLast(row, 'limited')
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
-      // An answer of before may tell of what the key reaches no more.
+      // A stored response may contain data that the key can no longer reach.
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
       this.#changes.changed(id)
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
 
-  /** Ends a key at once, the caller's own too. @throws BerthError 404, 400 for the last account-wide key */
+  /**
+   * Deletes a key, which may be the caller's own.
+   *
+   * @throws BerthError 404; 400 for the last account-wide key
+   */
   delete(caller: Caller, id: string): void {
     this.#queries.transaction(() => {
       this.#checkNotLast(this.#row(caller, id), 'deleted')
       this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
     })
-    this.#ended(id)
+    this.#onEnded(id)
   }
 
-  /** Whether a key's scope names a server of this id, be it there or gone. */
-  names(serverId: string): boolean {
+  /** Reports whether the scope of a key names a server, even if the server was deleted. */
+  hasScopeFor(serverId: string): boolean {
     const named = sql`instr(${apiKeys.allowedServerIds}, ${JSON.stringify(serverId)}) > 0`
     return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(named).limit(1).get() !== undefined
   }
 
   /**
-   * Makes sure that there is a first account and that somebody can open it.
+   * Makes sure that there is a first account with an account-wide key.
    *
-   * @param wanted a key chosen by whoever starts the service: it is valid from then on, whatever was before
-   * @param kept the key of an earlier start; null where an earlier start found none, undefined for the first start
-   * @param ids those that the first account and its first key are to have, where there is none yet
-   * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null where the kept one
-   *   was deleted and others open the account
+   * @param wanted a key chosen by the operator: it is valid from now on
+   * @param kept the key of an earlier start; null if that start had none, undefined for the first start
+   * @param ids the ids for the first account and its first key if they do not exist yet
+   * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null if the kept one was
+   * deleted and the account has other account-wide keys
    */
   ensureFirst(wanted: string | null, kept: string | null | undefined, ids?: FirstIds): string | null {
     const known = wanted ?? kept ?? null
-    if (known !== null && this.#authenticator.knows(known)) return known
+    if (known !== null && this.#authenticator.isKey(known)) return known
     return this.#queries.transaction((tx) => {
       const now = this.#clock.now()
       const first = this.#firstAccount()
-      if (wanted === null && kept !== undefined && first && this.#accountWide(first.id)) return null
+      if (wanted === null && kept !== undefined && first && this.#hasAccountWide(first.id)) return null
       const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
       if (!first) tx.insert(accounts).values({ id: accountId, label: 'First account', createdAt: now }).run()
       const key = known ?? this.#generate()
       const scope = { allowedServerIds: [], allowedProjectIds: [] }
-      // Sealing loads a library that the start does not wait for: keepCopy comes later.
+      // Not sealed yet, to keep the start quick: sealing loads a library. `keepCopy` does it later.
       const id = first ? this.#nextId() : (ids?.keyId ?? this.#nextId())
       this.#insert({ id, accountId, label: 'First key', key, scope, cipher: null })
       return key
     })
   }
 
-  /** The ids of a key and its account, where it is valid. */
+  /** Returns the ids of a key and its account, or undefined if there is no such key. */
   idsOf(key: string): { accountId: string; keyId: string } | undefined {
     return this.#queries
       .select({ accountId: apiKeys.accountId, keyId: apiKeys.id })
@@ -171,36 +175,43 @@ export class KeysService {
       .get()
   }
 
-  /** The ids of the first account and of its first key. @param key its plaintext; it may have been deleted */
+  /**
+   * Returns the ids of the first account and of its first key.
+   *
+   * @param key the key's plaintext; the key may have been deleted
+   */
   firstIds(key: string | null): FirstIds | undefined {
     const first = this.#firstAccount()
     const known = key === null ? undefined : this.idsOf(key)
     return first && (known ?? { accountId: first.id })
   }
 
-  /** Whether there is an account of this id. */
+  /** Reports whether an account exists. */
   hasAccount(id: string): boolean {
     return (
       this.#queries.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, id)).get() !== undefined
     )
   }
 
-  /** Whether a key reaches all of an account; without an id, whether there is the account. */
-  opens(accountId: string, id: string | null): boolean {
+  /**
+   * Reports whether a key exists in the account and reaches all of it. Without an id, reports whether the account
+   * exists.
+   */
+  isOwnerValid(accountId: string, id: string | null): boolean {
     if (id === null) return this.hasAccount(accountId)
     const own = and(eq(apiKeys.id, id), eq(apiKeys.accountId, accountId))
     const row = this.#queries.select().from(apiKeys).where(own).get()
     return row !== undefined && !isLimited(row)
   }
 
-  /** The id of the account that was there first. There is always one once the service has started. */
+  /** Returns the id of the first account. It exists once the service has started. */
   firstAccountId(): string {
     const first = this.#firstAccount()
     if (!first) throw new Error('there is no account')
     return first.id
   }
 
-  /** Adds the sealed copy to a key that has none and whose plaintext is known. */
+  /** Adds a sealed copy to a key that has none. */
   keepCopy(key: string): void {
     const row = this.#queries
       .select({ id: apiKeys.id })
@@ -215,17 +226,21 @@ export class KeysService {
       .run()
   }
 
-  /** Makes a key that reaches the whole account, for whoever operates the instance, and returns its plaintext. */
+  /** Creates an account-wide key for the operator and returns its plaintext. */
   issue(accountId: string, label: string, chosen?: string): string {
     return this.create(accountCaller(accountId), { label }, chosen).key
   }
 
-  /** Gives a key another label and plaintext, for whoever operates the instance. @throws BerthError 400, 404 */
+  /**
+   * Changes the label and plaintext of a key for the operator.
+   *
+   * @throws BerthError 400, 404
+   */
   change(caller: Caller, id: string, { label, key }: { label: string; key?: string }): void {
     this.#queries.transaction(() => {
       this.#row(caller, id)
       const isNew = key !== undefined && this.plaintext(id) !== key
-      if (isNew) this.#checkFree(key)
+      if (isNew) this.#checkUnused(key)
       const secret = isNew ? { hash: hashOf(key), lastFour: key.slice(-4), cipher: this.#seal(id, key) } : {}
       this.#queries
         .update(apiKeys)
@@ -235,28 +250,28 @@ export class KeysService {
     })
   }
 
-  /** The key itself, for whoever operates the instance; null where no copy was kept. */
+  /** Returns a key's plaintext for the operator; null if no copy was kept. */
   plaintext(id: string): string | null {
     const row = this.#queries.select({ cipher: apiKeys.cipher }).from(apiKeys).where(eq(apiKeys.id, id)).get()
-    return row?.cipher ? this.#cipher.open(row.cipher, contextOf(id)) : null
+    return row?.cipher ? this.#cipher.open(row.cipher, sealContext(id)) : null
   }
 
-  /** Ends every key of an account at once. */
+  /** Deletes every key of an account. */
   revokeAll(accountId: string): void {
     const ended = this.#queries
       .delete(apiKeys)
       .where(eq(apiKeys.accountId, accountId))
       .returning({ id: apiKeys.id })
       .all()
-    for (const { id } of ended) this.#ended(id)
+    for (const { id } of ended) this.#onEnded(id)
   }
 
-  /** Writes what waits to be written. */
+  /** Writes pending times of use. */
   stop(): void {
     this.#lastUse.flush()
   }
 
-  #ended(id: string): void {
+  #onEnded(id: string): void {
     this.#lastUse.forget(id)
     this.#changes.changed(id)
   }
@@ -265,11 +280,11 @@ export class KeysService {
     return this.#queries.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
   }
 
-  /** A key that is none yet: randomness that repeats from start to start gives the same ones again. */
+  /** Generates a key that does not exist yet. A deterministic source repeats its keys after a restart. */
   #generate(): string {
     for (;;) {
       const key = newSecret(this.#random, KEY_PREFIX)
-      if (!this.#authenticator.knows(key)) return key
+      if (!this.#authenticator.isKey(key)) return key
     }
   }
 
@@ -279,13 +294,13 @@ export class KeysService {
     return this.#ids.next('key', taken)
   }
 
-  #checkFree(key: string): void {
-    if (!this.#authenticator.knows(key)) return
+  #checkUnused(key: string): void {
+    if (!this.#authenticator.isKey(key)) return
     throw badRequest('There is this key already. Choose another.')
   }
 
   #seal(id: string, key: string): Buffer {
-    return this.#cipher.seal(key, contextOf(id))
+    return this.#cipher.seal(key, sealContext(id))
   }
 
   #insert(given: NewKey): ApiKeyRow {
@@ -304,8 +319,8 @@ export class KeysService {
     return row
   }
 
-  /** Whether a key but the given one reaches the whole account. */
-  #accountWide(accountId: string, besides = ''): boolean {
+  /** Reports whether a key other than the given one reaches the whole account. */
+  #hasAccountWide(accountId: string, besides = ''): boolean {
     const none: string[] = []
     const wide = and(
       eq(apiKeys.accountId, accountId),
@@ -316,19 +331,23 @@ export class KeysService {
     return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(wide).limit(1).get() !== undefined
   }
 
-  /** Without an account-wide key nobody could manage keys any more. */
+  /**
+   * Refuses to limit or delete the last account-wide key, because then nobody could manage keys.
+   *
+   * @throws BerthError 400
+   */
   #checkNotLast(row: ApiKeyRow, done: 'limited' | 'deleted'): void {
-    if (isLimited(row) || this.#accountWide(row.accountId, row.id)) return
+    if (isLimited(row) || this.#hasAccountWide(row.accountId, row.id)) return
     throw badRequest(
       `The key "${row.id}" is the last one that reaches the whole account and cannot be ${done}. Create another account-wide key first.`,
     )
   }
 }
 
-/** What the sealed copy of a key belongs to. */
-const contextOf = (id: string): string => `api_keys ${id}`
+/** Returns the context that binds a sealed copy to its key. */
+const sealContext = (id: string): string => `api_keys ${id}`
 
-/** What a key is made of. */
+/** The fields of a new key. */
 interface NewKey {
   id: string
   accountId: string

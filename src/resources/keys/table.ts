@@ -2,17 +2,17 @@ import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { toIso } from '../../runtime/clock.ts'
 import type { ApiKey } from './model.ts'
 
-/** API keys: found by their SHA-256, with a copy that only the master key opens. */
+/** API keys, found by their SHA-256, each with a copy sealed by the master key. */
 export const apiKeys = sqliteTable('api_keys', {
   id: text('id').primaryKey(),
   accountId: text('account_id').notNull(),
   label: text('label').notNull(),
   hash: blob('hash', { mode: 'buffer' }).notNull(),
-  /** The end of the key, for the masked form. */
+  /** The last four characters of the key, for the masked form. */
   lastFour: text('last_four').notNull(),
-  /** The sealed key; null until the plaintext of a key of before is known again. */
+  /** The sealed key; null until the plaintext of an older key is known again. */
   cipher: blob('cipher', { mode: 'buffer' }),
-  /** Empty means all of the account's. */
+  /** Empty means all servers of the account. */
   allowedServerIds: text('allowed_server_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
   allowedProjectIds: text('allowed_project_ids', { mode: 'json' }).$type<string[]>().notNull().default([]),
   /** Milliseconds since 1970. */
@@ -23,7 +23,11 @@ export const apiKeys = sqliteTable('api_keys', {
 /** A key as it is stored. */
 export type ApiKeyRow = typeof apiKeys.$inferSelect
 
-/** The only way from a row to the public shape. @param lastUsedAt milliseconds since 1970 */
+/**
+ * Converts a row to the public form.
+ *
+ * @param lastUsedAt milliseconds since 1970
+ */
 export const toApiKey = (row: ApiKeyRow, lastUsedAt: number | null): ApiKey => ({
   id: row.id,
   label: row.label,

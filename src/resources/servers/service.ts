@@ -116,7 +116,7 @@ export class ServersService {
   /** The servers that the caller reaches, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
-    this.#metering.catchUp(accountId)
+    this.#metering.accrueIfStale(accountId)
     const all = this.#lists.get(accountId, () => this.#records.ofAccount(accountId).map(toServer))
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
@@ -148,7 +148,7 @@ export class ServersService {
   async get(caller: Caller, id: string): Promise<Server> {
     const row = this.row(caller, id)
     await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_PATIENCE_MS))
-    this.#metering.settle(caller.accountId)
+    this.#metering.accrue(caller.accountId)
     return toServer(this.row(caller, id))
   }
 

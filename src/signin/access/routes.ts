@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { notFound } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
-import { labelOf } from '../../resources/accounts/label.ts'
+import { accountLabel } from '../../resources/accounts/label.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { isSameText } from '../../runtime/secret.ts'
@@ -61,7 +61,7 @@ export function accessRoutes({
         const { accountId } = browser.session
         const owned = { keys: keys.list(accountCaller(accountId)), grants: grants.list(accountId) }
         return overviewPage(browser, {
-          account: { id: accountId, label: labelOf(queries, accountId) },
+          account: { id: accountId, label: accountLabel(queries, accountId) },
           ...owned,
           names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(reachOf)),
           browsers: (await sessions()).list(accountId),

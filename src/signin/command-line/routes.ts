@@ -5,7 +5,7 @@ import { readJsonBody } from '../../http/body.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
-import { labelOf } from '../../resources/accounts/label.ts'
+import { accountLabel } from '../../resources/accounts/label.ts'
 import type { CreatedApiKey } from '../../resources/keys/model.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -53,7 +53,7 @@ export function commandLineRoutes({
 }: CommandLineRoutesOptions) {
   const codes = new LoginCodes({ clock, random: systemRandom })
   const guesses = new GuessLimiter(clock)
-  const accountOf = (id: string) => ({ id, label: labelOf(queries, id) })
+  const accountOf = (id: string) => ({ id, label: accountLabel(queries, id) })
   return new Elysia({ name: 'berth/command-line' })
     .get(
       '/cli/authorize',

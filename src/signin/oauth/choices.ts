@@ -1,4 +1,4 @@
-import { labelOf } from '../../resources/accounts/label.ts'
+import { accountLabel } from '../../resources/accounts/label.ts'
 import type { Queries } from '../../storage/database.ts'
 import { type Reachable, type ReachableSources, reachableOf } from '../reachable.ts'
 import type { GrantedReach } from './codes.ts'
@@ -14,7 +14,11 @@ export async function choicesOf(
   accountId: string,
   { queries, ...parts }: ReachableSources & { queries: Queries },
 ): Promise<Choices> {
-  return { accountId, accountLabel: labelOf(queries, accountId), ...(await reachableOf(accountId, parts)) }
+  return {
+    accountId,
+    accountLabel: accountLabel(queries, accountId),
+    ...(await reachableOf(accountId, parts)),
+  }
 }
 
 /** A person's choice, or a sentence about why it cannot be granted. */
