@@ -20,7 +20,7 @@ const GRACE_MS = 1_000
  * sees the old state or the new one, never half of one.
  */
 export class Instance implements InstanceStates {
-  readonly #parts: GenerationDependencies
+  readonly #dependencies: GenerationDependencies
   readonly #snapshots: Snapshots
   readonly #turns = new KeyedMutex()
   #generation: Generation
@@ -39,10 +39,10 @@ export class Instance implements InstanceStates {
 
   /** @throws StartupError where the state cannot be used */
   constructor(dependencies: Omit<GenerationDependencies, 'requestsEnded'>) {
-    const parts = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
-    this.#parts = parts
-    this.#snapshots = new Snapshots(parts.folder.path)
-    this.#generation = new Generation(parts)
+    const whole = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
+    this.#dependencies = whole
+    this.#snapshots = new Snapshots(whole.folder.path)
+    this.#generation = new Generation(whole)
   }
 
   /** The one that answers now. */
@@ -82,12 +82,12 @@ export class Instance implements InstanceStates {
 
   /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */
   open(): Promise<void> {
-    return this.#generation.open(this.#parts.fixtures)
+    return this.#generation.open(this.#dependencies.fixtures)
   }
 
   reset(): Promise<Replaced> {
     return this.#inTurn(async () => {
-      const { rngSeed } = this.#parts.config
+      const { rngSeed } = this.#dependencies.config
       // Where randomness repeats, the first ids come again by themselves.
       const first = rngSeed === null ? this.#generation.firstIds : undefined
       const begun = performance.now()
@@ -109,7 +109,7 @@ export class Instance implements InstanceStates {
       // fixtures put nothing into it.
       this.#generation
         .open(null)
-        .catch((error) => this.#parts.logger.error('the restored state does not come up', { error }))
+        .catch((error) => this.#dependencies.logger.error('the restored state does not come up', { error }))
       return { took_ms: since(begun) }
     })
   }
@@ -117,7 +117,7 @@ export class Instance implements InstanceStates {
   save(name: string): Promise<Snapshot> {
     return this.#inTurn(() =>
       this.#whileClosed(async () => {
-        const { version, clock } = this.#parts
+        const { version, clock } = this.#dependencies
         const resume = await this.#generation.services.servers.pause()
         try {
           const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
@@ -175,7 +175,7 @@ export class Instance implements InstanceStates {
     fill: (staging: string) => Promise<ClockState | undefined>,
     first?: FirstIds,
   ): Promise<void> {
-    const { folder, clock } = this.#parts
+    const { folder, clock } = this.#dependencies
     await this.#clearing
     const swap = new StateSwap(folder.path)
     let state: ClockState | undefined
@@ -198,7 +198,7 @@ export class Instance implements InstanceStates {
         })
       } catch (error) {
         const cause = error instanceof Error ? error.message : String(error)
-        this.#parts.logger.error('the next state cannot be used', { error })
+        this.#dependencies.logger.error('the next state cannot be used', { error })
         this.#failure = new BerthError(
           'service_unavailable',
           `The next state cannot be used: ${cause} Stop berth and start it again.`,
@@ -211,7 +211,7 @@ export class Instance implements InstanceStates {
 
   /** Composes what works on the state that is there now. @throws StartupError where it cannot be used */
   async #begin(first: FirstIds | undefined): Promise<void> {
-    this.#generation = new Generation(this.#parts, first)
+    this.#generation = new Generation(this.#dependencies, first)
     await this.#generation.recover()
   }
 
@@ -220,7 +220,7 @@ export class Instance implements InstanceStates {
     try {
       await swap.clear()
     } catch (error) {
-      this.#parts.logger.error('what is left of another state could not be removed', { error })
+      this.#dependencies.logger.error('what is left of another state could not be removed', { error })
     }
   }
 
@@ -253,7 +253,8 @@ export class Instance implements InstanceStates {
     // At the end of berth those for the control API count too.
     const ended = this.#drained ?? idle
     const over = await Promise.race([ended.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
-    if (!over && this.#drained) this.#parts.logger.info('requests that went on at the stop are cut off')
+    if (!over && this.#drained)
+      this.#dependencies.logger.info('requests that went on at the stop are cut off')
     this.#whenIdle = null
   }
 
@@ -271,7 +272,7 @@ export class Instance implements InstanceStates {
 
   /** Sees whether a state can be opened, and brings its schema up to date. @throws BerthError 400 */
   #check(path: string): void {
-    const { folder, config } = this.#parts
+    const { folder, config } = this.#dependencies
     try {
       checkState(path, { dataDirectory: folder, configured: config.masterKey })
     } catch (error) {

@@ -12,6 +12,9 @@ export const newSecret = (random: Random, prefix = ''): string => `${prefix}${ba
  */
 export const hashOf = (secret: string): Buffer => Bun.CryptoHasher.hash('sha256', secret)
 
+/** Returns the same hash in base64. */
+export const hashTextOf = (secret: string): string => Bun.CryptoHasher.hash('sha256', secret, 'base64')
+
 /** Reports whether two texts are equal, in a time that depends only on their length. */
 export function isSameText(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]

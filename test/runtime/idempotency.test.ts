@@ -4,7 +4,7 @@ import { MovedClock } from '../support/clock.ts'
 
 test('an Idempotency-Key is remembered for 24 hours, and then free for another request', async () => {
   const clock = new MovedClock()
-  await using berth = await testBerth({ surroundings: { clock } })
+  await using berth = await testBerth({ dependencies: { clock } })
   const headers = { 'idempotency-key': 'daily' }
   const first = await berth.call('POST', '/servers', { task: 'first' }, headers)
   await clock.advance(23 * 3_600_000)

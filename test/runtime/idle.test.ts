@@ -7,7 +7,7 @@ const MINUTE = 60_000
 const clock = new MovedClock()
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'idle-timeout': '15m' }, surroundings: { clock } })
+  berth = await testBerth({ flags: { 'idle-timeout': '15m' }, dependencies: { clock } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 

@@ -4,7 +4,7 @@ import { MovedClock } from '../support/clock.ts'
 
 test('last_used_at is kept to the minute: a busy key is written once a minute', async () => {
   const clock = new MovedClock()
-  await using berth = await testBerth({ surroundings: { clock } })
+  await using berth = await testBerth({ dependencies: { clock } })
   const { id, key } = (await berth.call('POST', '/keys', { label: 'busy' })).body
   const lastUsed = async () => {
     const { keys } = (await berth.call('GET', '/keys')).body
@@ -27,7 +27,7 @@ test('last_used_at is kept to the minute: a busy key is written once a minute', 
 
   await berth.stop()
   await clock.advance(1_000)
-  await using again = await testBerth({ dataDir: berth.dataDir, surroundings: { clock } })
+  await using again = await testBerth({ dataDir: berth.dataDir, dependencies: { clock } })
   const { keys } = (await again.call('GET', '/keys')).body
   expect(keys.find((one: { id: string }) => one.id === id).last_used_at).toBe(second)
 })
@@ -45,7 +45,7 @@ test('keys that a seed repeats after a restart are passed over', async () => {
 
 test('a clock that was set back dates uses by what it says now', async () => {
   const clock = new MovedClock(Date.UTC(2030, 0, 2))
-  await using berth = await testBerth({ surroundings: { clock } })
+  await using berth = await testBerth({ dependencies: { clock } })
   await berth.call('GET', '/servers')
   await clock.set(Date.UTC(2030, 0, 1))
   expect((await berth.call('GET', '/keys')).body.keys[0].last_used_at).toBe('2030-01-01T00:00:00.000Z')

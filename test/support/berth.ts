@@ -61,7 +61,7 @@ export interface TestOptions {
   /** A folder of an earlier berth; it is then not removed. */
   dataDir?: string
   /** Only from source. */
-  surroundings?: Partial<StartDependencies>
+  dependencies?: Partial<StartDependencies>
 }
 
 /** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
@@ -73,7 +73,7 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   }
   const starting = executable
     ? runExecutable(executable, flags)
-    : runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.surroundings)
+    : runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.dependencies)
   const running = await starting.catch((error) => {
     removeOwn()
     throw error
@@ -140,7 +140,7 @@ interface Running {
   stop: () => Promise<void>
 }
 
-async function runSource(config: Config, surroundings: Partial<StartDependencies> = {}): Promise<Running> {
+async function runSource(config: Config, dependencies: Partial<StartDependencies> = {}): Promise<Running> {
   const lines: string[] = []
   const berth = await startBerth(config, {
     version: '0.0.0-test',
@@ -149,7 +149,7 @@ async function runSource(config: Config, surroundings: Partial<StartDependencies
     environment: process.env,
     self: selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts')),
     sinceStartMs: () => performance.now(),
-    ...surroundings,
+    ...dependencies,
   })
   await berth.recovered
   return { info: berth.info, log: () => lines.join(''), stop: berth.stop }

@@ -13,7 +13,7 @@ beforeAll(() => {
 })
 
 const berthWith = (webhooks: WebhookOverrides) =>
-  testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' }, surroundings: { webhooks } })
+  testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' }, dependencies: { webhooks } })
 
 const everywhereHere = async () => ['127.0.0.1']
 
