@@ -14,7 +14,7 @@ import type { Instance } from './instance.ts'
 /** The instance to talk to; without a credential for what needs none. */
 export type Addressed = Omit<Instance, 'credential'> & { readonly credential: string | null }
 
-/** Talks to one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
+/** Calls one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
 export class Client {
   constructor(private readonly instance: Addressed) {}
 
@@ -106,7 +106,7 @@ export class Client {
     return new CommandError(`${message} (${body.error})`, 1, body.error)
   }
 
-  /** The connection ended amid an answer: on purpose, or because berth is gone. */
+  /** Throws the error of a connection that ended amid a response: on purpose, or because berth is gone. */
   private broken(error: unknown, { signal }: HttpRequest): never {
     if (signal?.aborted) throw error
     throw new CommandError(

@@ -9,12 +9,12 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 /** A shell with completion. */
 export type Shell = (typeof SHELLS)[number]
 
-/** Placeholders of the help that stand for ids; true for several of them with commas between. */
+/** Placeholders of ids in usages; true if they take several with commas between. */
 export type Placeholders = ReadonlyMap<string, boolean>
 
 /**
- * What can stand at the cursor: some words, or a file or directory of this machine, which the shell itself
- * knows best, or an id, which the running instance knows. The prefix stands before it in the same word.
+ * What is possible at the cursor: some words, or a file or directory of this machine, which the shell itself
+ * knows best, or an id, which the running instance knows. The prefix precedes it in the same word.
  */
 export type Completion =
   | { kind: 'words'; candidates: Candidate[] }
@@ -25,7 +25,7 @@ export type Completion =
 /**
  * Completes a command line by the commands, options and values of the program itself.
  *
- * @param words what stands behind the program's name up to the cursor; the last one may be empty
+ * @param words the words after the program's name up to the cursor; the last one may be empty
  */
 export function complete(program: Command, words: readonly string[], placeholders: Placeholders): Completion {
   const valuesOf = (of: Option | Argument, prefix: string, current: string) =>
@@ -97,7 +97,7 @@ function operands(
   return argument ? valuesOf(argument, '', current) : fitting(current, [])
 }
 
-/** The values of an option or argument: its choices, else by the name that stands for it in the help. */
+/** Returns the values of an option or argument: its choices, else those of its placeholder. */
 function valuesFor(
   of: Option | Argument,
   prefix: string,
@@ -124,7 +124,7 @@ function valuesFor(
   return { kind: 'words', candidates: [] }
 }
 
-/** What stands for an option's value in its help; of an instance's URL what it is, since other URLs are none of those. */
+/** Returns the placeholder of an option's value. That of --base-url is INSTANCE: other URLs are not of instances. */
 const valueName = ({ flags, long }: Option): string | undefined =>
   long === '--base-url' ? 'INSTANCE' : /<([^>]+)>/.exec(flags)?.[1]
 

@@ -1,7 +1,7 @@
 import { Help } from 'commander'
 import { CONNECTION_GROUP } from './runner.ts'
 
-/** The parts of a help text in their order. The types of the library know the function that it stands for. */
+/** Orders the groups of a help text: the connection options last. It overrides a method of the library's Help. */
 export const groupItems: Help['groupItems'] = (unsorted, visible, groupOf) => {
   const groups = Help.prototype.groupItems(unsorted, visible, groupOf)
   const last = groups.get(CONNECTION_GROUP)

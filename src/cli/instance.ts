@@ -31,7 +31,7 @@ export type CredentialSource = 'flag' | 'environment' | 'data folder' | 'login'
 /** What a command talks to: the API by a key, or the control API by the admin token. */
 export type Entrance = 'api' | 'control'
 
-/** Where the credential of each entrance comes from, and what a person calls it. */
+/** The sources of each entrance's credential, and its name for people. */
 const CREDENTIALS = {
   api: { option: 'apiKey', variable: 'BERTH_API_KEY', field: 'api_key', what: 'API key', flag: '--api-key' },
   control: {

@@ -70,7 +70,7 @@ interface LogOptions {
 }
 
 /**
- * Prints the end of a log, and goes on with what comes where `follow` says so.
+ * Prints the end of a log; with `follow` continues with new lines.
  *
  * @returns the exit code
  */

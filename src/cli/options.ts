@@ -4,16 +4,16 @@ import { parseDuration } from '../runtime/duration.ts'
 /** An option of a command, as data: the command's action gets a `Value` under the option's name. */
 export interface OptionSpec<Value> {
   readonly description: string
-  /** What stands for its value in help texts; a switch has none. Completion reads it too. */
+  /** The name of its value in help texts, which completion reads too; a switch has none. */
   readonly placeholder?: string
   /** One letter. */
   readonly short?: string
   readonly choices?: readonly string[]
   /** Reads the value as it was typed. @throws InvalidArgumentError */
   read?(given: string, before: Value | undefined): Value
-  /** The option that it cannot stand beside. */
+  /** The name of an option that excludes it. */
   readonly conflicts?: string
-  /** The part of the help text that it stands in. */
+  /** Its group in the help text. */
   readonly group?: string
 }
 

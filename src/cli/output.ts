@@ -18,7 +18,7 @@ export interface Column<Row> {
   heading: string
   cell: (row: Row) => string
   style?: (row: Row) => Style | undefined
-  /** Numbers stand right. */
+  /** Aligns the column to the right, as for numbers. */
   right?: boolean
 }
 

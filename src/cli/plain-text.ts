@@ -34,7 +34,7 @@ export const plain = (text: string): string =>
     .map(printable)
     .join('\n')
 
-/** The same for text that comes in pieces, which may cut a sequence in two. */
+/** The same for text in pieces, which may cut a sequence in two. */
 export class PlainText {
   #held = ''
 
@@ -48,7 +48,7 @@ export class PlainText {
     return plain(text.slice(0, sure))
   }
 
-  /** No more comes: what was waited with. */
+  /** Ends the text; returns what was held back. */
   end(): string {
     const rest = this.#held
     this.#held = ''

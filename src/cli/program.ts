@@ -75,7 +75,7 @@ export function createProgram(session: Session): Command {
       new Command('help').argument('[command]').description('explain a command').helpGroup('About berth:'),
     )
     .option('-v, --version', 'print the version')
-    // Behind a command its own options stand alone.
+    // Behind a command only its own options count.
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')

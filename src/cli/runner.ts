@@ -29,9 +29,9 @@ export interface CommandSpec {
   readonly arguments?: Readonly<
     Record<string, { readonly description?: string; readonly choices?: readonly string[] }>
   >
-  /** Stands in its help behind the options. */
+  /** The part of its help after the options. */
   readonly help?: string
-  /** Stands in its help in place of what follows from `usage`. */
+  /** Replaces `usage` in its help. */
   readonly shownUsage?: string
   /** What is added to the library's message about wrong usage, by a part of that message. */
   readonly hints?: Readonly<Record<string, string>>
@@ -60,7 +60,7 @@ export interface Noun {
 /** The ids that a running instance offers for a placeholder, such as `SERVER` in `get <SERVER>`. */
 export interface IdSource {
   readonly placeholder: string
-  /** The placeholder stands for several ids with commas between. */
+  /** The placeholder takes several ids with commas between. */
   readonly several?: true
   list(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]>
 }

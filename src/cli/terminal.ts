@@ -18,7 +18,7 @@ export interface Terminal {
   readonly cwd: string
   readonly stdin: {
     readonly isTTY: boolean
-    /** All of it; where `most` is given and it has more bytes, so many and a few more. */
+    /** Reads all of it; with `most`, stops after that many bytes and a few more. */
     bytes(most?: number): Promise<Uint8Array>
   }
   readonly stdout: Sink
@@ -42,7 +42,7 @@ export function processTerminal(): Terminal {
   }
 }
 
-/** What comes, until it ends or is more than so many bytes: a device, or a program gone wild, never ends. */
+/** Reads chunks until they end or have more than `most` bytes: a device, or a program gone wild, never ends. */
 export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const read: Uint8Array[] = []
   let size = 0

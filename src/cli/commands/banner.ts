@@ -9,7 +9,7 @@ const ISOLATION_MEANS: Record<Isolation, string> = {
   none: 'NOT isolated: commands run with your rights on your files',
 }
 
-/** Stands in place of the first key where that was deleted. */
+/** Replaces the first key if that was deleted. */
 const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
 
 /** What a banner says beside what the instance says of itself. */

@@ -31,7 +31,7 @@ Load it for good:
 /** A source of ids, and what it takes to ask for them. */
 type AccessibleSource = IdSource & { readonly access: 'api' | 'control' }
 
-/** The sources of ids, by the placeholder that stands for them in usages. */
+/** The sources of ids, by their placeholder in usages. */
 const SOURCES: ReadonlyMap<string, AccessibleSource> = new Map(
   NOUNS.flatMap(({ ids = [], commands: [first] }) =>
     ids.map((source) => [
@@ -41,7 +41,7 @@ const SOURCES: ReadonlyMap<string, AccessibleSource> = new Map(
   ),
 )
 
-/** What can be listed for a placeholder, and whether it stands for several with commas between. */
+/** The placeholders whose values can be listed, and whether they take several with commas between. */
 const PLACEHOLDERS: Placeholders = new Map([
   ...[...SOURCES].map(([name, { several }]) => [name, several === true] as const),
   ['EVENTS', true],
@@ -64,7 +64,7 @@ export function completeWords(program: Command, session: Session): void {
         found.kind === 'words'
           ? found.candidates
           : (await candidatesFor(session, found.placeholder, typed.slice(found.prefix.length)))
-              // One that stands in the same list already is not offered again.
+              // An id that is in the same list already is not offered again.
               .filter(({ value }) => !found.prefix.includes(value))
               .map(({ value, description }) => ({ value: found.prefix + value, description }))
               .filter(({ value }) => value.startsWith(typed))
@@ -88,13 +88,13 @@ function joinBroken(words: readonly string[]): string[] {
   return joined
 }
 
-/** Of the word at the cursor, the characters up to its last "=" or ":": bash replaces only what stands behind. */
+/** Returns how much of the word at the cursor bash keeps: it replaces only what follows the last "=" or ":". */
 function brokenOff(given: readonly string[], words: readonly string[]): number {
   const last = given.at(-1) ?? ''
   return (words.at(-1) ?? '').length - (last === '=' || last === ':' ? 0 : last.length)
 }
 
-/** Lists what a placeholder can stand for. Nothing where no instance answers: a TAB must not print errors. */
+/** Lists the values of a placeholder; none if no instance responds: a TAB must not print errors. */
 async function candidatesFor(session: Session, placeholder: string, typed: string): Promise<Candidate[]> {
   if (placeholder === 'EVENTS') return EVENT_NAMES.map((value) => ({ value, description: '' }))
   try {

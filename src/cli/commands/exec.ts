@@ -19,7 +19,7 @@ const options = {
   cwd: text('PATH', 'directory of the workspace to run it in'),
   env: repeated('NAME=VALUE', 'variable for it; may be given several times'),
   timeout: text('DURATION', 'end it after this long, such as 30s or 5m'),
-  stdin: flag('hand it what comes on standard input (text)', { short: 'i' }),
+  stdin: flag('pass standard input to it (text)', { short: 'i' }),
 }
 
 /** `berth exec` */
@@ -33,7 +33,7 @@ export const exec = action({
   hints: { 'unknown option': 'Put the command behind --: berth exec SERVER -- COMMAND [ARGUMENT...]\n' },
   options,
   help: `
-Several words behind -- reach the command as they stand; a single one is shell text:
+Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… -- grep -r "two words" src
   berth exec srv_… 'cd app && npm test | tail -5'
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.

@@ -17,24 +17,24 @@ export const logs = action({
   usage: 'logs',
   summary: 'the requests to the API, and what nearly was right',
   description:
-    'Prints the requests that the API has answered, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',
+    'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',
   access: 'control',
   json: jsonLines('request'),
   options: {
-    follow: flag('go on with what comes, until Ctrl-C', { short: 'f' }),
-    bodies: flag('what was sent and answered, too'),
+    follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
+    bodies: flag('with the bodies of requests and responses'),
     nearMisses: flag('only requests of which something was not read or led nowhere'),
     method: text('METHOD', 'those of one method'),
-    path: text('PATTERN', 'those of a path; * stands for anything'),
+    path: text('PATTERN', 'those of a path; * matches anything'),
     status: text('STATUS', 'those with a status, or 4xx for all of its hundred'),
     operation: text('OPERATION', 'those of one operation'),
     account: text('ACCOUNT', 'those of one account'),
-    limit: wholeNumber('N', `at most so many, the latest (default ${LISTED})`, { least: 1 }),
+    limit: wholeNumber('N', `how many at most, the latest (default ${LISTED})`, { least: 1 }),
     clear: flag('forget all requests instead'),
   },
   help: `
 Examples:
-  berth logs -f                          every request as it comes
+  berth logs -f                          every request as it is made
   berth logs --status 4xx --bodies       what was refused, with what was sent
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each

@@ -8,7 +8,7 @@ export const BACKGROUND = '__background'
 /** A flag of a command that is no option of the service. */
 export interface OwnFlag {
   readonly name: string
-  /** What stands behind it in help texts; a switch has none. */
+  /** The name of its value in help texts; a switch has none. */
   readonly value?: string
   readonly description: string
 }

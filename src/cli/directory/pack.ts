@@ -8,7 +8,7 @@ import { CommandError } from '../errors.ts'
 import { formatBytes } from '../output.ts'
 import type { Survey } from './survey.ts'
 
-/** Bytes of a request that are left for what stands around an archive in it. */
+/** Bytes of a request that are left for what surrounds an archive in it. */
 export const FORM_OVERHEAD = 64 * 1024
 
 /** Largest files that are named when a directory is too large. */

@@ -56,8 +56,8 @@ export function examineDirectory(directory: string): Finding {
 }
 
 /**
- * Milliseconds after which an instance hangs that has not answered: where nothing listens that is said at once, and on a
- * busy machine an answer may take seconds.
+ * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, and on a
+ * busy machine a response may take seconds.
  */
 const HANG_MS = 10_000
 

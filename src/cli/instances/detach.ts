@@ -65,7 +65,7 @@ function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: Terminal): string {
   return found ? 'berth stop' : `berth stop --data ${shellQuote([data_dir])}`
 }
 
-/** Passes on what comes until it ends. */
+/** Copies a stream to its end. */
 async function passOn(
   stream: ReadableStream<Uint8Array>,
   write: (text: Uint8Array) => Promise<void>,

@@ -22,10 +22,10 @@ export async function waitUntilReady(
     const { baseUrl, directory } = findBaseUrl(options, terminal)
     if (baseUrl === undefined) state = `no berth runs on ${directory}`
     else {
-      const answer = await ask(baseUrl, deadline)
-      if (answer === 'ready') return baseUrl
+      const response = await ask(baseUrl, deadline)
+      if (response === 'ready') return baseUrl
       // An attempt that the time limit cuts off says less than the one before it.
-      if (answer !== 'cut off' || state === '') state = STATES[answer](baseUrl)
+      if (response !== 'cut off' || state === '') state = STATES[response](baseUrl)
     }
     if (performance.now() + LOOK_MS > deadline) {
       throw new CommandError(
@@ -47,14 +47,14 @@ const STATES = {
 /** What is at an address. */
 async function ask(baseUrl: string, deadline: number): Promise<keyof typeof STATES | 'ready'> {
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())))
-  let answer: Response
+  let response: Response
   try {
-    answer = await fetch(`${baseUrl}/_berth/ready`, { signal, redirect: 'manual' })
+    response = await fetch(`${baseUrl}/_berth/ready`, { signal, redirect: 'manual' })
   } catch {
     return signal.aborted ? 'cut off' : 'nothing'
   }
-  const body = (await answer.json().catch(() => null)) as { ready?: unknown } | null
+  const body = (await response.json().catch(() => null)) as { ready?: unknown } | null
   if (signal.aborted) return 'cut off'
-  if (answer.status === 200 && body?.ready === true) return 'ready'
+  if (response.status === 200 && body?.ready === true) return 'ready'
   return body?.ready === false ? 'starting' : 'no berth'
 }

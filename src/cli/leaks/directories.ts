@@ -19,10 +19,10 @@ export function halfMade(dataDir: string): Leak[] {
   })
   const snapshots = join(dataDir, 'snapshots')
   const kept = list(snapshots)
-  // One that was about to be replaced stands where its successor never came to its name.
-  const stands = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
+  // A directory that was about to be replaced is kept if its successor never took its name.
+  const isKept = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
   const unfinished = kept
-    .filter((name) => name.startsWith('.') && !stands(name))
+    .filter((name) => name.startsWith('.') && !isKept(name))
     .map((name) => directoryLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
   const swap = join(dataDir, 'swap')
   // One that was decided on is the state: the next start brings it to its end.

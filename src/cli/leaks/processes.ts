@@ -7,7 +7,7 @@ import type { Leak } from './leak.ts'
 
 /** What is known of the instances of this machine. */
 export interface Knowledge {
-  /** Data directories by the twelve hex digits that stand for them, those of dead instances too. */
+  /** Data directories by the twelve hex digits of their hash, those of dead instances too. */
   directories: ReadonlyMap<string, string>
   /** The digits of those that an instance runs on. */
   live: ReadonlySet<string>

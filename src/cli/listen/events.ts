@@ -6,7 +6,7 @@ import { isPassing, pauseBefore } from '../reconnect.ts'
 /** An event, as the control API gives it. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 
-/** Stands for the position before the first event. */
+/** The position before the first event. */
 const START = 'start'
 
 /** Earlier events that are remembered, so that none is yielded twice after a restored snapshot. */
@@ -24,7 +24,7 @@ export type ListenEvent =
   /** Events that are emitted from here on are yielded. */
   | { readonly type: 'ready'; readonly connection: Connection }
   | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: Connection }
-  /** The instance does not answer any more, for this reason. */
+  /** The instance cannot be reached any more, for this reason. */
   | { readonly type: 'lost'; readonly reason: string }
   /** It does again. */
   | { readonly type: 'back'; readonly connection: Connection }

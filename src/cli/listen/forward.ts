@@ -4,20 +4,20 @@ import { machineNow } from '../../runtime/clock.ts'
 import { versionInfo } from '../version.ts'
 import type { EmittedEvent } from './events.ts'
 
-/** Milliseconds that an answer may take in all, as for a webhook. */
+/** Milliseconds that a response may take in all, as for a webhook. */
 const TIMEOUT_MS = 15_000
 
-/** Bytes of an answer that are read. */
-const ANSWER_LIMIT = 1_024
+/** Bytes of a response that are read. */
+const RESPONSE_LIMIT = 1_024
 
 /** What came of forwarding an event. */
 export interface Forwarded {
-  /** Null where no answer came. */
+  /** Null if there was no response. */
   status: number | null
   ms: number
   /** Why it counts as a failure; null for 2xx. */
   error: string | null
-  /** The answer's first KiB. */
+  /** The response's first KiB. */
   answer: string
 }
 
@@ -86,9 +86,9 @@ async function beginningOf(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk)
     size += chunk.length
-    if (size >= ANSWER_LIMIT) break
+    if (size >= RESPONSE_LIMIT) break
   }
-  return Buffer.concat(chunks).subarray(0, ANSWER_LIMIT).toString()
+  return Buffer.concat(chunks).subarray(0, RESPONSE_LIMIT).toString()
 }
 
 /** What a person can do something about, by the code of the failure. */

@@ -28,7 +28,7 @@ export function openConnection(session: Session, options: ConnectionOptions): Co
 }
 
 /**
- * Shows every event of the running instance as it comes and forwards it, in order, until Ctrl-C.
+ * Shows and forwards every event of the running instance, in order, until Ctrl-C.
  *
  * @returns the exit code: 0 after Ctrl-C
  */

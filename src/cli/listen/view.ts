@@ -8,8 +8,8 @@ import type { Forwarded } from './forward.ts'
 /** As wide as the longest name of an event. */
 const EVENT_WIDTH = 'project.secrets_required'.length
 
-/** Characters of a receiver's answer that are shown. */
-const SHOWN_ANSWER = 200
+/** Characters of a receiver's response that are shown. */
+const SHOWN_RESPONSE = 200
 
 /** Where what belongs to the line above begins. */
 const INDENT = ' '.repeat('00:00:00  '.length)
@@ -77,7 +77,7 @@ export class ListenView {
   #trouble({ error, answer }: Forwarded): string {
     if (error === null) return ''
     this.#failed += 1
-    const said = plain(answer).trim().replace(/\s+/g, ' ').slice(0, SHOWN_ANSWER)
+    const said = plain(answer).trim().replace(/\s+/g, ' ').slice(0, SHOWN_RESPONSE)
     const lines = [
       paint(this.#sink, 'red', printable(error)),
       ...(said === '' ? [] : [paint(this.#sink, 'dim', said)]),
@@ -86,5 +86,5 @@ export class ListenView {
   }
 }
 
-/** By this machine's clock and zone: the instance's may stand. */
+/** By this machine's clock and zone: the instance's clock may be frozen. */
 const timeOfDay = (): string => new Date(machineNow()).toTimeString().slice(0, 8)

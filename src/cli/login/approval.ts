@@ -30,7 +30,7 @@ export interface Wanted {
  * Has a person approve in a browser: in one that is opened here and comes back to this machine, else in any, from
  * which the code is typed in.
  *
- * @throws CommandError where it is denied or no code comes; the signal's reason when it fires
+ * @throws CommandError if it is denied or there is no code; the signal's reason when it fires
  */
 export async function awaitApproval(
   { baseUrl, label, browser }: Wanted,
@@ -60,7 +60,7 @@ async function byBrowser(asking: Asking, terminal: Terminal, signal: AbortSignal
       return null
     }
     const end = (ending: Ending): Promise<void> => {
-      callback.answer(ending)
+      callback.respond(ending)
       return listener.stop()
     }
     if (callback.code !== null) return { attempt, code: callback.code, again: null, end }
@@ -99,7 +99,7 @@ export interface Attempt {
   readonly verifier: string
   /** S256 of the verifier, which the browser carries. */
   readonly challenge: string
-  /** By what the terminal knows the browser's answer. */
+  /** The terminal knows the browser's callback by it. */
   readonly state: string
 }
 
@@ -137,7 +137,7 @@ const LINE_BYTES = 1_000
 /**
  * Reads the code that a person types, or the first line of standard input where that is no terminal.
  *
- * @throws CommandError where none comes; the signal's reason when it fires
+ * @throws CommandError if there is none; the signal's reason when it fires
  */
 async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string> {
   const line = canAsk(terminal) ? await typedLine(signal) : await firstLine(signal)
@@ -150,7 +150,7 @@ async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string
 /** The first line with something on it: a person who waits for the prompt may press Enter. */
 async function typedLine(signal: AbortSignal): Promise<string | null> {
   for (;;) {
-    // The address stands there before the prompt, and a code that is pasted at once was meant for nothing else.
+    // The address is printed before the prompt: a code that is pasted at once was meant for it.
     const lines = await askLine('Code: ', signal, 'counts')
     const line = lines === null ? null : lines.split('\n').find((text) => text.trim() !== '')
     if (line !== undefined) return line

@@ -15,10 +15,10 @@ export interface Callback {
   /** Null where the person denied it. */
   code: string | null
   /** Shows in the browser how it ended; the page waits for that. */
-  answer: (ending: Ending) => void
+  respond: (ending: Ending) => void
 }
 
-/** A listener for one answer. */
+/** A listener for one callback. */
 export interface CallbackListener {
   port: number
   /** Resolves when the browser has come with the right state. */
@@ -52,7 +52,7 @@ export function listenForCallback(state: string): CallbackListener {
       if (isTaken) return page(410, OVER)
       isTaken = true
       const ending = Promise.withResolvers<Ending>()
-      resolve({ code: query.has('error') ? null : code, answer: ending.resolve })
+      resolve({ code: query.has('error') ? null : code, respond: ending.resolve })
       return ending.promise.then((how) => page(200, how))
     },
   })
@@ -80,10 +80,10 @@ const OVER: Ending = {
   text: 'The terminal has had its answer. Close this page.',
 }
 
-/** The policy's name of the stylesheet, which stands in the page: the listener is gone before it could be asked for. */
+/** The hash by which the policy admits the stylesheet. It is in the page: the listener ends before a second request. */
 const STYLE_HASH = createHash('sha256').update(css).digest('base64')
 
-/** A page that loads nothing, runs nothing, stands in no frame and passes its address, which had the code, to nobody. */
+/** Returns a page that loads and runs nothing, is in no frame and sends its address, which has the code, nowhere. */
 function page(status: number, { title, text }: Ending): Response {
   const document = htmlDocument({
     title,

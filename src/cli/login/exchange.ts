@@ -13,7 +13,7 @@ const strange = (baseUrl: string): Client => new Client({ baseUrl, credential: n
 /**
  * Asks an instance whether a terminal can sign in to it, before a person is sent to a browser.
  *
- * @throws CommandError where nothing answers, or something that is no berth
+ * @throws CommandError if nothing responds, or something that is not berth
  */
 export async function checkInstance(baseUrl: string): Promise<void> {
   try {

@@ -7,7 +7,7 @@ export type Revoked =
   | 'deleted'
   /** The instance did not know it any more. */
   | 'unknown'
-  /** Nothing answers there, or something that is no berth. */
+  /** Nothing responds there, or something that is not berth. */
   | 'unreachable'
   /** It was limited to some servers or projects, and so may delete no key. */
   | 'limited'
@@ -33,7 +33,7 @@ export async function revoke(
     return 'deleted'
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    // What answers without a code of the API is no berth.
+    // A response without a code of the API is not berth's.
     const revoked = error.code === undefined ? 'unreachable' : BY_CODE[error.code]
     if (revoked === undefined) throw error
     return revoked

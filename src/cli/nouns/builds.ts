@@ -144,7 +144,7 @@ Examples:
       access: 'api',
       options: {
         server,
-        follow: flag('go on with what comes, until it is over or Ctrl-C; with --json one line each', {
+        follow: flag('continue with new lines, until it is over or Ctrl-C; with --json one line each', {
           short: 'f',
         }),
         tail: tail(DEFAULT_TAIL),
@@ -193,7 +193,7 @@ export async function listBuilds(
     ids.map((serverId) => client.call('builds.list', { params: { serverId }, signal })),
   )
   const all = lists.flatMap((list) => list.builds)
-  // Those of one server are in order already, also where the clock stands still.
+  // Those of one server are in order already, also while the clock is frozen.
   return ids.length === 1 ? all : all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
 }
 

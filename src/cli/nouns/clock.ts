@@ -62,8 +62,8 @@ Examples:
     }),
     move('advance <DURATION>', 'let time pass, such as 90s, 15m, 2h or 30d', (advance) => ({ advance })),
     move('set <TIME>', 'go to an ISO 8601 time', (set) => ({ set })),
-    move('freeze', 'let it stand until it is moved', () => ({ freeze: true })),
-    move('unfreeze', 'let it go on from where it stands', () => ({ freeze: false })),
+    move('freeze', 'stop it until it is moved', () => ({ freeze: true })),
+    move('unfreeze', 'let it run on from its time', () => ({ freeze: false })),
     move('reset', "back to the machine's time, or to where it stood at the start", () => ({ reset: true })),
   ],
 }

@@ -44,7 +44,7 @@ export const deliveries: Noun = {
         webhook: text('WEBHOOK', 'those to one webhook'),
         account: text('ACCOUNT', 'those of one account'),
         status: choice('STATUS', STATUSES.join(', '), STATUSES),
-        limit: wholeNumber('N', 'at most so many (default 100)', { least: 1 }),
+        limit: wholeNumber('N', 'how many at most (default 100)', { least: 1 }),
       },
       request: (_, { webhook, account, status, limit = 100 }) => ({
         query: { webhook_id: webhook, account_id: account, status, limit },

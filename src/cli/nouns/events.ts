@@ -24,16 +24,16 @@ export const events: Noun = {
       access: 'control',
       json: jsonLines('event'),
       options: {
-        follow: flag('go on with what comes, until Ctrl-C', { short: 'f' }),
+        follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
         event: choice('EVENT', 'those of one name', EVENT_NAMES),
         account: text('ACCOUNT', 'those of one account'),
         after: text('ID', 'only what came after the event of this id'),
-        limit: wholeNumber('N', `at most so many, the latest (default ${LISTED})`, { least: 1 }),
+        limit: wholeNumber('N', `how many at most, the latest (default ${LISTED})`, { least: 1 }),
       },
       help: `
 Examples:
   berth events --event task.completed --limit 1     the latest one
-  berth events -f --json | jq .data                 what comes, for programs
+  berth events -f --json | jq .data                 new ones, for programs
 `,
       async run({ options, connect, print }) {
         const client = await connect()

@@ -177,7 +177,7 @@ Examples:
   crash      all its processes are killed: it sleeps; the next command wakes it
   oom        a process runs out of memory; with --times the next commands do
   disk_full  its storage is full: no file can grow
-  hang       its processes stand still: commands do not end, timeouts come
+  hang       its processes stop: commands do not end, and time out
   slow_exec  commands wait for --delay before they begin
 
 Without a kind it lists those that last. A stop of the server ends them all.

@@ -41,8 +41,8 @@ An inbox is there as soon as something is posted to its URL, which takes no cred
   berth trigger task.completed
   berth inbox show mine
 
-"?respond=503,200" behind the URL answers the first attempt of each event with 503 and the next with 200, and
-"?delay_ms=500" puts the answers off.
+With "?respond=503,200" after the URL the first attempt of each event gets 503 and the next 200;
+"?delay_ms=500" delays the responses.
 `,
   ids: [{ placeholder: 'INBOX', list: listIds }],
   commands: [
@@ -61,7 +61,7 @@ An inbox is there as soon as something is posted to its URL, which takes no cred
       access: 'control',
       options: {
         limit: wholeNumber('N', 'the last N entries only', { least: 1, most: 1_000 }),
-        follow: flag('go on with what comes, until Ctrl-C; with --json one line each', { short: 'f' }),
+        follow: flag('continue with new ones, until Ctrl-C; with --json one line each', { short: 'f' }),
       },
       async run({ args: [name], options: { limit, follow }, connect, print }) {
         const client = await connect()

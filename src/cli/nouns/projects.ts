@@ -223,7 +223,7 @@ ${EXIT_CODES}
       description: 'print what its bring-ups and its app printed',
       access: 'api',
       options: {
-        follow: flag('go on with what comes, until Ctrl-C; with --json one line each', { short: 'f' }),
+        follow: flag('continue with new lines, until Ctrl-C; with --json one line each', { short: 'f' }),
         tail: tail(DEFAULT_TAIL),
       },
       async run({ args: [named], options, connect, print }) {

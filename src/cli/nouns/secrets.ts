@@ -54,7 +54,7 @@ export const secrets: Noun = {
       options: owner,
       help: `${MORE}
 NAME alone asks for the value and shows nothing of it; in a script it takes the value from standard input.
-So it stands neither in the history of the shell nor in the list of processes.
+So it is neither in the history of the shell nor in the list of processes.
 
 Examples:
   berth secrets set TOKEN --project shop

@@ -139,7 +139,7 @@ ${CODES}
       json: jsonLines('event'),
       options: {
         server,
-        follow: flag('go on with what comes, until the task ends or Ctrl-C', { short: 'f' }),
+        follow: flag('continue with new ones, until the task ends or Ctrl-C', { short: 'f' }),
         after: wholeNumber('SEQ', 'only what came after this event', {
           most: 999_999_999,
           expected: 'the "seq" of an event, a whole number',

@@ -16,7 +16,7 @@ import { bytesOf, listFiles, readRemote } from '../nouns/files.ts'
  */
 export async function missingNames(client: Client, project: Project): Promise<string[]> {
   const { id, server_id, slug } = project
-  // A change of nothing answers with the names that have a value.
+  // The response to a change of nothing has the names that have a value.
   try {
     const app = new AppDirectory(remoteWorkspace(client, server_id), `projects/${slug}`)
     const manifest = parseManifest((await app.text(MANIFEST_FILE)) ?? '{}')

@@ -1,6 +1,6 @@
 import type { OpenApiDocument } from '../../contract/openapi/model.ts'
 
-/** What was answered: status → how often. */
+/** Responses: status → how often. */
 export interface Seen {
   /** By operation id. */
   operations: Map<string, Map<number, number>>
@@ -20,11 +20,11 @@ export interface CoveredOperation {
   method: string
   path: string
   requests: number
-  /** Status → how often, for all that were answered. */
+  /** Status → how often, for all responses. */
   statuses: Record<string, number>
-  /** Documented statuses that were never answered, ascending. */
+  /** Documented statuses without a response, ascending. */
   missing: number[]
-  /** Statuses that were answered and that the document does not have, ascending. */
+  /** Statuses of responses that the document does not have, ascending. */
   undocumented: number[]
 }
 
@@ -71,14 +71,14 @@ function covered(
   responses: object,
   { operations }: Seen,
 ): CoveredOperation {
-  const answered = operations.get(operation.operation) ?? new Map<number, number>()
+  const seen = operations.get(operation.operation) ?? new Map<number, number>()
   const documented = Object.keys(responses).map(Number).sort(ascending)
   return {
     ...operation,
-    requests: sum(answered.values()),
-    statuses: byStatus(answered),
-    missing: documented.filter((status) => !answered.has(status)),
-    undocumented: [...answered.keys()].filter((status) => !documented.includes(status)).sort(ascending),
+    requests: sum(seen.values()),
+    statuses: byStatus(seen),
+    missing: documented.filter((status) => !seen.has(status)),
+    undocumented: [...seen.keys()].filter((status) => !documented.includes(status)).sort(ascending),
   }
 }
 

@@ -4,7 +4,7 @@ import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/o
 import { StartupError } from '../../errors.ts'
 import { type CoverageReport, report, type Seen } from './coverage-report.ts'
 
-/** How often each status of each operation was answered while a command ran. */
+/** Counts the statuses of each operation's responses while a command runs. */
 export class Coverage {
   readonly #path: string
   readonly #seen: Seen = { operations: new Map(), unmatched: new Map() }
@@ -16,7 +16,7 @@ export class Coverage {
     this.#save('')
   }
 
-  /** Takes a request and its answer. */
+  /** Counts a request with its response. */
   readonly observe = ({ method, url }: Request, { status }: Response): void => {
     const { pathname } = new URL(url)
     // The control API is how a test steers, not what it tests.

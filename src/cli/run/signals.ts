@@ -49,12 +49,12 @@ export class SignalRelay {
     return this.#received
   }
 
-  /** Resolves when one comes. */
+  /** Resolves at the first signal. */
   get arrived(): Promise<void> {
     return this.#arrived.promise
   }
 
-  /** Passes on what comes from now on to a child, which is in the process group of this process. */
+  /** Passes further signals on to a child, which is in the process group of this process. */
   to(pid: number): void {
     this.#pid = pid
     this.#watch = new GroupWatch(this.#ignored)
