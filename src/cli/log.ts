@@ -9,7 +9,7 @@ import type { Sink } from './terminal.ts'
 type LogEnd = ResponseOf<'projects.logs'>
 
 /** A line of the log of a project or a build. */
-export type LogLine = LogEnd['logs'][number]
+export type LogLine = Omit<LogEnd['logs'][number], 'seq'>
 
 /** A log of the API. */
 export interface Log {

@@ -1,19 +1,44 @@
 import { CloneType, type TSchema } from '@sinclair/typebox'
 import { type AnyElysia, t } from 'elysia'
+import { ERROR_STATUS } from '../errors.ts'
 import type { Admission } from '../http/access.ts'
 import type { FormShape } from '../http/multipart.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
 import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'
+import { oneOf } from './schema.ts'
 import { tagOf } from './tags.ts'
 
-/** Every failure's body (specification, "Errors"). */
-export const ErrorBody = t.Object(
-  {
-    error: t.String({ description: 'Machine-readable code.' }),
-    message: t.String({ description: 'Human-readable sentence: the cause and the remedy.' }),
-  },
-  { $id: 'Error', additionalProperties: false },
-)
+/** The names of failures' bodies in documents, by status. */
+const ERROR_NAMES = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  402: 'BudgetExceeded',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  413: 'PayloadTooLarge',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  502: 'BackendError',
+  503: 'Unavailable',
+} as const
+
+/** The body of the failures with a status, which has the codes of that status (specification, "Errors"). */
+export const errorBody = (status: keyof typeof ERROR_NAMES) =>
+  t.Object(
+    {
+      error: oneOf(codesOf(status), { description: 'Machine-readable code.' }),
+      message: t.String({ description: 'Human-readable sentence: the cause and the remedy.' }),
+    },
+    { $id: ERROR_NAMES[status], additionalProperties: false },
+  )
+
+/** The codes of the registry that come with a status. */
+const codesOf = (status: number): [string, ...string[]] =>
+  Object.entries(ERROR_STATUS).flatMap(([code, one]) => (one === status ? [code] : [])) as [
+    string,
+    ...string[],
+  ]
 
 /** What the failures of the API mean, by status. */
 export const ERROR_MEANINGS = {
@@ -43,6 +68,9 @@ export const FAILURES = 'x-failures'
 /** Where an operation's route keeps, for documents and tools, that it takes a key that reaches the whole account. */
 export const ACCOUNT_LEVEL = 'x-account-level'
 
+/** Where an operation's route keeps, for documents, that its response carries a credential. */
+export const SECRET = 'x-secret'
+
 /** A status with which an operation can fail. */
 export type ErrorStatus = keyof typeof ERROR_MEANINGS
 
@@ -58,9 +86,11 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   /** The body may come as this form too; its file is the handler's `upload`. */
   form?: FormShape
   summary: string
-  description?: string
+  description: string
   /** What comes as an event stream where the caller accepts one: the events and their data. */
   events?: string
+  /** The response carries a credential: caches keep nothing of it. */
+  secret?: true
   /** Status → shape of a success. */
   success: Success
   /** Statuses of failures beside those that documents add to all operations of a kind. */
@@ -116,24 +146,31 @@ export function operation<
   facts: OperationFacts<Needed, Success>,
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
-  const { access, form, summary, description, events, success, errors = [] } = facts
+  const { access, form, summary, description, events, secret, success, errors = [] } = facts
   return {
     ...(body ? { body: checkedBody(body) } : {}),
     ...(query ? { query: checkedQuery(query) } : {}),
     ...admitting(access, form),
+    ...(secret ? { transform: keepOutOfCaches } : {}),
     response: cloned(success),
     detail: {
       operationId: id,
       summary,
-      ...(description ? { description } : {}),
+      description,
       ...(events ? { [EVENT_STREAM]: events } : {}),
       ...(form ? { [FORM]: form } : {}),
+      ...(secret ? { [SECRET]: true } : {}),
       ...(access === 'account' ? { [ACCOUNT_LEVEL]: true } : {}),
       ...(access === 'public' ? { security: [] } : {}),
       [FAILURES]: [...errors],
       tags: [tagOf(id)],
     },
   } as unknown as Declared<Needed, Success, Given>
+}
+
+/** Keeps a response with a credential out of caches (RFC 9111, 5.2.2.5). Elysia reads its source for what it uses. */
+const keepOutOfCaches = ({ set }: { set: { headers: Record<string, string | number | string[]> } }): void => {
+  set.headers['cache-control'] = 'no-store'
 }
 
 /**

@@ -35,6 +35,8 @@ interface TextBounds {
   minLength?: number
   maxLength?: number
   pattern?: typeof NOT_BLANK
+  /** Shown in documents; what reads the text checks it. */
+  format?: 'uri'
 }
 
 TypeRegistry.Set<TSchema & TextBounds>('Text', ({ minLength = 0, maxLength = Infinity, pattern }, value) => {

@@ -11,6 +11,8 @@ export const API_VERSION = '0.1.0'
 const INFO: OpenApiDocument['info'] = {
   title: 'berth',
   version: API_VERSION,
+  contact: { name: 'The authors of berth' },
+  license: { name: 'MIT', identifier: 'MIT' },
   description: `Provisions servers, runs commands and agents on them, keeps their files, and puts apps behind URLs.
 
 **Credentials.** Every operation but those that say otherwise takes an API key as a bearer token. It reaches
@@ -18,7 +20,8 @@ what belongs to its account; anything else is answered like something that does 
 
 **Failures** are answered with \`{error, message}\`: a code for programs and a sentence for people. Checks come in this order:
 credential (401), account level (403), shape of the request (400), resource (404). Beside the statuses that an operation lists,
-a foreign \`Host\` header gets 403, a method that a path does not know 405, and a fault of berth itself 500.
+a foreign \`Host\` header gets 403, a method that a path does not know 405, and a fault of berth itself 500. Only the
+sign-in of a terminal, which is no operation, answers 429: after too many wrong codes.
 
 **Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every answer carries an \`x-request-id\`,
 which the log shows too.
@@ -53,7 +56,7 @@ export const API_DOCUMENT: DocumentFacts = {
     const repeatable = method === 'post' && usualCredential
     return {
       parameters: repeatable ? ['IdempotencyKey'] : [],
-      failures: [...(repeatable ? [400 as const] : []), ...(body ? [413 as const] : [])],
+      failures: [...(repeatable ? [400 as const] : []), ...(body ? [413 as const] : []), 503],
     }
   },
   streams:

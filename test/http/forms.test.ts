@@ -52,6 +52,7 @@ let handled = 0
 const facts = {
   access: 'account',
   summary: 'Make a thing',
+  description: 'For tests.',
   success: { 200: t.Any() },
   errors: [400, 401, 403],
 } as const

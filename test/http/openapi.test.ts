@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020'
 import { Elysia, t } from 'elysia'
 import { openApiDocument } from '../../src/contract/openapi/document.ts'
 import type { OpenApiDocument, Schema } from '../../src/contract/openapi/model.ts'
+import { ERROR_STATUS } from '../../src/errors.ts'
 import { describeApi, describedApp } from '../../src/instance/describe.ts'
 import { EVENT_NAMES } from '../../src/resources/events/names.ts'
 import { API_DOCUMENT } from '../../src/resources/openapi.ts'
@@ -29,11 +30,13 @@ describe('the document', () => {
 
   test('writes every named shape once, nested ones too', () => {
     const { schemas } = document.components
-    expect(schemas.Error).toMatchObject({ required: ['error', 'message'], additionalProperties: false })
-    expect(find('servers.list').responses[200]?.content?.['application/json']?.schema).toMatchObject({
+    expect(find('servers.list').responses[200]?.content?.['application/json']?.schema).toEqual({
+      $ref: '#/components/schemas/ServersListResponse',
+    })
+    expect(schemas.ServersListResponse).toMatchObject({
       properties: { servers: { items: { $ref: '#/components/schemas/Server' } } },
     })
-    expect(find('files.read').responses[200]?.content?.['application/json']?.schema).toEqual({
+    expect(schemas.FilesReadResponse).toEqual({
       anyOf: [{ $ref: '#/components/schemas/FileList' }, { $ref: '#/components/schemas/FileContent' }],
     })
   })
@@ -63,13 +66,41 @@ describe('operations', () => {
     for (const { operationId } of operations) expect(operationId).toMatch(/^[a-z][A-Za-z]*\.[a-z][A-Za-z]*$/)
   })
 
-  test('every failure has the shared error body', () => {
+  test('every failure has a body with the codes of its status, and a sentence', () => {
     for (const { responses } of operations) {
       for (const [status, { content }] of Object.entries(responses)) {
         if (status.startsWith('2')) continue
-        expect(content?.['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Error' })
+        const reference = String(content?.['application/json']?.schema.$ref)
+        const codes = Object.entries(ERROR_STATUS).flatMap(([code, one]) =>
+          String(one) === status ? [code] : [],
+        )
+        expect([status, codes.length > 0]).toEqual([status, true])
+        expect(resolve(document, reference)).toMatchObject({
+          required: ['error', 'message'],
+          properties: { error: { enum: codes }, message: { type: 'string' } },
+          additionalProperties: false,
+        })
       }
     }
+  })
+
+  test('every response has a shape with a name', () => {
+    for (const { operationId, responses } of operations) {
+      for (const { content } of Object.values(responses)) {
+        const schema = content?.['application/json']?.schema
+        expect([operationId, schema?.$ref]).toEqual([
+          operationId,
+          expect.stringMatching(/^#\/components\/schemas\/\w+$/),
+        ])
+      }
+    }
+  })
+
+  test('responses with a credential are kept out of caches', () => {
+    const secret = operations.filter(({ responses }) =>
+      Object.values(responses).some(({ headers }) => headers?.['Cache-Control'] !== undefined),
+    )
+    expect(secret.map(({ operationId }) => operationId)).toEqual(['keys.create', 'webhooks.create'])
   })
 
   test('all need a bearer credential', () => {
@@ -111,11 +142,12 @@ describe('operations', () => {
     }
   })
 
-  test('exec answers as JSON or as an event stream', () => {
-    expect(Object.keys(find('exec.run').responses[200]?.content ?? {})).toEqual([
-      'application/json',
-      'text/event-stream',
-    ])
+  test('a stream is described beside the JSON that clients are generated from', () => {
+    for (const id of ['exec.run', 'tasks.events', 'builds.logs', 'projects.logs']) {
+      const response = find(id).responses[200]
+      expect(Object.keys(response?.content ?? {})).toEqual(['application/json'])
+      expect(response?.description).toContain('With `Accept: text/event-stream` a stream of events instead: ')
+    }
   })
 })
 
@@ -168,7 +200,9 @@ describe("the specification's tables", () => {
       const statuses = Object.keys(found.responses).map(Number)
       expect(statuses.filter((status) => status < 300)).toEqual([success])
       for (const status of errors) expect(statuses).toContain(status)
-      const added = statuses.filter((status) => status >= 300 && !errors.includes(status))
+      // Every operation answers 503 while berth stops or begins anew.
+      expect(statuses).toContain(503)
+      const added = statuses.filter((status) => status >= 300 && status !== 503 && !errors.includes(status))
       expect(added.filter((status) => !ADDED_STATUSES[id]?.includes(status))).toEqual([])
     })
   }
@@ -187,7 +221,10 @@ describe('what a route may declare', () => {
 
   test('a named shape or null refers to the shape, which itself is never null', () => {
     const { components, paths } = documentOf({ 200: t.Object({ thing: t.Nullable(Thing) }) as never })
-    expect(paths['/thing']?.get?.responses[200]?.content?.['application/json']?.schema).toMatchObject({
+    expect(paths['/thing']?.get?.responses[200]?.content?.['application/json']?.schema).toEqual({
+      $ref: '#/components/schemas/ThingGetResponse',
+    })
+    expect(components.schemas.ThingGetResponse).toMatchObject({
       properties: { thing: { anyOf: [{ $ref: '#/components/schemas/Thing' }, { type: 'null' }] } },
     })
     expect(components.schemas.Thing).toEqual({

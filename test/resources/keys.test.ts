@@ -294,3 +294,21 @@ test('no file of the database holds a key in the clear, deleted and repeated one
   }
   expect(berth.log()).not.toContain(deleted.key)
 })
+
+test('a response that carries a credential stays out of caches, repeated ones too', async () => {
+  const headers = { 'idempotency-key': crypto.randomUUID() }
+  for (let times = 0; times < 2; times += 1) {
+    const made = await berth.call('POST', '/keys', { label: 'uncached' }, headers)
+    expect([made.status, made.headers.get('cache-control')]).toEqual([201, 'no-store'])
+  }
+  const webhook = await berth.call('POST', '/webhooks', { url: 'https://example.com/' })
+  expect([webhook.status, webhook.headers.get('cache-control')]).toEqual([201, 'no-store'])
+  for (const [method, path] of [
+    ['POST', '/accounts'],
+    ['GET', '/fixtures'],
+    ['POST', '/sign-in-links'],
+  ] as const) {
+    const { headers: got } = await berth.control(method, path)
+    expect([path, got.get('cache-control')]).toEqual([path, 'no-store'])
+  }
+})

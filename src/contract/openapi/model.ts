@@ -27,6 +27,7 @@ export interface Parameter {
 /** An answer with one status. */
 export interface ResponseObject {
   description: string
+  headers?: Record<string, { description: string; schema: Schema }>
   content?: Record<string, MediaType>
 }
 
@@ -49,7 +50,13 @@ export type Paths = Record<string, Record<string, OperationObject>>
 /** An OpenAPI 3.1 document. */
 export interface OpenApiDocument {
   openapi: string
-  info: { title: string; version: string; description: string }
+  info: {
+    title: string
+    version: string
+    description: string
+    contact: { name: string }
+    license: { name: string; identifier: string }
+  }
   servers: { url: string; description: string }[]
   security: Record<string, string[]>[]
   tags: { name: string; description: string }[]

@@ -1,5 +1,13 @@
 import type { FormShape } from '../../http/multipart.ts'
-import { ACCOUNT_LEVEL, ErrorBody, type ErrorStatus, EVENT_STREAM, FAILURES, FORM } from '../operation.ts'
+import {
+  ACCOUNT_LEVEL,
+  type ErrorStatus,
+  EVENT_STREAM,
+  errorBody,
+  FAILURES,
+  FORM,
+  SECRET,
+} from '../operation.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
@@ -18,6 +26,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   [EVENT_STREAM]?: string
   [FORM]?: FormShape
   [ACCOUNT_LEVEL]?: true
+  [SECRET]?: true
   [FAILURES]?: ErrorStatus[]
 }
 
@@ -39,6 +48,7 @@ export function completeOperation(
     [EVENT_STREAM]: events,
     [FORM]: form,
     [ACCOUNT_LEVEL]: _,
+    [SECRET]: secret,
     [FAILURES]: failures = [],
     parameters = [],
     requestBody,
@@ -50,20 +60,20 @@ export function completeOperation(
     body: requestBody !== undefined,
     input: requestBody !== undefined || parameters.some((one) => 'in' in one && one.in === 'query'),
   })
+  const stream = events === undefined ? undefined : [STREAMED, events, facts.streams].join(' ').trim()
   const responses = Object.fromEntries(
     Object.entries(operation.responses ?? {}).map(([status, response]) => [
       status,
-      completeResponse(status, response, schemas),
+      completeResponse(status, response, schemas, {
+        name: responseName(operation.operationId),
+        stream,
+        secret,
+      }),
     ]),
   )
-  const possible = [...failures, ...added.failures]
-  if (possible.length > 0) schemas.share(structuredClone(ErrorBody) as unknown as Schema)
-  for (const status of possible) responses[status] ??= failure(facts.failures[status])
-  const streamed = responses[200]?.content
-  if (events && streamed)
-    streamed['text/event-stream'] = {
-      schema: { type: 'string', description: [events, facts.streams].join(' ').trim() },
-    }
+  for (const status of [...failures, ...added.failures]) {
+    responses[status] ??= failure(status, facts.failures[status], schemas)
+  }
 
   const all = [
     ...parameters.map((parameter) => completeParameter(parameter, path, schemas)),
@@ -99,19 +109,56 @@ function describePart(name: string, path: string): string | undefined {
   return noun && `${name[0]?.toUpperCase()}${name.slice(1)} of the ${noun.replace(/s$/, '')}.`
 }
 
-function completeResponse(status: string, response: ResponseObject, schemas: SharedSchemas): ResponseObject {
+/** How responses tell that they come as a stream too. Clients are generated from the JSON alone. */
+const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
+
+/** The name of a response's shape that has none of its own: `servers.list` → `ServersListResponse`. */
+function responseName(id: string): string {
+  const parts = id.split('.').filter((part) => part !== 'control')
+  return `${parts.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('')}Response`
+}
+
+/** Names the shape of a response. Its description is the response's own. */
+function named(content: Record<string, MediaType>, name: string): Record<string, MediaType> {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, media]) => {
+      const { description: _, ...schema } = media.schema
+      return [type, '$id' in schema ? media : { ...media, schema: { ...schema, $id: name } }]
+    }),
+  )
+}
+
+function completeResponse(
+  status: string,
+  response: ResponseObject,
+  schemas: SharedSchemas,
+  { name, stream, secret }: { name: string; stream: string | undefined; secret: true | undefined },
+): ResponseObject {
   const given = Object.values(response.content ?? {})[0]?.schema
-  const content = response.content ? { content: shareContent(response.content, schemas) } : {}
-  return { description: meaningOf(status, given), ...content }
+  const content = response.content ? { content: shareContent(named(response.content, name), schemas) } : {}
+  const meaning = meaningOf(status, given)
+  return {
+    description: stream && status === '200' ? `${meaning} ${stream}` : meaning,
+    ...(secret ? { headers: { 'Cache-Control': NO_STORE } } : {}),
+    ...content,
+  }
+}
+
+/** The header of responses that carry a credential. */
+const NO_STORE = {
+  description: 'The response carries a credential: caches keep nothing of it.',
+  schema: { type: 'string', const: 'no-store' },
 }
 
 function meaningOf(status: string, schema: Schema | undefined): string {
   return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Answered.')
 }
 
-const failure = (description: string): ResponseObject => ({
+const failure = (status: ErrorStatus, description: string, schemas: SharedSchemas): ResponseObject => ({
   description,
-  content: { 'application/json': { schema: { $ref: `#/components/schemas/${ErrorBody.$id}` } } },
+  content: {
+    'application/json': { schema: schemas.share(JSON.parse(JSON.stringify(errorBody(status)))) },
+  },
 })
 
 function contentOf(

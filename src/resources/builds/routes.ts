@@ -16,6 +16,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
       operation('builds.list', {
         access: 'resource',
         summary: "List a server's builds",
+        description: 'Newest first, ended builds included.',
         success: { 200: t.Object({ builds: t.Array(Build) }) },
         errors: [401, 404],
       }),
@@ -45,6 +46,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
       operation('builds.get', {
         access: 'resource',
         summary: 'Get a build',
+        description: 'Its status, how far each phase is, and its URL once it is published.',
         success: { 200: t.Object({ build: Build }) },
         errors: [401, 404],
       }),

@@ -14,6 +14,7 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
       operation('deployments.list', {
         access: 'resource',
         summary: 'List what a server publishes',
+        description: 'One deployment at most, with its URL and whether it is live.',
         success: { 200: t.Object({ deployments: t.Array(Deployment) }) },
         errors: [401, 404],
       }),

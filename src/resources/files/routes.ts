@@ -27,6 +27,8 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         {
           access: 'resource',
           summary: 'List all files, or read one',
+          description:
+            'Without `path` all regular files, sorted; with it one file, as text or, if it is not UTF-8, as base64.',
           success: { 200: t.Union([FileList, FileContent]) },
           errors: [400, 401, 404, 413],
         },
@@ -44,6 +46,7 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         {
           access: 'resource',
           summary: 'Write a file',
+          description: 'Makes the directories above it and replaces the file atomically.',
           success: { 201: FileWritten },
           errors: [400, 401, 404, 413],
         },
@@ -61,6 +64,7 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         {
           access: 'resource',
           summary: 'Remove a file or a folder',
+          description: 'Removes a directory with everything in it.',
           success: { 200: FileDeleted },
           errors: [400, 401, 404],
         },

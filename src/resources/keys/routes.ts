@@ -15,6 +15,7 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
       operation('keys.list', {
         access: 'account',
         summary: 'List API keys',
+        description: 'Newest first, each with its scope. The keys themselves are masked.',
         success: { 200: t.Object({ keys: t.Array(ApiKey) }) },
         errors: [401, 403],
       }),
@@ -28,6 +29,7 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
           access: 'account',
           summary: 'Create an API key',
           description: 'The answer is the only one that carries the key itself.',
+          secret: true,
           success: { 201: CreatedApiKey },
           errors: [400, 401, 403],
         },

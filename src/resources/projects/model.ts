@@ -109,19 +109,20 @@ export const LogQuery = t.Object({
   ),
 })
 
-/** Lines of a log, oldest first. */
-export const LogLines = t.Array(
-  t.Object(
-    {
-      at: t.String({ format: 'date-time' }),
-      source: t.String({
-        description:
-          'What printed it: a phase such as fetch, install or implement, the app, or berth itself.',
-      }),
-      stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
-      text: t.String(),
-    },
-    { additionalProperties: true },
-  ),
+/** A line of a log. */
+const LogLine = t.Object(
+  {
+    seq: integer({ minimum: 1, description: 'Counts the lines of the log.' }),
+    at: t.String({ format: 'date-time' }),
+    source: t.String({
+      description: 'What printed it: a phase such as fetch, install or implement, the app, or berth itself.',
+    }),
+    stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
+    text: t.String(),
+  },
+  { $id: 'LogLine', additionalProperties: true },
 )
+
+/** Lines of a log, oldest first. */
+export const LogLines = t.Array(LogLine)
 export type LogLines = Static<typeof LogLines>

@@ -24,6 +24,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.list', {
         access: 'resource',
         summary: "List a server's projects",
+        description: 'The projects of one server that the key reaches, newest first.',
         success: { 200: t.Object({ projects: t.Array(Project) }) },
         errors: [401, 404],
       }),
@@ -52,6 +53,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.listAll', {
         access: 'resource',
         summary: 'List all projects',
+        description: 'The projects of all servers that the key reaches, newest first.',
         success: { 200: t.Object({ projects: t.Array(Project) }) },
         errors: [401],
       }),
@@ -62,6 +64,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.get', {
         access: 'resource',
         summary: 'Get a project',
+        description: 'Its URL, the state of its app and how far its bring-up is.',
         success: { 200: Project },
         errors: [401, 404],
       }),
@@ -104,6 +107,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.cleanup', {
         access: 'resource',
         summary: 'Clean up an ephemeral project',
+        description: 'Removes it with its files. A persistent project is refused.',
         success: { 200: CleanupResult },
         errors: [400, 401, 404],
       }),

@@ -25,6 +25,8 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       operation('servers.list', {
         access: 'resource',
         summary: 'List servers',
+        description:
+          'All servers that the key reaches, newest first, each with its status and what it has used.',
         success: { 200: t.Object({ servers: t.Array(Server) }) },
         errors: [401],
       }),
@@ -37,6 +39,8 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         {
           access: 'account',
           summary: 'Provision a server',
+          description:
+            'The server runs when the response comes. All fields are optional: without them it is small and in us-east.',
           success: { 201: CreatedServer },
           errors: [400, 401, 403, 502],
         },
@@ -49,6 +53,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       operation('servers.get', {
         access: 'resource',
         summary: 'Get a server',
+        description: 'Its status, its published URL and what it has used.',
         success: { 200: t.Object({ server: Server }) },
         errors: [401, 404],
       }),
@@ -61,6 +66,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         {
           access: 'resource',
           summary: 'Change a server',
+          description: 'Changes its label or its region. The tier of a server cannot be changed.',
           success: { 200: t.Object({ server: Server }) },
           errors: [400, 401, 404],
         },
@@ -76,6 +82,8 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
       operation('servers.delete', {
         access: 'resource',
         summary: 'Remove a server and everything in it',
+        description:
+          'Ends all of its processes and removes its files, projects, deployments, tasks and builds. Nothing brings them back.',
         success: { 200: DeleteResult },
         errors: [401, 404],
       }),
@@ -91,6 +99,8 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         {
           access: 'resource',
           summary: 'Start, stop or restart a server',
+          description:
+            'Starting a running server and stopping a sleeping one change nothing. Stopping ends every process, fails running tasks and keeps the files.',
           success: { 200: ServerActionResult },
           errors: [400, 401, 402, 404, 502],
         },

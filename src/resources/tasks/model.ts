@@ -1,8 +1,10 @@
 import { type Static, t } from 'elysia'
 import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 
+const TASK_STATUSES = ['running', 'completed', 'failed', 'awaiting_input', 'cancelled'] as const
+
 /** State of a task. */
-export const TaskStatus = oneOf(['running', 'completed', 'failed', 'awaiting_input', 'cancelled'])
+export const TaskStatus = oneOf([...TASK_STATUSES])
 export type TaskStatus = Static<typeof TaskStatus>
 
 /** A goal that an agent works on inside a server. */
@@ -66,12 +68,30 @@ export const TaskEventType = oneOf([
   'notice',
 ])
 
-/** One event of a task's transcript; what it says beside these fields goes by its type. */
+/** Arguments and results of a tool. */
+const toolData = (description: string) => t.Optional(t.Record(t.String(), t.Unknown(), { description }))
+
+/** One event of a task's transcript: which fields it has goes by its type. */
 export const TaskEvent = t.Object(
   {
     seq: integer({ minimum: 1, description: 'Counts the events of the task.' }),
     at: t.String({ format: 'date-time' }),
     type: TaskEventType,
+    status: t.Optional(
+      oneOf([...TASK_STATUSES], { description: 'Of `status`: what the task is from then on.' }),
+    ),
+    result: t.Optional(t.String({ description: 'Of `status`: what came of the task.' })),
+    text: t.Optional(t.String({ description: 'Of `message`, `terminal` and `notice`.' })),
+    call: t.Optional(t.String({ description: 'Of `toolCall` and `toolResult`: which use of a tool it is.' })),
+    tool: t.Optional(t.String({ description: 'Of `toolCall` and `toolResult`.' })),
+    input: toolData('Of `toolCall`.'),
+    ok: t.Optional(t.Boolean({ description: 'Of `toolResult`.' })),
+    output: toolData('Of `toolResult`.'),
+    question: t.Optional(t.String({ description: 'Of `question`.' })),
+    answer: t.Optional(t.String({ description: 'Of `answer`.' })),
+    inputTokens: t.Optional(t.Number({ description: 'Of `usage`: since the work began.' })),
+    outputTokens: t.Optional(t.Number({ description: 'Of `usage`: since the work began.' })),
+    cost: t.Optional(t.Number({ description: 'Of `usage`: in US dollars, if prices are known.' })),
   },
   { $id: 'TaskEvent', additionalProperties: true },
 )

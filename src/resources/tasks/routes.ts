@@ -19,6 +19,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       operation('tasks.list', {
         access: 'resource',
         summary: "List a server's tasks",
+        description: 'Newest first, ended tasks included.',
         success: { 200: t.Object({ tasks: t.Array(Task) }) },
         errors: [401, 404],
       }),
@@ -46,6 +47,8 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       operation('tasks.get', {
         access: 'resource',
         summary: 'Get a task',
+        description:
+          'Its status, its result once it has ended, and its question while it waits for an answer.',
         success: { 200: t.Object({ task: Task }) },
         errors: [401, 404],
       }),

@@ -1,6 +1,6 @@
 import { type TString, Type } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { oneOf, text } from '../../contract/schema.ts'
 import { EVENT_NAMES } from '../events/names.ts'
 
 /** Most characters in a destination. */
@@ -42,9 +42,10 @@ export type CreatedWebhook = Static<typeof CreatedWebhook>
 /** Parameters of a new subscription. */
 export const WebhookCreate = t.Object(
   {
-    url: t.String({
+    url: text({
       minLength: 1,
       maxLength: URL_LIMIT,
+      format: 'uri',
       description: 'Where to send the events: a public https URL without credentials.',
     }),
     events: t.Optional(

@@ -15,6 +15,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
       operation('webhooks.list', {
         access: 'account',
         summary: 'List webhooks',
+        description: 'Newest first. Their signing secrets are not shown.',
         success: { 200: t.Object({ webhooks: t.Array(Webhook) }) },
         errors: [401, 403],
       }),
@@ -29,6 +30,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
           summary: 'Subscribe to events',
           description:
             'Events that happen from now on are sent as signed POST requests (Standard Webhooks). The destination must be public and https; a name that does not resolve yet is accepted and checked at every delivery.',
+          secret: true,
           success: { 201: CreatedWebhook },
           errors: [400, 401, 403],
         },

@@ -55,6 +55,8 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
       operation('control.clock.read', {
         access: 'admin',
         summary: 'What time it is',
+        description:
+          'The clock that metering, expiry, retries and the idle timeout go by, and whether it is frozen.',
         success: { 200: ClockState },
       }),
     )

@@ -91,6 +91,7 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
         {
           access: 'admin',
           summary: 'Deliveries with their attempts, newest first',
+          description: 'With the headers and body that were sent, and the first KiB of what came back.',
           success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
         },
         { query: DeliveryQuery },
@@ -102,6 +103,7 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       operation('control.deliveries.get', {
         access: 'admin',
         summary: 'One delivery with its attempts',
+        description: 'With the headers and body of each attempt, and the first KiB of what came back.',
         success: { 200: Delivery },
         errors: [404],
       }),
@@ -115,6 +117,7 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       operation('control.deliveries.retry', {
         access: 'admin',
         summary: 'Attempt a delivery at once, whatever became of it',
+        description: 'Also for a delivery that has succeeded. The response does not wait for the attempt.',
         success: { 202: Delivery },
         errors: [404],
       }),

@@ -102,6 +102,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         {
           access: 'admin',
           summary: 'Emitted events, newest first, or a stream of those to come',
+          description: 'Also events that no webhook has subscribed to.',
           events: 'Each event as it is emitted, under its own name, with the data of the JSON answer.',
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
         },
@@ -121,7 +122,12 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
       },
       operation(
         'control.events.emit',
-        { access: 'admin', summary: 'Emit a synthetic event', success: { 201: EmittedEvent } },
+        {
+          access: 'admin',
+          summary: 'Emit a synthetic event',
+          description: 'Sent to webhooks as any other. Data that is left out is made up.',
+          success: { 201: EmittedEvent },
+        },
         { body: EventCreate },
       ),
     )

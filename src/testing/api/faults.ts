@@ -44,6 +44,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         access: 'admin',
         summary:
           'The faults that hold, in the order in which they are tried, with how often each matched and struck',
+        description:
+          'Of several faults that match a request all delays apply, and then the first other effect.',
         success: { 200: t.Object({ faults: t.Array(Fault) }) },
       }),
     )
@@ -57,7 +59,13 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       },
       operation(
         'control.faults.add',
-        { access: 'admin', summary: 'Have requests fail, wait or be cut off', success: { 201: Fault } },
+        {
+          access: 'admin',
+          summary: 'Have requests fail, wait or be cut off',
+          description:
+            'Requests that match are answered with an error, delayed or cut off, or meet a compute backend that fails.',
+          success: { 201: Fault },
+        },
         { body: FaultText },
       ),
     )
@@ -67,6 +75,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       operation('control.faults.clear', {
         access: 'admin',
         summary: 'Remove all faults',
+        description: 'Requests that wait because of a fault go on to their end.',
         success: { 200: t.Object({ deleted: t.Number() }) },
       }),
     )
@@ -80,6 +89,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       operation('control.faults.delete', {
         access: 'admin',
         summary: 'Remove a fault; the answer has its last counts',
+        description: 'The response has its last counts.',
         success: { 200: DeletedFault },
         errors: [404],
       }),

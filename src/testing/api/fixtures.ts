@@ -33,6 +33,8 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
       operation('control.fixtures.list', {
         access: 'admin',
         summary: 'What fixtures files have made and is still there, with its ids, keys and signing secrets',
+        description: 'For tests that need an id or a key of what a file has named.',
+        secret: true,
         success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
       }),
     )
@@ -45,6 +47,7 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
       operation('control.fixtures.schema', {
         access: 'public',
         summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
+        description: 'Name it as `$schema` in a file, and editors complete and check it.',
         success: { 200: t.Unknown({ description: 'A JSON Schema, draft 7.' }) },
       }),
     )

@@ -48,6 +48,8 @@ export const instanceRoutes = (instance: InstanceState) =>
       operation('control.health', {
         access: 'public',
         summary: 'What runs, and what is enforced on this machine',
+        description:
+          'Answers as soon as the process does. `enforced` says what holds on this machine, never more.',
         success: { 200: Health },
       }),
     )
@@ -61,6 +63,7 @@ export const instanceRoutes = (instance: InstanceState) =>
       operation('control.ready', {
         access: 'public',
         summary: 'Whether the start, recovery included, is done',
+        description: '200 once migrations, recovery and fixtures files are done, 503 before.',
         success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
       }),
     )

@@ -10,6 +10,8 @@ export const CONTROL_DOCUMENT: DocumentFacts = {
   info: {
     title: 'berth, control API',
     version: '0.1.0',
+    contact: { name: 'The authors of berth' },
+    license: { name: 'MIT', identifier: 'MIT' },
     description: `Operates and tests one running instance. Clients of the API never need it: what they call is
 described [apart](/docs).
 
@@ -45,6 +47,7 @@ browser but the instance's own. Checks come in this order: the header \`Host\` (
       ...(usualCredential ? [401 as const] : []),
       403,
       ...(body ? [413 as const] : []),
+      503,
     ],
   }),
 }

@@ -146,6 +146,8 @@ export const requestsRoutes = (
         {
           access: 'admin',
           summary: 'Requests to the API with their answers, newest first, or a stream of those to come',
+          description:
+            'Bodies are kept up to 64 KiB, with secrets masked. `near_misses` says what a request nearly was.',
           events: 'Each request as `request`, with the data of the JSON answer.',
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
@@ -158,6 +160,7 @@ export const requestsRoutes = (
       operation('control.requests.clear', {
         access: 'admin',
         summary: 'Forget all requests of the journal',
+        description: 'Requests under way are kept when they end.',
         success: { 200: t.Object({ deleted: integer() }) },
       }),
     )

@@ -33,6 +33,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       operation('control.scenarios.list', {
         access: 'admin',
         summary: 'The scenarios that hold, in the order in which they are tried',
+        description: 'Those that were set come before those of files.',
         success: { 200: Scenarios },
       }),
     )
@@ -47,6 +48,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
         {
           access: 'admin',
           summary: 'Set scenarios in place of those set before',
+          description:
+            'Checked as a whole: if one of them is mistaken, nothing changes. They survive a restart.',
           success: { 200: Scenarios },
         },
         { body: ScenariosPut },
@@ -61,6 +64,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       operation('control.scenarios.clear', {
         access: 'admin',
         summary: 'Remove the scenarios that were set; those of files stay',
+        description: 'Answers with the scenarios that are left.',
         success: { 200: Scenarios },
       }),
     )

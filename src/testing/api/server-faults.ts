@@ -65,9 +65,6 @@ const ServerFaultCreate = t.Union(
   { $id: 'ServerFaultCreate' },
 )
 
-/** A fault inside a server, as a request asks for it. */
-export type ServerFaultCreate = Static<typeof ServerFaultCreate>
-
 /** The shape of one kind of fault. */
 function fault<const Kind extends ServerFaultKind, Fields extends TProperties>(kind: Kind, fields: Fields) {
   return t.Object({ kind: t.Literal(kind), ...fields }, { additionalProperties: false })
@@ -109,6 +106,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       operation('control.serverFaults.list', {
         access: 'admin',
         summary: 'The faults that last inside a server',
+        description: 'A crash does not last, and is not among them.',
         success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
         errors: [404],
       }),
@@ -136,6 +134,8 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
         {
           access: 'admin',
           summary: 'Have something go wrong inside a server',
+          description:
+            'A crash, memory that is exhausted, a full disk, commands that hang or are slow. The server must run.',
           success: { 201: ShownFault },
           errors: [404, 502],
         },
@@ -148,6 +148,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       operation('control.serverFaults.clear', {
         access: 'admin',
         summary: 'Lift all faults inside a server',
+        description: 'Commands that hang go on.',
         success: { 200: Lifted },
         errors: [404],
       }),
@@ -162,6 +163,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
       operation('control.serverFaults.lift', {
         access: 'admin',
         summary: 'Lift one fault inside a server',
+        description: 'Commands that it has held up go on.',
         success: { 200: Lifted },
         errors: [404],
       }),

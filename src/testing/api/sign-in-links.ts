@@ -74,6 +74,7 @@ export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }:
         access: 'admin',
         summary: 'Make a link that signs a browser in, once',
         description: 'It is valid for five minutes, at the address that was asked.',
+        secret: true,
         success: { 201: SignInLink },
         errors: [404],
       },

@@ -50,6 +50,8 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
           access: 'admin',
           summary:
             'Back to just-started: everything goes but the first account with its first key, and snapshots',
+          description:
+            'Ends all processes and applies the fixtures files again. Takes milliseconds: made to be called between tests.',
           success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
           errors: [503],
         },
@@ -62,6 +64,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
       operation('control.snapshots.list', {
         access: 'admin',
         summary: 'The snapshots, newest first',
+        description: 'Each with its size and the time at which it was kept.',
         success: { 200: t.Object({ snapshots: t.Array(SnapshotShape) }) },
       }),
     )
@@ -73,6 +76,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         {
           access: 'admin',
           summary: 'Keep the whole state, files included, under a name',
+          description: 'A snapshot of the same name is replaced.',
           success: { 201: SnapshotShape },
         },
         { body: SnapshotCreate },
@@ -86,6 +90,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         {
           access: 'admin',
           summary: 'Put a snapshot in place of the state, whole or not at all',
+          description: 'Ends all processes first. Servers that ran run again afterwards.',
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
           errors: [404, 503],
         },
@@ -101,6 +106,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
       operation('control.snapshots.delete', {
         access: 'admin',
         summary: 'Remove a snapshot',
+        description: 'The state itself stays as it is.',
         success: { 200: t.Object({ name: t.String(), deleted: t.Literal(true) }) },
         errors: [400, 404],
       }),

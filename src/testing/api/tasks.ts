@@ -12,6 +12,7 @@ export const controlTasksRoutes = (access: ControlAccess, tasks: () => Promise<T
     operation('control.tasks.release', {
       access: 'admin',
       summary: "Let a task go on that waits in a scenario's step `hold`",
+      description: 'A task that does not wait is refused.',
       success: { 200: t.Object({ task: Task }) },
       errors: [400, 404],
     }),

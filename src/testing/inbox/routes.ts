@@ -81,6 +81,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       operation('control.inbox.list', {
         access: 'admin',
         summary: 'The inboxes that have got something, the latest first',
+        description: 'An inbox is there as soon as something is sent to its name.',
         success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
       }),
     )
@@ -90,6 +91,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       operation('control.inbox.clearAll', {
         access: 'admin',
         summary: 'Empty all inboxes',
+        description: 'Answers with how many entries there were.',
         success: { 200: t.Object({ removed: integer() }) },
       }),
     )
@@ -124,6 +126,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
         {
           access: 'admin',
           summary: 'What an inbox got, newest first, or a stream of what comes',
+          description: 'Each entry says whether its signature was right.',
           events: 'Each entry as it comes, as the event `message` with the data of the JSON answer.',
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
         },
@@ -136,6 +139,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
       operation('control.inbox.clear', {
         access: 'admin',
         summary: 'Empty an inbox',
+        description: 'Answers with how many entries it had.',
         success: { 200: t.Object({ removed: integer() }) },
         errors: [400],
       }),
