@@ -34,10 +34,10 @@ const REPORT_LINES = 60
 const memory = join(root, 'dist/tests')
 
 /**
- * One more than there are processors: a test waits for a process or for time to pass as often as it computes. With many
- * more, tests are late for their own timeouts.
+ * How many files run beside each other: one more than there are processors, since tests wait for processes and for time to
+ * pass as often as they compute. With many more, tests are late for their own timeouts.
  */
-const WORKERS = availableParallelism() + 1
+export const WORKERS = availableParallelism() + 1
 
 /**
  * Runs test files in parallel, those that were slow the last time first.
