@@ -33,7 +33,7 @@ import type { Cipher } from '../storage/cipher.ts'
 import type { Database } from '../storage/database.ts'
 import { FaultyCompute } from '../testing/faults/compute/compute.ts'
 import { FaultStore } from '../testing/faults/store.ts'
-import { JOURNAL_BYTES, Journal } from '../testing/journal/journal.ts'
+import { JOURNAL_BYTES, RequestJournal } from '../testing/journal/journal.ts'
 import { StateLookup } from './state-lookup.ts'
 
 /** What the services need. */
@@ -241,7 +241,7 @@ export function createServices(dependencies: ServiceDependencies) {
     keys,
     signIn,
     deliveries,
-    journal: new Journal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
+    journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
     webhooks: webhooks.get,
     tasks: tasks.get,
     builds: builds.get,

@@ -14,11 +14,11 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
 import type { Database } from '../../storage/database.ts'
-import { type InboxParts, inboxRoutes } from '../inbox/routes.ts'
+import { type InboxRoutesOptions, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { RequestJournal } from '../journal/journal.ts'
 import type { ListingServices } from '../seed/services.ts'
-import { type WaitParts, waitRoutes } from '../wait/routes.ts'
+import { type WaitRoutesOptions, waitRoutes } from '../wait/routes.ts'
 import { type ControlGuard, controlAccess } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
@@ -43,8 +43,8 @@ export interface ControlServices
     ServerFaultParts,
     DeliveryParts,
     Omit<SignInLinkParts, 'host'>,
-    Omit<InboxParts, 'inbox' | 'adminToken' | 'stopping'>,
-    Omit<WaitParts, 'inbox' | 'stopping'> {
+    Omit<InboxRoutesOptions, 'inbox' | 'adminToken' | 'stopping'>,
+    Omit<WaitRoutesOptions, 'inbox' | 'stopping'> {
   clock: SteerableClock
   database: Pick<Database, 'closed'>
   logger: Logger
@@ -52,7 +52,7 @@ export interface ControlServices
   controlIds: Ids
   /** For ids of requests for inboxes. */
   inboxIds: Ids
-  journal: Journal
+  journal: RequestJournal
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
   signIn: AccountSignIn & SignInLinkParts['signIn']

@@ -9,7 +9,7 @@ import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
-import type { Journal, Placed } from '../journal/journal.ts'
+import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './access.ts'
 import { followAll } from './follow.ts'
@@ -88,7 +88,7 @@ type RequestsQuery = Static<typeof RequestsQuery>
 
 /** What the calls about requests need. */
 export interface RequestParts {
-  journal: Journal
+  journal: RequestJournal
   operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Hides values that are secret beside what looks like a credential. */
   masks: () => Masks
@@ -115,7 +115,7 @@ export const requestsRoutes = (
     }
     const fits = filterOf(query)
     const known = masks()
-    return (placed: Placed): ShownEntry | null => {
+    return (placed: NumberedEntry): ShownEntry | null => {
       if (!fits(placed)) return null
       const shown = shownEntry(placed.entry, index, known)
       if (query.operation !== undefined && shown.operation !== query.operation) return null
@@ -166,7 +166,7 @@ export const requestsRoutes = (
     )
 }
 
-function placeOf(journal: Journal, id: string): number {
+function placeOf(journal: RequestJournal, id: string): number {
   if (id === START) return 0
   const seq = journal.find(id)
   if (seq > 0) return seq
@@ -175,9 +175,9 @@ function placeOf(journal: Journal, id: string): number {
   )
 }
 
-type Show = (placed: Placed) => ShownEntry | null
+type Show = (placed: NumberedEntry) => ShownEntry | null
 
-function newest(journal: Journal, show: Show, after: number, limit: number): ShownEntry[] {
+function newest(journal: RequestJournal, show: Show, after: number, limit: number): ShownEntry[] {
   const found: ShownEntry[] = []
   for (const placed of journal.newest(after)) {
     const shown = show(placed)
@@ -188,7 +188,7 @@ function newest(journal: Journal, show: Show, after: number, limit: number): Sho
 }
 
 /** What can be told without looking into an entry. */
-function filterOf({ method, path, status, account_id }: RequestsQuery): (placed: Placed) => boolean {
+function filterOf({ method, path, status, account_id }: RequestsQuery): (placed: NumberedEntry) => boolean {
   const wanted = method?.toUpperCase()
   const matches = path === undefined ? null : globMatcher(path.replace(/\*+/g, '**'))
   const [from, to] = status === undefined ? [0, 1_000] : statuses(status)
@@ -211,7 +211,7 @@ function statuses(status: string): [from: number, to: number] {
 }
 
 interface Wanted {
-  journal: Journal
+  journal: RequestJournal
   from: number
   query: RequestsQuery
   showing: (query: RequestsQuery) => Promise<Show>
@@ -223,7 +223,7 @@ const follow = (
   send: SendEvent,
   ended: AbortSignal,
 ): Promise<void> =>
-  followAll<Placed>(
+  followAll<NumberedEntry>(
     {
       subscribe: (listener) => journal.subscribe(listener),
       after: (seq, most) => journal.after(seq, most),

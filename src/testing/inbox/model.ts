@@ -5,7 +5,7 @@ import { parseJsonText } from '../../http/json.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { InboxRow } from './table.ts'
 
-/** One request that an inbox got. */
+/** A request that an inbox received. */
 export const InboxEntry = t.Object(
   {
     id: t.String(),
@@ -27,7 +27,7 @@ export const InboxEntry = t.Object(
 )
 export type InboxEntry = Static<typeof InboxEntry>
 
-/** An inbox that has got something. */
+/** An inbox with at least one request. */
 export const InboxSummary = t.Object(
   {
     name: t.String(),
@@ -39,7 +39,7 @@ export const InboxSummary = t.Object(
 )
 export type InboxSummary = Static<typeof InboxSummary>
 
-/** The only way from a row to the public shape. */
+/** Converts a row to the public form. */
 export function toEntry(row: InboxRow): InboxEntry {
   const text = utf8(row.body)
   const json = text === null ? undefined : jsonOf(text)
@@ -61,7 +61,11 @@ export function toEntry(row: InboxRow): InboxEntry {
 
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
-/** The name of an inbox, which is made by naming it. @throws BerthError 400 */
+/**
+ * Checks the name of an inbox. Using a name creates the inbox.
+ *
+ * @throws BerthError 400 if it is invalid
+ */
 export function checkInboxName(name: string): string {
   if (NAME.test(name)) return name
   throw badRequest(

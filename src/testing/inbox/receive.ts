@@ -1,37 +1,37 @@
+import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
-import { delayed, readReply, statusOf } from './reply.ts'
 import type { InboxStore } from './store.ts'
-import { type Verification, verifySignature } from './verify.ts'
+import { type SecretSources, verifySignature } from './verify.ts'
 
-/** Bytes that a request's body may have. */
+/** Most bytes in a request's body. */
 const BODY_LIMIT = 1024 * 1024
 
-/** Headers that tell who somebody is: an inbox keeps that they were there, and their scheme. */
-const CREDENTIALS = ['authorization', 'proxy-authorization', 'cookie'] as const
+/** Headers with credentials. An inbox stores only their presence and scheme. */
+const CREDENTIAL_HEADERS = ['authorization', 'proxy-authorization', 'cookie'] as const
 
-/** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
+/** Statuses whose responses have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** What a request to an inbox is taken with. */
-export interface Receiving {
+/** Dependencies of receiving a request. */
+export interface ReceiveOptions {
   store: InboxStore
-  verification: Verification
-  /** Fires when berth stops: nobody waits for an answer that is put off. */
+  verification: SecretSources
+  /** Fires when berth stops, which ends the delay of responses. */
   stopping: AbortSignal
 }
 
 /**
- * Takes a request to an inbox: keeps it, says whether its signature is right, and answers as its query wishes.
+ * Receives a request to an inbox: stores it, verifies its signature, and responds as its query asks.
  *
- * @throws BerthError 400, 413; nothing is kept then
+ * @throws BerthError 400, 413; nothing is stored then
  */
 export async function receive(
   name: string,
   request: Request,
-  { store, verification, stopping }: Receiving,
+  { store, verification, stopping }: ReceiveOptions,
 ): Promise<Response> {
   const query = new URL(request.url).search.slice(1)
-  const reply = readReply(new URLSearchParams(query))
+  const reply = readRequestedResponse(new URLSearchParams(query))
   const body = Buffer.from(await readBytes(request, BODY_LIMIT))
   const headers = headersOf(request)
   const { verified, reason, webhookId } = verifySignature({ inbox: name, headers, body }, verification)
@@ -39,16 +39,68 @@ export async function receive(
   const status = statusOf(reply, () => store.attempts(name, messageId))
   const kept = { name, query, headers, body, messageId, webhookId, verified, reason, status }
   const { id } = store.add(kept)
-  await delayed(reply.delayMs, [stopping, request.signal])
+  await delay(reply.delayMs, [stopping, request.signal])
   return WITHOUT_BODY.has(status) ? new Response(null, { status }) : Response.json({ id }, { status })
 }
 
 function headersOf(request: Request): Record<string, string> {
   const headers = Object.fromEntries(request.headers)
-  for (const name of CREDENTIALS) {
+  for (const name of CREDENTIAL_HEADERS) {
     const value = headers[name]
     if (value !== undefined)
       headers[name] = name === 'cookie' ? '***' : value.replace(/^(\S+ +)?.*$/s, '$1***')
   }
   return headers
+}
+
+/** Longest delay of a response in milliseconds of real time. */
+const MAX_DELAY_MS = 60_000
+
+/** The response that the sender asks for. */
+interface RequestedResponse {
+  /** The statuses of successive attempts. The last one is repeated. */
+  statuses: readonly [number, ...number[]]
+  delayMs: number
+}
+
+/**
+ * Reads `respond` and `delay_ms`. Other parameters are ignored.
+ *
+ * @throws BerthError 400
+ */
+function readRequestedResponse(query: URLSearchParams): RequestedResponse {
+  const [first = 200, ...more] = (query.get('respond') ?? '200').split(',').map((status) => {
+    if (/^[2-5]\d\d$/.test(status.trim())) return Number(status)
+    throw badRequest(
+      `"respond" in the query: expected a status from 200 to 599, or several with commas between them, got ${JSON.stringify(status)}.`,
+    )
+  })
+  const delay = query.get('delay_ms') ?? '0'
+  const delayMs = /^\d{1,6}$/.test(delay) ? Number(delay) : Number.NaN
+  if (!(delayMs <= MAX_DELAY_MS)) {
+    throw badRequest(
+      `"delay_ms" in the query: expected a whole number from 0 to ${MAX_DELAY_MS}, got ${JSON.stringify(delay)}.`,
+    )
+  }
+  return { statuses: [first, ...more], delayMs }
+}
+
+/**
+ * Returns the status for an attempt.
+ *
+ * @param before returns the number of earlier attempts; called only if needed
+ */
+const statusOf = ({ statuses }: RequestedResponse, before: () => number): number =>
+  statuses.length === 1 ? statuses[0] : (statuses[Math.min(before(), statuses.length - 1)] ?? statuses[0])
+
+/** Resolves after `ms` milliseconds of real time, or as soon as a signal fires. */
+async function delay(ms: number, signals: readonly AbortSignal[]): Promise<void> {
+  if (ms === 0) return
+  const ended = AbortSignal.any([...signals])
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  if (ended.aborted) resolve()
+  ended.addEventListener('abort', () => resolve())
+  await promise
+  clearTimeout(timer)
 }

@@ -9,39 +9,39 @@ import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
 import { followAll } from '../api/follow.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
-import { type InboxStore, KEPT } from './store.ts'
+import { INBOX_LIMITS, type InboxStore } from './store.ts'
 
-/** Stands for the position before the first entry: a stream then begins with it. */
+/** The position before the first entry: a stream then begins with it. */
 const START = 'start'
 
-/** Entries that are read at a time for a stream: each may be long. */
-const AT_ONCE = 16
+/** Entries in one read of a stream. Each may be large. */
+const BATCH_SIZE = 16
 
 const InboxQuery = t.Object(
   {
     after: t.Optional(
       t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
     ),
-    limit: t.Optional(integer({ minimum: 1, maximum: KEPT.entries })),
+    limit: t.Optional(integer({ minimum: 1, maximum: INBOX_LIMITS.entries })),
     follow: t.Optional(oneOf(['true', 'false'])),
   },
   { additionalProperties: false },
 )
 
-/** What the calls about inboxes need. */
-export interface InboxParts {
+/** Dependencies of the inbox routes. */
+export interface InboxRoutesOptions {
   queries: Queries
   inbox: InboxStore
   cipher: Cipher
   changes: Notifier
-  /** The instance's own credential, from which the secret of `berth listen` is derived. */
+  /** The admin token, from which the secret of `berth listen` is derived. */
   adminToken: string
-  /** Fires when berth stops: streams end. */
+  /** Fires when berth stops, which ends streams. */
   stopping: AbortSignal
 }
 
-/** `/_berth/inbox`: receivers that webhooks can be pointed at. They are there as soon as they are named. */
-export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
+/** Serves `/_berth/inbox`: receivers for webhooks. Using the name of an inbox creates it. */
+export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
   const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
   const positionOf = (id: string | undefined): number | undefined => {
     const position = id === undefined ? undefined : id === START ? 0 : store.position(id)
@@ -77,7 +77,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
     )
     .get(
       '',
-      () => ({ inboxes: store.names() }),
+      () => ({ inboxes: store.list() }),
       operation('control.inbox.list', {
         access: 'admin',
         summary: 'The inboxes that have got something, the latest first',
@@ -102,14 +102,16 @@ export function inboxRoutes(access: ControlAccess, parts: InboxParts) {
         const { limit, follow } = query
         const after = positionOf(query.after)
         if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          return { entries: store.list(name, { after, limit: limit ?? KEPT.entries }).map(toEntry) }
+          return {
+            entries: store.entries(name, { after, limit: limit ?? INBOX_LIMITS.entries }).map(toEntry),
+          }
         }
         const from = after ?? store.newest()
         return eventStream((send, gone) =>
           followAll(
             {
               subscribe: (listener) => changes.subscribe(listener),
-              after: (seq, most) => store.since(name, seq, Math.min(most, AT_ONCE)),
+              after: (seq, most) => store.entriesAfter(name, seq, Math.min(most, BATCH_SIZE)),
               async tell(row) {
                 await send('message', toEntry(row))
                 return true

@@ -7,37 +7,37 @@ import type { Queries } from '../../storage/database.ts'
 import type { InboxSummary } from './model.ts'
 import { type InboxRow, inbox } from './table.ts'
 
-/** How much is kept: what is older goes when something comes. */
-export const KEPT = {
-  /** Inboxes; the one that has been quiet for longest goes. */
+/** Limits of what is kept. New requests displace the oldest ones. */
+export const INBOX_LIMITS = {
+  /** Inboxes. The one without requests for longest is removed. */
   inboxes: 100,
-  /** Entries of one. */
+  /** Entries in an inbox. */
   entries: 1_000,
-  /** Bytes of the entries of one, headers and bodies. */
+  /** Bytes of an inbox's entries: headers and bodies. */
   bytes: 16 * 1024 * 1024,
 } as const
 
-/** What the inboxes need. */
+/** Dependencies of the inboxes. */
 interface InboxDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
-  /** Is told of what comes. */
+  /** Notified of every change. */
   changes: Notifier
 }
 
-/** Where a list begins, and how long it is at most. */
+/** A page of a list. */
 export interface Page {
-  /** Only what came behind this position. */
+  /** Only entries after this position. */
   after?: number | undefined
   limit: number
 }
 
-/** What is kept of the requests that inboxes got. */
+/** Stores the requests that inboxes receive. */
 export class InboxStore {
   readonly #dependencies: InboxDependencies
   readonly #queries: Queries
-  readonly #sizes = new Map<string, Size>()
+  readonly #sizes = new Map<string, InboxSize>()
   readonly #count = once(() =>
     this.#queries
       .select({ n: count() })
@@ -51,7 +51,7 @@ export class InboxStore {
     this.#queries = dependencies.queries
   }
 
-  /** Keeps a request, and makes room for it. */
+  /** Stores a request and removes old ones beyond the limits. */
   add(entry: Omit<InboxRow, 'seq' | 'id' | 'receivedAt'>): InboxRow {
     const { clock, ids, changes } = this.#dependencies
     const { name } = entry
@@ -63,19 +63,19 @@ export class InboxStore {
       const columns = { ...getTableColumns(inbox), bytes }
       const { bytes: size, ...row } = this.#queries.insert(inbox).values(values).returning(columns).get()
       const grown = { count: before.count + 1, bytes: before.bytes + size }
-      return { row, size: this.#shrunk(name, grown) }
+      return { row, size: this.#shrink(name, grown) }
     })
     this.#sizes.set(name, size)
     changes.notify()
     return row
   }
 
-  /** How many entries an inbox has behind a position. */
+  /** Returns the number of entries in an inbox after a position. */
   count(name: string, after: number): number {
     return this.#count().get({ name, after })?.n ?? 0
   }
 
-  /** How many of an inbox's entries carry this `webhook-id`; null for none. */
+  /** Returns the number of an inbox's entries with a `webhook-id`, or without one for null. */
   attempts(name: string, messageId: string | null): number {
     const same = messageId === null ? sql`${inbox.messageId} IS NULL` : eq(inbox.messageId, messageId)
     const found = this.#queries
@@ -85,27 +85,27 @@ export class InboxStore {
     return found.get()?.n ?? 0
   }
 
-  /** The entries of an inbox, newest first. */
-  list(name: string, { after, limit }: Page): InboxRow[] {
+  /** Returns the entries of an inbox, newest first. */
+  entries(name: string, { after, limit }: Page): InboxRow[] {
     const found = this.#queries.select().from(inbox).where(ofInbox(name, after))
     return found.orderBy(desc(inbox.seq)).limit(limit).all()
   }
 
-  /** Those that came behind a position, oldest first. */
-  since(name: string, after: number, limit: number): InboxRow[] {
+  /** Returns the entries of an inbox after a position, oldest first. */
+  entriesAfter(name: string, after: number, limit: number): InboxRow[] {
     const found = this.#queries.select().from(inbox).where(ofInbox(name, after))
     return found.orderBy(asc(inbox.seq)).limit(limit).all()
   }
 
-  /** The inboxes that have got something, the one that did last first. */
-  names(): InboxSummary[] {
+  /** Returns the inboxes with entries. The one with the newest entry comes first. */
+  list(): InboxSummary[] {
     const newest = max(inbox.seq)
     const rows = this.#queries
       .select({
         name: inbox.name,
         count: count(),
         bytes: total,
-        // SQLite takes it from the row that the greatest number stands in.
+        // SQLite reads a bare column from the row with the maximum.
         receivedAt: inbox.receivedAt,
         newest,
       })
@@ -121,19 +121,23 @@ export class InboxStore {
     }))
   }
 
-  /** Where the entry of this id stands; undefined where there is none. */
+  /** Returns the position of an entry, or undefined if there is none with this id. */
   position(id: string): number | undefined {
     return this.#queries.select({ seq: inbox.seq }).from(inbox).where(eq(inbox.id, id)).get()?.seq
   }
 
-  /** The position of the last entry of all; 0 for none. */
+  /** Returns the position of the newest entry of all inboxes; 0 if there is none. */
   newest(): number {
     return (
       this.#queries.select({ seq: inbox.seq }).from(inbox).orderBy(desc(inbox.seq)).limit(1).get()?.seq ?? 0
     )
   }
 
-  /** Empties an inbox, or all of them. Returns how many entries went. */
+  /**
+   * Empties an inbox, or all of them.
+   *
+   * @returns the number of removed entries
+   */
   clear(name?: string): number {
     const gone = this.#queries.delete(inbox).where(name === undefined ? undefined : eq(inbox.name, name))
     const { length } = gone.returning({ seq: inbox.seq }).all()
@@ -143,7 +147,7 @@ export class InboxStore {
     return length
   }
 
-  /** Removes the inboxes that were quiet for longest, so that one more may be there. */
+  /** Removes the inboxes without requests for longest, to make room for one more. */
   #makeRoomForName(): void {
     const quiet = this.#queries
       .select({ name: inbox.name })
@@ -151,7 +155,7 @@ export class InboxStore {
       .groupBy(inbox.name)
       .orderBy(desc(max(inbox.seq)))
       .limit(Number.MAX_SAFE_INTEGER)
-      .offset(KEPT.inboxes - 1)
+      .offset(INBOX_LIMITS.inboxes - 1)
       .all()
     for (const { name } of quiet) {
       this.#queries.delete(inbox).where(eq(inbox.name, name)).run()
@@ -159,10 +163,14 @@ export class InboxStore {
     }
   }
 
-  /** Removes the oldest entries of an inbox that has grown too large. */
-  #shrunk(name: string, size: Size): Size {
+  /**
+   * Removes the oldest entries of an inbox until it is within the limits.
+   *
+   * @returns its new size
+   */
+  #shrink(name: string, size: InboxSize): InboxSize {
     let { count, bytes: total } = size
-    while (count > KEPT.entries || total > KEPT.bytes) {
+    while (count > INBOX_LIMITS.entries || total > INBOX_LIMITS.bytes) {
       const oldest = this.#queries
         .select({ seq: min(inbox.seq) })
         .from(inbox)
@@ -175,8 +183,8 @@ export class InboxStore {
     return { count, bytes: total }
   }
 
-  /** What is known of it, else counted: to count at every request would cost more than the request. */
-  #sizeOf(name: string): Size {
+  /** Returns the remembered size of an inbox, or counts it. Counting for each request would be slow. */
+  #sizeOf(name: string): InboxSize {
     const known = this.#sizes.get(name)
     if (known) return known
     const found = this.#queries.select({ count: count(), bytes: total }).from(inbox)
@@ -184,13 +192,13 @@ export class InboxStore {
   }
 }
 
-/** How much an inbox has. */
-interface Size {
+/** The size of an inbox. */
+interface InboxSize {
   count: number
   bytes: number
 }
 
-/** Bytes of an entry: what it was sent with. */
+/** Bytes of an entry: headers and body. */
 const bytes = sql<number>`length(${inbox.body}) + length(${inbox.headers})`
 
 const total = sql<number>`coalesce(sum(${bytes}), 0)`

@@ -5,25 +5,25 @@ import { webhooks } from '../../resources/webhooks/table.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 
-/** What a signature turned out to be. */
-export interface Verdict {
-  /** Null where no known secret can tell. */
+/** The result of a verification. */
+export interface SignatureResult {
+  /** Null if no known secret can verify it. */
   verified: boolean | null
   reason: string
-  /** The webhook whose secret made it. */
+  /** The webhook whose secret made the signature. */
   webhookId: string | null
 }
 
-/** A request whose signature is looked at. */
-export interface Signed {
-  /** The inbox that got it. */
+/** A request with a signature. */
+export interface SignedRequest {
+  /** The inbox that received it. */
   inbox: string
   headers: Readonly<Record<string, string>>
   body: Buffer
 }
 
-/** What signatures are verified with. */
-export interface Verification {
+/** Sources of the secrets. */
+export interface SecretSources {
   queries: Queries
   cipher: Cipher
   /** The secret of `berth listen`. */
@@ -33,18 +33,21 @@ export interface Verification {
 /** The headers of a signature (Standard Webhooks, "Webhook headers"). */
 const HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
 
-/** What the library says of a time that is off, and what that means. */
-const TIMES: Readonly<Record<string, string>> = {
+/** Messages of the library about a wrong time, and their explanations. */
+const TIME_PROBLEMS: Readonly<Record<string, string>> = {
   'Message timestamp too old': 'The webhook-timestamp is more than five minutes old.',
   'Message timestamp too new': 'The webhook-timestamp is more than five minutes in the future.',
   'Invalid Signature Headers': 'The webhook-timestamp is no number of seconds since 1970.',
 }
 
 /**
- * Verifies a request as its receiver would, with the library of Standard Webhooks: by the secrets of the webhooks whose
- * URL leads to the inbox, on whatever host, and by that of `berth listen`.
+ * Verifies a request as a receiver would, with the library of Standard Webhooks. It tries the secret of each webhook
+ * whose URL leads to the inbox, on any host, and that of `berth listen`.
  */
-export function verifySignature({ inbox, headers, body }: Signed, means: Verification): Verdict {
+export function verifySignature(
+  { inbox, headers, body }: SignedRequest,
+  sources: SecretSources,
+): SignatureResult {
   const missing = HEADERS.filter((name) => !headers[name])
   if (missing.length === HEADERS.length) {
     return unsure(`It is not signed: it has none of the headers ${HEADERS.join(', ')}.`)
@@ -52,36 +55,36 @@ export function verifySignature({ inbox, headers, body }: Signed, means: Verific
   if (missing.length > 0)
     return wrong(`It is not wholly signed: the header ${missing.join(', ')} is missing.`)
   const text = body.toString()
-  const pointing = webhooksTo(inbox, means.queries)
-  for (const { id, secret } of pointing) {
-    const problem = problemOf(means.cipher.open(secret, secretContext(id)), text, headers)
+  const candidates = webhooksTo(inbox, sources.queries)
+  for (const { id, secret } of candidates) {
+    const problem = problemOf(sources.cipher.open(secret, secretContext(id)), text, headers)
     if (problem === null) return right(`Signed with the secret of the webhook ${id}.`, id)
-    if (TIMES[problem]) return wrong(TIMES[problem])
+    if (TIME_PROBLEMS[problem]) return wrong(TIME_PROBLEMS[problem])
   }
-  const problem = problemOf(means.listenSecret, text, headers)
+  const problem = problemOf(sources.listenSecret, text, headers)
   if (problem === null) return right('Signed with the secret of "berth listen".')
-  if (TIMES[problem]) return wrong(TIMES[problem])
-  if (pointing.length === 0) {
+  if (TIME_PROBLEMS[problem]) return wrong(TIME_PROBLEMS[problem])
+  if (candidates.length === 0) {
     return unsure(
       'No webhook of this instance leads to this inbox: the secret of whoever signed is not known.',
     )
   }
-  const ids = pointing.map(({ id }) => id).join(', ')
+  const ids = candidates.map(({ id }) => id).join(', ')
   return wrong(
     `The signature was made for another body, id or time, or with another secret than that of ${ids}, or of "berth listen".`,
   )
 }
 
-const right = (reason: string, webhookId: string | null = null): Verdict => ({
+const right = (reason: string, webhookId: string | null = null): SignatureResult => ({
   verified: true,
   reason,
   webhookId,
 })
-const wrong = (reason: string): Verdict => ({ verified: false, reason, webhookId: null })
-const unsure = (reason: string): Verdict => ({ verified: null, reason, webhookId: null })
+const wrong = (reason: string): SignatureResult => ({ verified: false, reason, webhookId: null })
+const unsure = (reason: string): SignatureResult => ({ verified: null, reason, webhookId: null })
 
-/** What the library has against a signature, or null. */
-function problemOf(secret: string, text: string, headers: Signed['headers']): string | null {
+/** Returns the library's message about an invalid signature; null if it is valid. */
+function problemOf(secret: string, text: string, headers: SignedRequest['headers']): string | null {
   try {
     new Webhook(secret).verify(text, { ...headers }, { jsonParse: false })
     return null
@@ -90,7 +93,7 @@ function problemOf(secret: string, text: string, headers: Signed['headers']): st
   }
 }
 
-/** The webhooks whose URL leads to an inbox. */
+/** Returns the webhooks whose URL leads to an inbox. */
 function webhooksTo(inbox: string, queries: Queries) {
   const path = `/_berth/inbox/${inbox}`
   const { id, url, secret } = webhooks

@@ -1,32 +1,34 @@
 import { Elysia } from 'elysia'
 import type { Callers } from '../../http/access.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { type Entry, JSON_TYPE, keptBody } from './entry.ts'
-import type { Journal } from './journal.ts'
+import { type JournalEntry, JSON_TYPE, keptBody } from './entry.ts'
+import type { RequestJournal } from './journal.ts'
 
-/** An entry whose request is under way. */
-type OpenEntry = { -readonly [Field in keyof Entry]: Entry[Field] }
+/** An entry whose request is not finished. */
+type OpenEntry = { -readonly [Field in keyof JournalEntry]: JournalEntry[Field] }
 
 /**
- * Where Elysia keeps what an answer is to have. It is each request's own, and cheaper to reach than what could be kept
- * beside the request, which is an object of Bun's.
+ * The object in which Elysia keeps the settings of a response. It belongs to a single request, and a property of it
+ * is cheaper than a map by request.
  */
-interface Settings {
+interface ResponseSettings {
   headers: object
   status?: unknown
   /** The entry of the request. */
   entry?: OpenEntry
 }
 
-/** Milliseconds within which hardly anybody gives up an answer: to ask costs more than the rest. */
+/** Milliseconds within which clients hardly ever disconnect. Checking for it would cost more than the rest. */
 const SOON_MS = 20
 
-/** Characters of the texts in an answer from which on it is written at once, so that it is kept no longer than its beginning. */
-const LONG = 16 * 1024
+/**
+ * Characters of the texts in a response from which it is serialized at once, so the journal keeps only its beginning.
+ */
+const LONG_TEXT = 16 * 1024
 
-/** What entries are made of. */
-export interface Captured {
-  journal: Journal
+/** Dependencies of the capture. */
+export interface CaptureOptions {
+  journal: RequestJournal
   callers: Callers
   clock: Clock
 }
@@ -34,71 +36,71 @@ export interface Captured {
 type Handle = (request: Request) => Response | Promise<Response>
 
 /**
- * Keeps requests and their answers. It stands in the way of every request, so that it takes references and leaves the
- * rest to whoever reads; an answer that streams, or comes from a file, passes untouched.
+ * Captures requests and responses for the journal. Every request passes here, so it only takes references; readers do
+ * the rest. Streams and files pass unchanged.
  */
 export class Capture {
-  readonly #captured: Captured
+  readonly #options: CaptureOptions
 
-  constructor(captured: Captured) {
-    this.#captured = captured
+  constructor(options: CaptureOptions) {
+    this.#options = options
   }
 
-  /** A request has come. */
-  readonly begin = (set: Settings, request: Request): void => {
-    set.entry = opened(request, this.#captured.clock)
+  /** Begins the entry of a request. */
+  readonly begin = (set: ResponseSettings, request: Request): void => {
+    set.entry = opened(request, this.#options.clock)
   }
 
-  /** Something of its body was read: its bytes, or a form's fields as JSON. */
-  readonly body = (set: Settings, content: Uint8Array | string, type: string): void => {
+  /** Adds what was read of a request's body: its bytes, or a form's fields as JSON. */
+  readonly body = (set: ResponseSettings, content: Uint8Array | string, type: string): void => {
     if (set.entry) set.entry.request = keptBody(content, type)
   }
 
-  /** Has the answers of an app kept. */
+  /** Returns a plugin that captures the responses of an app. */
   plugin() {
-    const { journal, callers } = this.#captured
+    const { journal, callers } = this.#options
     return new Elysia({ name: 'berth/journal' }).mapResponse(
       { as: 'global' },
       ({ request, responseValue, set }) => {
-        const { entry } = set as Settings
+        const { entry } = set as ResponseSettings
         if (entry === undefined) return
         entry.id = String(set.headers['x-request-id'])
         entry.ms = performance.now() - entry.began
         entry.caller = callers.of(request)
         entry.aborted = entry.ms > SOON_MS && request.signal.aborted
         if (typeof set.status === 'number') entry.status = set.status
-        const text = take(entry, responseValue)
+        const text = takeValue(entry, responseValue)
         journal.add(entry)
         if (text === null) return
         set.headers['content-type'] = JSON_TYPE
-        // Of a text Elysia makes an answer with all that `set` says; one that was made here it would take apart again.
+        // Elysia makes a response of a text, with the settings in `set`. It would copy a response that is made here.
         return text as unknown as Response
       },
     )
   }
 
   /**
-   * Has requests answered by what stands before the app, such as faults, and keeps those that the app never saw.
+   * Wraps an app and a layer before it, such as faults, and also captures requests that never reach the app.
    *
-   * @param before answers a request, or hands it to what it is given
+   * @param before responds to a request, or passes it to the app that it is given
    */
   around(before: (request: Request, app: Handle) => Promise<Response>, app: Handle): Handle {
-    const { journal, callers, clock } = this.#captured
+    const { journal, callers, clock } = this.#options
     return async (request) => {
       const entry = opened(request, clock)
       let seen = false
-      const answer = await before(request, (passed) => {
+      const response = await before(request, (passed) => {
         seen = true
         return app(passed)
       })
-      if (seen) return answer
-      takeResponse(entry, answer)
-      entry.id = answer.headers.get('x-request-id') ?? ''
+      if (seen) return response
+      takeValue(entry, response)
+      entry.id = response.headers.get('x-request-id') ?? ''
       entry.ms = performance.now() - entry.began
       entry.caller = callers.of(request)
       entry.aborted = request.signal.aborted
       journal.add(entry)
-      return answer
+      return response
     }
   }
 }
@@ -114,25 +116,29 @@ const opened = ({ method, url }: Request, clock: Clock): OpenEntry => ({
   caller: undefined,
   request: null,
   response: null,
-  unwritten: null,
+  unserialized: null,
   responseType: '',
   aborted: false,
 })
 
-/** Takes an answer into its entry. @returns its JSON where that was written on the way */
-function take(entry: OpenEntry, answer: unknown): string | null {
-  if (answer instanceof Response) takeResponse(entry, answer)
-  if (typeof answer !== 'object' || answer === null) return null
-  // What Elysia's `status(201, …)` makes.
-  const { code, response } = answer as { code?: unknown; response?: unknown }
-  const isStatus = typeof code === 'number' && !isPlain(answer)
-  const value = isStatus ? response : answer
+/**
+ * Adds a handler's return value to its entry.
+ *
+ * @returns its JSON if it had to be serialized
+ */
+function takeValue(entry: OpenEntry, returned: unknown): string | null {
+  if (returned instanceof Response) takeResponse(entry, returned)
+  if (typeof returned !== 'object' || returned === null) return null
+  // The value that Elysia's `status(201, …)` returns.
+  const { code, response } = returned as { code?: unknown; response?: unknown }
+  const isStatus = typeof code === 'number' && !isPlain(returned)
+  const value = isStatus ? response : returned
   if (isStatus) entry.status = code
   if (!isPlain(value)) return null
   entry.responseType = JSON_TYPE
-  // Elysia's own writing, which is faster, is left to it; but of a failure it would make an empty answer.
+  // Elysia serializes faster itself. But it would send an empty response for a failure.
   if (entry.status < 400 && !hasLongText(value)) {
-    entry.unwritten = value
+    entry.unserialized = value
     return null
   }
   const text = JSON.stringify(value)
@@ -140,11 +146,11 @@ function take(entry: OpenEntry, answer: unknown): string | null {
   return isStatus ? null : text
 }
 
-function takeResponse(entry: OpenEntry, answer: Response): void {
-  entry.status = answer.status
-  entry.responseType = answer.headers.get('content-type') ?? ''
+function takeResponse(entry: OpenEntry, response: Response): void {
+  entry.status = response.status
+  entry.responseType = response.headers.get('content-type') ?? ''
   if (!entry.responseType.startsWith('application/json')) return
-  const reading = answer.clone().text()
+  const reading = response.clone().text()
   const text: unknown = Bun.peek(reading)
   if (typeof text === 'string') entry.response = keptBody(text, entry.responseType)
   else reading.catch(() => {})
@@ -153,11 +159,13 @@ function takeResponse(entry: OpenEntry, answer: Response): void {
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-/** Whether it is the answer of a command or a file with much in it; what lies deeper is not looked at. */
-function hasLongText(answer: Readonly<Record<string, unknown>>): boolean {
-  for (const name in answer) {
-    const value = answer[name]
-    if (typeof value === 'string' && value.length > LONG) return true
+/**
+ * Reports whether a value has long texts, as the output of a command or a file has. Nested objects are not examined.
+ */
+function hasLongText(response: Readonly<Record<string, unknown>>): boolean {
+  for (const name in response) {
+    const value = response[name]
+    if (typeof value === 'string' && value.length > LONG_TEXT) return true
   }
   return false
 }

@@ -1,30 +1,30 @@
 import type { Caller } from '../../http/caller.ts'
 import { parseJsonText } from '../../http/json.ts'
 
-/** Bytes of a body that are kept. */
-export const BODY_KEPT = 64 * 1024
+/** Most bytes of a body that are kept. */
+export const MAX_KEPT_BODY = 64 * 1024
 
-/** As answers in JSON say it. */
+/** The content type of JSON responses. */
 export const JSON_TYPE = 'application/json;charset=utf-8'
 
-/** A body, or its beginning: bytes as they came, or text. */
+/** A body or its beginning: as received, or as text. */
 export interface KeptBody {
   readonly content: Uint8Array | string
-  /** Whether there was more. */
-  readonly cut: boolean
-  /** Its content type; empty where none was said. */
+  /** Whether the rest was dropped. */
+  readonly isCut: boolean
+  /** Its content type; empty if there was none. */
   readonly type: string
 }
 
-/** One request as it is kept: nothing is masked or understood yet. */
-export interface Entry {
-  /** The `x-request-id` of the answer. */
+/** A request and its response, before masking and interpretation. */
+export interface JournalEntry {
+  /** The `x-request-id` of the response. */
   readonly id: string
-  /** When it came, by berth's clock, milliseconds since 1970. */
+  /** When it arrived by berth's clock, in milliseconds since 1970. */
   readonly at: number
-  /** The same by `performance.now()`. */
+  /** When it arrived by `performance.now()`. */
   readonly began: number
-  /** Milliseconds until there was an answer; of a stream, until it began. */
+  /** Milliseconds until the response; until its beginning for a stream. */
   readonly ms: number
   readonly method: string
   /** The whole URL. */
@@ -32,31 +32,31 @@ export interface Entry {
   readonly status: number
   /** Undefined without a valid key. */
   readonly caller: Pick<Caller, 'accountId' | 'credentialId'> | undefined
-  /** Null where nothing of it was read: none was sent, or the request was refused before. */
+  /** Null if no body was read: none was sent, or the request was refused first. */
   readonly request: KeptBody | null
-  /** Null where it is no JSON: a stream, a file, or nothing. */
+  /** Null if the response is no JSON: a stream, a file, or nothing. */
   readonly response: KeptBody | null
-  /** The answer of a moment ago, which is its JSON soon. */
-  readonly unwritten: object | null
+  /** The value of a recent response that is not serialized yet. */
+  readonly unserialized: object | null
   readonly responseType: string
-  /** Whether the client had gone before there was an answer. */
+  /** Whether the client disconnected before the response. */
   readonly aborted: boolean
 }
 
-/** A body to keep. Of a long one a copy of its beginning: the whole is not held in memory for that. */
+/** Returns a body to keep. It copies the beginning of a long one, so the whole can be freed. */
 export function keptBody(content: Uint8Array | string, type: string): KeptBody {
-  if (content.length <= BODY_KEPT) return { content, cut: false, type }
-  if (typeof content !== 'string') return { content: content.slice(0, BODY_KEPT), cut: true, type }
-  const bytes = new Uint8Array(BODY_KEPT)
+  if (content.length <= MAX_KEPT_BODY) return { content, isCut: false, type }
+  if (typeof content !== 'string') return { content: content.slice(0, MAX_KEPT_BODY), isCut: true, type }
+  const bytes = new Uint8Array(MAX_KEPT_BODY)
   const { written } = new TextEncoder().encodeInto(content, bytes)
-  return { content: bytes.subarray(0, written), cut: true, type }
+  return { content: bytes.subarray(0, written), isCut: true, type }
 }
 
-/** A kept body as text. What is no UTF-8, or is cut within a character, shows as `�`. */
+/** Returns a kept body as text. Invalid UTF-8, such as a character that was cut, becomes `�`. */
 export const textOf = (content: Uint8Array | string): string =>
   typeof content === 'string' ? content : new TextDecoder().decode(content)
 
-/** The value of JSON; undefined for what is none, or is nested deeper than a body may be. */
+/** Parses JSON. Returns undefined for a text that is invalid or nested deeper than a body may be. */
 export function jsonOf(text: string): unknown {
   try {
     return parseJsonText(text, 'It')
@@ -65,28 +65,28 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** The path of an entry and its query, each as it was sent; the query begins with its `?` or is empty. */
-export function addressOf({ url }: Pick<Entry, 'url'>): { path: string; query: string } {
-  // Not by the URL class, which throws where the Host header is no host; Bun gives the path alone then, or not.
+/** Returns the path and the query of an entry, not decoded. The query begins with its `?` or is empty. */
+export function addressOf({ url }: Pick<JournalEntry, 'url'>): { path: string; query: string } {
+  // The URL class throws for an invalid Host header. Bun may then pass only the path.
   const [, path = '', query = ''] = /^(?:[a-z]+:\/\/[^/?]*)?([^?]*)(.*)$/s.exec(url) ?? []
   return { path, query }
 }
 
-/** An entry with its answer written. */
-export const written = (entry: Entry): Entry =>
-  entry.unwritten === null
+/** Returns an entry with its response serialized. */
+export const serialized = (entry: JournalEntry): JournalEntry =>
+  entry.unserialized === null
     ? entry
-    : { ...entry, unwritten: null, response: keptBody(JSON.stringify(entry.unwritten), JSON_TYPE) }
+    : { ...entry, unserialized: null, response: keptBody(JSON.stringify(entry.unserialized), JSON_TYPE) }
 
-/** About how many bytes an entry takes in memory; an answer that is not written yet counts as nothing. */
-export const sizeOf = ({ url, request, response }: Entry): number =>
+/** Estimates the memory of an entry in bytes. A response that is not serialized counts as nothing. */
+export const sizeOf = ({ url, request, response }: JournalEntry): number =>
   ENTRY_BYTES + url.length + lengthOf(request) + lengthOf(response)
 
-/** What an entry takes without its texts. */
+/** Bytes of an entry without its texts. */
 const ENTRY_BYTES = 256
 
 function lengthOf(body: KeptBody | null): number {
   if (body === null) return 0
-  // A text takes two bytes for each of its letters as soon as one of them is not Latin.
+  // A text with a single character beyond Latin-1 takes two bytes for every character.
   return typeof body.content === 'string' ? body.content.length * 2 : body.content.byteLength
 }

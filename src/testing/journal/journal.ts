@@ -1,44 +1,44 @@
-import { type Entry, sizeOf, written } from './entry.ts'
+import { type JournalEntry, serialized, sizeOf } from './entry.ts'
 
-/** How much is kept. */
+/** Limits of a journal. */
 export interface JournalLimits {
-  /** Entries; 0 for none. */
+  /** Most entries; 0 disables the journal. */
   readonly entries: number
-  /** Bytes of memory in all. */
+  /** Most bytes of memory. */
   readonly bytes: number
 }
 
-/** Bytes that a journal may take where nothing else is said. */
+/** Default memory of a journal in bytes. */
 export const JOURNAL_BYTES = 32 * 1024 * 1024
 
 /**
- * Milliseconds for which an answer is kept as the value that it was made from. To write each at once would cost every
- * request of a busy instance; there most are dropped before.
+ * Milliseconds for which a response is kept as a value. Serializing every response at once would slow each request; a
+ * busy instance drops most of them before.
  */
-const UNWRITTEN_MS = 250
+const SERIALIZE_AFTER_MS = 250
 
-/** An entry and its place among all that ever were. */
-export interface Placed {
-  /** 1 for the first; never used twice. */
+/** An entry with its number. */
+export interface NumberedEntry {
+  /** 1 for the first entry; never used twice. */
   readonly seq: number
-  readonly entry: Entry
+  readonly entry: JournalEntry
 }
 
 /**
- * The last requests and their answers, in memory, in the order in which they were answered. To add one costs next to
- * nothing; whoever reads it masks secrets.
+ * Keeps the last requests and responses in memory, in the order of the responses. Adding one is cheap; readers mask
+ * secrets.
  */
-export class Journal {
+export class RequestJournal {
   readonly #capacity: number
   readonly #mostBytes: number
-  /** A ring: the entry of a `seq` is at its remainder. */
-  readonly #ring: (Entry | undefined)[] = []
+  /** A ring buffer: an entry is at its `seq` modulo the size. */
+  readonly #ring: (JournalEntry | undefined)[] = []
   readonly #listeners = new Set<() => void>()
-  /** The `seq` of the oldest that is kept, and of the next. */
+  /** The `seq` of the oldest kept entry, and of the next. */
   #first = 1
   #next = 1
-  /** The `seq` below which every answer is written. */
-  #unwritten = 1
+  /** The `seq` below which every response is serialized. */
+  #unserialized = 1
   #bytes = 0
 
   constructor({ entries, bytes }: JournalLimits) {
@@ -46,47 +46,51 @@ export class Journal {
     this.#mostBytes = bytes
   }
 
-  /** Whether anything is kept at all. */
+  /** Whether the journal keeps anything. */
   get isOn(): boolean {
     return this.#capacity > 0
   }
 
-  /** How many entries are kept. */
+  /** The number of kept entries. */
   get length(): number {
     return this.#next - this.#first
   }
 
-  /** The `seq` of the newest entry, be it kept or not; 0 before the first. */
+  /** The `seq` of the newest entry, kept or not; 0 before the first. */
   get last(): number {
     return this.#next - 1
   }
 
-  /** Keeps an entry; the oldest go where there are too many, or too much in them. */
-  add(entry: Entry): void {
+  /** Adds an entry, and drops the oldest ones beyond the limits. */
+  add(entry: JournalEntry): void {
     if (this.#capacity === 0) return
     if (this.#next - this.#first === this.#capacity) this.#drop()
     this.#ring[this.#next % this.#capacity] = entry
     this.#next += 1
     this.#bytes += sizeOf(entry)
-    const moment = entry.began - UNWRITTEN_MS
-    const oldest = this.#at(this.#unwritten)
-    // Two, so that those of a moment with many requests are done after a while.
-    if (oldest !== undefined && oldest.began < moment) this.#writeBefore(moment, 2)
+    const moment = entry.began - SERIALIZE_AFTER_MS
+    const oldest = this.#at(this.#unserialized)
+    // Two for each that is added, so a backlog shrinks.
+    if (oldest !== undefined && oldest.began < moment) this.#serializeBefore(moment, 2)
     if (this.#bytes > this.#mostBytes) this.#shrink()
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener()
   }
 
-  /** Forgets everything. @returns how many entries that were */
+  /**
+   * Removes all entries.
+   *
+   * @returns their number
+   */
   clear(): number {
     const { length } = this
     while (this.length > 0) this.#drop()
     return length
   }
 
-  /** What came after a `seq`, oldest first, as far as it is kept; at most so many. */
-  after(seq: number, most: number): Placed[] {
+  /** Returns up to `most` kept entries after a `seq`, oldest first. */
+  after(seq: number, most: number): NumberedEntry[] {
     this.#writeAll()
-    const found: Placed[] = []
+    const found: NumberedEntry[] = []
     for (let at = Math.max(seq + 1, this.#first); at < this.#next && found.length < most; at += 1) {
       const entry = this.#at(at)
       if (entry) found.push({ seq: at, entry })
@@ -94,8 +98,8 @@ export class Journal {
     return found
   }
 
-  /** Newest first, down to but without a `seq`. */
-  *newest(seq = 0): Generator<Placed, void> {
+  /** Iterates over the entries after a `seq`, newest first. */
+  *newest(seq = 0): Generator<NumberedEntry, void> {
     this.#writeAll()
     for (let at = this.#next - 1; at > seq && at >= this.#first; at -= 1) {
       const entry = this.#at(at)
@@ -103,36 +107,40 @@ export class Journal {
     }
   }
 
-  /** The `seq` of the entry of this id; 0 where it is not kept, before which there is nothing. */
+  /** Returns the `seq` of an entry; 0 if it is not kept. */
   find(id: string): number {
     for (const { seq, entry } of this.newest()) if (entry.id === id) return seq
     return 0
   }
 
-  /** Calls `listener` when an entry was added. @returns what ends that */
+  /**
+   * Calls `listener` after an entry was added.
+   *
+   * @returns a function that ends the subscription
+   */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  #at(seq: number): Entry | undefined {
+  #at(seq: number): JournalEntry | undefined {
     return this.#ring[seq % this.#capacity]
   }
 
   #writeAll(): void {
-    this.#writeBefore(Number.POSITIVE_INFINITY, this.length)
+    this.#serializeBefore(Number.POSITIVE_INFINITY, this.length)
     this.#shrink()
   }
 
-  /** Writes answers of requests that came before a moment, oldest first, at most so many. */
-  #writeBefore(moment: number, most: number): void {
-    for (let left = most; left > 0 && this.#unwritten < this.#next; left -= 1) {
-      const entry = this.#at(this.#unwritten)
+  /** Serializes up to `most` responses of requests that arrived before a moment, oldest first. */
+  #serializeBefore(moment: number, most: number): void {
+    for (let left = most; left > 0 && this.#unserialized < this.#next; left -= 1) {
+      const entry = this.#at(this.#unserialized)
       if (entry === undefined || entry.began >= moment) return
-      const whole = written(entry)
-      this.#ring[this.#unwritten % this.#capacity] = whole
+      const whole = serialized(entry)
+      this.#ring[this.#unserialized % this.#capacity] = whole
       this.#bytes += sizeOf(whole) - sizeOf(entry)
-      this.#unwritten += 1
+      this.#unserialized += 1
     }
   }
 
@@ -144,7 +152,7 @@ export class Journal {
     const oldest = this.#at(this.#first)
     this.#ring[this.#first % this.#capacity] = undefined
     this.#first += 1
-    if (this.#unwritten < this.#first) this.#unwritten = this.#first
+    if (this.#unserialized < this.#first) this.#unserialized = this.#first
     if (oldest) this.#bytes -= sizeOf(oldest)
   }
 }

@@ -1,50 +1,54 @@
 import { MASK, Masks } from '../../runtime/masks.ts'
+import type { BodySchema } from './body-schema.ts'
 import { jsonOf } from './entry.ts'
-import { isSecretName, isVariables, namesIn } from './secret-names.ts'
-import type { Shape } from './shape.ts'
 
-/** Credentials by their shape: keys, admin tokens, signing secrets, what stands behind "Bearer", what a URL carries. */
-const SHAPES: readonly (readonly [RegExp, string])[] = [
+/** Patterns of credentials: keys, admin tokens, signing secrets, the token after "Bearer", and those in URLs. */
+const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\bsk_live_[\w-]{4,}/g, `sk_live_${MASK}`],
   [/\badmin_[0-9A-Za-z]{20,}/g, `admin_${MASK}`],
   [/\bwhsec_[\w+/=-]{4,}/g, `whsec_${MASK}`],
   [/\b(bearer|basic)(\s{1,8}|%20|\+)[\w.~+/=-]{12,}/gi, `$1$2${MASK}`],
-  // Without the scheme, whose letters would be looked at again from each one on.
+  // Starts after the scheme. A pattern with the scheme would be tried at each of its letters.
   [/:\/\/[^\s/@"'<>\\]+@/g, `://${MASK}@`],
 ]
 
-/** Credentials of a URL that is cut before what follows them. */
+/** The credentials of a URL that was cut within them. */
 const CUT_CREDENTIALS = /:\/\/[^\s/@"'<>\\]+$/
 
-/** A body as it is shown: JSON as its value, anything else as text; null where it is not to be shown at all. */
+/** A masked body: the value of JSON, else text; null if it must not be shown. */
 export type ShownBody = unknown
 
-/** A body to show. */
+/** A body to mask. */
 export interface BodyToMask {
   text: string
-  /** Whether there was more of it. */
+  /** Whether the rest was dropped. */
   isCut: boolean
-  /** The shape of what the operation reads; null for an answer. */
-  shape: Shape | null
+  /** The schema of the request's body; null for a response. */
+  shape: BodySchema | null
 }
 
-/** Hides what is secret in one request and its answer: what its request held as a secret is hidden in its answer too. */
-export class Hiding {
+/**
+ * Masks the secrets in a request and its response. Values that were secret in the request are masked in its response
+ * too.
+ */
+export class Masking {
   readonly #known: Masks
-  /** Values that the request held as secrets; null while there are none. */
+  /** Secret values of the request; null while there are none. */
   #own: Masks | null = null
 
-  /** @param known values that are secret, such as those of variables */
+  /**
+   * @param known secret values, such as those of variables
+   */
   constructor(known: Masks) {
     this.#known = known
   }
 
-  /** A text without credentials, by their shape, and without values that are known to be secret. */
+  /** Masks credentials by their pattern, and known secret values. */
   text(text: string): string {
     return this.#known.mask(this.#own?.mask(byShape(text)) ?? byShape(text))
   }
 
-  /** The beginning of a text that was cut: what may be the beginning of a secret is hidden as well. */
+  /** Masks the beginning of a text that was cut, including a secret that was cut at its end. */
   beginning(text: string): string {
     const shaped = byShape(text).replace(CUT_CREDENTIALS, `://${MASK}`)
     const ends = (shown: string, masks: Masks): string => {
@@ -54,7 +58,7 @@ export class Hiding {
     return ends(this.#own ? ends(shaped, this.#own) : shaped, this.#known)
   }
 
-  /** The query of a URL, which begins with its `?`: parameters are hidden by their names too. */
+  /** Masks a URL's query, which begins with its `?`, also by the names of parameters. */
   query(query: string): string {
     const shown = query.replace(
       /([?&])([^=&]*)=([^&]*)/g,
@@ -67,7 +71,7 @@ export class Hiding {
     return this.text(shown)
   }
 
-  /** A body: JSON by its fields too. What cannot be read as JSON is not shown where it may hold secrets. */
+  /** Masks a body. JSON is masked by its fields too. A body that is no JSON is not shown if it may hold secrets. */
   body({ text, isCut, shape }: BodyToMask): ShownBody {
     const value = isCut ? undefined : jsonOf(text)
     if (value !== undefined)
@@ -76,7 +80,7 @@ export class Hiding {
         { shape, isRequest: shape !== null, isWary: shape?.holdsSecrets ?? false },
         false,
       )
-    if (shape?.holdsSecrets || namesIn(text, isCut).some((name) => isSecret(name, shape !== null)))
+    if (shape?.holdsSecrets || namesIn(text, isCut).some((name) => hasSecretName(name, shape !== null)))
       return null
     return isCut ? this.beginning(text) : this.text(text)
   }
@@ -86,16 +90,16 @@ export class Hiding {
     this.#own.add(values)
   }
 
-  #value(value: unknown, place: Place, secret: boolean): unknown {
+  #value(value: unknown, context: ValueContext, secret: boolean): unknown {
     if (Array.isArray(value)) {
-      const inside = { ...place, shape: place.shape?.item ?? null }
+      const inside = { ...context, shape: context.shape?.item ?? null }
       return value.map((one) => this.#value(one, inside, secret))
     }
     if (typeof value === 'object' && value !== null) {
       const shown = Object.entries(value).map(([name, inner]) => [
-        // A secret may be sent where a name belongs.
+        // A client may send a secret as a name.
         this.text(name),
-        this.#field(name, inner, place, secret),
+        this.#field(name, inner, context, secret),
       ])
       return Object.fromEntries(shown)
     }
@@ -104,32 +108,35 @@ export class Hiding {
     return value === null ? null : MASK
   }
 
-  #field(name: string, value: unknown, place: Place, secret: boolean): unknown {
-    const field = place.shape?.field(name) ?? null
-    const inside = { ...place, shape: field?.shape ?? null }
-    // Lists of names, such as the `keys` of variables, are answered; in a request anything may be meant as a value.
-    const byName = isSecret(name, place.isRequest) && (place.isRequest || !Array.isArray(value))
-    // Of an object of which each field is described, these say for themselves whether they are secret.
-    const byPlace = field?.isNamed ? field.shape.isSecret : secret || (field?.shape.isSecret ?? place.isWary)
+  #field(name: string, value: unknown, context: ValueContext, secret: boolean): unknown {
+    const field = context.shape?.field(name) ?? null
+    const inside = { ...context, shape: field?.shape ?? null }
+    // In a response, such a name may hold a list of names, as the `keys` of variables do. In a request any value may
+    // be secret.
+    const byName = hasSecretName(name, context.isRequest) && (context.isRequest || !Array.isArray(value))
+    // If the schema describes each field, it decides which are secret.
+    const byPlace = field?.isNamed
+      ? field.shape.isSecret
+      : secret || (field?.shape.isSecret ?? context.isWary)
     return this.#value(value, inside, byName || byPlace)
   }
 }
 
-/** Where a value stands. */
-interface Place {
-  /** Null where nothing is known of it. */
-  shape: Shape | null
+/** The context of a value. */
+interface ValueContext {
+  /** Null if the schema does not describe it. */
+  shape: BodySchema | null
   isRequest: boolean
-  /** Whether a field that nothing reads may be a secret that was put in the wrong place. */
+  /** Whether an unknown field may hold a misplaced secret. */
   isWary: boolean
 }
 
-/** Whether a field of this name holds a secret; answers tell of variables by their names alone. */
-const isSecret = (name: string, isRequest: boolean): boolean =>
+/** Reports whether a field of this name holds a secret. Responses contain only the names of variables. */
+const hasSecretName = (name: string, isRequest: boolean): boolean =>
   isSecretName(name) || (isRequest && isVariables(name))
 
 const byShape = (text: string): string =>
-  SHAPES.reduce((masked, [shape, replacement]) => masked.replace(shape, replacement), text)
+  CREDENTIAL_PATTERNS.reduce((masked, [shape, replacement]) => masked.replace(shape, replacement), text)
 
 function decoded(text: string): string {
   try {
@@ -138,3 +145,53 @@ function decoded(text: string): string {
     return text
   }
 }
+
+/** Names of fields and parameters that are secret everywhere, reduced to letters and digits. */
+const SECRETS = [
+  'accesskey',
+  'accesstoken',
+  'admintoken',
+  'apikey',
+  'apitoken',
+  'authorization',
+  'clientsecret',
+  'credential',
+  'credentials',
+  'key',
+  'passphrase',
+  'passwd',
+  'password',
+  'privatekey',
+  'refreshtoken',
+  'secret',
+  'secretkey',
+  'sig',
+  'signature',
+  'token',
+]
+
+/** Names of request fields that hold variables. */
+const VARIABLES = ['env', 'environment', 'envs', 'secrets', 'variables', 'vars']
+
+/** Removes the differences between naming conventions. */
+const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '')
+
+/** Reports whether a field of this name holds a secret: `apiKey`, `api_key` and `API-KEY` alike. */
+const isSecretName = (name: string): boolean => SECRETS.includes(plain(name))
+
+/** Reports whether a field of this name holds variables, whose values are secret. */
+const isVariables = (name: string): boolean => VARIABLES.includes(plain(name))
+
+/** Matches a name before a value in any text: `password=`, `"apiKey": `, `{apiKey: `. */
+const ASSIGNED = /\b([\w-]{2,24})["'\\]{0,4}\s{0,8}[:=]/g
+
+/** Matches the same in the beginning of JSON, where a quote within a text follows a backslash. */
+const FIELD = /(?<!\\)"([\w-]{2,24})"\s{0,8}:/g
+
+/**
+ * Returns the names of fields in a text that cannot be parsed as JSON.
+ *
+ * @param isBeginning whether the text is JSON that was cut
+ */
+const namesIn = (text: string, isBeginning: boolean): string[] =>
+  Array.from(text.matchAll(isBeginning ? FIELD : ASSIGNED), ([, name = '']) => name)

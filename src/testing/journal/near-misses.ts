@@ -2,32 +2,35 @@ import { nearest } from '../../contract/nearest.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 
-/** Something in a request that nothing read, or that nearly was something else. */
+/** Something in a request that nothing read, or that resembles something else. */
 export interface NearMiss {
   kind: 'field' | 'query' | 'path' | 'method' | 'id'
-  /** Where it stands: a field with those around it (`source.urll`), a parameter, or the path. */
+  /** Its position: a field with its parents (`source.urll`), a parameter, or the path. */
   at: string
   message: string
-  /** What may have been meant, nearest first. */
+  /** What the client may have meant, nearest first. */
   suggestions: string[]
 }
 
-/** A request as far as near misses show in it. */
-export interface Examined {
+/** The parts of a request that near misses depend on. */
+export interface ExaminedRequest {
   method: string
   path: string
   query: URLSearchParams
   status: number
   operation: DescribedOperation | undefined
-  /** The body's JSON; undefined where there is none. */
+  /** The body's JSON; undefined if there is none. */
   body: unknown
 }
 
-/** What a client may have meant otherwise: fields that nothing read, paths and methods that lead nowhere, ids of others. */
-export function nearMisses(request: Examined, index: OperationIndex<DescribedOperation>): NearMiss[] {
+/**
+ * Finds likely mistakes in a request: fields that nothing read, paths and methods that do not exist, and ids of
+ * another kind.
+ */
+export function nearMisses(request: ExaminedRequest, index: OperationIndex<DescribedOperation>): NearMiss[] {
   const { operation, query, body } = request
   if (operation === undefined)
-    return request.status === 404 || request.status === 405 ? lost(request, index) : []
+    return request.status === 404 || request.status === 405 ? unknownOperation(request, index) : []
   return [
     ...(body === undefined ? [] : unreadFields(operation.body, body, '')),
     ...unreadParameters(operation, query),
@@ -35,26 +38,26 @@ export function nearMisses(request: Examined, index: OperationIndex<DescribedOpe
   ]
 }
 
-/** A JSON Schema, as far as it says which fields there are. */
-interface Shape {
+/** The parts of a JSON Schema that name fields. */
+interface FieldSchema {
   type?: unknown
-  properties?: Record<string, Shape>
-  patternProperties?: Record<string, Shape>
-  additionalProperties?: boolean | Shape
-  items?: Shape
-  anyOf?: Shape[]
-  oneOf?: Shape[]
-  allOf?: Shape[]
+  properties?: Record<string, FieldSchema>
+  patternProperties?: Record<string, FieldSchema>
+  additionalProperties?: boolean | FieldSchema
+  items?: FieldSchema
+  anyOf?: FieldSchema[]
+  oneOf?: FieldSchema[]
+  allOf?: FieldSchema[]
 }
 
-function unreadFields(shape: Shape | undefined, value: unknown, place: string): NearMiss[] {
+function unreadFields(shape: FieldSchema | undefined, value: unknown, place: string): NearMiss[] {
   if (Array.isArray(value)) {
-    const items = shapesOf(shape).flatMap(({ items }) => (items ? [items] : []))
+    const items = alternativesOf(shape).flatMap(({ items }) => (items ? [items] : []))
     return value.flatMap((one, at) => unreadFields(union(items), one, `${place}[${at}]`))
   }
   if (typeof value !== 'object' || value === null) return []
-  const shapes = shapesOf(shape)
-  // Any name is known where names are free, and nothing is known of what may be anything.
+  const shapes = alternativesOf(shape)
+  // A schema without named fields knows every name, and one that accepts anything knows none.
   if (place !== '' && (shapes.length === 0 || shapes.some(isFree))) return []
   const known = shapes.flatMap(({ properties }) => Object.entries(properties ?? {}))
   const names = [...new Set(known.map(([name]) => name))]
@@ -62,31 +65,39 @@ function unreadFields(shape: Shape | undefined, value: unknown, place: string): 
     const at = place === '' ? name : `${place}.${name}`
     const inside = known.flatMap(([one, of]) => (one === name ? [of] : []))
     if (inside.length > 0) return unreadFields(union(inside), inner, at)
-    return [missOf('field', at, 'Nothing read this field', names.length === 0 ? [] : likely(name, names))]
+    return [
+      missOf('field', at, 'Nothing read this field', names.length === 0 ? [] : similarNames(name, names)),
+    ]
   })
 }
 
-/** The shapes that a value may have, alternatives taken apart. */
-const shapesOf = (shape: Shape | undefined): Shape[] =>
+/** Returns a schema with all its alternatives. */
+const alternativesOf = (shape: FieldSchema | undefined): FieldSchema[] =>
   shape === undefined
     ? []
-    : [shape, ...[shape.anyOf, shape.oneOf, shape.allOf].flatMap((all) => (all ?? []).flatMap(shapesOf))]
+    : [
+        shape,
+        ...[shape.anyOf, shape.oneOf, shape.allOf].flatMap((all) => (all ?? []).flatMap(alternativesOf)),
+      ]
 
-const union = (shapes: Shape[]): Shape | undefined => (shapes.length === 0 ? undefined : { anyOf: shapes })
+const union = (shapes: FieldSchema[]): FieldSchema | undefined =>
+  shapes.length === 0 ? undefined : { anyOf: shapes }
 
-const isFree = ({ properties, patternProperties, additionalProperties, type }: Shape): boolean =>
+const isFree = ({ properties, patternProperties, additionalProperties, type }: FieldSchema): boolean =>
   patternProperties !== undefined ||
   typeof additionalProperties === 'object' ||
   (type === 'object' && properties === undefined)
 
 function unreadParameters({ query: shape }: DescribedOperation, query: URLSearchParams): NearMiss[] {
-  const names = shapesOf(shape).flatMap(({ properties }) => Object.keys(properties ?? {}))
+  const names = alternativesOf(shape).flatMap(({ properties }) => Object.keys(properties ?? {}))
   return [...new Set(query.keys())]
     .filter((name) => !names.includes(name))
-    .map((name) => missOf('query', name, 'Nothing read this parameter of the query', likely(name, names)))
+    .map((name) =>
+      missOf('query', name, 'Nothing read this parameter of the query', similarNames(name, names)),
+    )
 }
 
-/** The kinds of ids by their prefixes, as path parameters call them. */
+/** Kinds of ids by prefix, as path parameters name them. */
 const ID_PREFIXES: Readonly<Record<string, string>> = {
   serverId: 'srv_',
   projectId: 'prj_',
@@ -96,7 +107,7 @@ const ID_PREFIXES: Readonly<Record<string, string>> = {
   webhookId: 'wh_',
 }
 
-/** Ids of another kind than the path wants. */
+/** Finds ids of another kind than the path expects. */
 function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMiss[] {
   const given = segmentsOf(path)
   return segmentsOf(pattern).flatMap((segment, at) => {
@@ -111,15 +122,18 @@ function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMi
   })
 }
 
-/** Longest name or segment of a path that is compared letter by letter, which takes as long as it has letters. */
-const LONGEST = 64
+/** Longest name or segment that is compared letter by letter. */
+const MAX_COMPARED = 64
 
-/** What another method costs in the order of paths, and how far a path may be from the one that is meant. */
+/** The distance of another method, and the largest distance of a suggested path. */
 const OTHER_METHOD = 0.2
 const FARTHEST = 1.7
 
-/** What leads nowhere: by its path, or by its method. */
-function lost({ method, path }: Examined, index: OperationIndex<DescribedOperation>): NearMiss[] {
+/** Suggests operations for a path or a method that does not exist. */
+function unknownOperation(
+  { method, path }: ExaminedRequest,
+  index: OperationIndex<DescribedOperation>,
+): NearMiss[] {
   const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].flatMap((one) => index.match(one, path) ?? [])
   if (others.length > 0) {
     const methods = others.map((operation) => `${operation.method} ${operation.path}`)
@@ -128,13 +142,13 @@ function lost({ method, path }: Examined, index: OperationIndex<DescribedOperati
   const given = segmentsOf(path)
   const rated = index.all.flatMap((operation) => {
     const pattern = segmentsOf(operation.path)
-    // Each segment too many counts 1: what is longer by two is not compared, however long it is.
+    // Each extra segment counts 1, so paths that are two longer are not compared.
     if (Math.abs(given.length - pattern.length) > FARTHEST) return []
     const distance = distanceOf(given, pattern)
     return {
       name: `${operation.method} ${operation.path}`,
       distance: distance + (operation.method === method ? 0 : OTHER_METHOD),
-      // Something of it must be the same.
+      // Paths must share something.
       near: distance <= 0.75 * Math.max(given.length, pattern.length) && distance <= FARTHEST,
     }
   })
@@ -144,7 +158,7 @@ function lost({ method, path }: Examined, index: OperationIndex<DescribedOperati
   return [missOf('path', path, 'There is nothing at this path', suggestions.slice(0, 4))]
 }
 
-/** How much would have to change to make one path of the other: 1 for a segment too many, too few, or another. */
+/** Returns the distance between two paths: 1 for each segment that is extra, missing or different. */
 function distanceOf(given: readonly string[], pattern: readonly string[]): number {
   let row = Array.from({ length: pattern.length + 1 }, (_, index) => index)
   for (const [at, segment] of given.entries()) {
@@ -160,16 +174,16 @@ function distanceOf(given: readonly string[], pattern: readonly string[]): numbe
 
 function segmentDistance(given: string, wanted: string): number {
   if (given === wanted) return 0
-  // Ids have a prefix; a word where an id belongs was rather meant as a word.
+  // Ids contain an underscore. A word in place of an id was more likely meant as a word.
   if (wanted.startsWith('{')) return given.includes('_') ? 0.1 : 0.6
-  if (given.length > LONGEST) return 1
+  if (given.length > MAX_COMPARED) return 1
   const begins = given !== '' && (given.startsWith(wanted) || wanted.startsWith(given))
   return begins || nearest(given, [wanted]).length > 0 ? 0.4 : 1
 }
 
-/** Known names that somebody may have meant: those that differ in their way of writing first. */
-function likely(name: string, names: readonly string[]): string[] {
-  if (name.length > LONGEST) return []
+/** Returns the known names that a client may have meant. Those that differ only in notation come first. */
+function similarNames(name: string, names: readonly string[]): string[] {
+  if (name.length > MAX_COMPARED) return []
   const plain = (text: string): string => text.replace(/[_-]/g, '').toLowerCase()
   const same = names.filter((known) => plain(known) === plain(name))
   return same.length > 0 ? same : nearest(name, names)

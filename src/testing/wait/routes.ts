@@ -15,11 +15,11 @@ import type { ControlAccess } from '../api/access.ts'
 import { Delivery } from '../api/deliveries.ts'
 import { EmittedEvent } from '../api/events.ts'
 import { checkInboxName, InboxEntry } from '../inbox/model.ts'
-import { type InboxStore, KEPT } from '../inbox/store.ts'
+import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
 import { readUntil } from './states.ts'
-import { type Look, waitUntil } from './wait.ts'
+import { type WaitCheck, waitUntil } from './wait.ts'
 
-/** How long is waited, in physical milliseconds. */
+/** Limits of the wait in milliseconds of real time. */
 const TIMEOUT_MS = { default: 30_000, most: 600_000 }
 
 const WaitQuery = t.Object(
@@ -49,7 +49,7 @@ const WaitQuery = t.Object(
     ),
     account_id: t.Optional(t.String({ description: 'Of events: those of one account.' })),
     count: t.Optional(
-      integer({ minimum: 1, maximum: KEPT.entries, description: 'So many entries of an inbox.' }),
+      integer({ minimum: 1, maximum: INBOX_LIMITS.entries, description: 'So many entries of an inbox.' }),
     ),
     timeout_ms: t.Optional(
       integer({
@@ -79,7 +79,7 @@ const Outcome = t.Object(
 )
 type Outcome = Static<typeof Outcome>
 
-/** What can be waited for, and what else the query may say of it. */
+/** Subjects, and the parameters that each allows. */
 const OPTIONS = {
   task: ['until'],
   build: ['until'],
@@ -93,32 +93,32 @@ const OPTIONS = {
 const SUBJECTS = Object.keys(OPTIONS) as readonly (keyof typeof OPTIONS)[]
 const ALL_OPTIONS = new Set<keyof WaitQuery>(Object.values(OPTIONS).flat())
 
-/** What the call needs. */
-export interface WaitParts {
+/** Dependencies of the wait. */
+export interface WaitRoutesOptions {
   queries: Queries
   inbox: InboxStore
   outbox: Outbox
   changes: Notifier
   tasks: () => Promise<TasksService>
   projects: () => Promise<ProjectsService>
-  /** Fires when berth stops, or begins anew. */
+  /** Fires when berth stops or is reset. */
   stopping: AbortSignal
 }
 
-/** `/_berth/wait`: answers as soon as something is as it is waited for, so that tests need no sleep. */
-export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
+/** Serves `/_berth/wait`: responds as soon as something reaches a state, so tests need no sleep. */
+export const waitRoutes = (access: ControlAccess, parts: WaitRoutesOptions) =>
   new Elysia({ prefix: '/_berth/wait' }).use(access).get(
     '',
     async ({ query, request }): Promise<Outcome> => {
       const { outbox, changes, stopping } = parts
       const began = performance.now()
-      const look = await lookOf(query, parts)
+      const check = await checkFor(query, parts)
       const { matched, shown } = await waitUntil({
-        look,
-        news: [changes, outbox],
+        check,
+        sources: [changes, outbox],
         timeoutMs: query.timeout_ms ?? TIMEOUT_MS.default,
         stopping,
-        gone: request.signal,
+        disconnected: request.signal,
       })
       return { matched, waited_ms: Math.round(performance.now() - began), ...shown }
     },
@@ -136,34 +136,38 @@ export const waitRoutes = (access: ControlAccess, parts: WaitParts) =>
     ),
   )
 
-async function lookOf(query: WaitQuery, parts: WaitParts): Promise<() => Look> {
+async function checkFor(query: WaitQuery, parts: WaitRoutesOptions): Promise<() => WaitCheck> {
   const subject = subjectOf(query)
   const { [subject]: id = '', until, attempts, after } = query
   const { queries, inbox } = parts
-  const looks = await import('./subjects.ts')
+  const subjects = await import('./subjects.ts')
   switch (subject) {
     case 'task': {
       const wanted = readUntil('task', until)
-      return looks.taskLook(queries, await parts.tasks(), id, wanted)
+      return subjects.taskCheck(queries, await parts.tasks(), id, wanted)
     }
     case 'build':
-      return looks.buildLook(queries, id, readUntil('build', until))
+      return subjects.buildCheck(queries, id, readUntil('build', until))
     case 'project': {
       const wanted = readUntil('project', until)
-      return looks.projectLook(queries, await parts.projects(), id, wanted)
+      return subjects.projectCheck(queries, await parts.projects(), id, wanted)
     }
     case 'delivery':
-      return looks.deliveryLook(queries, id, readUntil('delivery', until), attempts)
+      return subjects.deliveryCheck(queries, id, readUntil('delivery', until), attempts)
     case 'deliveries':
-      return looks.deliveriesLook(queries, id)
+      return subjects.deliveriesCheck(queries, id)
     case 'event':
-      return looks.eventLook(queries, { event: id as EventName, after, accountId: query.account_id })
+      return subjects.eventCheck(queries, { event: id as EventName, after, accountId: query.account_id })
     case 'inbox':
-      return looks.inboxLook(inbox, { inbox: checkInboxName(id), after, count: query.count ?? 1 })
+      return subjects.inboxCheck(inbox, { inbox: checkInboxName(id), after, count: query.count ?? 1 })
   }
 }
 
-/** What is waited for. @throws BerthError 400 where it is not one thing, or the query says what does not belong to it */
+/**
+ * Returns the subject of a wait.
+ *
+ * @throws BerthError 400 if the query has none, several, or parameters that do not belong to it
+ */
 function subjectOf(query: WaitQuery): keyof typeof OPTIONS {
   const [subject, other] = SUBJECTS.filter((name) => query[name] !== undefined)
   if (subject === undefined)

@@ -4,27 +4,27 @@ import type { InitPhase, RuntimeStatus } from '../../resources/projects/model.ts
 import type { TaskStatus } from '../../resources/tasks/model.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 
-/** The states of a kind of thing. */
-interface States<State extends string = string> {
+/** The states of a subject. */
+interface SubjectStates<State extends string = string> {
   readonly all: readonly State[]
-  /** Those in which it goes no further by itself: what is waited for where nothing is said. */
-  readonly ends: readonly State[]
+  /** Final states, and those that need the client. The default of `until`. */
+  readonly finals: readonly State[]
 }
 
-const states = <const State extends string>(all: readonly State[], ends: readonly NoInfer<State>[]) => ({
+const states = <const State extends string>(all: readonly State[], finals: readonly NoInfer<State>[]) => ({
   all,
-  ends,
+  finals,
 })
 
-/** The states that can be waited for, by what has them. */
+/** The states that can be waited for, by subject. */
 export const STATES = {
-  /** `held` is that of a running one whose scenario waits for its release. */
+  /** A task is `held` if it runs and its scenario waits for its release. */
   task: states<TaskStatus | 'held'>(
     ['running', 'held', 'awaiting_input', 'completed', 'failed', 'cancelled'],
     ['completed', 'failed', 'cancelled', 'awaiting_input'],
   ),
   build: states<BuildStatus>(['queued', 'running', 'completed'], ['completed']),
-  /** Of its bring-up, and of its app. */
+  /** The phases of its bring-up and the states of its app. */
   project: states<InitPhase | RuntimeStatus>(
     [
       'fetch',
@@ -42,20 +42,20 @@ export const STATES = {
     ['ready', 'failed', 'awaiting_secrets'],
   ),
   delivery: states(DELIVERY_STATUSES, ['delivered', 'failed']),
-} satisfies Record<string, States>
+} satisfies Record<string, SubjectStates>
 
-/** What has states that can be waited for. */
-export type Kind = keyof typeof STATES
+/** A subject with states. */
+export type WaitSubject = keyof typeof STATES
 
 /**
- * The states that `until` names.
+ * Returns the states that `until` names.
  *
- * @param given names with commas between them
- * @throws BerthError 400 for one that the kind does not have
+ * @param given names, separated by commas
+ * @throws BerthError 400 for a state that the kind does not have
  */
-export function readUntil(kind: Kind, given: string | undefined): ReadonlySet<string> {
-  const { all, ends }: States = STATES[kind]
-  if (given === undefined) return new Set(ends)
+export function readUntil(kind: WaitSubject, given: string | undefined): ReadonlySet<string> {
+  const { all, finals }: SubjectStates = STATES[kind]
+  if (given === undefined) return new Set(finals)
   const names = given.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !all.includes(name))
   if (unknown === undefined) return new Set(names)

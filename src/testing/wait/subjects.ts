@@ -14,19 +14,19 @@ import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from '../api/account.ts'
 import { shownEvent } from '../api/events.ts'
 import { toEntry } from '../inbox/model.ts'
-import { type InboxStore, KEPT } from '../inbox/store.ts'
-import type { Look } from './wait.ts'
+import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
+import type { WaitCheck } from './wait.ts'
 
-/** Stands for the position before the first, as in lists. */
+/** The position before the first, as in lists. */
 const START = 'start'
 
-/** Deliveries of one event that are shown. */
-const MOST_DELIVERIES = 1_000
+/** Most deliveries of an event in the result. */
+const MAX_DELIVERIES = 1_000
 
-/** Looks at a task. */
-export function taskLook(queries: Queries, service: TasksService, id: string, until: ReadonlySet<string>) {
+/** Makes a check of a task's state. */
+export function taskCheck(queries: Queries, service: TasksService, id: string, until: ReadonlySet<string>) {
   const find = queries.select().from(tasks).where(eq(tasks.id, id)).prepare()
-  return (): Look => {
+  return (): WaitCheck => {
     const row = find.get()
     if (row === undefined) throw notFound(`The task "${id}"`)
     const matched = until.has(row.status) || (until.has('held') && service.isHeld(id))
@@ -34,25 +34,25 @@ export function taskLook(queries: Queries, service: TasksService, id: string, un
   }
 }
 
-/** Looks at a build. */
-export function buildLook(queries: Queries, id: string, until: ReadonlySet<string>) {
+/** Makes a check of a build's state. */
+export function buildCheck(queries: Queries, id: string, until: ReadonlySet<string>) {
   const find = queries.select().from(builds).where(eq(builds.id, id)).prepare()
-  return (): Look => {
+  return (): WaitCheck => {
     const row = find.get()
     if (row === undefined) throw notFound(`The build "${id}"`)
     return { matched: until.has(row.status), show: () => ({ build: toBuild(row) }) }
   }
 }
 
-/** Looks at a project: at its bring-up, and at its app. */
-export function projectLook(
+/** Makes a check of a project's bring-up and app. */
+export function projectCheck(
   queries: Queries,
   service: ProjectsService,
   id: string,
   until: ReadonlySet<string>,
 ) {
   const find = queries.select().from(projects).where(eq(projects.id, id)).prepare()
-  return (): Look => {
+  return (): WaitCheck => {
     const row = find.get()
     if (row === undefined) throw notFound(`The project "${id}"`)
     const { initPhase, runtimeStatus, accountId } = row
@@ -62,17 +62,17 @@ export function projectLook(
 }
 
 /**
- * Looks at a delivery.
+ * Makes a check of a delivery.
  *
- * @param attempts a number of attempts that will do as well as a state
+ * @param attempts a number of attempts that suffices too
  */
-export function deliveryLook(
+export function deliveryCheck(
   queries: Queries,
   id: string,
   until: ReadonlySet<string>,
   attempts = Number.POSITIVE_INFINITY,
 ) {
-  return (): Look => {
+  return (): WaitCheck => {
     const [delivery] = readDeliveries(queries, { id, limit: 1 })
     if (delivery === undefined) throw notFound(`The delivery "${id}"`)
     const matched = until.has(delivery.status) || delivery.attempts.length >= attempts
@@ -81,11 +81,11 @@ export function deliveryLook(
 }
 
 /**
- * Looks at all deliveries of an event: whether each has been attempted.
+ * Makes a check that each delivery of an event was attempted.
  *
  * @throws BerthError 404
  */
-export function deliveriesLook(queries: Queries, eventId: string) {
+export function deliveriesCheck(queries: Queries, eventId: string) {
   const event = queries.select().from(events).where(eq(events.id, eventId)).get()
   if (event === undefined) throw notFound(`The event "${eventId}"`)
   const isTaken = (): boolean =>
@@ -96,23 +96,27 @@ export function deliveriesLook(queries: Queries, eventId: string) {
       .all()
       .some((webhook) => webhook.events.includes(event.event))
   const isFannedOut = (): boolean => (queries.select().from(fanOut).get()?.seq ?? 0) >= event.seq
-  return (): Look => {
-    const deliveries = readDeliveries(queries, { eventId, limit: MOST_DELIVERIES })
+  return (): WaitCheck => {
+    const deliveries = readDeliveries(queries, { eventId, limit: MAX_DELIVERIES })
     const attempted = deliveries.every(({ status, attempts }) => status !== 'pending' || attempts.length > 0)
     return { matched: !isTaken() || (isFannedOut() && attempted), show: () => ({ deliveries }) }
   }
 }
 
-/** What is looked for among the events. */
-export interface EventWish {
+/** Selects an event. */
+export interface EventParams {
   event: EventName
-  /** The id of the event behind which it is looked for; without one, all count. */
+  /** Only events after the one with this id; all without it. */
   after?: string | undefined
   accountId?: string | undefined
 }
 
-/** Looks for the first event of a name. @throws BerthError 400 where `after` or the account is none */
-export function eventLook(queries: Queries, { event, after, accountId }: EventWish) {
+/**
+ * Makes a check for the first event of a name.
+ *
+ * @throws BerthError 400 if `after` or the account does not exist
+ */
+export function eventCheck(queries: Queries, { event, after, accountId }: EventParams) {
   checkAccount(queries, accountId, '"account_id" in the query')
   const known =
     after === undefined || after === START
@@ -128,29 +132,35 @@ export function eventLook(queries: Queries, { event, after, accountId }: EventWi
     accountId === undefined ? undefined : eq(events.accountId, accountId),
   )
   const find = queries.select().from(events).where(wanted).orderBy(asc(events.seq)).limit(1).prepare()
-  return (): Look => {
+  return (): WaitCheck => {
     const row = find.get()
     return { matched: row !== undefined, show: () => ({ event: row ? shownEvent(row) : null }) }
   }
 }
 
-/** What is looked for in an inbox. */
-export interface InboxWish {
+/** Selects entries of an inbox. */
+export interface InboxParams {
   inbox: string
-  /** The id of the entry behind which it is looked for; without one, all count. */
+  /** Only entries after the one with this id; all without it. */
   after?: string | undefined
   count: number
 }
 
-/** Looks for entries of an inbox. @throws BerthError 400 where `after` is none */
-export function inboxLook(store: InboxStore, { inbox, after, count }: InboxWish) {
+/**
+ * Makes a check for entries of an inbox.
+ *
+ * @throws BerthError 400 if `after` does not exist
+ */
+export function inboxCheck(store: InboxStore, { inbox, after, count }: InboxParams) {
   const from = after === undefined || after === START ? 0 : store.position(after)
   if (from === undefined)
     throw badRequest(
       `"after" in the query: expected the id of an entry, or start, got ${JSON.stringify(after)}.`,
     )
-  return (): Look => ({
+  return (): WaitCheck => ({
     matched: store.count(inbox, from) >= count,
-    show: () => ({ entries: store.list(inbox, { after: from, limit: KEPT.entries }).map(toEntry) }),
+    show: () => ({
+      entries: store.entries(inbox, { after: from, limit: INBOX_LIMITS.entries }).map(toEntry),
+    }),
   })
 }

@@ -1,44 +1,54 @@
 import { BerthError } from '../../errors.ts'
 
-/** What was seen of something that is waited for. */
-export interface Look {
-  /** Whether it is as it is waited for. */
+/** The result of a check. */
+export interface WaitCheck {
+  /** Whether the subject has reached the state. */
   matched: boolean
-  /** What an answer tells of it. */
+  /** Returns the fields of the response. */
   show: () => Record<string, unknown>
 }
 
-/** What came of waiting. */
-export interface Seen {
+/** The result of a wait. */
+export interface WaitResult {
   matched: boolean
   shown: Record<string, unknown>
 }
 
-/** Something that is waited for. */
-export interface Waiting {
-  /** Looks at it as it is now. @throws BerthError 404 where it is gone */
-  look: () => Look
-  /** What tells that it may have changed. */
-  news: readonly { subscribe(listener: () => void): () => void }[]
-  /** Physical milliseconds: a clock that stands must not hold it up. */
+/** Options of a wait. */
+export interface WaitOptions {
+  /**
+   * Checks the subject now.
+   *
+   * @throws BerthError 404 if it was deleted
+   */
+  check: () => WaitCheck
+  /** Sources that notify of possible changes. */
+  sources: readonly { subscribe(listener: () => void): () => void }[]
+  /** Milliseconds of real time, so a frozen clock cannot hold up the wait. */
   timeoutMs: number
-  /** Fires when berth stops, or begins anew. */
+  /** Fires when berth stops or is reset. */
   stopping: AbortSignal
-  /** Fires when whoever waits has gone. */
-  gone: AbortSignal
+  /** Fires when the client disconnects. */
+  disconnected: AbortSignal
 }
 
 /**
- * Looks at something whenever it may have changed, until it is as it is waited for.
+ * Repeats a check after every possible change, until it matches or the time is over.
  *
- * @returns what was seen then, or at the end of the time
- * @throws whatever `look` throws, BerthError 503 where berth stops
+ * @returns the last result
+ * @throws whatever `check` throws, and BerthError 503 if berth stops
  */
-export function waitUntil({ look, news, timeoutMs, stopping, gone }: Waiting): Promise<Seen> {
-  const { promise, resolve, reject } = Promise.withResolvers<Seen>()
-  const check = (last: boolean): void => {
+export function waitUntil({
+  check,
+  sources,
+  timeoutMs,
+  stopping,
+  disconnected,
+}: WaitOptions): Promise<WaitResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<WaitResult>()
+  const tryCheck = (last: boolean): void => {
     try {
-      const { matched, show } = look()
+      const { matched, show } = check()
       if (matched || last) resolve({ matched, shown: show() })
     } catch (error) {
       reject(error)
@@ -51,14 +61,14 @@ export function waitUntil({ look, news, timeoutMs, stopping, gone }: Waiting): P
         'berth stops or begins anew: there is nothing to wait for any more.',
       ),
     )
-  const unsubscribe = news.map((source) => source.subscribe(() => check(false)))
-  const timer = setTimeout(() => check(true), timeoutMs)
-  for (const signal of [stopping, gone]) signal.addEventListener('abort', stop)
-  if (stopping.aborted || gone.aborted) stop()
-  else check(timeoutMs === 0)
+  const unsubscribe = sources.map((source) => source.subscribe(() => tryCheck(false)))
+  const timer = setTimeout(() => tryCheck(true), timeoutMs)
+  for (const signal of [stopping, disconnected]) signal.addEventListener('abort', stop)
+  if (stopping.aborted || disconnected.aborted) stop()
+  else tryCheck(timeoutMs === 0)
   return promise.finally(() => {
     clearTimeout(timer)
     for (const end of unsubscribe) end()
-    for (const signal of [stopping, gone]) signal.removeEventListener('abort', stop)
+    for (const signal of [stopping, disconnected]) signal.removeEventListener('abort', stop)
   })
 }

@@ -1,4 +1,4 @@
-/** The parts of a JSON Schema that tell where secrets stand. */
+/** The parts of a JSON Schema that mark secrets. */
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly patternProperties?: Readonly<Record<string, Schema>>
@@ -7,51 +7,51 @@ interface Schema {
   readonly writeOnly?: boolean
 }
 
-/** A field of a body, as far as the operation's shape knows it. */
-export interface Field {
-  readonly shape: Shape
-  /** Whether it has a place of its own, unlike a name among any. */
+/** A field of a body in the operation's schema. */
+export interface BodyField {
+  readonly shape: BodySchema
+  /** Whether the schema names it, unlike a field of a map. */
   readonly isNamed: boolean
 }
 
-/** What a body may look like, by the schema of its operation: where in it secrets stand. */
-export class Shape {
+/** Finds secrets in a body by the schema of its operation. */
+export class BodySchema {
   readonly #schemas: readonly Schema[]
 
   constructor(...schemas: readonly Schema[]) {
     this.#schemas = schemas.flatMap(alternatives)
   }
 
-  /** Whether a value here never comes back (JSON Schema, validation, 9.4). */
+  /** Whether the value is write-only (JSON Schema, validation, 9.4). */
   get isSecret(): boolean {
     return this.#schemas.some(({ writeOnly }) => writeOnly === true)
   }
 
-  /** Whether anything in it never comes back. */
+  /** Whether anything in it is write-only. */
   get holdsSecrets(): boolean {
     return (
       this.isSecret ||
-      this.#schemas.some((schema) => parts(schema).some((part) => new Shape(part).holdsSecrets))
+      this.#schemas.some((schema) => parts(schema).some((part) => new BodySchema(part).holdsSecrets))
     )
   }
 
-  /** The field of this name; null where nothing reads one. */
-  field(name: string): Field | null {
+  /** Returns a field by its name; null if the schema has none. */
+  field(name: string): BodyField | null {
     const named = this.#schemas.flatMap(({ properties = {} }) =>
       Object.hasOwn(properties, name) ? [properties[name] as Schema] : [],
     )
-    if (named.length > 0) return { shape: new Shape(...named), isNamed: true }
+    if (named.length > 0) return { shape: new BodySchema(...named), isNamed: true }
     const any = this.#schemas.flatMap(({ patternProperties = {} }) => Object.values(patternProperties))
-    return any.length > 0 ? { shape: new Shape(...any), isNamed: false } : null
+    return any.length > 0 ? { shape: new BodySchema(...any), isNamed: false } : null
   }
 
-  /** What stands in an array of this shape. */
-  get item(): Shape {
-    return new Shape(...this.#schemas.flatMap(({ items }) => (items ? [items] : [])))
+  /** The schema of an array's items. */
+  get item(): BodySchema {
+    return new BodySchema(...this.#schemas.flatMap(({ items }) => (items ? [items] : [])))
   }
 }
 
-/** A schema and its alternatives, what is said of all of them included. */
+/** Returns a schema and its alternatives, including those of `allOf`. */
 const alternatives = (schema: Schema): Schema[] => [schema, ...(schema.anyOf ?? []).flatMap(alternatives)]
 
 const parts = ({ properties = {}, patternProperties = {}, items }: Schema): Schema[] => [
