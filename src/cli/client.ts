@@ -55,6 +55,7 @@ export class Client {
       }
     } catch (error) {
       if (error instanceof CommandError) throw error
+      if (error instanceof SyntaxError) throw this.notBerth(response.status)
       this.broken(error, request)
     }
   }

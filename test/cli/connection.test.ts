@@ -121,6 +121,34 @@ test('an answer that is not the API’s own is said to be so', async () => {
   })
 })
 
+test('a stream whose events are not JSON is not berth’s, and said so in a sentence', async () => {
+  const headers = { 'content-type': 'text/event-stream' }
+  await using page = Bun.serve({
+    port: 0,
+    fetch: () => new Response('event: stdout\ndata: <html>\n\n', { headers }),
+  })
+  const connection = ['--base-url', page.url.href, '--api-key', 'sk_live_x']
+  const { exitCode, stderr } = await run(['exec', 'srv_1', ...connection, '--', 'true'])
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 1,
+    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address.\n`,
+  })
+})
+
+test('ids and paths reach the API as they were typed', async () => {
+  const seen: string[] = []
+  await using other = Bun.serve({
+    port: 0,
+    fetch(request) {
+      seen.push(`${request.method} ${request.url.slice(other.url.href.length - 1)}`)
+      return Response.json({ path: 'x', deleted: true })
+    },
+  })
+  const connection = ['--base-url', other.url.href, '--api-key', 'sk_live_x']
+  await run(['files', 'delete', 'srv/1?a=b#c', 'a b&c=d', ...connection])
+  expect(seen).toEqual(['DELETE /servers/srv%2F1%3Fa%3Db%23c/files?path=a+b%26c%3Dd'])
+})
+
 test('what a refusal quotes cannot steer the terminal', async () => {
   const message = 'no \u001b[2J\u001b]0;title\u0007such \u202ething\u009b1m'
   const body = { error: 'bad_request', message }
