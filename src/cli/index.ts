@@ -1,6 +1,7 @@
 import { StartupError, UsageError } from '../errors.ts'
 import { parseRun } from './commands/run-flags.ts'
-import { BACKGROUND, parseServeFlags, startService } from './commands/serve-flags.ts'
+import { BACKGROUND, parseServeFlags } from './commands/serve-flags.ts'
+import { startService } from './commands/start-service.ts'
 import { CommandError } from './errors.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 

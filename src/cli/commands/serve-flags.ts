@@ -1,6 +1,5 @@
 import mri from 'mri'
 import { CONFIG_OPTIONS } from '../../config/config.ts'
-import type { Terminal } from '../terminal.ts'
 
 /** Name of the hidden command that is an instance in the background. */
 export const BACKGROUND = '__background'
@@ -58,11 +57,4 @@ export function parseFlags(args: readonly string[], own: readonly OwnFlag[]): Re
     given[name] = repeatable.includes(name) ? all : all.at(-1)
   }
   return given
-}
-
-/** Runs the service as its flags say, here or in the background; resolves to the exit code. */
-export async function startService(flags: Record<string, unknown>, terminal: Terminal): Promise<number> {
-  if (!flags.detach) return (await import('./serve.ts')).serve(flags, terminal)
-  const { detach } = await import('../instances/detach.ts')
-  return detach(flags, terminal)
 }

@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander'
 import { CONFIG_OPTIONS, environmentName } from '../../config/config.ts'
 import type { Session } from '../session.ts'
-import { type OwnFlag, SERVE_FLAGS, startService } from './serve-flags.ts'
+import { type OwnFlag, SERVE_FLAGS } from './serve-flags.ts'
+import { startService } from './start-service.ts'
 
 const MORE = `
 Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.

@@ -3,9 +3,16 @@ import { untilInterrupted } from '../interrupt.ts'
 import { printJson } from '../output.ts'
 import { plain } from '../plain-text.ts'
 import type { Session } from '../session.ts'
+import type { Sink } from '../terminal.ts'
 import { followTask } from './follow.ts'
 import { howToAnswer } from './show.ts'
-import { followTranscript, isKept, readTranscript, type TaskPlace } from './transcript.ts'
+import {
+  followTranscript,
+  isKept,
+  readTranscript,
+  type TaskPlace,
+  type TranscriptItem,
+} from './transcript.ts'
 import { TranscriptView } from './view.ts'
 
 /** How a transcript is printed. */
@@ -16,7 +23,7 @@ interface Options {
 }
 
 /**
- * Prints the transcript of a task, and goes on with what comes where that is wished for.
+ * Prints the transcript of a task; with `follow` continues with new events.
  *
  * @returns the exit code
  */
@@ -26,13 +33,17 @@ export async function showEvents(
   task: TaskPlace,
   { follow = false, after = 0, json = false }: Options,
 ): Promise<number> {
-  if (follow) return untilInterrupted((signal) => goOn(session, client, task, { after, json, signal }))
-  const events = await readTranscript(client, task, after)
-  if (json) {
-    for (const event of events) await printJson(session.terminal.stdout, event)
-    return 0
+  const { stdout } = session.terminal
+  if (follow) {
+    return untilInterrupted((signal) =>
+      json
+        ? printLines(stdout, followTranscript(client, task, after, signal))
+        : followForPeople(session, client, task, after, signal),
+    )
   }
-  const view = new TranscriptView(session.terminal.stdout)
+  const events = await readTranscript(client, task, after)
+  if (json) return printLines(stdout, events)
+  const view = new TranscriptView(stdout)
   for (const event of events) await view.show(event)
   await view.end()
   const last = events.at(-1)
@@ -40,17 +51,22 @@ export async function showEvents(
   return 0
 }
 
-async function goOn(
+/** Prints a line of JSON for each event; the pieces of output in between are left out. */
+async function printLines(
+  sink: Sink,
+  items: Iterable<TranscriptItem> | AsyncIterable<TranscriptItem>,
+): Promise<number> {
+  for await (const item of items) if (isKept(item)) await printJson(sink, item)
+  return 0
+}
+
+async function followForPeople(
   session: Session,
   client: Client,
   task: TaskPlace,
-  { after, json, signal }: { after: number; json: boolean; signal: AbortSignal },
+  after: number,
+  signal: AbortSignal,
 ): Promise<number> {
-  if (json) {
-    for await (const item of followTranscript(client, task, after, signal))
-      if (isKept(item)) await printJson(session.terminal.stdout, item)
-    return 0
-  }
   const view = new TranscriptView(session.terminal.stdout)
   const questions = 'explain'
   await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
