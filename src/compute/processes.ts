@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { codeOf } from '../runtime/error-info.ts'
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -88,7 +89,7 @@ export function isHidden(pid: number): boolean {
     process.kill(pid, 0)
     return false
   } catch (error) {
-    return (error as { code?: string }).code === 'EPERM'
+    return codeOf(error) === 'EPERM'
   }
 }
 

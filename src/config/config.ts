@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { StartupError, UsageError } from '../errors.ts'
 import { parseIso } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { parseKeyText } from '../runtime/key-text.ts'
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
 import { AGENT_DEFAULTS, AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig, checkAgent } from './agents.ts'
@@ -280,7 +281,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     try {
       Object.assign(settings, option.parse(value))
     } catch (error) {
-      const expected = error instanceof Error ? error.message : String(error)
+      const expected = messageOf(error)
       const shown = SECRET.includes(option.name) ? 'the given value' : JSON.stringify(value)
       if (source === 'flag') throw new UsageError(`--${option.name}: expected ${expected}, got ${shown}.`)
       const where = source === 'variable' ? variable : `"${option.name}" in ${file.path}`
@@ -335,7 +336,7 @@ function readConfigFile(given: unknown, cwd: string): { path: string; values: Re
   try {
     parsed = JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error)
+    const cause = messageOf(error)
     throw new StartupError(
       `The config file ${path} cannot be read: ${cause}. Correct it or leave out --config.`,
     )

@@ -2,6 +2,7 @@ import type { Sandbox } from '../compute/driver.ts'
 import { ComputeError } from '../compute/driver.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
 import { AppLog } from './app-runtime/log/log.ts'
@@ -373,7 +374,7 @@ export class HostedApp {
       if (now.plan.start.kind === 'files') this.#reload.changed()
       else await this.#startProgram(now)
     } catch (error) {
-      this.log.append('berth', error instanceof Error ? error.message : String(error))
+      this.log.append('berth', messageOf(error))
     }
   }
 }

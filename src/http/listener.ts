@@ -1,5 +1,6 @@
 import { StartupError } from '../errors.ts'
 import type { Connection } from '../runtime/connection.ts'
+import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
 
@@ -101,7 +102,7 @@ function besides(host: string, port: number, respond: Respond): Listening | 'tak
   try {
     return start(other, port, respond)
   } catch (error) {
-    return (error as { code?: string }).code === 'EADDRINUSE' ? 'taken' : null
+    return codeOf(error) === 'EADDRINUSE' ? 'taken' : null
   }
 }
 
@@ -109,8 +110,8 @@ function serve(host: string, port: number, respond: Respond): Listening {
   try {
     return start(host, port, respond)
   } catch (error) {
-    if ((error as { code?: string }).code === 'EADDRINUSE') throw taken(host, port)
-    const cause = error instanceof Error ? error.message : String(error)
+    if (codeOf(error) === 'EADDRINUSE') throw taken(host, port)
+    const cause = messageOf(error)
     throw new StartupError(
       `Cannot listen on ${host}:${port}: ${cause}. Choose another address with --host and --port.`,
     )

@@ -1,6 +1,7 @@
 import { BerthError, badRequest, StartupError } from '../errors.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
 import { checkState } from '../storage/master-key.ts'
 import { StateSwap } from '../storage/state.ts'
@@ -197,7 +198,7 @@ export class Instance implements InstanceStates {
           await this.#begin(first)
         })
       } catch (error) {
-        const cause = error instanceof Error ? error.message : String(error)
+        const cause = messageOf(error)
         this.#dependencies.logger.error('the next state cannot be used', { error })
         this.#failure = new BerthError(
           'service_unavailable',

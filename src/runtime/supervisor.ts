@@ -1,4 +1,5 @@
 import { StartupError } from '../errors.ts'
+import { messageOf } from './error-info.ts'
 import type { Logger } from './logger.ts'
 import type { Service } from './service.ts'
 
@@ -83,7 +84,7 @@ async function attempt(service: Service, step: 'recover' | 'start'): Promise<voi
     await service[step]?.()
   } catch (error) {
     if (error instanceof StartupError) throw error
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(`${service.name} could not ${step}: ${reason}`, { cause: error })
   }
 }

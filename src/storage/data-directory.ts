@@ -2,6 +2,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
+import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
@@ -138,8 +139,7 @@ function begin(lock: Sqlite, path: string): void {
   }
 }
 
-const isBusy = (error: unknown): boolean =>
-  ((error as { code?: string }).code ?? '').startsWith('SQLITE_BUSY')
+const isBusy = (error: unknown): boolean => (codeOf(error) ?? '').startsWith('SQLITE_BUSY')
 
 /** Reports whether a process with the pid of this entry exists. */
 function isProcessAlive(instance: InstanceFile | null): boolean {
@@ -148,7 +148,7 @@ function isProcessAlive(instance: InstanceFile | null): boolean {
     process.kill(instance.pid, 0)
     return true
   } catch (error) {
-    return (error as { code?: string }).code === 'EPERM'
+    return codeOf(error) === 'EPERM'
   }
 }
 
@@ -165,7 +165,7 @@ function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): voi
 }
 
 function notWritable(path: string, error: unknown): StartupError {
-  const cause = error instanceof Error ? error.message : String(error)
+  const cause = messageOf(error)
   return new StartupError(
     `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
   )

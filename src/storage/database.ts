@@ -2,6 +2,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { closeSync, openSync, statSync } from 'node:fs'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { emptyDatabase } from './empty-database.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
 import { writePrivate } from './private-file.ts'
@@ -75,7 +76,7 @@ export function openDatabase(path: string): Database {
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
-    const cause = error instanceof Error ? error.message : String(error)
+    const cause = messageOf(error)
     throw new StartupError(
       `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,
     )

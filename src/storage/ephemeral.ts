@@ -1,6 +1,7 @@
 import { lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
 import { isInUse } from './data-directory.ts'
 import { removeTree } from './remove-tree.ts'
@@ -46,7 +47,7 @@ export function makeDirectory(temporaryDir: string, prefix: string): string {
   try {
     return mkdtempSync(join(temporaryDir, prefix))
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error)
+    const cause = messageOf(error)
     throw new StartupError(
       `No temporary folder can be made: ${cause}. Set TMPDIR to a folder that can be written.`,
     )

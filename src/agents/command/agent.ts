@@ -1,5 +1,6 @@
 import type { TerminalExecution } from '../../compute/driver.ts'
 import type { AgentConfig } from '../../config/agents.ts'
+import { onAbort } from '../../runtime/abort.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { Masks } from '../../runtime/masks.ts'
 import type { Agent, Assignment, Outcome } from '../agent.ts'
@@ -73,8 +74,7 @@ export class CommandRun {
       },
     })
     this.#terminal = terminal
-    const abort = (): void => terminal.cancel(GRACE_MS)
-    signal.addEventListener('abort', abort)
+    using _abort = onAbort(signal, () => terminal.cancel(GRACE_MS))
     this.#budget.run()
     try {
       const { exitCode } = await terminal.exit
@@ -89,7 +89,6 @@ export class CommandRun {
     } finally {
       this.#terminal = null
       this.#budget.pause()
-      signal.removeEventListener('abort', abort)
       this.#report.end()
     }
   }
@@ -106,7 +105,7 @@ export class CommandRun {
     this.#terminal?.cancel(GRACE_MS)
   }
 
-  /** Reports an event. Called from timers, if nothing could catch an error, so a failure ends the agent. */
+  /** Reports an event. Runs in timers, so nothing could catch an error: a failure ends the agent. */
   #reportEvent(event: AgentEvent): void {
     try {
       this.#assignment.report(event)

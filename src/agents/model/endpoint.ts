@@ -3,6 +3,7 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4Prompt,
 } from '@ai-sdk/provider'
+import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { EndpointFailure, explainFailure, type Recovery } from './failures.ts'
 import type { Provider } from './providers.ts'
@@ -120,14 +121,9 @@ export class Endpoint {
   }
 
   #wait(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve } = Promise.withResolvers<void>()
     const timer = this.#clock.after(ms, resolve)
-    const abort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', abort)
-    return promise.finally(() => {
-      timer.cancel()
-      signal.removeEventListener('abort', abort)
-    })
+    return orAborted(promise, signal).finally(() => timer.cancel())
   }
 }
 

@@ -1,3 +1,4 @@
+import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { AgentError, type Assignment, type Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
@@ -117,14 +118,14 @@ async function useTool(activity: string, use: () => Promise<StepResult>): Promis
 }
 
 function ask(question: string, { ask, signal }: Assignment): Promise<string> {
-  if (ask) return unlessAborted(signal, ask(question))
+  if (ask) return orAborted(ask(question), signal)
   throw new AgentError(
     `The step "ask" has nobody to ask ${JSON.stringify(oneLine(question))}: only a task has somebody who answers. Leave it out of what builds do.`,
   )
 }
 
 function hold({ hold, signal }: Assignment): Promise<void> {
-  if (hold) return unlessAborted(signal, hold())
+  if (hold) return orAborted(hold(), signal)
   throw new AgentError(
     'The step "hold" has nobody who releases it: only tasks are released. Leave it out of what builds do.',
   )
@@ -139,21 +140,8 @@ async function wait(ms: number, { assignment: { signal }, clock }: StepContext):
     return new Promise((resolve) => setImmediate(resolve))
   })
   try {
-    await unlessAborted(signal, over.promise)
+    await orAborted(over.promise, signal)
   } finally {
     timer.cancel()
-  }
-}
-
-/** Returns a promise's value, unless the signal fires before. */
-async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = (): void => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  try {
-    return await Promise.race([promise, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }

@@ -1,4 +1,5 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { onAbort } from '../../runtime/abort.ts'
 import { ToolError } from './errors.ts'
 
 /** Matches that are given at most. */
@@ -58,8 +59,7 @@ export async function searchFiles({
     outputLimit: MOST_BYTES,
     onOutput: (stream, data) => void chunks[stream].push(data),
   })
-  const cancel = (): void => execution.cancel()
-  signal.addEventListener('abort', cancel)
+  using _abort = onAbort(signal, () => execution.cancel())
   try {
     const { exitCode, timedOut, truncated } = await execution.exit
     signal.throwIfAborted()
@@ -76,8 +76,6 @@ export async function searchFiles({
     // As for a command: failing to start it is no reason to give up.
     if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
     throw error
-  } finally {
-    signal.removeEventListener('abort', cancel)
   }
 }
 

@@ -1,5 +1,7 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
+import { onAbort } from '../../runtime/abort.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
 import { ToolError } from './errors.ts'
@@ -161,7 +163,7 @@ export class Workbench {
    * Returns a working directory as commands take it: inside the workspace, in the isolations too that would let one
    * out.
    */
-  async #dir(cwd: string): Promise<string> {
+  async #workingDirectory(cwd: string): Promise<string> {
     const dir = relativeTo(cwd)
     if (dir === '') return ''
     const entry = await this.#options.workspace.stat(dir)
@@ -172,7 +174,7 @@ export class Workbench {
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
     const { sandbox, environment, masks, show, signal } = this.#options
     if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
-    const dir = await this.#dir(cwd)
+    const dir = await this.#workingDirectory(cwd)
     const env = { ...environment() }
     const output = new CommandOutput(masks, (stream, text) => show({ type: 'output', call, stream, text }))
     const execution = sandbox.exec({
@@ -182,8 +184,7 @@ export class Workbench {
       timeoutMs,
       onOutput: (stream, data) => output.write(stream, data),
     })
-    const cancel = (): void => execution.cancel()
-    signal.addEventListener('abort', cancel)
+    using _abort = onAbort(signal, () => execution.cancel())
     try {
       const { exitCode, timedOut } = await execution.exit
       signal.throwIfAborted()
@@ -193,7 +194,6 @@ export class Workbench {
       if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
       throw error
     } finally {
-      signal.removeEventListener('abort', cancel)
       this.#options.changed?.()
     }
   }
@@ -216,7 +216,7 @@ export class Workbench {
     } catch (error) {
       if (signal.aborted) throw signal.reason
       const reported = error instanceof WorkspaceError ? new ToolError(error.message) : error
-      const message = reported instanceof Error ? reported.message : String(reported)
+      const message = messageOf(reported)
       report({ type: 'toolResult', call, tool, ok: false, output: { error: message } })
       throw reported
     }

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { type LandlockPlan, PLAN_FD } from './plan.ts'
 import { rightsOf, ruleAttribute, rulesetAttribute } from './ruleset.ts'
@@ -23,7 +24,7 @@ export async function runLauncher(): Promise<void> {
     for (const fd of plan.keep) calls.keepOpen(fd)
     calls.become(plan.argv, plan.env)
   } catch (error) {
-    writeSync(2, `${error instanceof Error ? error.message : String(error)}\n`)
+    writeSync(2, `${messageOf(error)}\n`)
     process.exit(1)
   }
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
@@ -198,7 +199,7 @@ async function removeGroup(dir: string): Promise<void> {
     try {
       return rmdirSync(dir)
     } catch (error) {
-      const busy = error instanceof Error && 'code' in error && error.code === 'EBUSY'
+      const busy = codeOf(error) === 'EBUSY'
       if (!busy || performance.now() > deadline) return
       await Bun.sleep(pause)
     }

@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { childPath, type EntryName, type PinnedEntry, pinChild, systemCode } from './pinned.ts'
+import { codeOf } from '../../runtime/error-info.ts'
+import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
 /** Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist. */
 const MAX_HELD = 64
@@ -124,5 +125,5 @@ function pinDirectory(dir: PinnedEntry, name: EntryName): PinnedEntry {
  * skip it.
  */
 export function canSkip(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(systemCode(error) ?? '')
+  return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(codeOf(error) ?? '')
 }

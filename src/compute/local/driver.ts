@@ -2,6 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../config/config.ts'
 import type { Connection } from '../../runtime/connection.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
 import {
@@ -150,8 +151,4 @@ export class LocalDriver implements ComputeDriver {
     this.#limiter ??= this.#chooseLimiter()
     return this.#limiter
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

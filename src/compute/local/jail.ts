@@ -1,7 +1,8 @@
 import { mkdirSync, readlinkSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
 import { WorkspaceError } from '../workspace.ts'
 import { cancelParents, invalid, outside, parseLink, parsePath, quote, type Route } from './path.ts'
-import { childPath, type PinnedEntry, pinChild, pinRoot, systemCode } from './pinned.ts'
+import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 
 /** As many as Linux follows in one path. */
 const MAX_LINKS = 40
@@ -139,7 +140,7 @@ function tryPin(dir: PinnedEntry, name: string, path: string): PinnedEntry | nul
   try {
     return pinChild(dir, name)
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
+    if (codeOf(error) === 'ENOENT') return null
     throw toWorkspaceError(error, path)
   }
 }
@@ -155,7 +156,7 @@ function linkRoute(
   try {
     target = readlinkSync(childPath(dir, name), 'utf8')
   } catch (error) {
-    const code = systemCode(error)
+    const code = codeOf(error)
     if (code === 'EINVAL' || code === 'ENOENT') return null
     throw error
   }
@@ -170,13 +171,13 @@ function makeDirectory(dir: PinnedEntry, name: string, path: string): void {
   try {
     mkdirSync(childPath(dir, name), 0o755)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw toWorkspaceError(error, path)
+    if (codeOf(error) !== 'EEXIST') throw toWorkspaceError(error, path)
   }
 }
 
 /** Turns a system error that the path or the disk caused into a `WorkspaceError`; returns other errors unchanged. */
 export function toWorkspaceError(error: unknown, path: string): unknown {
-  switch (systemCode(error)) {
+  switch (codeOf(error)) {
     case 'ENOSPC':
     case 'EDQUOT':
       return new WorkspaceError(

@@ -82,12 +82,6 @@ export function openForReading(file: PinnedEntry): number {
   throw Object.assign(new Error(`${file.path} was replaced`), { code: 'ENOENT' })
 }
 
-/** Returns the code of a system error (`ENOENT`), else undefined. */
-export function systemCode(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' ? code : undefined
-}
-
 function pin(path: string | Buffer, flags: number): PinnedEntry {
   const descriptor = openSync(path, O_PATH | flags)
   try {

@@ -1,10 +1,11 @@
 import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../../runtime/error-info.ts'
 import { WorkspaceError } from '../workspace.ts'
 import { type Jail, type LocatedPath, locate, toWorkspaceError } from './jail.ts'
 import { Pace } from './pace.ts'
 import { quote } from './path.ts'
-import { childPath, systemCode } from './pinned.ts'
+import { childPath } from './pinned.ts'
 import type { StagingArea } from './staging.ts'
 
 /** Most attempts if the target, or a directory on the way, changes meanwhile. */
@@ -32,7 +33,7 @@ export async function placeDirectory(
     try {
       return await swap(jail, area, dir, path)
     } catch (error) {
-      const raced = ['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '')
+      const raced = ['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(codeOf(error) ?? '')
       if (!raced || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
     }
   }

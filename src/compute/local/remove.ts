@@ -1,7 +1,8 @@
 import { chmodSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
 import { DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
 import { Pace } from './pace.ts'
-import { childPath, type EntryName, type PinnedEntry, pinChild, systemCode } from './pinned.ts'
+import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 import { isTemporary, temporaryName } from './temporary.ts'
 
 /** How often one entry that changes meanwhile is tried again before the removal gives up. */
@@ -41,7 +42,7 @@ export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise
         unlinkSync(childPath(chain.current, entry.name))
       }
     } catch (error) {
-      const code = systemCode(error)
+      const code = codeOf(error)
       if (code === 'ENOENT') continue
       // Since it was listed, a file has replaced a directory, or a directory a file.
       const swapped =
@@ -60,7 +61,7 @@ function removeEmptied(chain: DirectoryChain, name: EntryName, frames: Frame[]):
     rmdirSync(childPath(chain.current, name))
   } catch (error) {
     const above = frames.at(-1)
-    const changed = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '')
+    const changed = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(codeOf(error) ?? '')
     if (above === undefined || !changed) throw error
     if ((above.passes.get(name) ?? 0) < PASSES_IN_PLACE || isTemporary(String(name))) {
       tryAgain(above, name, 'directory', error)

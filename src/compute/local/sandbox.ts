@@ -1,3 +1,4 @@
+import { messageOf } from '../../runtime/error-info.ts'
 import {
   ComputeError,
   type ExecCommand,
@@ -227,8 +228,4 @@ export class LocalSandbox implements Sandbox {
     if (this.#stopping !== null) return { reason: 'It was stopped.' }
     return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { codeOf } from '../../runtime/error-info.ts'
 import type { Pace } from './pace.ts'
 
 /**
@@ -108,6 +109,6 @@ function descriptorsOf(pid: number): string[] | null {
   try {
     return readdirSync(`/proc/${pid}/fd`)
   } catch (error) {
-    return (error as { code?: string }).code === 'EACCES' ? null : []
+    return codeOf(error) === 'EACCES' ? null : []
   }
 }

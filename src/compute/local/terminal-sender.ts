@@ -1,4 +1,5 @@
 import { closeSync } from 'node:fs'
+import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
 import { type DescriptorCalls, loadDescriptorCalls } from '../sandboxd/descriptors.ts'
 import { loadPtyCalls, type PtyCalls } from '../sandboxd/pty.ts'
@@ -32,7 +33,7 @@ export class TerminalSender {
         closeSync(slave)
       }
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      const why = messageOf(error)
       throw new ComputeError(`No terminal for the server: ${why}`, { cause: error })
     }
   }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fchmodSync, openSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
   type Staging,
@@ -16,7 +17,7 @@ import { identityOf, LocalFile } from './file.ts'
 import { type Jail, type LocatedPath, type LocateOptions, locate, toWorkspaceError } from './jail.ts'
 import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
-import { childPath, openForReading, type PinnedEntry, pinRoot, systemCode } from './pinned.ts'
+import { childPath, openForReading, type PinnedEntry, pinRoot } from './pinned.ts'
 import { placeDirectory } from './place.ts'
 import { removeEntry } from './remove.ts'
 import { STAGING, StagingArea } from './staging.ts'
@@ -122,7 +123,7 @@ export class LocalWorkspace implements Workspace {
       } catch (error) {
         // Parents are created, except for a path that can only name a directory, so nothing else can be missing.
         if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
-        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
+        if (codeOf(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
       }
     }
   }
@@ -137,7 +138,7 @@ export class LocalWorkspace implements Workspace {
     try {
       await removeEntry(place.parent, place.name)
     } catch (error) {
-      if (systemCode(error) === 'ENOTEMPTY') {
+      if (codeOf(error) === 'ENOTEMPTY') {
         throw new Error(
           `${quote(path)} is still being written to. Stop the server or the process, then remove it again.`,
         )
@@ -201,7 +202,7 @@ export class LocalWorkspace implements Workspace {
     try {
       return { descriptor: openForReading(place.entry), size: place.entry.stats.size }
     } catch (error) {
-      throw systemCode(error) === 'ENOENT' ? missing(path) : toWorkspaceError(error, path)
+      throw codeOf(error) === 'ENOENT' ? missing(path) : toWorkspaceError(error, path)
     }
   }
 

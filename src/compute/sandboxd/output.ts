@@ -1,4 +1,5 @@
 import { closeSync, readSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
 import { CHUNK } from './protocol.ts'
 
 /** Milliseconds between two reads of discarded output, so endless printing costs little. */
@@ -126,7 +127,7 @@ export class OutputPump {
       }
     } catch (error) {
       // A terminal reports this way that no program holds it anymore.
-      if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error
+      if (!(codeOf(error) === 'EIO')) throw error
     } finally {
       closeSync(this.#fd)
     }

@@ -1,5 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync } from 'node:fs'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { TerminalSize } from '../driver.ts'
 import { openLibc } from './libc.ts'
 
@@ -56,7 +57,7 @@ function openMultiplexer(): number {
   try {
     return openSync('/dev/ptmx', O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = messageOf(error)
     throw new Error(`No terminal can be opened: ${why}; it takes a devpts mounted on /dev/pts.`, {
       cause: error,
     })

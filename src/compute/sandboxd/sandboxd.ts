@@ -1,4 +1,5 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { TerminalSize } from '../driver.ts'
 import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
@@ -121,7 +122,7 @@ export class Sandboxd {
       const pty = request.terminal === null ? null : this.#terminals.open(configuration)
       this.#commands.set(id, new Command(id, request, context(pty)))
     } catch (error) {
-      this.#fail(id, error instanceof Error ? error.message : String(error))
+      this.#fail(id, messageOf(error))
       return
     }
     if (!request.stdin) this.#begin(id)

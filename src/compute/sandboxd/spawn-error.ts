@@ -1,3 +1,4 @@
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 /** The command could not be started; the message says why, for a person. */
 export class SpawnError extends Error {
   override readonly name = 'SpawnError'
@@ -9,11 +10,11 @@ export function spawnError(error: unknown): SpawnError {
 }
 
 function explain(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   if (code === 'EAGAIN') {
     return 'No further process can be started: the server has as many as its limit allows. Stop some, or restart the server.'
   }
   if (code === 'ENOMEM') return 'No further process can be started: the server is out of memory.'
   if (code === 'EMFILE') return 'No further command can be started: the server has too many open.'
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../runtime/abort.ts'
 import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
 
 type Hosts = readonly AppAddress['host'][]
@@ -148,9 +149,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
-  const over = (): void => resolve()
-  signal.addEventListener('abort', over)
+  using _abort = onAbort(signal, resolve)
   await promise
   clearTimeout(timer)
-  signal.removeEventListener('abort', over)
 }

@@ -1,4 +1,5 @@
 import type { LoopbackAddress } from '../../compute/driver.ts'
+import { onAbort } from '../../runtime/abort.ts'
 
 /** The address on which an app responds. */
 export type AppAddress = LoopbackAddress
@@ -51,7 +52,7 @@ async function checkHost(
   // If the time was up before the connection was open, it is unknown whether anything listens.
   const silent = (): void => result.resolve({ kind: opened ? 'silent' : 'refused' })
   const timer = setTimeout(silent, timeoutMs)
-  signal.addEventListener('abort', silent)
+  using _abort = onAbort(signal, silent)
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
   const request = `GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: berth-health\r\nAccept: */*\r\nConnection: close\r\n\r\n`
   let text = ''
@@ -78,7 +79,6 @@ async function checkHost(
     return await result.promise
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', silent)
     connecting.then(
       (socket) => socket.terminate(),
       () => {},

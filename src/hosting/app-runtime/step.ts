@@ -1,4 +1,5 @@
 import type { Sandbox } from '../../compute/driver.ts'
+import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
 import { AppFailure } from './plan.ts'
@@ -40,22 +41,14 @@ export async function runStep(step: PreparationStep): Promise<void> {
     background: 'ends',
     onOutput: (stream, data) => output.write(stream, data),
   })
-  const cancel = (): void => execution.cancel()
-  signal?.addEventListener('abort', cancel)
-  try {
-    const { exitCode, timedOut } = await execution.exit
-    output.end()
-    signal?.throwIfAborted()
-    if (timedOut) {
-      throw new AppFailure(
-        `The ${source} command took longer than ${timeoutMs / 60_000} minutes.`,
-        output.last,
-      )
-    }
-    if (exitCode !== 0) {
-      throw new AppFailure(`The ${source} command failed with exit code ${exitCode}: ${command}`, output.last)
-    }
-  } finally {
-    signal?.removeEventListener('abort', cancel)
+  using _abort = signal === undefined ? null : onAbort(signal, () => execution.cancel())
+  const { exitCode, timedOut } = await execution.exit
+  output.end()
+  signal?.throwIfAborted()
+  if (timedOut) {
+    throw new AppFailure(`The ${source} command took longer than ${timeoutMs / 60_000} minutes.`, output.last)
+  }
+  if (exitCode !== 0) {
+    throw new AppFailure(`The ${source} command failed with exit code ${exitCode}: ${command}`, output.last)
   }
 }

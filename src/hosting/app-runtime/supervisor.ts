@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type Running, serverGone } from './processes.ts'
@@ -220,8 +221,7 @@ export class AppSupervisor {
   }
 }
 
-const summaryOf = (error: unknown): string =>
-  error instanceof AppFailure ? error.summary : error instanceof Error ? error.message : String(error)
+const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
 const stopped = (): AppError => new AppError('The app was stopped.')
 

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { accountCaller } from '../../http/caller.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PROJECT_DEPTH } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -104,7 +105,7 @@ export class BuildQueue {
     } catch (error) {
       // Whoever ended it has written why.
       if (signal.aborted) return
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       logs.note(row, `The build could not be done: ${reason}`)
       logger.warn('a build could not be done', { buildId: row.id, error })
       await this.#flush(row)

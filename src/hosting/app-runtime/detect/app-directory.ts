@@ -1,4 +1,5 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { parseJson } from '../json.ts'
 import { AppError } from '../plan.ts'
 
@@ -62,7 +63,7 @@ export class AppDirectory {
     try {
       return Bun.TOML.parse(text) as Record<string, unknown>
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error)
+      const said = messageOf(error)
       throw new AppError(`${path} is not valid TOML: ${said}`)
     }
   }

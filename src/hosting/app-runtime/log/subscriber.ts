@@ -1,3 +1,4 @@
+import { onAbort } from '../../../runtime/abort.ts'
 import type { LogEntry } from './entry.ts'
 
 /** Entries that wait for a slow reader at most; the oldest of them are dropped for newer ones. */
@@ -30,18 +31,13 @@ export class LogSubscriber {
 
   /** Sends `first` and then each new entry, until the signal aborts. */
   async run(signal: AbortSignal, first: readonly LogEntry[], send: SendLog): Promise<void> {
-    const wake = (): void => this.#wake?.()
-    signal.addEventListener('abort', wake)
-    try {
-      for (const entry of first) {
-        if (signal.aborted) return
-        await send({ kind: 'entry', entry })
-      }
-      const last = first.at(-1)?.seq ?? 0
-      while (!signal.aborted) await this.#sendWaiting(signal, last, send)
-    } finally {
-      signal.removeEventListener('abort', wake)
+    using _abort = onAbort(signal, () => this.#wake?.())
+    for (const entry of first) {
+      if (signal.aborted) return
+      await send({ kind: 'entry', entry })
     }
+    const last = first.at(-1)?.seq ?? 0
+    while (!signal.aborted) await this.#sendWaiting(signal, last, send)
   }
 
   async #sendWaiting(signal: AbortSignal, after: number, send: SendLog): Promise<void> {

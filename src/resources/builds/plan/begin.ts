@@ -2,6 +2,7 @@ import type { Agent } from '../../../agents/agent.ts'
 import { AppError, NoAppFound } from '../../../hosting/app-runtime/plan.ts'
 import { SandboxTools } from '../../../hosting/app-runtime/tools.ts'
 import type { Preparation } from '../../../hosting/preparation.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import type { TemplateCatalog } from '../../templates/catalog.ts'
 import type { ProjectTemplate } from '../../templates/model.ts'
 import { findOwnFiles, type OwnFiles } from '../files/own.ts'
@@ -95,7 +96,7 @@ async function choose(work: Work, { agent, catalog }: BeginParts, present: strin
     throw new Error(`it chose ${JSON.stringify(plan.template)}, which is none of the templates.`)
   } catch (error) {
     signal.throwIfAborted()
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     log.append('plan', `The agent could not plan: ${reason} The words of the goal decide.`)
     const choice = chooseByWords(row.goal, templates, present)
     return { ...choice, why: `${choice.why} (The agent could not plan: ${reason})` }

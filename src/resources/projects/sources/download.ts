@@ -3,6 +3,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { orAborted } from '../../../runtime/abort.ts'
+import { codeOf } from '../../../runtime/error-info.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
@@ -108,7 +110,7 @@ function get(
   return addresses.slice(1).reduce(
     (response, address) =>
       response.catch((error) => {
-        if (NOT_CONNECTED.has((error as { code?: string }).code ?? '')) return attempt(address)
+        if (NOT_CONNECTED.has(codeOf(error) ?? '')) return attempt(address)
         throw error
       }),
     attempt(addresses[0] ?? ''),
@@ -166,14 +168,6 @@ function safelyDecoded(text: string): string {
   } catch {
     return text
   }
-}
-
-/** Rejects when the signal aborts, so a name server that does not respond cannot delay the fetch. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 /**

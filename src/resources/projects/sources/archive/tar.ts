@@ -3,6 +3,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
+import { messageOf } from '../../../../runtime/error-info.ts'
 import { quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge } from '../tree.ts'
@@ -110,5 +111,4 @@ function boundedStream(limits: SourceLimits): Transform {
 const isSystemError = (error: unknown): boolean =>
   error instanceof Error && 'errno' in error && 'syscall' in error
 
-const textOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
+const textOf = (error: unknown): string => messageOf(error).replace(/\.$/, '')
