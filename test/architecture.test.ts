@@ -65,6 +65,21 @@ describe('src', () => {
     expect(circles(imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy))).toEqual([])
   })
 
+  test('no types are imported in a circle', () => {
+    expect(circles(imports.filter(({ lazy }) => !lazy))).toEqual([])
+  })
+
+  test('no module has state: no variable, no set of objects, nothing that counts or caches', () => {
+    const state = files.flatMap((path) =>
+      [
+        ...code(path).matchAll(
+          /^(?:export )?(?:let |const \w+ = new Weak(?:Map|Set)\b|const \w+ = once\().*/gm,
+        ),
+      ].map(([line]) => `${path}: ${line}`),
+    )
+    expect(state).toEqual([])
+  })
+
   test('a start loads nothing that is loaded on first use', () => {
     const next = Map.groupBy(
       imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy),

@@ -250,7 +250,7 @@ async function readGiven(
   environment: StartDependencies['environment'],
 ): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
   if (paths.length === 0) return { fixtures: null, clockStart: { frozenAt: freeze } }
-  const { readFixtures } = await import('../testing/seed/fixtures.ts')
+  const { readFixtures } = await import('../testing/seed/read.ts')
   const { clockStart } = await import('../testing/seed/clock.ts')
   const fixtures = readFixtures(paths, environment)
   return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }

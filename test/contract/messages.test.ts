@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/config/config.ts'
 import { instancePlan } from '../../src/resources/accounts/plan.ts'
-import { readFixtures } from '../../src/testing/seed/fixtures.ts'
+import { readFixtures } from '../../src/testing/seed/read.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { CONFIGS, CONTROLS, FIXTURES, REQUESTS } from './mistakes.ts'
 

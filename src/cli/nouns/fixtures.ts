@@ -37,7 +37,7 @@ Examples:
       access: 'none',
       json: null,
       async run({ session: { terminal }, args: [files] }) {
-        const { readFixtures } = await import('../../testing/seed/fixtures.ts')
+        const { readFixtures } = await import('../../testing/seed/read.ts')
         readFixtures(
           files.map((file) => resolve(terminal.cwd, file)),
           terminal.env,

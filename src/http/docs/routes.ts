@@ -7,18 +7,20 @@ const HIDDEN = { detail: { hide: true } }
 
 const API: Shown = { title: 'berth', document: '/openapi.json', securityScheme: 'apiKey' }
 
-/** The viewer's script and what writes pages around it, loaded when they are first asked for. */
-const viewer = once(async () => {
-  const page = await import('./page.ts')
-  return { ...page, loaded: await page.loadViewer() }
-})
+/** Returns a function that loads the viewer's script, and what writes pages around it, at its first call. */
+const viewerLoader = () =>
+  once(async () => {
+    const page = await import('./page.ts')
+    return { ...page, loaded: await page.loadViewer() }
+  })
 
 /**
  * `GET /docs`: the API reference for people, made of `/openapi.json` by Scalar, which is part of the
  * executable. Nothing is fetched from elsewhere.
  */
-export const docsRoutes = () =>
-  new Elysia({ name: 'berth/docs' }).use(docsPageRoute('/docs', API)).get(
+export const docsRoutes = () => {
+  const viewer = viewerLoader()
+  return new Elysia({ name: 'berth/docs' }).use(docsPageRoute('/docs', API, viewer)).get(
     '/docs/scalar.js',
     async ({ request }) => {
       const { script, etag } = (await viewer()).loaded
@@ -34,9 +36,10 @@ export const docsRoutes = () =>
     },
     HIDDEN,
   )
+}
 
 /** One page of the viewer; its script is that of `docsRoutes`. */
-export const docsPageRoute = (path: string, shown: Shown) =>
+export const docsPageRoute = (path: string, shown: Shown, viewer = viewerLoader()) =>
   new Elysia({ name: `berth${path}` }).get(
     path,
     async () => {
