@@ -67,7 +67,7 @@ describe('create', () => {
     [{ goal: 5 }, '"goal"'],
     [{ goal: null }, '"goal"'],
     [{ goal: ['x'] }, '"goal"'],
-    [{ goal: ' \t\n ' }, 'more than white space'],
+    [{ goal: ' \t\n ' }, 'not blank'],
     [{ goal: 'a'.repeat(MEBI + 1) }, '"goal"'],
     [[], 'object'],
   ])(
