@@ -42,8 +42,15 @@ type RouteOf<Id extends CallId> = RouteAt<(typeof CALLS)[Id]>
 /** The statuses of successes. */
 type Success = 200 | 201 | 202
 
+/** Responses whose schema lists the fields of all kinds, typed by the union that says which go together. */
+interface Unions {
+  'tasks.events': { events: StoredTranscriptEvent[] }
+}
+
 /** The JSON of a call's successful response. */
-export type ResponseOf<Id extends CallId> =
+export type ResponseOf<Id extends CallId> = Id extends keyof Unions ? Unions[Id] : SuccessOf<Id>
+
+type SuccessOf<Id extends CallId> =
   RouteOf<Id> extends { response: infer Responses }
     ? Exclude<Responses[Success & keyof Responses], Response>
     : never

@@ -77,7 +77,7 @@ export async function readTranscript(
   after = 0,
 ): Promise<StoredTranscriptEvent[]> {
   const { events } = await client.call('tasks.events', { params: { serverId, taskId: id }, query: { after } })
-  return events as StoredTranscriptEvent[]
+  return events
 }
 
 /** A text among what a tool was given or gave back. */
