@@ -7,7 +7,7 @@ import {
   requestOf,
   type StreamEventOf,
   type StreamId,
-} from '../contract/client.ts'
+} from '../client/client.ts'
 import { CommandError, NO_CONNECTION } from './errors.ts'
 import type { Instance } from './instance.ts'
 

@@ -1,4 +1,4 @@
-import type { ResponseOf, StreamEventOf } from '../contract/client.ts'
+import type { ResponseOf, StreamEventOf } from '../client/client.ts'
 import type { Client } from './client.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { count, paint, printable } from './output.ts'

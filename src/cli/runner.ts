@@ -5,7 +5,7 @@ import {
   isControlCall,
   type PartsOf,
   type ResponseOf,
-} from '../contract/client.ts'
+} from '../client/client.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './instance.ts'
 import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'

@@ -2,6 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
+import { brokenText, type JsonPath, kindOf, shown, ValidationError } from '../runtime/validation-error.ts'
 import {
   discriminator,
   entryCount,
@@ -12,7 +13,6 @@ import {
   soleKey,
 } from './expectation.ts'
 import { nearest } from './nearest.ts'
-import { type JsonPath, kindOf, shown, ValidationError } from './validation-error.ts'
 
 /** Raw errors that are looked at: a long list of wrong values is not read to its end. */
 const MOST_ERRORS = 64
@@ -115,13 +115,6 @@ export function wrong(value: unknown, schema: Schema, path: JsonPath): Validatio
 
 const isHidden = ({ type, anyOf }: Schema, value: unknown): boolean =>
   typeof value === 'string' && type !== 'object' && anyOf === undefined
-
-/** Refuses text that has half a surrogate pair, which no encoding can carry (Unicode 16, D75). */
-export const brokenText = (path: JsonPath): ValidationError =>
-  new ValidationError(
-    path,
-    'expected Unicode text, got half a surrogate pair (\\ud800 to \\udfff without its other half).',
-  )
 
 function unknownKey(path: JsonPath, schema: TSchema): ValidationError {
   const { properties = {}, propertyNames } = schema as Schema

@@ -1,6 +1,5 @@
-import { brokenText } from '../contract/validate.ts'
-import type { JsonPath } from '../contract/validation-error.ts'
 import { badRequest } from '../errors.ts'
+import { brokenText, type JsonPath } from '../runtime/validation-error.ts'
 
 /**
  * How deep arrays and objects of a body may lie in each other (RFC 8259, 9): what looks at a value goes

@@ -3,7 +3,7 @@ import { ScenarioTexts } from '../../src/agents/scripted/model.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
 import { JsonReader } from '../../src/contract/json-reader.ts'
 import { Validator } from '../../src/contract/validate.ts'
-import { ValidationError } from '../../src/contract/validation-error.ts'
+import { ValidationError } from '../../src/runtime/validation-error.ts'
 
 const validator = new Validator(ScenarioTexts)
 

@@ -1,7 +1,7 @@
 import type { JsonReader } from '../../contract/json-reader.ts'
 import { Validator } from '../../contract/validate.ts'
-import { ValidationError } from '../../contract/validation-error.ts'
 import { parseDuration } from '../../runtime/duration.ts'
+import { ValidationError } from '../../runtime/validation-error.ts'
 import { readMatcher } from './match.ts'
 import { type ScenarioText, STEP_KINDS, type StepKind, StepText } from './model.ts'
 import type { Scenario, Step } from './scenario.ts'

@@ -1,4 +1,4 @@
-import type { PartsOf, ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { Client } from '../client.ts'

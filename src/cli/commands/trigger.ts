@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import { CommandError } from '../errors.ts'

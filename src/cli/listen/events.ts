@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isPassing, pauseBefore } from '../reconnect.ts'

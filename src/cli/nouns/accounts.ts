@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { type OptionsOf, parsed, text } from '../options.ts'

@@ -1,4 +1,4 @@
-import type { PartsOf, ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { call, details, type Noun } from '../runner.ts'
 
 type Clock = ResponseOf<'control.clock.read'>

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { choice, text, wholeNumber } from '../options.ts'
 import { type Column, facts, paint, type Style } from '../output.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { choice, flag, text, wholeNumber } from '../options.ts'

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import type { PartsOf, ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import type { Column } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
 

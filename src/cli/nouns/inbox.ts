@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'

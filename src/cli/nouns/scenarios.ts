@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { PartsOf, ResponseOf } from '../../contract/client.ts'
+import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { CommandError } from '../errors.ts'
 import { type Column, count } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
 import type { Client } from '../client.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../contract/client.ts'
+import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { type Column, formatBytes } from '../output.ts'
 import { type Candidate, call, type Noun, rows } from '../runner.ts'

@@ -1,5 +1,5 @@
 import type { ToolData } from '../../agents/events.ts'
-import type { StoredTranscriptEvent } from '../../contract/client.ts'
+import type { StoredTranscriptEvent } from '../../client/client.ts'
 import type { ShownDelta } from '../../resources/tasks/transcript.ts'
 import type { Client } from '../client.ts'
 import { CommandError, NO_CONNECTION } from '../errors.ts'

@@ -12,8 +12,8 @@ import {
   type YAMLError,
 } from 'yaml'
 import { JsonReader } from '../../contract/json-reader.ts'
-import { listMistakes, type ValidationError } from '../../contract/validation-error.ts'
 import { StartupError } from '../../errors.ts'
+import { listMistakes, type ValidationError } from '../../runtime/validation-error.ts'
 
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {

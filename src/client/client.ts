@@ -1,8 +1,8 @@
+import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
 import type { LogLines } from '../resources/projects/model.ts'
 import type { ShownDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { App } from './app.ts'
-import { API_OPERATIONS, CONTROL_OPERATIONS } from './operations.ts'
 
 /** All that a client can call, as `METHOD /path/{parameter}` by id. */
 const CALLS = {

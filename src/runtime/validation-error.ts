@@ -99,3 +99,10 @@ export function kindOf(value: unknown): string {
   if (typeof value === 'boolean') return 'true or false'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
+
+/** Refuses text that has half a surrogate pair, which no encoding can carry (Unicode 16, D75). */
+export const brokenText = (path: JsonPath): ValidationError =>
+  new ValidationError(
+    path,
+    'expected Unicode text, got half a surrogate pair (\\ud800 to \\udfff without its other half).',
+  )
