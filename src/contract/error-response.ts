@@ -2,7 +2,7 @@ import { Elysia, ParseError } from 'elysia'
 import { ComputeError } from '../compute/driver.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import { sentToken } from '../http/access.ts'
-import { loggedPath } from '../http/secret-path.ts'
+import { pathForLogs } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
 
@@ -49,7 +49,7 @@ export const errorAnswers = (
       logger.error('request failed', {
         requestId,
         method: request.method,
-        path: loggedPath(path),
+        path: pathForLogs(path),
         error: failure.cause,
       })
     }

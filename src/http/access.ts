@@ -7,34 +7,34 @@ import type { FormShape } from './multipart.ts'
 import { eventStream, type StreamRun } from './sse.ts'
 
 /**
- * What a key needs for an operation: `account` for one that is account-level (specification,
- * "Authentication" 6), `resource` for one that any valid key may call on what it reaches.
+ * The access that an operation requires: `account` for account-level operations (specification, "Authentication" 6),
+ * `resource` for operations that any valid key may call on what it reaches.
  */
 export type Access = 'account' | 'resource'
 
-/** What an operation's route declares: its access, and the form that it takes in place of JSON where it does. */
+/** The declaration of an operation's route: its access, and its form if it takes one in place of JSON. */
 export type Admission = Access | { readonly access: Access; readonly form: FormShape }
 
-/** Is shown what was read of a request's body, with where its answer's settings are kept. */
-export type SeesBody = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
+/** Receives what was read of a request's body, with the settings of its response. */
+export type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
 
-/** Finds the caller behind the bearer credential of a request, or null where it is none of ours. */
+/** Returns the caller of a bearer credential, or null if it is invalid. */
 export type Authenticate = (credential: string, request: Request) => Caller | null
 
-/** Who sent a request, and how many changes of credentials there were when that was asked. */
-interface Known {
+/** An authenticated caller, and the count of credential changes at that time. */
+interface KnownCaller {
   readonly caller: Caller
   readonly since: number
 }
 
 /**
- * Who sends the requests under way. Asked before anything else of a request is read, and again only where its credential
- * has changed since: a body may take its time.
+ * Authenticates the callers of running requests. A request is authenticated before anything else of it is read, and
+ * again only if its credential has changed since, because a body may take long.
  */
 export class Callers {
   readonly #authenticate: Authenticate
   readonly #changes: CredentialChanges
-  readonly #known = new WeakMap<Request, Known>()
+  readonly #known = new WeakMap<Request, KnownCaller>()
 
   constructor(authenticate: Authenticate, changes: CredentialChanges) {
     this.#authenticate = authenticate
@@ -42,9 +42,10 @@ export class Callers {
   }
 
   /**
-   * The caller of a request that needs this access; the same object as long as its credential is what it was.
+   * Returns the caller of a request that needs this access. The object stays the same as long as its credential does
+   * not change.
    *
-   * @throws BerthError 401, 403 for a scoped key
+   * @throws BerthError 401; 403 for a scoped key
    */
   admit(request: Request, needed: Access): Caller {
     const known = this.#known.get(request)
@@ -66,19 +67,19 @@ export class Callers {
     return caller
   }
 
-  /** Lets a request in as part of another one, which was: also where its token has expired since. */
+  /** Admits a request as part of another that was admitted, even if its token has expired since. */
   vouch(part: Request, whole: Request): void {
     const known = this.#known.get(whole)
     if (known) this.#known.set(part, known)
   }
 
-  /** The caller of a request that was admitted; undefined for one that needs no credential. */
+  /** Returns the caller of an admitted request; undefined for one that needs no credential. */
   of(request: Request): Caller | undefined {
     return this.#known.get(request)?.caller
   }
 }
 
-/** The files that came with the requests under way. */
+/** The uploaded files of running requests. */
 export class Uploads {
   readonly #files = new WeakMap<Request, Uint8Array>()
 
@@ -86,32 +87,32 @@ export class Uploads {
     this.#files.set(request, file)
   }
 
-  /** The file's bytes, or null where none came. */
+  /** Returns the file's bytes, or null if there is no file. */
   of(request: Request): Uint8Array | null {
     return this.#files.get(request) ?? null
   }
 }
 
-/** What the macro `access` is made of. */
-export interface AccessParts {
+/** Dependencies of the macro `access`. */
+export interface AccessOptions {
   callers: Callers
   uploads: Uploads
   /** The largest body in bytes. */
   bodyLimit: number
   changes: CredentialChanges
-  sees?: SeesBody | undefined
+  onBody?: BodyListener | undefined
 }
 
 /**
- * The macro `access` that every operation carries. It checks the credential and whether its key may do
- * account-level work before anything else of the request is read: the contract's order is 401, 403, 400, 404. Elysia reads bodies before it runs
- * `transform`, so an operation with a body is admitted in `parse`, one without in `transform`. What
- * `parse` throws reaches the error handler as the cause of Elysia's ParseError.
+ * Makes the macro `access` of every operation. It checks the credential, and whether its key may call account-level
+ * operations, before anything else of the request is read: the contract's order is 401, 403, 400, 404. Elysia reads
+ * bodies before it runs `transform`, so an operation with a body is admitted in `parse` and one without in `transform`.
+ * An error thrown by `parse` reaches the error handler as the cause of Elysia's ParseError.
  *
- * Hooks take the context apart and never hand it on whole: Elysia reads their source to learn which
- * parts they use, and complains on standard output about one it cannot follow.
+ * Hooks must destructure the context in their parameters: Elysia reads their source to find the parts that they use,
+ * and prints a warning if it cannot.
  */
-export function accessControl({ callers, uploads, bodyLimit, changes, sees }: AccessParts) {
+export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: AccessOptions) {
   return new Elysia({ name: 'berth/access' }).macro({
     access(admission: Admission) {
       const { access: needed, form } =
@@ -119,8 +120,8 @@ export function accessControl({ callers, uploads, bodyLimit, changes, sees }: Ac
       return {
         async parse({ request, set }) {
           callers.admit(request, needed)
-          const witness: BodyWitness | undefined = sees && ((content, type) => sees(set, content, type))
-          // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
+          const witness: BodyWitness | undefined = onBody && ((content, type) => onBody(set, content, type))
+          // If this returned undefined, Elysia would try its own parsers on a body that is already read.
           if (form === null) return (await readJsonBody(request, bodyLimit, witness)) ?? null
           const { value, file } = await readFormBody(request, bodyLimit, form, witness)
           if (file) uploads.keep(request, file)
@@ -132,11 +133,11 @@ export function accessControl({ callers, uploads, bodyLimit, changes, sees }: Ac
         resolve({ request }) {
           const caller = callers.admit(request, needed)
           const upload = uploads.of(request)
-          /** Answers with an event stream, which ends with what the caller's credential is now. */
+          /** Responds with an event stream, which ends if the caller's credential changes. */
           const stream = (run: StreamRun): Response => {
             if (callers.admit(request, needed) !== caller) throw credentialChanged()
             return eventStream(run, (end) =>
-              changes.watch(caller.credentialId, () => end(credentialChanged())),
+              changes.subscribe(caller.credentialId, () => end(credentialChanged())),
             )
           }
           return { caller, upload, stream }
@@ -152,14 +153,14 @@ const credentialChanged = (): BerthError =>
     'The API key or access token that began this stream was ended, or its scope was changed. Begin again with one that is valid now.',
   )
 
-/** The plugin that resources mount to get `access` and, with it, `caller`, `upload` and `stream`. */
+/** The plugin that resources mount to get `access`, `caller`, `upload` and `stream`. */
 export type AccessControl = ReturnType<typeof accessControl>
 
-/** Whether a request brings a credential of the scheme that is wanted, as it may be wrong (RFC 6750, 3.1). */
+/** Reports whether a request has a credential of the bearer scheme, valid or not (RFC 6750, 3.1). */
 export const sentToken = (request: Request): boolean =>
   /^bearer\b/i.test(request.headers.get('authorization') ?? '')
 
-/** The credential of `Authorization: Bearer TOKEN`, the scheme in any case, or null (RFC 6750, 2.1). */
+/** Returns the credential of `Authorization: Bearer TOKEN`, with the scheme in any case, or null (RFC 6750, 2.1). */
 export function bearerOf(request: Request): string | null {
   const header = request.headers.get('authorization')
   return (header && /^bearer +([\x21-\x7e]+)$/i.exec(header)?.[1]) || null

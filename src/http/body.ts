@@ -2,20 +2,20 @@ import { BerthError, badRequest } from '../errors.ts'
 import { checkUnicode, decodeText, parseJsonText } from './json.ts'
 import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 
-/** Bytes that a request's body may have. */
+/** Most bytes of a request's body. */
 export const BODY_LIMIT = 32 * 1024 * 1024
 
 /** RFC 8259 and its structured suffixes (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
-/** Is shown what was read of a request's body: its bytes, or a form's fields as JSON. */
+/** Receives what was read of a request's body: its bytes, or a form's fields as JSON. */
 export type BodyWitness = (content: Uint8Array | string, type: string) => void
 
 /**
- * Reads a request's body: a JSON object, as every operation's is, in at most `limit` bytes.
+ * Reads a request's body, which must be a JSON object of at most `limit` bytes.
  *
- * @returns the object, or undefined where there is no body
- * @throws BerthError 413 over the limit, 400 for another content type, malformed JSON or no object
+ * @returns the object, or undefined if there is no body
+ * @throws BerthError 413 over the limit; 400 for another content type, malformed JSON or another value
  */
 export async function readJsonBody(
   request: Request,
@@ -30,11 +30,11 @@ export async function readJsonBody(
 }
 
 /**
- * Reads the body of an operation that takes a form as well: a JSON object, or the same object in a form's parts with a
- * file beside it, in at most `limit` bytes altogether.
+ * Reads the body of an operation that also takes a form: a JSON object, or a form with the same fields and a file, of
+ * at most `limit` bytes in total.
  *
- * @returns no value where there is no body
- * @throws BerthError 413 over the limit, 400 for another content type, malformed JSON or a malformed form
+ * @returns no value if there is no body
+ * @throws BerthError 413 over the limit; 400 for another content type, malformed JSON or a malformed form
  */
 export async function readFormBody(
   request: Request,
@@ -75,9 +75,9 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
 }
 
 /**
- * Reads a request's body as it comes, in at most `limit` bytes.
+ * Reads a request's body, of at most `limit` bytes.
  *
- * @returns no byte where there is none
+ * @returns no bytes if there is no body
  * @throws BerthError 413 over the limit
  */
 export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
@@ -87,7 +87,7 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
   return declared === null ? await readStream(request.body, limit) : await request.bytes()
 }
 
-/** A body of undeclared length, given up as soon as it is over the limit. */
+/** Reads a body of undeclared length. Stops as soon as it is over the limit. */
 async function readStream(stream: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0

@@ -1,30 +1,30 @@
 /** What a key reaches (specification, "Authentication" 5). */
 export interface Scope {
-  /** Ids of servers; null for all of the account's. */
+  /** Ids of servers; null for all servers of the account. */
   readonly servers: ReadonlySet<string> | null
-  /** Ids of projects; null for all on the servers that it reaches. */
+  /** Ids of projects; null for all projects on the reachable servers. */
   readonly projects: ReadonlySet<string> | null
 }
 
-/** Who a request comes from: the account behind its credential, and what that reaches. */
+/** The sender of a request: the account of its credential, and what the credential reaches. */
 export interface Caller extends Scope {
   readonly accountId: string
-  /** Id of the API key, or of the grant behind the access token. */
+  /** The id of the API key, or of the grant of the access token. */
   readonly credentialId: string
 }
 
-/** Whether a key does not reach its whole account, and so may do nothing account-level. */
+/** Reports whether a key does not reach its whole account. Such a key is refused by account-level operations. */
 export const isScoped = ({ servers, projects }: Scope): boolean => servers !== null || projects !== null
 
-/** Whether a server of the account is within a key's reach: only the list of servers counts. */
+/** Reports whether a key reaches a server of its account. Only the list of servers counts. */
 export const mayReachServer = ({ servers }: Scope, serverId: string): boolean =>
   servers === null || servers.has(serverId)
 
-/** Whether a project on a server of the account is within a key's reach: both lists must allow it. */
+/** Reports whether a key reaches a project of its account. Both lists must allow it. */
 export const mayReachProject = (scope: Scope, project: { id: string; serverId: string }): boolean =>
   mayReachServer(scope, project.serverId) && (scope.projects === null || scope.projects.has(project.id))
 
-/** Stands for an account itself where berth acts for it by itself. */
+/** Returns a caller for work that berth does on behalf of an account. */
 export const accountCaller = (accountId: string): Caller => ({
   accountId,
   credentialId: '',

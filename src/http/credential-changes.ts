@@ -1,45 +1,49 @@
-/** Changes that are remembered. Who was let in before the oldest of them is asked who it is again. */
-const REMEMBERED = 1_000
+/** Changes that are remembered. Callers authenticated before the oldest one are authenticated again. */
+const MAX_REMEMBERED = 1_000
 
 /**
- * Tells who works for a credential when that credential ends, or reaches something else: what it has under way was
- * begun with rights that nobody may count on any more.
+ * Notifies listeners when a credential ends or its scope changes. Work in progress that began with its rights can
+ * then stop.
  */
 export class CredentialChanges {
   readonly #listeners = new Map<string, Set<() => void>>()
-  /** The credentials of the last changes; that of change n lies at n modulo their number. */
+  /** A ring buffer with the credentials of the last changes. */
   readonly #recent: string[] = []
   #count = 0
 
-  /** How many changes there were: a moment that `hasChanged` counts from. */
+  /** The number of changes so far. Pass it to `hasChanged` later. */
   get count(): number {
     return this.#count
   }
 
-  /** Whether a credential has changed since there were so many changes. Where nobody remembers, it may have. */
+  /**
+   * Reports whether a credential has changed since the count was `since`. Returns true if too many changes followed
+   * to know.
+   */
   hasChanged(credentialId: string, since: number): boolean {
     if (since === this.#count) return false
-    if (this.#count - since > REMEMBERED) return true
-    for (let n = since; n < this.#count; n++) if (this.#recent[n % REMEMBERED] === credentialId) return true
+    if (this.#count - since > MAX_REMEMBERED) return true
+    for (let n = since; n < this.#count; n++)
+      if (this.#recent[n % MAX_REMEMBERED] === credentialId) return true
     return false
   }
 
   /**
-   * A credential has changed, or will have when the transaction under way is over: it is synchronous, and what is
-   * queued here runs behind it.
+   * Records the change of a credential. Call it inside the transaction: transactions are synchronous, so listeners
+   * run after it.
    */
-  changed(credentialId: string): void {
-    this.#recent[this.#count % REMEMBERED] = credentialId
+  notify(credentialId: string): void {
+    this.#recent[this.#count % MAX_REMEMBERED] = credentialId
     this.#count += 1
     if (this.#listeners.has(credentialId)) queueMicrotask(() => this.#tell(credentialId))
   }
 
   /**
-   * Has `listener` called when a credential changes.
+   * Calls `listener` when a credential changes.
    *
-   * @returns ends it
+   * @returns a function that ends the subscription
    */
-  watch(credentialId: string, listener: () => void): () => void {
+  subscribe(credentialId: string, listener: () => void): () => void {
     const own = this.#listeners.get(credentialId) ?? new Set()
     this.#listeners.set(credentialId, own.add(listener))
     return () => {

@@ -1,4 +1,4 @@
-/** The status under which logs have a request without a response, which is never sent (nginx has it so). */
+/** The status that logs show for a request without a response, as nginx does. It is never sent. */
 const NO_RESPONSE = 444
 
 /**

@@ -4,11 +4,11 @@ import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
 
 /**
- * What every request passes first: it gets its id, its Host header is checked, and that its path is text: routes are
- * handed null for a parameter that is none.
+ * Handles every request first: gives it its id, checks its Host header, and refuses a path that is no valid text, for
+ * which Elysia would pass null as a parameter.
  *
- * @param ids makes the ids, or says for a request what makes them
- * @param begun is told of each, with where its answer's settings are kept
+ * @param ids makes the ids, or selects their source for a request
+ * @param begun called for each request, with the settings of its response
  */
 export const requestEntry = (
   ids: Ids | ((request: Request) => Ids),
@@ -29,8 +29,8 @@ export const requestEntry = (
 }
 
 /**
- * Refuses a path with a slash at its end, but for the root, or with two in a row: no operation is there, and a client that
- * builds such paths lacks an id.
+ * Refuses a path with two slashes in a row or, except for the root, with a slash at its end. No operation has such a
+ * path, and a client that builds one lacks an id.
  *
  * @throws BerthError 404
  */
@@ -48,7 +48,7 @@ function checkSlashes(url: string): void {
   )
 }
 
-/** Whether the escapes of a URL's path are UTF-8 (RFC 3986, 2.5). */
+/** Reports whether the escapes in a URL's path are UTF-8 (RFC 3986, 2.5). */
 function isText(url: string): boolean {
   if (!url.includes('%')) return true
   const path = url.split('?', 1)[0] ?? ''

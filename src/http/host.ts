@@ -1,25 +1,25 @@
 import { BerthError } from '../errors.ts'
 
-/** What decides which Host headers are ours. */
+/** Decides which Host headers are accepted. */
 export interface HostOptions {
   /** The address that the service listens on. */
   bound: string
-  /** A further name, given by configuration. */
+  /** An additional name from the configuration. */
   publicHost: string | null
 }
 
 const WILDCARDS = new Set(['0.0.0.0', '::'])
 
-/** How the address that the service listens on stands in its own URL. */
-export const ownName = (bound: string): string =>
+/** Returns the host of the service's own URL for the address that it listens on. */
+export const ownHost = (bound: string): string =>
   WILDCARDS.has(bound) ? '127.0.0.1' : bound.includes(':') ? `[${bound}]` : bound
 
 /**
- * Refuses requests whose Host header names somebody else. A page on a foreign name that resolves to
- * this machine (DNS rebinding) is thereby kept from the API, though the browser would let it ask.
+ * Refuses requests whose Host header names another host. This keeps pages from the API whose name resolves to this
+ * machine (DNS rebinding), although the browser allows their requests.
  *
- * Loopback, `*.localhost`, the public host and the bound address are accepted; where all addresses
- * are bound, any literal address, since a rebinding name is never one.
+ * Accepted are loopback, `*.localhost`, the public host and the bound address. If all addresses are bound, every
+ * literal address is accepted, since a rebinding name never is one.
  *
  * @returns a check that throws BerthError 403 `forbidden`
  */
@@ -28,7 +28,7 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
   return (host) => {
     if (accepted.has(host)) return
     const name = hostName(host ?? '')
-    // What is no host in a URL names nobody, whatever it ends with.
+    // An invalid host is refused, whatever it ends with.
     if (!isOurs(name) || !URL.canParse(`http://${host}`)) {
       throw new BerthError(
         'forbidden',
@@ -48,14 +48,14 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
   }
 }
 
-/** Whether a name is a literal address: four decimal numbers, or hexadecimal ones with colons. */
+/** Reports whether a name is a literal address: four decimal numbers, or hexadecimal ones with colons. */
 function isAddress(name: string): boolean {
   if (name.includes(':')) return /^[0-9a-f:.]+$/.test(name)
   const parts = name.split('.')
   return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)
 }
 
-/** The name of a Host header, without port, brackets and trailing dot, in lower case. */
+/** Returns the name in a Host header, in lower case, without port, brackets and trailing dot. */
 function hostName(host: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host)
   const name = bracketed?.[1] ?? host.replace(/:\d*$/, '')

@@ -1,6 +1,6 @@
 import { blob, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** First answers to POSTs that carried an Idempotency-Key, each for the API key that got it. */
+/** The first responses to POSTs with an Idempotency-Key, by API key. */
 export const idempotency = sqliteTable(
   'idempotency',
   {
@@ -9,7 +9,7 @@ export const idempotency = sqliteTable(
     key: text('key').notNull(),
     requestHash: blob('request_hash', { mode: 'buffer' }).notNull(),
     status: integer('status').notNull(),
-    /** Sealed, since answers may carry secrets; null for an answer that was streamed. */
+    /** Sealed, because responses may contain secrets; null for a streamed response. */
     body: blob('body', { mode: 'buffer' }),
     createdAt: integer('created_at').notNull(),
   },

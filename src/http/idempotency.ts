@@ -12,16 +12,16 @@ import { wantsEventStream } from './sse.ts'
 const KEPT_MS = 24 * 3_600_000
 const MAX_KEY = 255
 
-/** A request that begins, with where its response's settings are kept. */
-interface Begun {
+/** A request that begins, and the settings of its response. */
+interface BegunRequest {
   request: Request
   path: string
   body: unknown
   set: { status?: number | string; headers: Record<string, string | number | string[]> }
 }
 
-/** A POST under way with a key: others with the same key wait for it. */
-interface Turn {
+/** A running POST with a key. Others with the same key wait for it. */
+interface PendingPost {
   name: string
   key: string
   hash: Buffer
@@ -30,15 +30,16 @@ interface Turn {
 }
 
 /**
- * `Idempotency-Key` on POST: the same key with the same request within 24 hours gets the first
- * success again, unexecuted; with another request, 400. A request that failed, or whose client was
- * gone before the answer, may be tried again. An answer that streams is not kept, but its key is used.
+ * Implements `Idempotency-Key` for POST. The same request with the same key gets the first success again within 24
+ * hours, without being executed; another request with the key gets 400. A request that failed, or whose client
+ * disconnected before the response, may be repeated. A streamed response is not stored, but its key is used up.
  *
- * Answers are kept for each API key apart, so that a scoped key gets none that another key may see, and
- * sealed, since some carry secrets. So do requests: what is kept of one tells nothing without the master key.
+ * Responses are stored separately for each API key, so a scoped key cannot receive the response of another key. They
+ * are sealed, because some contain secrets. Of requests only a keyed hash is stored, which reveals nothing without the
+ * master key.
  *
- * @param accountExists reports whether an account has not been deleted
- * @returns the plugin, and what to call for each request that fails
+ * @param accountExists reports whether an account still exists
+ * @returns the plugin, and a function to call for each request that fails
  */
 export function idempotencyKeys(
   queries: Queries,
@@ -48,8 +49,8 @@ export function idempotencyKeys(
   uploads: Uploads,
   accountExists: (accountId: string) => boolean,
 ) {
-  const byName = new Map<string, Turn>()
-  const byRequest = new WeakMap<Request, Turn>()
+  const byName = new Map<string, PendingPost>()
+  const byRequest = new WeakMap<Request, PendingPost>()
 
   const stored = (caller: Caller, key: string) =>
     queries
@@ -60,10 +61,10 @@ export function idempotencyKeys(
 
   const plugin = new Elysia({ name: 'berth/idempotency' })
     .onBeforeHandle({ as: 'global' }, ({ request, path, body, set }) => {
-      // Every request passes here: those without a key pay for no promise.
+      // Every request passes here. One without a key must not pay for a promise.
       if (request.method !== 'POST' || !callers.of(request)) return
       const key = request.headers.get('idempotency-key')
-      // Elysia reads its hooks' source: it waits for what a hook returns only if it sees `return` before a call.
+      // Elysia reads the source of its hooks. It awaits a hook's result only if it finds `return` before a call.
       if (key !== null) return begin(key, { request, path, body, set })
     })
     .onAfterHandle({ as: 'global' }, ({ request, responseValue, set }) => {
@@ -73,15 +74,15 @@ export function idempotencyKeys(
     })
   return { plugin, end }
 
-  async function begin(key: string, { request, path, body, set }: Begun): Promise<unknown> {
+  async function begin(key: string, { request, path, body, set }: BegunRequest): Promise<unknown> {
     if (key === '' || key.length > MAX_KEY) {
       throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
     }
     const stream = wantsEventStream(request.headers.get('accept'))
-    const hash = cipher.fingerprint(saidBy(path, stream, body, uploads.of(request)), 'idempotency')
+    const hash = cipher.fingerprint(requestText(path, stream, body, uploads.of(request)), 'idempotency')
     const name = `${callers.admit(request, 'resource').credentialId} ${key}`
     for (let turn = byName.get(name); turn; turn = byName.get(name)) await turn.ended
-    // Asked again: the credential may have ended while this waited.
+    // Checked again: the credential may have ended during the wait.
     const caller = callers.admit(request, 'resource')
     queries
       .delete(idempotency)
@@ -97,23 +98,23 @@ export function idempotencyKeys(
     if (first?.body) {
       set.status = first.status
       set.headers['idempotent-replayed'] = 'true'
-      return JSON.parse(cipher.open(first.body, contextOf(name)))
+      return JSON.parse(cipher.open(first.body, sealContext(name)))
     }
     const { promise, resolve } = Promise.withResolvers<void>()
-    const turn: Turn = { name, key, hash, ended: promise, end: resolve }
+    const turn: PendingPost = { name, key, hash, ended: promise, end: resolve }
     byName.set(name, turn)
     byRequest.set(request, turn)
   }
 
-  /** Keeps the response of a request that has succeeded. */
+  /** Stores the response of a successful request. */
   function keep(request: Request, responseValue: unknown, setStatus: number | string | undefined): void {
     const turn = byRequest.get(request)
     const caller = callers.of(request)
     if (!turn || !caller || request.signal.aborted) return
     const { accountId, credentialId: apiKeyId } = caller
-    // The account may have been removed while the request was under way.
+    // The account may have been deleted meanwhile.
     if (!accountExists(accountId)) return
-    const { status, body } = answerOf(responseValue, setStatus)
+    const { status, body } = responseOf(responseValue, setStatus)
     queries
       .insert(idempotency)
       .values({
@@ -122,13 +123,13 @@ export function idempotencyKeys(
         key: turn.key,
         requestHash: turn.hash,
         status,
-        body: body === null ? null : cipher.seal(body, contextOf(turn.name)),
+        body: body === null ? null : cipher.seal(body, sealContext(turn.name)),
         createdAt: clock.now(),
       })
       .run()
   }
 
-  /** Lets requests with the same key go on, which wait for this one. */
+  /** Lets waiting requests with the same key continue. */
   function end(request: Request): void {
     const turn = byRequest.get(request)
     if (!turn) return
@@ -137,16 +138,16 @@ export function idempotencyKeys(
   }
 }
 
-/** What a kept answer is bound to. */
-const contextOf = (name: string): string => `idempotency ${name}`
+/** Returns the context that binds a stored response to its key. */
+const sealContext = (name: string): string => `idempotency ${name}`
 
-/** Same path, same kind of answer, same body and same file, whatever the order in which fields came. */
-function saidBy(path: string, stream: boolean, body: unknown, file: Uint8Array | null): string {
+/** Returns the identity of a request as text: path, kind of response, body and file. The order of fields does not matter. */
+function requestText(path: string, stream: boolean, body: unknown, file: Uint8Array | null): string {
   const digest = file && new Bun.CryptoHasher('sha256').update(file).digest('hex')
   return JSON.stringify([path.replace(/\/+$/, ''), stream, canonical(body ?? {}), digest])
 }
 
-/** A JSON value with the fields of all its objects in order. */
+/** Returns a JSON value with the fields of all objects sorted. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   if (typeof value !== 'object' || value === null) return value
@@ -155,8 +156,11 @@ function canonical(value: unknown): unknown {
     .map(([name, one]) => [name, canonical(one)])
 }
 
-/** Status and JSON text of a handler's answer; no text for one that is not plain JSON. */
-function answerOf(value: unknown, set: number | string | undefined): { status: number; body: string | null } {
+/** Returns the status and JSON text of a handler's return value; no text if it is not plain JSON. */
+function responseOf(
+  value: unknown,
+  set: number | string | undefined,
+): { status: number; body: string | null } {
   const custom = value as { code?: number; response?: unknown } | null
   const wrapped =
     custom && typeof custom === 'object' && typeof custom.code === 'number' && 'response' in custom

@@ -2,16 +2,16 @@ import { badRequest } from '../errors.ts'
 import { brokenText, type JsonPath } from '../runtime/validation-error.ts'
 
 /**
- * How deep arrays and objects of a body may lie in each other (RFC 8259, 9): what looks at a value goes
- * down level by level, and a small body would otherwise keep the service busy for seconds.
+ * Deepest nesting of arrays and objects in a body (RFC 8259, 9). Validators descend level by level, so a small body
+ * could otherwise keep the service busy for seconds.
  */
 const DEPTH_LIMIT = 64
 
 /**
- * Reads a JSON text.
+ * Parses a JSON text.
  *
- * @param what names it at the head of a sentence, such as `The body`
- * @throws BerthError 400 where it is malformed or nested too deeply
+ * @param what names the text at the start of a sentence, such as `The body`
+ * @throws BerthError 400 if it is malformed or nested too deeply
  */
 export function parseJsonText(text: string, what: string): unknown {
   if (isDeeperThan(text, DEPTH_LIMIT)) {
@@ -24,7 +24,11 @@ export function parseJsonText(text: string, what: string): unknown {
   }
 }
 
-/** Reads text that must be UTF-8, as JSON between systems is (RFC 8259, 8.1). @throws BerthError 400 */
+/**
+ * Decodes text that must be UTF-8, as JSON between systems is (RFC 8259, 8.1).
+ *
+ * @throws BerthError 400
+ */
 export function decodeText(bytes: Uint8Array, what: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -33,14 +37,14 @@ export function decodeText(bytes: Uint8Array, what: string): string {
   }
 }
 
-/** An escape of a surrogate, which is half of a character (RFC 8259, 7). */
+/** Matches an escaped surrogate, which is half of a character (RFC 8259, 7). */
 const SURROGATE = /\\u[dD][89a-fA-F]/
 
 /**
- * Refuses text that has half a character: what is stored, signed and written to files is UTF-8, which cannot carry it.
+ * Refuses text with a lone surrogate. Values are stored, signed and written as UTF-8, which cannot represent one.
  *
- * @param text the JSON text of the value: one without such escapes holds none
- * @param path where the value stands in the body
+ * @param text the JSON text of the value: without such escapes it contains none
+ * @param path the value's position in the body
  * @throws BerthError 400 that names the field
  */
 export function checkUnicode(text: string, value: unknown, path: JsonPath = []): void {
@@ -48,7 +52,7 @@ export function checkUnicode(text: string, value: unknown, path: JsonPath = []):
   if (broken) throw badRequest(brokenText(broken).describe('body'))
 }
 
-/** Where a value has text that is not well-formed, names of fields included; null where it has none. */
+/** Returns the path of the first text with a lone surrogate, names of fields included; null if there is none. */
 export function brokenPath(value: unknown, path: JsonPath = []): JsonPath | null {
   if (typeof value === 'string') return value.isWellFormed() ? null : path
   if (typeof value !== 'object' || value === null) return null
@@ -60,7 +64,7 @@ export function brokenPath(value: unknown, path: JsonPath = []): JsonPath | null
   return null
 }
 
-/** Whether brackets are open beyond the limit at any point of a JSON text; what stands in strings is passed over. */
+/** Reports whether a JSON text is nested beyond the limit. Brackets in strings do not count. */
 function isDeeperThan(text: string, limit: number): boolean {
   let depth = 0
   for (let at = 0; at < text.length; at += 1) {
@@ -77,7 +81,7 @@ function isDeeperThan(text: string, limit: number): boolean {
   return false
 }
 
-/** Where the string that begins at a quote ends: the next quote with an even number of backslashes before it. */
+/** Returns the end of the string that begins at a quote: the next quote that is not escaped. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslashes = 0

@@ -4,68 +4,72 @@ import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
 
-/** What stands behind a WebSocket of a `HostRoutes`. */
+/** The data of a WebSocket of `HostRoutes`. */
 export interface RoutedSocketData {
   opened(socket: RoutedSocket): void
   message(message: string | Buffer): void
   closed(code: number, reason: string): void
 }
 
-/** A WebSocket of a `HostRoutes`. */
+/** A WebSocket of `HostRoutes`. */
 export type RoutedSocket = Bun.ServerWebSocket<RoutedSocketData>
 
-/** Responds in place of the API to what its Host header sends elsewhere. */
+/** Handles requests whose Host header belongs to something other than the API. */
 export interface HostRoutes {
-  /** @returns null for what is not meant for it; resolves to undefined where a WebSocket was made of the request */
-  answer(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null
+  /**
+   * @returns null if the request is for the API; resolves to undefined if the request became a WebSocket
+   */
+  respond(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null
   readonly websocket: Bun.WebSocketHandler<RoutedSocketData>
 }
 
 /** A listening HTTP server. */
 export interface Listener {
-  /** The port that it got. */
+  /** The port that it listens on. */
   readonly port: number
-  /** The address that a request comes from, or null where its connection is gone. */
+  /** Returns the address of a request's client, or null if its connection is closed. */
   addressOf(request: Request): string | null
-  /** The connection that a request came on, or null where it is gone. */
+  /** Returns the connection of a request, or null if it is closed. */
   connectionOf(request: Request): Connection | null
-  /** Closes the connection of a request that gets no response, some 4 seconds later: Bun has no other call for it. */
+  /**
+   * Closes the connection of a request that gets no response, about 4 seconds later. Bun has no other call for this.
+   */
   expire(request: Request): void
-  /** Asks these first from the next request on; null for nobody any more. */
+  /** Passes further requests to these routes first; null ends that. */
   route(routes: HostRoutes | null): void
-  /** Takes no new connection; resolves when the open requests have ended. */
+  /** Stops accepting connections. Resolves when the open requests have ended. */
   drain(): Promise<void>
-  /** Closes whatever is still open. */
+  /** Closes all open connections. */
   close(): Promise<void>
 }
 
-/** How often another port is tried where the system's choice is taken on the other loopback address. */
-const ATTEMPTS = 20
+/** Attempts with another port if the system's choice is taken on the other loopback address. */
+const MAX_ATTEMPTS = 20
 
 /**
- * Listens for HTTP/1.1, on the other loopback address too where `host` is one: a command on a server could listen
- * there otherwise, and be sent the keys of callers who write "localhost".
+ * Listens for HTTP/1.1. If `host` is a loopback address, it also listens on the other one. Otherwise a command on a
+ * server could listen there and receive the keys of clients that use "localhost".
  *
- * @throws StartupError where an address cannot be had
+ * @throws StartupError if an address cannot be bound
  */
 export function listen(host: string, port: number, respond: Respond): Listener {
   for (let attempt = 1; ; attempt += 1) {
     const main = serve(host, port, respond)
-    const companion = besides(host, main.port, respond)
+    const companion = listenOnCompanion(host, main.port, respond)
     if (companion !== 'taken') return listenerOf(companion === null ? [main] : [main, companion], respond)
     void main.server.stop(true)
-    if (port !== 0 || attempt === ATTEMPTS) throw taken(otherLoopback(host) ?? host, main.port)
+    if (port !== 0 || attempt === MAX_ATTEMPTS) throw taken(otherLoopback(host) ?? host, main.port)
   }
 }
 
-/** One address that is listened on. */
-interface Listening {
+/** A bound address. */
+interface BoundListener {
   readonly port: number
   readonly server: Bun.Server<undefined>
   readonly options: Omit<Bun.Serve.Options<undefined>, 'fetch'>
 }
 
-function listenerOf(all: readonly [Listening, ...Listening[]], respond: Respond): Listener {
+function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: Respond): Listener {
   const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
     await Promise.all(all.map(({ server }) => call(server)))
   }
@@ -80,7 +84,7 @@ function listenerOf(all: readonly [Listening, ...Listening[]], respond: Respond)
     port: all[0].port,
     route(routes) {
       const fetch = routes === null ? respond : routed(routes, respond)
-      // WebSockets are known from here on only: without any, a start does not pay for them.
+      // WebSocket handlers are set only now, because they would slow the start.
       const handlers = routes === null ? { fetch } : { fetch, websocket: routes.websocket }
       for (const { server, options } of all) server.reload({ ...options, ...handlers } as never)
     },
@@ -95,8 +99,8 @@ function listenerOf(all: readonly [Listening, ...Listening[]], respond: Respond)
   }
 }
 
-/** Listens on the other loopback address; null where there is none, as without IPv6. */
-function besides(host: string, port: number, respond: Respond): Listening | 'taken' | null {
+/** Listens on the other loopback address; null if there is none, as without IPv6. */
+function listenOnCompanion(host: string, port: number, respond: Respond): BoundListener | 'taken' | null {
   const other = otherLoopback(host)
   if (other === null) return null
   try {
@@ -106,7 +110,7 @@ function besides(host: string, port: number, respond: Respond): Listening | 'tak
   }
 }
 
-function serve(host: string, port: number, respond: Respond): Listening {
+function serve(host: string, port: number, respond: Respond): BoundListener {
   try {
     return start(host, port, respond)
   } catch (error) {
@@ -118,15 +122,15 @@ function serve(host: string, port: number, respond: Respond): Listening {
   }
 }
 
-function start(hostname: string, port: number, respond: Respond): Listening {
+function start(hostname: string, port: number, respond: Respond): BoundListener {
   const options = {
     hostname,
     port,
-    // A command may be silent for long: its response must not be cut off.
+    // A command may be silent for long without its response being cut off.
     idleTimeout: 0,
-    // Berth refuses large bodies itself, in its own words and after the credential.
+    // Berth refuses large bodies itself, after it has checked the credential.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    // Without this a second berth could share the port, and requests would fall to either.
+    // Otherwise a second berth could share the port and take some of the requests.
     reusePort: false,
     development: false,
   } as const
@@ -141,4 +145,4 @@ const taken = (host: string, port: number): StartupError =>
 
 const routed =
   (routes: HostRoutes, respond: Respond) => (request: Request, server: Bun.Server<RoutedSocketData>) =>
-    routes.answer(request, server) ?? respond(request)
+    routes.respond(request, server) ?? respond(request)

@@ -1,7 +1,7 @@
 /**
- * The loopback address that "localhost" means as well where a service listens on `host`, or null where that is served
- * already or is none of its business. Whoever listens there gets what is sent to `http://localhost:PORT`, credentials
- * included, since most programs try ::1 first.
+ * Returns the other loopback address that "localhost" resolves to, if a service listens on `host`; null if the
+ * service covers it already or does not listen on loopback. Most programs try ::1 first, so a listener there would
+ * receive what is sent to `http://localhost:PORT`, credentials included.
  */
 export function otherLoopback(host: string): '127.0.0.1' | '::1' | null {
   if (host === '::1') return '127.0.0.1'

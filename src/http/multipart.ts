@@ -1,21 +1,21 @@
 import { badRequest } from '../errors.ts'
 import { checkUnicode, decodeText, parseJsonText } from './json.ts'
 
-/** How an operation's object is sent as a form, with a file beside it. */
+/** How an operation's object is sent as a form with a file. */
 export interface FormShape {
-  /** The part that is the file; all others are fields of the object. */
+  /** The part with the file. All others are fields of the object. */
   readonly file: string
-  /** The fields whose text is JSON; all others are text. */
+  /** The fields that are JSON. All others are text. */
   readonly json: readonly string[]
 }
 
-/** A form that was read: the object that JSON would have carried, and the file's bytes. */
+/** A parsed form: its object and the file's bytes. */
 export interface Form {
   value: Record<string, unknown>
   file: Uint8Array | null
 }
 
-/** A part of a form: its header's name, and its bytes. */
+/** A part of a form: its name and its bytes. */
 interface Part {
   name: string
   content: Buffer
@@ -24,18 +24,17 @@ interface Part {
 const MAX_PARTS = 100
 const MAX_HEADER = 8 * 1024
 
-/** A parameter of a header: its name, and its value in quotes or without. */
+/** Matches a parameter of a header: its name, and its value with or without quotes. */
 const PARAMETER = /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/g
 
-/** Whether a content type is that of a form. */
+/** Reports whether a content type is that of a form. */
 export const isForm = (contentType: string): boolean => /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
 
 /**
- * Takes a form apart (RFC 7578). It is read strictly: a part that is not understood is a refusal and never passed over,
- * and what is not closed is not taken for whole.
+ * Parses a form (RFC 7578) strictly: every part must be understood, and the closing delimiter must be there.
  *
- * @param contentType names the boundary
- * @throws BerthError 400 that says what is wrong with which part
+ * @param contentType contains the boundary
+ * @throws BerthError 400 that names the part and its mistake
  */
 export function parseForm(bytes: Uint8Array, contentType: string, shape: FormShape): Form {
   const form: Form = { value: {}, file: null }
@@ -63,7 +62,7 @@ function fieldOf(name: string, content: Buffer, shape: FormShape): unknown {
 
 function* partsOf(body: Buffer, contentType: string): Generator<Part> {
   const delimiter = Buffer.from(`\r\n--${boundaryOf(contentType)}`)
-  // The first delimiter needs no line before it.
+  // The first delimiter needs no line break before it.
   const first = delimiter.subarray(2)
   let at = body.subarray(0, first.length).equals(first) ? first.length : after(body, delimiter, 0)
   for (let count = 0; ; count += 1) {
@@ -96,7 +95,7 @@ function after(body: Buffer, delimiter: Buffer, from: number): number | null {
   return found === -1 ? null : found + delimiter.length
 }
 
-/** Where a delimiter's line ends: spaces and tabs may stand behind it (RFC 2046, 5.1.1). */
+/** Returns the end of a delimiter's line. Spaces and tabs may follow the delimiter (RFC 2046, 5.1.1). */
 function endOfPadding(body: Buffer, from: number): number {
   let at = from
   while (body[at] === 0x20 || body[at] === 0x09) at += 1

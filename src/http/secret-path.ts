@@ -1,7 +1,7 @@
-/** What stands before the secret of a link that signs a browser in. */
+/** The path of a link that signs a browser in, up to its secret. */
 export const LINK_PATH = '/signin/link/'
 
-/** A path as logs may have it: the one kind of path that is a credential loses its secret. */
-export function loggedPath(path: string): string {
+/** Returns a path for logs. The secret of a sign-in link is removed. */
+export function pathForLogs(path: string): string {
   return path.toLowerCase().includes(LINK_PATH) ? `${LINK_PATH}…` : path
 }

@@ -1,22 +1,23 @@
-/** What the cookies of all instances begin with; behind it stands the port. */
+/** The prefix of session cookies. The port follows. */
 export const SESSION_COOKIE_PREFIX = 'berth_session_'
 
 const NAME = new RegExp(`^${SESSION_COOKIE_PREFIX}\\d+$`)
 
 /**
- * Nothing stands before the name but what browsers leave out: they send a cookie without a name as its value alone,
- * which may look like one with a name.
+ * Browsers drop what may precede the name here. They send a cookie without a name as its value, which may look like a
+ * name with a value.
  */
 const SETS = new RegExp(`^[\\s=]*${SESSION_COOKIE_PREFIX}\\d+\\s*(?:[=;]|$)`)
 
-/** The name in a piece of a Cookie header. */
+/** Returns the name in a pair of a Cookie header. */
 const nameOf = (pair: string): string => (pair.split('=', 1)[0] ?? '').trim()
 
 /**
- * A Cookie header without the sessions of berth's own pages, all else byte for byte; null where nothing is left.
+ * Removes the session cookies of berth's own pages from a Cookie header and leaves the rest unchanged. Returns null
+ * if nothing remains.
  *
- * Browsers keep one set of cookies for all ports of a host (RFC 6265, 8.5), so that whatever answers on another port is
- * sent the cookie of the pages, and could act as who is signed in there.
+ * Browsers share cookies between all ports of a host (RFC 6265, 8.5). A service on another port would receive the
+ * session and could act for the person who is signed in.
  */
 export function withoutSession(cookies: string): string | null {
   if (!cookies.includes(SESSION_COOKIE_PREFIX)) return cookies
@@ -27,5 +28,5 @@ export function withoutSession(cookies: string): string | null {
   return rest === '' ? null : rest
 }
 
-/** Whether a Set-Cookie header would put something in the place of a session, or take one away. */
+/** Reports whether a Set-Cookie header would set or delete a session cookie. */
 export const setsSession = (setCookie: string): boolean => SETS.test(setCookie)

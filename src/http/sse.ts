@@ -1,41 +1,42 @@
 import type { BerthError } from '../errors.ts'
 
 /**
- * Sends one server-sent event; resolves when the client has taken enough to send more.
+ * Sends a server-sent event. Resolves when the client can take more.
  *
- * @param id what a client that was cut off says in `Last-Event-ID`; without line ends
+ * @param id a client that reconnects sends it in `Last-Event-ID`; must not contain line breaks
  */
 export type SendEvent = (event: string, data: unknown, id?: string) => Promise<void> | void
 
-/** What an event stream sends, and until when: it is over when this resolves, and its signal fires when nobody takes more. */
+/** Produces an event stream, which ends when this resolves. The signal fires when the client disconnects. */
 export type StreamRun = (send: SendEvent, gone: AbortSignal) => Promise<void>
 
 /**
- * What may end an event stream before its time: calls `end` with what to say as its last event, `error`.
+ * Watches for a reason to end an event stream early. It calls `end` with an error, which is sent as the last event,
+ * `error`.
  *
- * @returns leaves off
+ * @returns a function that stops watching
  */
 export type StreamEnd = (end: (why: BerthError) => void) => () => void
 
-/** Comment lines that keep proxies from giving up on a quiet stream. */
+/** Milliseconds between comments that keep proxies from closing a quiet stream. */
 const KEEP_ALIVE_MS = 15_000
 
-/** Bytes that may wait for a slow client before `send` makes the sender wait. */
+/** Bytes that may be buffered for a slow client before `send` waits. */
 const HIGH_WATER = 256 * 1024
 
-/** Answers with an event stream (HTML standard, 9.2). */
+/** Responds with an event stream (HTML standard, 9.2). */
 export function eventStream(run: StreamRun, until?: StreamEnd): Response {
   const encoder = new TextEncoder()
   const gone = new AbortController()
   let room: (() => void) | null = null
   let keepAlive: ReturnType<typeof setInterval> | undefined
   let leave: (() => void) | undefined
-  const settle = (): void => {
+  const stopWatching = (): void => {
     clearInterval(keepAlive)
     leave?.()
   }
   const cut = (): void => {
-    settle()
+    stopWatching()
     gone.abort()
     room?.()
   }
@@ -52,7 +53,7 @@ export function eventStream(run: StreamRun, until?: StreamEnd): Response {
           return promise
         }
         const comment = () => controller.enqueue(encoder.encode(': \n\n'))
-        // The head of an answer goes out with its first byte: a client learns at once that it is connected.
+        // Bun sends a response's head with its first byte. This tells the client at once that it is connected.
         comment()
         keepAlive = setInterval(() => {
           if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0) comment()
@@ -64,15 +65,15 @@ export function eventStream(run: StreamRun, until?: StreamEnd): Response {
           controller.close()
         })
         run(send, gone.signal)
-          // A stream that is at its end before its answer is on the way would go out as one piece, with a length.
+          // If the stream ended before its response is sent, Bun would send it as a single body with a length.
           .then(() => new Promise((resolve) => setImmediate(resolve)))
-          // Settled first: what is closed takes no event any more.
+          // Stops the comments and the watcher first: a closed stream accepts no event.
           .then(() => {
-            settle()
+            stopWatching()
             if (!gone.signal.aborted) controller.close()
           })
           .catch((error) => {
-            settle()
+            stopWatching()
             if (!gone.signal.aborted) controller.error(error)
           })
       },
@@ -94,7 +95,7 @@ function eventText(event: string, data: unknown, id?: string): string {
   return `${head}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** Whether the client asked for an event stream. */
+/** Reports whether the client asks for an event stream. */
 export const wantsEventStream = (accept: string | undefined | null): boolean =>
   accept
     ?.split(',')

@@ -149,7 +149,7 @@ export function createApi(services: Services, host: HostOptions, control: () => 
     uploads,
     bodyLimit: BODY_LIMIT,
     changes: services.credentialChanges,
-    sees: capture?.body,
+    onBody: capture?.body,
   })
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
     services.state.hasAccount(id),

@@ -4,7 +4,7 @@ import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
-import { ownName } from '../http/host.ts'
+import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
 import { instancePlan } from '../resources/accounts/plan.ts'
@@ -272,5 +272,5 @@ function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Lo
 }
 
 function urlOf(host: string, listener: Listener): string {
-  return `http://${ownName(host)}:${listener.port}`
+  return `http://${ownHost(host)}:${listener.port}`
 }

@@ -5,32 +5,32 @@ import scalar from '../../../node_modules/@scalar/api-reference/dist/browser/sta
 }
 import { etagOf } from '../etag.ts'
 
-/** Where the script is served, whichever page asks for it. */
+/** The path of the script, the same for all pages. */
 export const VIEWER_PATH = '/docs/scalar.js'
 
-/** What a page shows. */
-export interface Shown {
+/** Options of a page. */
+export interface DocsPageOptions {
   title: string
-  /** Path of the document. */
+  /** The path of the document. */
   document: string
-  /** The credential that the page asks for, by its name in the document. */
+  /** The security scheme that the page asks for, by its name in the document. */
   securityScheme: string
 }
 
-/** A page and its policy. */
+/** A page and its content security policy. */
 export interface DocsPage {
   html: string
   contentSecurityPolicy: string
 }
 
-/** The one script that pages load. */
+/** The only script that pages load. */
 export interface Viewer {
   script: Blob
   etag: string
 }
 
-/** Scalar's options: what would call or lead to services elsewhere is switched off. */
-const optionsFor = ({ document, securityScheme }: Shown) => ({
+/** Returns Scalar's options. Everything that calls or links to external services is disabled. */
+const optionsFor = ({ document, securityScheme }: DocsPageOptions) => ({
   url: document,
   telemetry: false,
   withDefaultFonts: false,
@@ -41,21 +41,21 @@ const optionsFor = ({ document, securityScheme }: Shown) => ({
   documentDownloadType: 'direct',
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
   authentication: { preferredSecurityScheme: securityScheme },
-  // Links that would lead away from the instance.
+  // Hides links that would lead away from the instance.
   customCss: 'a[href*="scalar.com"], a[href*="developer.mozilla.org"] { display: none }',
   orderRequiredPropertiesFirst: true,
   orderSchemaPropertiesBy: 'preserve',
 })
 
-/** Reads the script, whose version stands in its address. */
+/** Loads the script. Its URL contains its version. */
 export async function loadViewer(): Promise<Viewer> {
   const script = Bun.file(scalar)
   return { script, etag: etagOf(await script.bytes()) }
 }
 
-/** Writes a page around the script. */
-export function docsPage(shown: Shown, { etag }: Viewer): DocsPage {
-  // Given the document's relative server, Scalar would write a double slash into what it shows.
+/** Renders a page that loads the script. */
+export function docsPage(shown: DocsPageOptions, { etag }: Viewer): DocsPage {
+  // With the document's relative server, Scalar would show a double slash.
   const start = `Scalar.createApiReference('#reference', { ...${JSON.stringify(optionsFor(shown))}, servers: [{ url: location.origin }] })`
   const html = `<!doctype html>
 <html lang="en">
@@ -77,8 +77,8 @@ export function docsPage(shown: Shown, { etag }: Viewer): DocsPage {
 }
 
 /**
- * The page may reach its own instance and nothing else. Styles stand inline in what Scalar renders,
- * which no nonce can allow; scripts do not.
+ * Returns a policy that allows the page to reach only its own instance. Scalar renders inline styles, which no nonce
+ * can allow; inline scripts need their hash.
  */
 function policy(start: string): string {
   const hash = createHash('sha256').update(start).digest('base64')

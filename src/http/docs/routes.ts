@@ -1,13 +1,13 @@
 import { Elysia } from 'elysia'
 import { once } from '../../runtime/once.ts'
 import { isUnchanged } from '../etag.ts'
-import type { Shown } from './page.ts'
+import type { DocsPageOptions } from './page.ts'
 
 const HIDDEN = { detail: { hide: true } }
 
-const API: Shown = { title: 'berth', document: '/openapi.json', securityScheme: 'apiKey' }
+const API: DocsPageOptions = { title: 'berth', document: '/openapi.json', securityScheme: 'apiKey' }
 
-/** Returns a function that loads the viewer's script, and what writes pages around it, at its first call. */
+/** Returns a function that loads the script and the renderer of pages on its first call. */
 const viewerLoader = () =>
   once(async () => {
     const page = await import('./page.ts')
@@ -15,8 +15,8 @@ const viewerLoader = () =>
   })
 
 /**
- * `GET /docs`: the API reference for people, made of `/openapi.json` by Scalar, which is part of the
- * executable. Nothing is fetched from elsewhere.
+ * Serves `GET /docs`, the API reference for people. Scalar renders it from `/openapi.json`. Scalar is part of the
+ * executable, and nothing is fetched from elsewhere.
  */
 export const docsRoutes = () => {
   const viewer = viewerLoader()
@@ -26,7 +26,7 @@ export const docsRoutes = () => {
       const { script, etag } = (await viewer()).loaded
       const headers = {
         'content-type': 'text/javascript; charset=utf-8',
-        // The page asks for it with its version, so that a new berth is never shown by an old script.
+        // The page's URL of the script contains its version, so a new berth never runs an old script.
         'cache-control': 'public, max-age=31536000, immutable',
         etag,
         'x-content-type-options': 'nosniff',
@@ -38,8 +38,8 @@ export const docsRoutes = () => {
   )
 }
 
-/** One page of the viewer; its script is that of `docsRoutes`. */
-export const docsPageRoute = (path: string, shown: Shown, viewer = viewerLoader()) =>
+/** Serves a page of the viewer. `docsRoutes` serves its script. */
+export const docsPageRoute = (path: string, shown: DocsPageOptions, viewer = viewerLoader()) =>
   new Elysia({ name: `berth${path}` }).get(
     path,
     async () => {

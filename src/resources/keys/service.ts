@@ -115,7 +115,7 @@ export class KeysService {
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
       // A stored response may contain data that the key can no longer reach.
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
-      this.#changes.changed(id)
+      this.#changes.notify(id)
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
@@ -273,7 +273,7 @@ export class KeysService {
 
   #onEnded(id: string): void {
     this.#lastUse.forget(id)
-    this.#changes.changed(id)
+    this.#changes.notify(id)
   }
 
   #firstAccount(): { id: string } | undefined {

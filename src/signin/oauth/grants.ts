@@ -177,7 +177,7 @@ export class Grants {
     })
     for (const { id } of ended) {
       this.#lastUse.forget(id)
-      this.#changes.changed(id)
+      this.#changes.notify(id)
     }
   }
 

@@ -1,6 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
-import { type HostOptions, ownName } from '../../http/host.ts'
+import { type HostOptions, ownHost } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
@@ -60,7 +60,7 @@ export class BrowserRequests {
    */
   isOwn(origin: string): boolean {
     const { protocol, hostname } = new URL(origin)
-    return protocol === 'http:' && hostname === ownName(this.#host.bound)
+    return protocol === 'http:' && hostname === ownHost(this.#host.bound)
   }
 
   /**

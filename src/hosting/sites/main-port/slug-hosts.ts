@@ -16,7 +16,7 @@ export class SlugHosts implements HostRoutes {
     this.#gateway = gateway
   }
 
-  answer(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null {
+  respond(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null {
     const slug = slugOf(request.url)
     if (slug === null) return null
     const state = this.#gateway.bySlug(slug)?.state
