@@ -10,7 +10,7 @@ export const Deployment = t.Object(
 )
 export type Deployment = Static<typeof Deployment>
 
-/** Answer to a publication. */
+/** The response to a publication. */
 export const PublishedDeployment = t.Object(
   { url: t.String({ format: 'uri' }), status: t.Literal('live') },
   { $id: 'PublishedDeployment', additionalProperties: true },

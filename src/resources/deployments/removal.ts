@@ -5,7 +5,7 @@ import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import { deployments } from './table.ts'
 
-/** What the event needs. */
+/** Dependencies of the listener. */
 interface RemovalDependencies {
   queries: Queries
   outbox: Outbox
@@ -14,8 +14,8 @@ interface RemovalDependencies {
 }
 
 /**
- * Returns a listener that emits `deployment.removed` when a server with a deployment is deleted, whether it runs or
- * sleeps. It needs nothing else of deployments, which may not be loaded yet right after a start.
+ * Returns a listener that emits `deployment.removed` when a server with a deployment is deleted, running or sleeping.
+ * It does not need the deployments service, which may not be loaded yet.
  */
 export const removalListener = ({ queries, outbox, host }: RemovalDependencies): ServerLifecycleListener => ({
   serverDeleting({ id, accountId }) {

@@ -4,7 +4,7 @@ import type { AccessControl } from '../../http/access.ts'
 import { Deployment, PublishedDeployment } from './model.ts'
 import type { DeploymentsService } from './service.ts'
 
-/** `/servers/{serverId}/deployments`. The service is loaded when it is first asked for. */
+/** Serves `/servers/{serverId}/deployments`. The service is loaded on first use. */
 export const deploymentsRoutes = (access: AccessControl, deployments: () => Promise<DeploymentsService>) =>
   new Elysia({ prefix: '/servers/:serverId/deployments' })
     .use(access)

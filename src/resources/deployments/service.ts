@@ -22,7 +22,7 @@ import type { ServerRow } from '../servers/table.ts'
 import type { Deployment, PublishedDeployment } from './model.ts'
 import { type DeploymentRow, deployments } from './table.ts'
 
-/** Serves the files of a workspace in which nothing is found that starts, as a listing where there is no page. */
+/** Serves the files of a workspace without an app, as a listing if there is no page. */
 const LISTING: AppPlan = {
   kind: 'files',
   install: null,
@@ -33,10 +33,10 @@ const LISTING: AppPlan = {
   env: {},
 }
 
-/** Lines of the log that a failure tells. */
-const TOLD_LINES = 20
+/** Lines of the log in an error. */
+const ERROR_LOG_LINES = 20
 
-/** What the deployments need. */
+/** Dependencies of the deployments. */
 interface DeploymentsDependencies {
   queries: Queries
   clock: Clock
@@ -48,15 +48,15 @@ interface DeploymentsDependencies {
   hosting: Hosting
 }
 
-/** What is published where that is known and prepared already. */
-export interface Prepared {
-  /** How the app is started; it is installed and built. */
+/** An app that is prepared already. */
+export interface PreparedApp {
+  /** How the app is started. It is installed and built. */
   plan: AppPlan
-  /** Ends it before it begins. */
+  /** Aborts the publication before it begins. */
   signal: AbortSignal
 }
 
-/** Workspaces of servers, published: one each, under a URL that stays. */
+/** Publishes the workspaces of servers: one deployment each, with a URL that stays. */
 export class DeploymentsService implements ServerLifecycleListener {
   readonly #dependencies: DeploymentsDependencies
   readonly #queries: Queries
@@ -71,7 +71,11 @@ export class DeploymentsService implements ServerLifecycleListener {
     })
   }
 
-  /** What a server publishes: at most one. @throws BerthError 404 */
+  /**
+   * Returns the deployment of a server, if it has one.
+   *
+   * @throws BerthError 404
+   */
   list(caller: Caller, serverId: string): Deployment[] {
     this.#dependencies.servers.row(caller, serverId)
     const row = this.#find(serverId)
@@ -79,13 +83,13 @@ export class DeploymentsService implements ServerLifecycleListener {
   }
 
   /**
-   * Publishes the workspace as it is now: an app where one is found, else its files. What was published
-   * before answers until the new one does.
+   * Publishes the workspace as it is now: its app if there is one, else its files. The earlier publication responds
+   * until the new one does.
    *
-   * @param prepared what a build has found out, installed and built
-   * @throws BerthError 402 where the budget is used up, 404, 502 with the end of the log where it does not come up
+   * @param prepared what a build has detected, installed and built
+   * @throws BerthError 402 if the budget is used up, 404, 502 with the end of the log if the app does not start
    */
-  async publish(caller: Caller, serverId: string, prepared?: Prepared): Promise<PublishedDeployment> {
+  async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
     this.#dependencies.servers.row(caller, serverId)
     return this.#publishing.run(serverId, async () => {
       this.#underWay.add(serverId)
@@ -100,36 +104,36 @@ export class DeploymentsService implements ServerLifecycleListener {
     })
   }
 
-  /** Lets changes of what a server publishes pass until the returned function is called, to be called once. */
+  /** Ignores changes of a deployment's files until the returned function is called, once. */
   async pauseWatch(serverId: string): Promise<() => Promise<void>> {
     const app = this.#dependencies.hosting.find(serverId)
     return app === undefined ? async () => {} : app.pauseWatch()
   }
 
-  /** Opens the sites of what servers publish: callers wait there until it answers again. */
+  /** Opens the sites of all deployments. Requests wait there until the deployment responds again. */
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
-    // Nothing is live yet, whatever a berth that was killed has left.
+    // No deployment runs yet, whatever a berth that was killed has recorded.
     for (const { serverId } of rows) this.#dependencies.servers.setPublicUrl(serverId, null)
     await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
   }
 
-  /** Brings up again what the server publishes. */
+  /** Starts the server's deployment again. */
   serverStarted(serverId: string): void {
     const row = this.#find(serverId)
-    // What is being published just now comes up by itself.
+    // A publication that is in progress starts the app itself.
     if (!row || this.#underWay.has(serverId)) return
-    this.#told(serverId, async () => {
+    this.#runInBackground(serverId, async () => {
       const app = await this.#app(serverId, row.port)
       await app.expose()
       await app.start(row.plan, this.#environment(app))
     })
   }
 
-  /** Restarts what a server publishes with its new variables. */
+  /** Restarts a server's deployment with its new variables. */
   #secretsChanged(serverId: string): void {
     const app = this.#dependencies.hosting.find(serverId)
-    if (app) this.#told(serverId, () => app.restart(this.#environment(app)))
+    if (app) this.#runInBackground(serverId, () => app.restart(this.#environment(app)))
   }
 
   #environment(app: HostedApp): Readonly<Record<string, string>> {
@@ -138,13 +142,13 @@ export class DeploymentsService implements ServerLifecycleListener {
     return environment
   }
 
-  /** Does something that nobody waits for; that it failed stands in the log of berth. */
-  #told(serverId: string, work: () => Promise<void>): void {
+  /** Runs background work and logs its failure. */
+  #runInBackground(serverId: string, work: () => Promise<void>): void {
     const { logger } = this.#dependencies
     work().catch((error) => logger.warn('what a server publishes did not come up', { serverId, error }))
   }
 
-  async #publish(caller: Caller, serverId: string, prepared?: Prepared): Promise<PublishedDeployment> {
+  async #publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
     const { servers, hosting } = this.#dependencies
     prepared?.signal.throwIfAborted()
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
@@ -223,12 +227,12 @@ export class DeploymentsService implements ServerLifecycleListener {
 
   async #failure(error: unknown, app: HostedApp): Promise<unknown> {
     if (!(error instanceof AppError || error instanceof ComputeError)) return error
-    const end = error instanceof AppFailure ? '' : await app.lastLines(TOLD_LINES)
+    const end = error instanceof AppFailure ? '' : await app.lastLines(ERROR_LOG_LINES)
     return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
   }
 }
 
-/** Finds out how a workspace is published, installs and builds it. */
+/** Detects how to publish a workspace, and installs and builds its app. */
 async function prepare(
   preparation: Preparation,
   place: Place,

@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 
-/** What servers publish, one each. */
+/** The deployments of servers, one each. */
 export const deployments = sqliteTable('deployments', {
   id: text('id').primaryKey(),
   serverId: text('server_id').notNull(),

@@ -31,7 +31,7 @@ export const ExecRequest = t.Object(
 )
 export type ExecRequest = Static<typeof ExecRequest>
 
-/** How a command ended and what it printed. A command that fails is no failure of the request. */
+/** The end of a command and its output. A command that fails is no failure of the request. */
 export const ExecResult = t.Object(
   {
     stdout: t.String(),

@@ -3,9 +3,9 @@ import type { SendEvent } from '../../http/sse.ts'
 type Stream = 'stdout' | 'stderr'
 
 /**
- * Turns a command's bytes into `stdout` and `stderr` events. Text is sent as `{"data": "…"}`, a
- * character cut by a chunk's end held back until it is whole; bytes that are not UTF-8 are sent as
- * `{"data": "…", "encoding": "base64"}`.
+ * Converts a command's bytes to `stdout` and `stderr` events. Text is sent as `{"data": "…"}`; a character that a
+ * chunk cuts is held back until it is complete. Bytes that are not UTF-8 are sent as `{"data": "…", "encoding":
+ * "base64"}`.
  */
 export class OutputEvents {
   readonly #send: SendEvent
@@ -15,7 +15,7 @@ export class OutputEvents {
     this.#send = send
   }
 
-  /** Sends what of the chunk is whole; resolves when more may come. */
+  /** Sends the complete characters of a chunk. Resolves when more may be written. */
   write(stream: Stream, chunk: Uint8Array): Promise<void> | void {
     const bytes = this.#rest[stream].length ? Buffer.concat([this.#rest[stream], chunk]) : chunk
     const cut = bytes.length - unfinished(bytes)
@@ -23,7 +23,7 @@ export class OutputEvents {
     if (cut > 0) return this.#event(stream, bytes.subarray(0, cut))
   }
 
-  /** Sends what was held back. */
+  /** Sends the bytes that were held back. */
   async end(): Promise<void> {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#rest[stream].length) await this.#event(stream, this.#rest[stream])
@@ -41,7 +41,7 @@ export class OutputEvents {
   }
 }
 
-/** Bytes at the end that begin a UTF-8 character without finishing it (RFC 3629). */
+/** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
 function unfinished(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0

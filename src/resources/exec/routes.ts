@@ -5,7 +5,7 @@ import { wantsEventStream } from '../../http/sse.ts'
 import { ExecRequest, ExecResult } from './model.ts'
 import type { ExecService } from './service.ts'
 
-/** `/servers/{serverId}/exec`: run a shell command. */
+/** Serves `/servers/{serverId}/exec`: run a shell command. */
 export const execRoutes = (access: AccessControl, exec: ExecService) =>
   new Elysia({ prefix: '/servers/:serverId/exec' }).use(access).post(
     '',

@@ -12,13 +12,13 @@ import { OutputEvents } from './output-events.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 
-/** Bytes of each stream that a result holds. */
+/** Most bytes of each stream in a result. */
 export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
-/** Where a command's output goes, and how much of it is wanted. */
+/** The receiver of a command's output, and its limit. */
 type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
 
-/** Commands on servers. */
+/** Runs commands on servers. */
 export class ExecService {
   readonly #servers: ServersService
   readonly #secrets: SecretsService
@@ -29,9 +29,9 @@ export class ExecService {
   }
 
   /**
-   * Runs a command to its end and collects what it prints.
+   * Runs a command to its end and collects its output.
    *
-   * @param gone ends the command when the client no longer waits for it
+   * @param gone aborts the command when the client disconnects
    * @throws BerthError 400, 404, 502
    */
   async run(caller: Caller, serverId: string, request: ExecRequest, gone: AbortSignal): Promise<ExecResult> {
@@ -46,8 +46,8 @@ export class ExecService {
   }
 
   /**
-   * Runs a command and sends `stdout`, `stderr` and `exit` events as they happen. A client that reads
-   * slowly slows the command down.
+   * Runs a command and sends `stdout`, `stderr` and `exit` events as they happen. A client that reads slowly slows
+   * the command down.
    */
   async stream(
     caller: Caller,
@@ -69,12 +69,16 @@ export class ExecService {
     }
   }
 
-  /** Refuses what can be refused before anything runs. @throws BerthError 400, 402, 404 */
+  /**
+   * Checks a request before anything runs.
+   *
+   * @throws BerthError 400, 402, 404
+   */
   async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
     checkEnvironment('env', env ?? {})
     const row = this.#servers.row(caller, serverId)
     this.#servers.checkBudget(row)
-    if (cwd !== undefined) await this.#checkFolder(row, cwd)
+    if (cwd !== undefined) await this.#checkDir(row, cwd)
   }
 
   async #execute(
@@ -104,7 +108,7 @@ export class ExecService {
     }
   }
 
-  async #checkFolder(row: ServerRow, cwd: string): Promise<void> {
+  async #checkDir(row: ServerRow, cwd: string): Promise<void> {
     const entry = await this.#servers
       .workspace(row)
       .stat(cwd)
@@ -124,7 +128,7 @@ function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: Exec
   return {
     command,
     timeoutMs,
-    // Commands see the workspace under another path in some tiers: theirs is relative to it.
+    // With some isolations commands see the workspace under another path, so their path is relative to it.
     ...(cwd === undefined ? {} : { cwd: cwd.replace(/^\/workspace(?:\/+|$)/, '') }),
     ...(stdin === undefined ? {} : { stdin: new TextEncoder().encode(stdin) }),
   }

@@ -1,7 +1,7 @@
 import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
 
-/** How `content` stands for bytes: as text, or encoded where they are not UTF-8. */
+/** The encoding of `content`: text, or base64 for bytes that are not UTF-8. */
 const Encoding = oneOf(['utf-8', 'base64'])
 
 /** All files of a workspace. */
@@ -35,19 +35,19 @@ export const FileWrite = t.Object(
 )
 export type FileWrite = Static<typeof FileWrite>
 
-/** Answer of a write. */
+/** The response to a write. */
 export const FileWritten = t.Object(
   { path: t.String(), written: t.Literal(true) },
   { $id: 'FileWritten', additionalProperties: false },
 )
 
-/** Answer of a removal. */
+/** The response to a removal. */
 export const FileDeleted = t.Object(
   { path: t.String(), deleted: t.Literal(true) },
   { $id: 'FileDeleted', additionalProperties: false },
 )
 
-/** Which file to read, or how to list. */
+/** The file to read, or options of the list. */
 export const FileQuery = t.Object(
   {
     path: t.Optional(t.String({ description: 'The file to read; without it all files are listed.' })),
@@ -58,5 +58,5 @@ export const FileQuery = t.Object(
   { additionalProperties: true },
 )
 
-/** Which file or folder to remove. */
+/** The file or directory to remove. */
 export const FileDeleteQuery = t.Object({ path: t.String({ minLength: 1 }) }, { additionalProperties: true })

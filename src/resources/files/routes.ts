@@ -12,7 +12,7 @@ import {
 } from './model.ts'
 import type { FilesService } from './service.ts'
 
-/** `/servers/{serverId}/files`: list, read, write and remove. */
+/** Serves `/servers/{serverId}/files`: list, read, write and remove. */
 export const filesRoutes = (access: AccessControl, files: FilesService) =>
   new Elysia({ prefix: '/servers/:serverId/files' })
     .use(access)

@@ -5,10 +5,10 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { FileContent, FileWrite } from './model.ts'
 
-/** A file that is larger does not fit into one JSON answer; a command can still split it. */
+/** Most bytes of a file in a JSON response. A command can split a larger one. */
 const READ_LIMIT = 32 * 1024 * 1024
 
-/** Files of servers, running or asleep. */
+/** Reads and writes the files of servers, running or asleep. */
 export class FilesService {
   readonly #servers: ServersService
 
@@ -16,12 +16,20 @@ export class FilesService {
     this.#servers = servers
   }
 
-  /** All regular files, sorted. @throws BerthError 404 */
+  /**
+   * Returns the paths of all regular files, sorted.
+   *
+   * @throws BerthError 404
+   */
   async list(caller: Caller, serverId: string, all: boolean): Promise<string[]> {
     return this.#workspace(this.#touch(caller, serverId)).list({ all })
   }
 
-  /** A file as text, or as base64 where its bytes are not UTF-8. @throws BerthError 404, 413 */
+  /**
+   * Reads a file as text, or as base64 if it is not UTF-8.
+   *
+   * @throws BerthError 404, 413
+   */
   async read(caller: Caller, serverId: string, path: string): Promise<FileContent> {
     const workspace = this.#workspace(this.#touch(caller, serverId))
     const missing = () => notFound(`The file ${JSON.stringify(path)}`)
@@ -47,7 +55,11 @@ export class FilesService {
     }
   }
 
-  /** Writes a file, whole or not at all. @throws BerthError 400, 404 */
+  /**
+   * Writes a file atomically.
+   *
+   * @throws BerthError 400, 404
+   */
   async write(caller: Caller, serverId: string, { path, content, encoding }: FileWrite): Promise<void> {
     const bytes = encode(content, encoding)
     const row = this.#touch(caller, serverId)
@@ -56,7 +68,11 @@ export class FilesService {
     this.#servers.meter.grew(row, bytes.byteLength)
   }
 
-  /** Removes a file or a whole folder. @throws BerthError 400, 404 */
+  /**
+   * Removes a file or a directory with its content.
+   *
+   * @throws BerthError 400, 404
+   */
   async delete(caller: Caller, serverId: string, path: string): Promise<void> {
     const row = this.#touch(caller, serverId)
     try {
@@ -86,7 +102,7 @@ export class FilesService {
     }
   }
 
-  /** The sum that is kept is enough while it leaves room; near the limit the workspace is measured. */
+  /** The recorded size suffices if it leaves room. Near the limit the workspace is measured. */
   async #checkRoom(row: ServerRow, path: string, bytes: number): Promise<void> {
     const limit = this.#servers.limits(row).storageBytes
     if ((await this.#servers.meter.current(row)) + bytes <= limit) return

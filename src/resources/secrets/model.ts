@@ -10,7 +10,7 @@ export const Environment = variables(value, {
 })
 export type Environment = Static<typeof Environment>
 
-/** Environment variables to set, or to remove where the value is null. */
+/** Environment variables to set, or to remove if the value is null. */
 const SecretChanges = variables(t.Nullable(value), {
   writeOnly: true,
   description: 'Values by name, which matches [A-Za-z_][A-Za-z0-9_]*; null removes a variable.',
@@ -27,7 +27,7 @@ export const ServerSecretsSet = t.Object(
 )
 export type ServerSecretsSet = Static<typeof ServerSecretsSet>
 
-/** The names that a server has values for. */
+/** The names of a server's variables. */
 export const ServerSecrets = t.Object(
   { server_id: t.String(), keys: t.Array(t.String()) },
   { $id: 'ServerSecrets', additionalProperties: true },
@@ -41,7 +41,7 @@ export const ProjectSecretsSet = t.Object(
 )
 export type ProjectSecretsSet = Static<typeof ProjectSecretsSet>
 
-/** The names that a project has values for. */
+/** The names of a project's variables. */
 export const ProjectSecrets = t.Object(
   { project_id: t.String(), keys: t.Array(t.String()) },
   { $id: 'ProjectSecrets', additionalProperties: true },

@@ -5,7 +5,10 @@ import type { ProjectsService } from '../projects/service.ts'
 import { ProjectSecrets, ProjectSecretsSet, ServerSecrets, ServerSecretsSet } from './model.ts'
 import type { SecretsService } from './service.ts'
 
-/** `/secrets` and `/projects/{projectId}/secrets`: environment variables, write-only. Projects are loaded when first asked for. */
+/**
+ * Serves `/secrets` and `/projects/{projectId}/secrets`: environment variables, write-only. Projects are loaded on
+ * first use.
+ */
 export const secretsRoutes = (
   access: AccessControl,
   secrets: SecretsService,

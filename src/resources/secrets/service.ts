@@ -9,31 +9,31 @@ import { checkEnvironment } from './environment.ts'
 import type { SecretChanges, ServerSecrets, ServerSecretsSet } from './model.ts'
 import { secrets } from './table.ts'
 
-/** What the secrets need. */
+/** Dependencies of the secrets. */
 interface SecretsDependencies {
   database: Database
   cipher: Cipher
   servers: ServersService
 }
 
-/** Told that variables changed: those of a project, or, with an empty id, those of a server. */
+/** Called after a change of variables: those of a project or, with an empty id, those of a server. */
 export type SecretsListener = (serverId: string, projectId: string) => void
 
-/** The server's own variables stand under this project id. */
+/** The project id of a server's own variables. */
 const SERVER_WIDE = ''
 
 /**
- * Environment variables of servers and projects. They are sealed in the database, and leave it only for
- * the processes that they are meant for.
+ * Environment variables of servers and projects. They are sealed in the database, and only the processes that need
+ * them receive them.
  */
 export class SecretsService {
   readonly #queries: Queries
   readonly #cipher: Cipher
   readonly #servers: ServersService
   readonly #environments: ReadCache<Readonly<Record<string, string>>>
-  /** Values that were read or set since the start: no process was given another. */
+  /** Values that were read or set since the start. No process received others. */
   readonly #known = new Set<string>()
-  /** Whether those are all that there are. */
+  /** Whether these are all values in the database. */
   #allKnown = false
   readonly #listeners: SecretsListener[] = []
 
@@ -44,12 +44,12 @@ export class SecretsService {
     this.#environments = new ReadCache(database.version)
   }
 
-  /** Has `listener` called after each change. */
+  /** Calls `listener` after each change. */
   onChange(listener: SecretsListener): void {
     this.#listeners.push(listener)
   }
 
-  /** What a process on a server is given; one of a project gets the project's over the server's. */
+  /** Returns the variables for a process on a server. A project's variables override the server's. */
   environment(serverId: string, projectId: string = SERVER_WIDE): Readonly<Record<string, string>> {
     return this.#environments.get(`${serverId} ${projectId}`, () => ({
       ...this.#read(serverId, SERVER_WIDE),
@@ -58,8 +58,8 @@ export class SecretsService {
   }
 
   /**
-   * The values of all variables, and those that others have taken the place of since the start: for what must not show
-   * any. What was printed stays secret when its variable has another value, or is gone.
+   * Returns the values of all variables, including values that were replaced since the start. Use it to mask output:
+   * text that was printed earlier stays secret.
    */
   values(): ReadonlySet<string> {
     if (!this.#allKnown) {
@@ -72,7 +72,7 @@ export class SecretsService {
   /**
    * Sets and removes variables of a server.
    *
-   * @throws BerthError 400 for a bad name, or where the server is not named and the key reaches not just one; 404
+   * @throws BerthError 400 for an invalid name, or if no server is named and the key does not reach exactly one; 404
    */
   setForServer(caller: Caller, { server_id: named, secrets: changes }: ServerSecretsSet): ServerSecrets {
     const serverId = named ?? this.#onlyServer(caller)
@@ -83,8 +83,8 @@ export class SecretsService {
   /**
    * Sets variables, and removes those whose value is null.
    *
-   * @returns the names that have a value now, sorted
-   * @throws BerthError 400 for a bad name or too much in all; nothing is changed then
+   * @returns the names of all variables now, sorted
+   * @throws BerthError 400 for an invalid name or too much data; nothing is changed then
    */
   set(serverId: string, projectId: string, changes: SecretChanges): string[] {
     checkEnvironment('secrets', changes)
@@ -97,12 +97,12 @@ export class SecretsService {
     return this.#names(serverId, projectId)
   }
 
-  /** Gives a project that is being made its first variables; they were checked. */
+  /** Stores the first variables of a new project. They were checked before. */
   add(serverId: string, projectId: string, variables: Readonly<Record<string, string>>): void {
     for (const [name, value] of Object.entries(variables)) this.#change(serverId, projectId, name, value)
   }
 
-  /** Forgets those of a project that goes. */
+  /** Deletes the variables of a project. */
   drop(serverId: string, projectId: string): void {
     this.#queries.delete(secrets).where(this.#of(serverId, projectId)).run()
   }

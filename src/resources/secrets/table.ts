@@ -1,6 +1,6 @@
 import { blob, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** Environment variables of servers, whose projectId is empty, and of projects. */
+/** Environment variables of servers, with an empty projectId, and of projects. */
 export const secrets = sqliteTable('secrets', {
   serverId: text('server_id').notNull(),
   projectId: text('project_id').notNull(),

@@ -3,24 +3,26 @@ import type { Plans } from '../accounts/plans.ts'
 import type { TierName } from '../accounts/tiers.ts'
 
 /**
- * Decides whether an account's plan allows one more server. Those that are coming up and have no
- * record yet count, so that calls at the same time never pass the limit together.
+ * Decides whether an account's plan allows another server. Servers that are starting count too, so parallel calls
+ * cannot exceed the limit together.
  */
 export class Admission {
   readonly #plans: Plans
   readonly #count: (accountId: string) => number
   readonly #comingUp = new Map<string, number>()
 
-  /** @param count how many servers of an account have a record */
+  /**
+   * @param count returns the number of an account's recorded servers
+   */
   constructor(plans: Plans, count: (accountId: string) => number) {
     this.#plans = plans
     this.#count = count
   }
 
   /**
-   * Lets one more server of this tier come up.
+   * Admits another server of a tier.
    *
-   * @returns to be called when the server has a record, or has failed; calling it again is harmless
+   * @returns a function to call when the server is recorded or has failed; further calls do nothing
    * @throws BerthError 403 `plan_limit`
    */
   admit(accountId: string, tier: TierName): () => void {

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
 
 /**
- * Notices servers that nobody uses: no call and no command for the idle timeout. What a command left
- * running in the background does not count as use.
+ * Finds servers without calls and commands for the idle timeout. Background processes of a command do not count as
+ * use.
  */
 export class IdleWatch {
   readonly #clock: Clock
@@ -17,7 +17,7 @@ export class IdleWatch {
     this.#onIdle = onIdle
   }
 
-  /** The server is in use until the returned function is called. */
+  /** Marks the server as used until the returned function is called. */
   use(serverId: string): () => void {
     if (this.#timeoutMs === null) return () => {}
     this.#uses.set(serverId, (this.#uses.get(serverId) ?? 0) + 1)
@@ -32,7 +32,7 @@ export class IdleWatch {
     }
   }
 
-  /** The server was used just now: its time begins anew. */
+  /** Records a use, which restarts the timeout. */
   touch(serverId: string): void {
     if (this.#timeoutMs === null || this.#uses.has(serverId)) return
     this.#timers.get(serverId)?.cancel()
@@ -43,13 +43,13 @@ export class IdleWatch {
     this.#timers.set(serverId, timer)
   }
 
-  /** The server sleeps or is gone: nothing to watch. */
+  /** Stops watching a server that sleeps or was deleted. */
   forget(serverId: string): void {
     this.#timers.get(serverId)?.cancel()
     this.#timers.delete(serverId)
   }
 
-  /** Watches nothing any more. */
+  /** Stops watching all servers. */
   stop(): void {
     for (const timer of this.#timers.values()) timer.cancel()
     this.#timers.clear()

@@ -1,15 +1,21 @@
 import type { Lazy } from '../../runtime/lazy.ts'
 import type { ServerRow } from './table.ts'
 
-/** What ends and begins with servers. Each method is called in the server's turn: nothing else starts or stops it meanwhile. */
+/**
+ * Receives the events of servers. Each method is called in the server's turn: nothing else starts or stops it
+ * meanwhile.
+ */
 export interface ServerLifecycleListener {
-  /** Called when the server's sandbox has come up. The server does not wait for what follows. */
+  /** Called when the server's sandbox has started. The server does not wait for the listener. */
   serverStarted?(serverId: string): void
   /** Called when the server is about to stop, or its sandbox has ended by itself. */
   serverStopping?(serverId: string): void
   /** Called in the transaction that deletes the server's record. */
   serverDeleting?(row: ServerRow): void
-  /** Called when the record is gone and nothing of the server runs. The server's files are removed when this resolves. */
+  /**
+   * Called when the record is deleted and nothing of the server runs. The server's files are removed when this
+   * resolves.
+   */
   serverDeleted?(serverId: string): Promise<void>
 }
 
@@ -21,7 +27,7 @@ export class ServerLifecycleListeners implements Required<ServerLifecycleListene
     this.#listeners = [...listeners]
   }
 
-  /** Notifies a further one from now on. */
+  /** Adds a listener. */
   add(listener: ServerLifecycleListener): void {
     this.#listeners.push(listener)
   }
@@ -43,13 +49,13 @@ export class ServerLifecycleListeners implements Required<ServerLifecycleListene
   }
 }
 
-/** The events that load a listener, where the function for it returns true; others reach it only if it is loaded. */
+/** The events that load a listener, if their function returns true. Other events reach it only if it is loaded. */
 interface LoadingEvents {
   serverStarted?: (serverId: string) => boolean
   serverDeleted?: (serverId: string) => boolean
 }
 
-/** Returns a listener that notifies one which is loaded on first use. */
+/** Returns a listener that forwards events to one that is loaded on first use. */
 export function lazyListener<T>(
   lazy: Lazy<T>,
   listenerOf: (value: T) => ServerLifecycleListener,

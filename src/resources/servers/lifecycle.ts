@@ -13,10 +13,10 @@ import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
 import type { ServerRow } from './table.ts'
 
-/** How many servers come up at a time when berth starts. */
+/** Servers that start in parallel when berth starts. */
 const RECOVERY_WIDTH = 8
 
-/** What the lifecycle needs. */
+/** Dependencies of the lifecycle. */
 interface LifecycleDependencies {
   records: ServerRecords
   meter: StorageMeter
@@ -32,9 +32,8 @@ interface LifecycleDependencies {
 }
 
 /**
- * When servers run: the sandboxes behind the records, and whatever starts and stops them, be it a
- * caller, idleness, the budget, the sandbox itself or the start and end of berth. All of it goes
- * through one queue per server, so that a stop and a start never cross.
+ * Starts and stops the sandboxes of servers, on behalf of callers, idleness, the budget, the sandbox itself, and the
+ * start and end of berth. Each server has one queue, so a stop and a start never overlap.
  */
 export class ServerLifecycle {
   readonly #records: ServerRecords
@@ -74,36 +73,36 @@ export class ServerLifecycle {
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
   }
 
-  /** Does something that no start or stop of the server may cross. */
+  /** Runs work in the server's turn, without any overlapping start or stop. */
   turn<T>(serverId: string, work: () => Promise<T>): Promise<T> {
     return this.#turns.run(serverId, work)
   }
 
-  /** The sandbox of a server, where it runs. */
+  /** Returns the sandbox of a server, if it runs. */
   sandbox(serverId: string): Sandbox | undefined {
     return this.#sandboxes.get(serverId)
   }
 
-  /** The server is in use until the returned function is called. */
+  /** Marks the server as used until the returned function is called. */
   use(serverId: string): () => void {
     return this.#idle.use(serverId)
   }
 
-  /** A call touched the server without needing its sandbox. */
+  /** Records a call that does not need the sandbox. */
   touch(serverId: string): void {
     if (this.#sandboxes.get(serverId)) this.#idle.touch(serverId)
   }
 
-  /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
+  /** Returns the limits of a server by its account's current plan. A running sandbox keeps those of its start. */
   limits({ accountId, tier }: ServerRow): Limits {
     return limitsOf(this.#plans.of(accountId).plan, tier)
   }
 
   /**
-   * Starts a server in its turn; one that runs is left as it is.
+   * Starts a server in its turn, unless it runs.
    *
-   * @param overBudget the code of the failure where the budget is used up
-   * @throws BerthError where it is, 502 where the sandbox does not start, 503 where berth stops meanwhile
+   * @param overBudget the error code if the budget is used up
+   * @throws BerthError with that code, 502 if the sandbox does not start, 503 if berth stops meanwhile
    */
   async start(row: ServerRow, overBudget: ErrorCode = 'budget_exceeded'): Promise<Sandbox> {
     this.#metering.checkBudget(row.accountId, overBudget)
@@ -112,7 +111,7 @@ export class ServerLifecycle {
       const present = this.#sandboxes.get(row.id)
       const sandbox = await this.#sandboxes.start(row.id, row.handle, this.limits(row))
       try {
-        // It may have been used up while the sandbox came up.
+        // The budget may have been used up during the start.
         this.#metering.checkBudget(row.accountId, overBudget)
         this.#records.markRunning(row)
       } catch (error) {
@@ -135,7 +134,7 @@ export class ServerLifecycle {
     }
   }
 
-  /** Stops a server in its turn, and its record says so. */
+  /** Stops a server in its turn and records it. */
   async stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
     this.#listeners.serverStopping(row.id)
@@ -144,7 +143,7 @@ export class ServerLifecycle {
     this.#meter.changed(row)
   }
 
-  /** Ends the processes of a server whose record is gone. */
+  /** Ends the processes of a server whose record is deleted. */
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
     this.#listeners.serverStopping(serverId)
@@ -154,11 +153,11 @@ export class ServerLifecycle {
   }
 
   /**
-   * Ends what an earlier berth left behind, removes what no server owns, and brings up again every
-   * server that ran when berth ended, a few at a time. No server starts before the first is done.
+   * Ends what an earlier berth left, removes files that no server owns, and starts every server that ran when berth
+   * ended, a few at a time. No server starts before the remains are gone.
    */
   async recover(): Promise<void> {
-    // A stop may come before the start has told of itself.
+    // A stop may precede the notification of the start.
     if (this.#stopping) return
     await this.#afterReaping()
     const rows = this.#records.running()
@@ -168,18 +167,18 @@ export class ServerLifecycle {
     await Promise.all(Array.from({ length: RECOVERY_WIDTH }, next))
   }
 
-  /** Has every process of every server stand still until the returned function is called. */
+  /** Freezes every process of every server until the returned function is called. */
   pause(): Promise<() => void> {
     return this.#sandboxes.pause()
   }
 
-  /** Resolves when the folders that no server owns are removed, where that is under way. */
+  /** Resolves when the removal of directories that no server owns has ended. */
   async swept(): Promise<void> {
     await this.#reaped
     await this.#sweeping
   }
 
-  /** Ends every process; the records stay as they are, so that the next start brings them up again. */
+  /** Ends every process. The records stay, so the next start brings the servers up again. */
   async shutDown(): Promise<void> {
     this.#stopping = true
     this.#idle.stop()
@@ -188,7 +187,7 @@ export class ServerLifecycle {
     await this.#meter.stop()
   }
 
-  /** Resolves when what an earlier berth left has been ended: the first to ask for it begins it. */
+  /** Resolves when the remains of an earlier berth have ended. The first call begins that. */
   #afterReaping(): Promise<void> {
     this.#reaped ??= this.#reap().catch((error) =>
       this.#logger.error('what an earlier start left could not be ended', { error }),
@@ -198,8 +197,8 @@ export class ServerLifecycle {
 
   async #reap(): Promise<void> {
     const handles = this.#records.handles()
-    // The folders to remove are listed at once: those of servers made from now on are not among them.
-    // Removing them may take long, and nothing waits for it.
+    // The directories are listed now, so those of new servers are excluded. The removal may take long, and nothing
+    // waits for it.
     this.#sweeping = this.#compute
       .sweep(handles)
       .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
@@ -226,7 +225,7 @@ export class ServerLifecycle {
     }
   }
 
-  /** The budget of an account is used up: whatever costs ends. */
+  /** Ends everything of an account that costs, because its budget is used up. */
   async #sleepAtCap(accountId: string): Promise<void> {
     const sleep = async (id: string): Promise<void> => {
       const row = this.#records.find(id)

@@ -2,19 +2,19 @@ import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
 import { unchangeable } from '../../contract/validate.ts'
 
-/** Size of a server. */
+/** The size of a server. */
 export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })
 export type Tier = Static<typeof Tier>
 
-/** Where a server is said to be; all of them are on this machine. */
+/** The region of a server. All of them are on this machine. */
 export const Region = oneOf(['us-east', 'us-west', 'eu-west'])
 export type Region = Static<typeof Region>
 
-/** State of a server. */
+/** The state of a server. */
 export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
 export type ServerStatus = Static<typeof ServerStatus>
 
-/** A server, as every answer but that of its creation shows it. */
+/** A server, as every response shows it except the one to its creation. */
 export const Server = t.Object(
   {
     id: t.String(),
@@ -31,7 +31,7 @@ export const Server = t.Object(
 )
 export type Server = Static<typeof Server>
 
-/** Answer of a server's creation. */
+/** The response to a server's creation. */
 export const CreatedServer = t.Object(
   {
     id: t.String(),
@@ -43,7 +43,7 @@ export const CreatedServer = t.Object(
 )
 export type CreatedServer = Static<typeof CreatedServer>
 
-/** Wishes for a new server. */
+/** Parameters of a new server. */
 export const ServerCreate = t.Object(
   { task: t.Optional(t.String()), tier: t.Optional(Tier), region: t.Optional(Region) },
   { $id: 'ServerCreate', additionalProperties: false },
@@ -60,14 +60,14 @@ export const ServerUpdate = unchangeable(
 )
 export type ServerUpdate = Static<typeof ServerUpdate>
 
-/** What a server is told to do. */
+/** The action to perform on a server. */
 export const ServerActionRequest = t.Object(
   { action: oneOf(['start', 'stop', 'restart']) },
   { $id: 'ServerActionRequest', additionalProperties: true },
 )
 export type ServerAction = Static<typeof ServerActionRequest>['action']
 
-/** Answer to an action. */
+/** The response to an action. */
 export const ServerActionResult = t.Object(
   { id: t.String(), status: ServerStatus },
   { $id: 'ServerActionResult', additionalProperties: false },

@@ -7,19 +7,16 @@ import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerUpdate } from './model.ts'
 import { type ServerRow, servers } from './table.ts'
 
-/** What the records need. */
+/** Dependencies of the records. */
 interface RecordsDependencies {
   queries: Queries
   outbox: Outbox
   metering: Metering
-  /** Notified of servers that are deleted, in the transaction that does it. */
+  /** Notified of deleted servers, inside the transaction. */
   listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
 }
 
-/**
- * The records of servers. What a change of state means to others, the event and the charge, is
- * written in the transaction of the change.
- */
+/** Stores the records of servers. The event and the charge of a state change are written in its transaction. */
 export class ServerRecords {
   readonly #queries: Queries
   readonly #outbox: Outbox
@@ -60,22 +57,22 @@ export class ServerRecords {
     )
   }
 
-  /** How many an account has. */
+  /** Returns the number of an account's servers. */
   count(accountId: string): number {
     return this.#count().get({ accountId })?.n ?? 0
   }
 
-  /** Those of an account, newest first. */
+  /** Returns the servers of an account, newest first. */
   ofAccount(accountId: string): ServerRow[] {
     return this.#ofAccount().all({ accountId })
   }
 
-  /** One of an account, where it has it. */
+  /** Returns a server of an account, or undefined if it has none with this id. */
   ofAccountById(accountId: string, id: string): ServerRow | undefined {
     return this.#ofAccountById().get({ id, accountId })
   }
 
-  /** One, whosever it is. */
+  /** Returns a server of any account. */
   find(id: string): ServerRow | undefined {
     return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
   }
@@ -85,12 +82,12 @@ export class ServerRecords {
     this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }
 
-  /** Those that ran, or were being built on, when they were last heard of. */
+  /** Returns the servers that were running or building when berth last recorded their state. */
   running(): ServerRow[] {
     return this.#queries.select().from(servers).where(ne(servers.status, 'sleeping')).all()
   }
 
-  /** Handles of all. */
+  /** Returns the handles of all servers. */
   handles(): ServerRow['handle'][] {
     const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
     return known.map(({ handle }) => handle)
@@ -120,7 +117,7 @@ export class ServerRecords {
       .run()
   }
 
-  /** The server runs for the first time. */
+  /** Emits `server.created` for a server that runs for the first time. */
   announce({ id, accountId, tier, region }: ServerRow): void {
     this.#queries.transaction(() => {
       this.#queries.update(servers).set({ announced: true }).where(eq(servers.id, id)).run()
@@ -142,13 +139,13 @@ export class ServerRecords {
     charged?.()
   }
 
-  /** A server that never came up leaves no record. */
+  /** Deletes the record of a server that never started. */
   drop(id: string): void {
     const charged = this.#queries.transaction(() => this.#delete(id))
     charged()
   }
 
-  /** The server is gone. */
+  /** Deletes the record of a server and emits the event. */
   remove(row: ServerRow): void {
     const { id, accountId, tier, region } = row
     const charged = this.#queries.transaction(() => {
@@ -160,7 +157,9 @@ export class ServerRecords {
     charged()
   }
 
-  /** @returns to be called when that is committed */
+  /**
+   * @returns a function to call after the commit
+   */
   #delete(id: string): () => void {
     const ended = this.#metering.end(id)
     this.#queries.delete(servers).where(eq(servers.id, id)).run()

@@ -12,14 +12,14 @@ import {
 } from './model.ts'
 import type { ServersService } from './service.ts'
 
-/** `/servers`: provision, look at, change, control and remove servers. */
+/** Serves `/servers`: provision, show, change, control and delete servers. */
 export const serversRoutes = (access: AccessControl, servers: ServersService) =>
   new Elysia({ prefix: '/servers' })
     .use(access)
     .get(
       '',
       ({ caller }): { servers: Server[] } | Promise<{ servers: Server[] }> => {
-        const listed = servers.listed(caller)
+        const listed = servers.listMeasured(caller)
         return Array.isArray(listed) ? { servers: listed } : listed.then((all) => ({ servers: all }))
       },
       operation('servers.list', {

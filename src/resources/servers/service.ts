@@ -25,10 +25,10 @@ import { ServerRecords } from './records.ts'
 import { StorageMeter } from './storage-meter.ts'
 import { type ServerRow, toServer } from './table.ts'
 
-/** How long a look at one server waits for a fresh measurement of its files. */
-const MEASURE_PATIENCE_MS = 50
+/** Milliseconds that a request for one server waits for a new measurement of its storage. */
+const MEASURE_TIMEOUT_MS = 50
 
-/** What the servers need. */
+/** Dependencies of the servers. */
 export interface ServersDependencies {
   database: Database
   clock: Clock
@@ -38,15 +38,18 @@ export interface ServersDependencies {
   outbox: Outbox
   plans: Plans
   metering: Metering
-  /** Whether a key names a server that is gone: where ids repeat, the next one must not become it. */
+  /**
+   * Reports whether the scope of a credential names a server, even a deleted one. Deterministic ids repeat, and a new
+   * server must not get such an id.
+   */
   isNamed: (id: string) => boolean
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
-  /** Whether answers wait until storage is measured, so that they are the same in every run. */
+  /** Whether responses wait for measurements of storage, so they are the same in every run. */
   repeatable: boolean
 }
 
-/** Servers as callers see them: what their keys reach, what their plans allow, and what is asked of them. */
+/** Manages servers on behalf of callers, within the scopes of their keys and the plans of their accounts. */
 export class ServersService {
   readonly meter: StorageMeter
   readonly #records: ServerRecords
@@ -113,7 +116,7 @@ export class ServersService {
     this.#listeners.add(listener)
   }
 
-  /** The servers that the caller reaches, newest first. */
+  /** Returns the servers that the caller reaches, newest first. */
   list(caller: Caller): Server[] {
     const { accountId } = caller
     this.#metering.accrueIfStale(accountId)
@@ -121,20 +124,24 @@ export class ServersService {
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
-  /** The same, the storage of each measured first where answers are to repeat. */
-  listed(caller: Caller): Server[] | Promise<Server[]> {
+  /** Returns the same, after measuring the storage of each in a deterministic run. */
+  listMeasured(caller: Caller): Server[] | Promise<Server[]> {
     const servers = this.list(caller)
     if (!this.#repeatable) return servers
     const measured = servers.map(({ id }) => this.meter.exact(this.row(caller, id)))
     return Promise.all(measured).then(() => this.list(caller))
   }
 
-  /** Whether an account has a server of this id. */
+  /** Reports whether an account owns a server. */
   owns(accountId: string, id: string): boolean {
     return this.#records.ofAccountById(accountId, id) !== undefined
   }
 
-  /** The record of one of the servers that the caller reaches. @throws BerthError 404 */
+  /**
+   * Returns the record of a server that the caller reaches.
+   *
+   * @throws BerthError 404
+   */
   row(caller: Caller, id: string): ServerRow {
     const { accountId } = caller
     const row = mayReachServer(caller, id)
@@ -144,18 +151,22 @@ export class ServersService {
     return row
   }
 
-  /** One server, its storage measured afresh where that is quickly done. @throws BerthError 404 */
+  /**
+   * Returns a server, with its storage measured again if that is quick.
+   *
+   * @throws BerthError 404
+   */
   async get(caller: Caller, id: string): Promise<Server> {
     const row = this.row(caller, id)
-    await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_PATIENCE_MS))
+    await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_TIMEOUT_MS))
     this.#metering.accrue(caller.accountId)
     return toServer(this.row(caller, id))
   }
 
   /**
-   * Provisions a server: it runs when this resolves.
+   * Provisions a server. It runs when this resolves.
    *
-   * @throws BerthError 403 where the plan or the budget does not allow it, 502 where its sandbox does not start
+   * @throws BerthError 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
    */
   async create(
     caller: Caller,
@@ -171,7 +182,7 @@ export class ServersService {
       .turn(id, async (): Promise<CreatedServer> => {
         const handle = await this.#compute.create(id)
         try {
-          // Throws where the account has been removed meanwhile.
+          // Throws if the account was deleted meanwhile.
           this.#plans.of(caller.accountId)
           const row = this.#records.add({
             id,
@@ -196,24 +207,32 @@ export class ServersService {
       .finally(counted)
   }
 
-  /** Changes label or region. @throws BerthError 404 */
+  /**
+   * Changes label or region.
+   *
+   * @throws BerthError 404
+   */
   async update(caller: Caller, id: string, changes: ServerUpdate): Promise<Server> {
     this.row(caller, id)
     if (Object.keys(changes).length > 0) this.#records.change(id, changes)
     return this.get(caller, id)
   }
 
-  /** Ends and removes a server with everything in it. @throws BerthError 404 */
+  /**
+   * Deletes a server with everything on it.
+   *
+   * @throws BerthError 404
+   */
   async delete(caller: Caller, id: string): Promise<void> {
-    // At once: how long a refusal takes must not tell that there is such a server.
+    // Checked before the turn: the time of a refusal must not reveal that the server exists.
     this.row(caller, id)
     await this.#lifecycle.turn(id, () => this.#delete(this.row(caller, id)))
   }
 
   /**
-   * Starts, stops or restarts a server; start on a running one and stop on a sleeping one change nothing.
+   * Starts, stops or restarts a server. Starting a running server and stopping a sleeping one do nothing.
    *
-   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start
+   * @throws BerthError 402 if the budget is used up, 404, 502 if its sandbox does not start
    */
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
     this.row(caller, id)
@@ -225,10 +244,10 @@ export class ServersService {
   }
 
   /**
-   * The sandbox of a server, woken where it sleeps, and a function to call when the use of it is over.
+   * Returns the sandbox of a server, which is started if it sleeps, and a function to call after the use.
    *
-   * @param signal fires when the use is over before it began: it wakes nothing then
-   * @throws BerthError 402 where the budget is used up, 404, 502 where its sandbox does not start; the signal's reason
+   * @param signal prevents the start if it fires before
+   * @throws BerthError 402 if the budget is used up, 404, 502 if its sandbox does not start; the signal's reason
    */
   async use(
     caller: Caller,
@@ -238,7 +257,7 @@ export class ServersService {
     const row = this.row(caller, id)
     const done = this.#lifecycle.use(id)
     const start = async (): Promise<Sandbox> => {
-      // A stop that came first in the turns has ended what this was for.
+      // An earlier stop in the queue may have aborted this use.
       signal?.throwIfAborted()
       return this.#lifecycle.start(this.row(caller, id))
     }
@@ -251,17 +270,21 @@ export class ServersService {
     }
   }
 
-  /** Refuses what would cost where the budget is used up. @throws BerthError 402 */
+  /**
+   * Refuses work that costs if the budget is used up.
+   *
+   * @throws BerthError 402
+   */
   checkBudget({ accountId }: ServerRow): void {
     this.#metering.checkBudget(accountId)
   }
 
-  /** A server's files, whether it runs or not. */
+  /** Returns a server's files, running or not. */
   workspace(row: ServerRow): Workspace {
     return this.#compute.workspace(row.handle)
   }
 
-  /** What a server may use by its account's plan; its sandbox holds to what was so when it started. */
+  /** Returns the limits of a server by its account's current plan. A running sandbox keeps those of its start. */
   limits(row: ServerRow): Limits {
     return this.#lifecycle.limits(row)
   }
@@ -277,17 +300,17 @@ export class ServersService {
     return this.find(id)?.status === 'sleeping'
   }
 
-  /** One server, whosever it is. */
+  /** Returns a server of any account. */
   find(id: string): ServerRow | undefined {
     return this.#records.find(id)
   }
 
-  /** The sandbox of a server, where it runs. */
+  /** Returns the sandbox of a server, if it runs. */
   sandbox(id: string): Sandbox | undefined {
     return this.#lifecycle.sandbox(id)
   }
 
-  /** The server is in use until the returned function is called; this does not wake it. */
+  /** Marks the server as used until the returned function is called, without starting it. */
   hold(id: string): () => void {
     return this.#lifecycle.use(id)
   }
@@ -302,12 +325,12 @@ export class ServersService {
     this.#records.setBuilding(id, building)
   }
 
-  /** How many servers an account has. */
+  /** Returns the number of an account's servers. */
   count(accountId: string): number {
     return this.#records.count(accountId)
   }
 
-  /** Ends and removes the servers that an account has. */
+  /** Deletes all servers of an account. */
   async deleteAll(accountId: string): Promise<void> {
     const rows = this.#records.ofAccount(accountId)
     await Promise.all(
@@ -315,33 +338,33 @@ export class ServersService {
     )
   }
 
-  /** A call touched the server without needing its sandbox. */
+  /** Records a call that does not need the sandbox. */
   touch(id: string): void {
     this.#lifecycle.touch(id)
   }
 
-  /** Brings up what ran when berth ended, after ending what it left behind. */
+  /** Ends what an earlier berth left, and starts the servers that ran when it ended. */
   recover(): Promise<void> {
     return this.#lifecycle.recover()
   }
 
-  /** Has the files of a server measured soon, where it is there. */
+  /** Measures the files of a server soon, if it exists. */
   measure(serverId: string): void {
     const row = this.find(serverId)
     if (row) this.meter.changed(row)
   }
 
-  /** Has every process of every server stand still, and its files with it, until the returned function is called. */
+  /** Freezes every process of every server, and so their files, until the returned function is called. */
   pause(): Promise<() => void> {
     return this.#lifecycle.pause()
   }
 
-  /** Resolves when the folders that no server owns are removed, where that is under way. */
+  /** Resolves when the removal of directories that no server owns has ended. */
   swept(): Promise<void> {
     return this.#lifecycle.swept()
   }
 
-  /** Ends every process; the records stay as they are, so that the next start brings them up again. */
+  /** Ends every process. The records stay, so the next start brings the servers up again. */
   shutDown(): Promise<void> {
     return this.#lifecycle.shutDown()
   }
@@ -353,7 +376,7 @@ export class ServersService {
     await this.#destroy(row.id, row.handle)
   }
 
-  /** The record is gone, and so the server is; a folder that resists is removed at the next start. */
+  /** The record is deleted already. A directory that cannot be removed now is removed at the next start. */
   async #destroy(id: string, handle: Handle): Promise<void> {
     await this.#compute
       .destroy(handle)

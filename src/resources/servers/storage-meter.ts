@@ -4,32 +4,32 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
 import { servers } from './table.ts'
 
-/** A server that keeps changing is walked at most this often in the background. */
+/** Milliseconds between background measurements of a server that keeps changing. */
 const PACE_MS = 1_000
 
-/** A change is measured no sooner than this, so that a walk never delays the commands of a busy moment. */
+/** Milliseconds after a change before it is measured, so measuring does not delay commands of a busy moment. */
 const CALM_MS = 200
 
-/** A server whose storage is measured. */
-interface Measured {
+/** A server to measure. */
+interface MeasuredServer {
   id: string
   handle: Handle
 }
 
 /**
- * Keeps `storageUsedGb` true by walking a workspace when it may have changed: after commands and
- * writes, and when a single server is looked at. docs/storage.md compares this with a standing watch.
+ * Keeps `storageUsedGb` up to date. It measures a workspace after commands and writes, and when a single server is
+ * requested. docs/storage.md compares this with a permanent watch.
  */
 export class StorageMeter {
   readonly #queries: Queries
   readonly #compute: Compute
   readonly #logger: Logger
   readonly #walks = new Map<string, Promise<number>>()
-  /** When each was measured last, by a clock that never jumps. */
+  /** Times of the last measurements, by a monotonic clock. */
   readonly #walkedAt = new Map<string, number>()
-  /** Those whose kept sum may be too small. */
+  /** Servers whose recorded size may be too small. */
   readonly #uncertain = new Set<string>()
-  /** Walks that wait for their time. */
+  /** Scheduled measurements. */
   readonly #due = new Map<string, ReturnType<typeof setTimeout>>()
 
   constructor(queries: Queries, compute: Compute, logger: Logger) {
@@ -38,8 +38,8 @@ export class StorageMeter {
     this.#logger = logger
   }
 
-  /** Walks the workspace and keeps the sum; a walk under way is shared. Resolves to bytes. */
-  measure({ id, handle }: Measured): Promise<number> {
+  /** Measures the workspace and records its size. Parallel calls share a measurement. Resolves to bytes. */
+  measure({ id, handle }: MeasuredServer): Promise<number> {
     const running = this.#walks.get(id)
     if (running) return running
     this.#cancelDue(id)
@@ -57,25 +57,28 @@ export class StorageMeter {
     return walk
   }
 
-  /** A command may have changed the workspace by any amount: it is measured soon, in the background. */
-  changed(server: Measured): void {
+  /** Schedules a measurement after a command, which may have changed any amount. */
+  changed(server: MeasuredServer): void {
     this.#uncertain.add(server.id)
     this.#schedule(server)
   }
 
-  /** Berth itself has written so many bytes: they are added at once, and the sum is made exact soon. */
-  grew(server: Measured, bytes: number): void {
+  /** Adds bytes that berth itself has written to the recorded size, and schedules a measurement. */
+  grew(server: MeasuredServer, bytes: number): void {
     const grown = { storageBytes: sql`${servers.storageBytes} + ${bytes}` }
     this.#queries.update(servers).set(grown).where(eq(servers.id, server.id)).run()
     this.#schedule(server)
   }
 
-  /** Bytes in use, at least: the sum that is kept, or a fresh one where commands may have changed it. */
-  async current(server: Measured & { storageBytes: number }): Promise<number> {
+  /**
+   * Returns a lower bound of the bytes in use: the recorded size, or a new measurement if commands may have changed
+   * it.
+   */
+  async current(server: MeasuredServer & { storageBytes: number }): Promise<number> {
     return this.#uncertain.has(server.id) ? this.measure(server) : server.storageBytes
   }
 
-  #schedule(server: Measured): void {
+  #schedule(server: MeasuredServer): void {
     if (this.#due.has(server.id)) return
     const pause = Math.max(CALM_MS, PACE_MS - this.#age(server.id))
     const timer = setTimeout(() => {
@@ -87,10 +90,10 @@ export class StorageMeter {
   }
 
   /**
-   * Measures where something may have changed since the last time, and waits for it, but no longer
-   * than `patienceMs`. What runs in the background may change files at any time.
+   * Measures if something may have changed since the last measurement. Waits at most `patienceMs` for it. Background
+   * processes may change files at any time.
    */
-  async refresh(server: Measured, patienceMs: number): Promise<void> {
+  async refresh(server: MeasuredServer, patienceMs: number): Promise<void> {
     if (!this.#due.has(server.id) && this.#age(server.id) < PACE_MS) return
     const patience = Promise.withResolvers<void>()
     const timer = setTimeout(patience.resolve, patienceMs)
@@ -98,21 +101,21 @@ export class StorageMeter {
     clearTimeout(timer)
   }
 
-  /** Measures where the kept sum may not be exact, and waits for it. */
-  async exact(server: Measured): Promise<void> {
-    // One that is under way may have passed by what has changed since.
+  /** Measures if the recorded size may be inexact, and waits for it. */
+  async exact(server: MeasuredServer): Promise<void> {
+    // A running measurement may have missed the latest changes.
     await this.#walks.get(server.id)?.catch(() => {})
     await this.#measureQuietly(server)
   }
 
-  /** The server is gone. */
+  /** Forgets a server that was deleted. */
   forget(serverId: string): void {
     this.#cancelDue(serverId)
     this.#uncertain.delete(serverId)
     this.#walkedAt.delete(serverId)
   }
 
-  /** Begins no further walk in the background; resolves when none is under way. */
+  /** Schedules no more measurements. Resolves when none is running. */
   async stop(): Promise<void> {
     for (const timer of this.#due.values()) clearTimeout(timer)
     this.#due.clear()
@@ -128,7 +131,7 @@ export class StorageMeter {
     this.#due.delete(serverId)
   }
 
-  #measureQuietly(server: Measured): Promise<void> {
+  #measureQuietly(server: MeasuredServer): Promise<void> {
     return this.measure(server).then(
       () => {},
       (error) => this.#logger.warn('a workspace could not be measured', { serverId: server.id, error }),

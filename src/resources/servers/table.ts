@@ -6,7 +6,7 @@ import { meteredColumns } from '../accounts/table.ts'
 import { toGb } from '../accounts/tiers.ts'
 import type { Region, Server, ServerStatus, Tier } from './model.ts'
 
-/** Servers. The handle is the compute driver's; nothing here looks inside. */
+/** Servers. Only the compute driver reads the handle. */
 export const servers = sqliteTable('servers', {
   id: text('id').primaryKey(),
   accountId: text('account_id').notNull(),
@@ -15,11 +15,11 @@ export const servers = sqliteTable('servers', {
   region: text('region').$type<Region>().notNull(),
   status: text('status').$type<ServerStatus>().notNull(),
   handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
-  /** As measured last. */
+  /** The size at the last measurement. */
   storageBytes: integer('storage_bytes').notNull().default(0),
-  /** Whether server.created was emitted for it. */
+  /** Whether server.created was emitted. */
   announced: integer('announced', { mode: 'boolean' }).notNull().default(false),
-  /** Where its workspace is published while it runs. */
+  /** The URL of its published workspace while it runs. */
   publicUrl: text('public_url'),
   ...meteredColumns(),
   /** Milliseconds since 1970. */
@@ -29,7 +29,7 @@ export const servers = sqliteTable('servers', {
 /** A server as it is stored. */
 export type ServerRow = typeof servers.$inferSelect
 
-/** The only way from a row to the public shape. */
+/** Converts a row to the public form. */
 export const toServer = (row: ServerRow): Server => ({
   id: row.id,
   task: row.task,
