@@ -1,7 +1,7 @@
 import { Elysia, ParseError } from 'elysia'
 import { ComputeError } from '../compute/driver.ts'
 import { BerthError, badRequest } from '../errors.ts'
-import { sentToken } from '../http/access.ts'
+import { sentToken } from '../http/authentication.ts'
 import { pathForLogs } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'

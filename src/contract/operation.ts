@@ -1,7 +1,7 @@
 import { CloneType, type TSchema } from '@sinclair/typebox'
 import { type AnyElysia, t } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'
-import type { Admission } from '../http/access.ts'
+import type { Admission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
 import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'

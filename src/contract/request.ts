@@ -16,8 +16,8 @@ import { Validator } from './validate.ts'
 const SHAPE = Symbol('berth.shape')
 
 /**
- * A body with the check of it, in the form that Elysia takes validators of other libraries in (Standard Schema 1). What
- * does not fit is refused here, in berth's own words: Elysia never makes a message.
+ * The check of a body, in the form in which Elysia accepts validators of other libraries (Standard Schema 1). It makes
+ * the message itself, so that a refusal is in berth's words.
  */
 export interface CheckedBody<Output> {
   readonly '~standard': {
@@ -39,7 +39,7 @@ export const shapeOf = (part: unknown): TSchema | undefined =>
 /** Whether a request may come without this body. */
 export const isOptionalBody = (shape: TSchema): boolean => OptionalKind in shape
 
-/** Checks a request's body. @param shape may be optional: a request without a body is then undefined */
+/** Makes the check of a request's body for Elysia. @param shape if it is optional, a missing body is read as undefined */
 export function checkedBody<Shape extends TSchema>(shape: Shape): CheckedBody<Output<Shape>> {
   const validator = new Validator(shape)
   const optional = isOptionalBody(shape)

@@ -206,7 +206,7 @@ function wrongName(
   return wrong(value[name], choices, [...path, name])
 }
 
-/** A variant of what is secret is so too. */
+/** A variant of a secret union is secret too. */
 const withSecrecy = (variant: TSchema, { writeOnly }: TSchema): TSchema =>
   writeOnly ? { ...variant, writeOnly } : variant
 

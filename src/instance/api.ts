@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../contract/error-response.ts'
-import { type AccessControl, accessControl, Callers, Uploads } from '../http/access.ts'
+import { type AccessControl, accessControl, Callers, Uploads } from '../http/authentication.ts'
 import { BODY_LIMIT } from '../http/body.ts'
 import { requestEntry } from '../http/entry.ts'
 import type { HostOptions } from '../http/host.ts'

@@ -274,7 +274,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     { name: 'signing in', stop: () => signIn.stop() },
     { name: 'keys', stop: () => keys.stop() },
     deliveries,
-    // What comes before them serves open requests until these have ended.
+    // Services above this line stop only after open requests have ended.
     { name: 'open requests', stop: boundary.requestsEnded },
     apps.service('sites', sites, { start: hasApps }),
     builds.service('build logs', (service) => ({ stop: () => service.close() })),

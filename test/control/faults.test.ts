@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describedOperations } from '../../src/contract/operation.ts'
 import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
 import { describedApp } from '../../src/instance/describe.ts'
-import { matcherOf } from '../../src/testing/faults/strike.ts'
+import { matcherOf } from '../../src/testing/faults/match.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 

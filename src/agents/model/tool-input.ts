@@ -2,7 +2,7 @@ import type { JSONSchema7, LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import type { Static, TObject } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 
-/** A call that a model made as it cannot be; the message is for the model. */
+/** A tool call with invalid arguments. The message is for the model. */
 export class MalformedCall extends Error {
   override readonly name = 'MalformedCall'
 }
@@ -20,9 +20,10 @@ export const functionTool = (
 })
 
 /**
- * Reads the arguments of a call by its schema; a number may be a text.
+ * Parses the arguments of a tool call by its schema. Empty text is no arguments; numbers given as text are converted;
+ * nulls and unknown fields are dropped.
  *
- * @throws MalformedCall
+ * @throws MalformedCall if they are not JSON or do not fit the schema
  */
 export function readInput<Input extends TObject>(schema: Input, input: string): Static<Input> {
   let read: unknown

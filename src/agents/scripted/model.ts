@@ -27,7 +27,7 @@ const as = Type.Optional(
   ),
 )
 
-/** A step as its main field alone, or with more. */
+/** The long form of a step: an object with its main field and others. */
 const longForm = <Main extends string, More extends TProperties>(
   main: Main,
   description: string,

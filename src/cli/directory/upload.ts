@@ -18,8 +18,8 @@ const MOST_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
 const MOST_COMMAND = 64 * 1024
 
 /**
- * Writes a directory's files into a server's workspace, several at a time, then its links and what is
- * executable, which a write by itself does not know.
+ * Writes a directory's files into a server's workspace, several at a time. Then it makes files executable and creates
+ * links, which a write cannot do.
  *
  * @throws CommandError where one is too large, cannot be read or is refused; some may be written by then
  */
@@ -101,7 +101,7 @@ async function upload(client: Client, serverId: string, root: string, file: Loca
   })
 }
 
-/** Runs shell commands on a server, as few at a time as their length makes necessary. */
+/** Runs shell commands on a server, joined into as few calls as their length allows. */
 async function runAll(client: Client, serverId: string, commands: readonly string[]): Promise<void> {
   for (let next = 0; next < commands.length; ) {
     let command = commands[next] ?? ''
@@ -110,7 +110,7 @@ async function runAll(client: Client, serverId: string, commands: readonly strin
     const { exitCode, stderr } = await client.call('exec.run', { params: { serverId }, body: { command } })
     if (exitCode !== 0) {
       throw new CommandError(
-        `What is executable or a link could not be made so on the server: ${stderr.trim()}`,
+        `Files could not be made executable, or links could not be created, on the server: ${stderr.trim()}`,
       )
     }
   }

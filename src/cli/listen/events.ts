@@ -15,7 +15,7 @@ const REMEMBERED = 1_000
 /** A connection to the instance. */
 export interface Connection {
   client: Client
-  /** With which what is forwarded is signed. */
+  /** The secret that signs forwarded events. */
   secret: string
 }
 
@@ -26,7 +26,7 @@ export type ListenEvent =
   | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: Connection }
   /** The instance cannot be reached any more, for this reason. */
   | { readonly type: 'lost'; readonly reason: string }
-  /** It does again. */
+  /** The instance can be reached again. */
   | { readonly type: 'back'; readonly connection: Connection }
   /** It was reset, or an earlier state was restored: its events begin anew. */
   | { readonly type: 'anew'; readonly connection: Connection }
@@ -106,8 +106,8 @@ class Position {
   }
 
   /**
-   * Sees whether the instance still knows the last event; if it does not, the position is behind the last one that
-   * was yielded, or before all of them.
+   * Checks whether the instance still knows the last event. If it does not, the position moves to the newest event that
+   * the instance still has and that was yielded, or before all of them.
    *
    * @returns whether its events have begun anew
    */

@@ -11,11 +11,11 @@ export interface CommandStart {
   /** Its words as they were given. */
   command: readonly string[]
   env: Record<string, string | undefined>
-  /** Signals that it ignores, as this process was started to. */
+  /** Signals that the command ignores, because this process was started with them ignored. */
   ignored: ReadonlySet<string>
 }
 
-/** Ignores what its first argument names and becomes the rest: what is ignored stays so, whatever starts the program. */
+/** Ignores the signals that `$0` names, then executes the rest. A program keeps the signals ignored that it inherits so. */
 const IGNORE = 'trap "" $0; exec "$@"'
 
 /** Starts the command in the process group of this process. @throws CommandError with 126 where it cannot be executed */

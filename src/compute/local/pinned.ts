@@ -62,8 +62,8 @@ export function pinChild(dir: PinnedEntry, name: EntryName): PinnedEntry {
 }
 
 /**
- * Returns the path by which `node:fs` reaches an entry of a pinned directory; its last component is for the call to
- * follow or not.
+ * Returns the path by which `node:fs` reaches an entry of a pinned directory. If the entry is a link, the caller decides
+ * whether to follow it.
  */
 export function childPath(dir: PinnedEntry, name: EntryName): string | Buffer {
   return typeof name === 'string' ? `${dir.path}/${name}` : Buffer.concat([Buffer.from(`${dir.path}/`), name])
@@ -72,6 +72,8 @@ export function childPath(dir: PinnedEntry, name: EntryName): string | Buffer {
 /**
  * Opens a pinned regular file for reading; the caller closes the descriptor. `O_NONBLOCK` keeps the call from waiting
  * if a FIFO has replaced a checked path.
+ *
+ * @throws the system's error, or ENOENT if another file has replaced the pinned one
  */
 export function openForReading(file: PinnedEntry): number {
   const noFollow = file.pinned ? 0 : constants.O_NOFOLLOW

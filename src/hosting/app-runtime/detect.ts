@@ -9,6 +9,7 @@ import { detectStatic } from './detect/static.ts'
 import { findVariables } from './detect/variables.ts'
 import { MANIFEST_FILE, type Manifest, parseManifest } from './manifest.ts'
 import { type AppError, type AppPlan, NoAppFound, type StartPlan } from './plan.ts'
+import { parseProcfile } from './procfile.ts'
 import { needTool, type Tools } from './tools.ts'
 
 /** An app's directory and the programs available to it. */
@@ -115,14 +116,4 @@ function nothingFound(found: DetectedApp | null, procfile: ReadonlyMap<string, s
   return new NoAppFound(
     `Nothing here says how the app starts: there is no ${MANIFEST_FILE}, Procfile, package.json, main.ts, requirements.txt, go.mod, Cargo.toml, deno.json or index.html. ${remedy}`,
   )
-}
-
-/** Parses a Procfile into commands by process type. Skips invalid lines. */
-function parseProcfile(text: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>()
-  for (const line of text.split(/\r?\n/)) {
-    const [, name, command] = /^\s*([A-Za-z0-9_-]+)\s*:\s*(\S.*?)\s*$/.exec(line) ?? []
-    if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
-  }
-  return found
 }

@@ -1,6 +1,6 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { LogLines, LogQuery } from '../projects/model.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'

@@ -1,6 +1,6 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import { Deployment, PublishedDeployment } from './model.ts'
 import type { DeploymentsService } from './service.ts'
 

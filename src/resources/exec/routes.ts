@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { ExecRequest, ExecResult } from './model.ts'
 import type { ExecService } from './service.ts'

@@ -1,6 +1,6 @@
 import { createMcpHandler, isJsonContentType, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { BerthError, badRequest } from '../../errors.ts'
-import type { Callers } from '../../http/access.ts'
+import type { Callers } from '../../http/authentication.ts'
 import { BODY_LIMIT, readBytes } from '../../http/body.ts'
 import type { Caller } from '../../http/caller.ts'
 import { decodeText, parseJsonText } from '../../http/json.ts'

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import type { ProjectsService } from '../projects/service.ts'
 import { ProjectSecrets, ProjectSecretsSet, ServerSecrets, ServerSecretsSet } from './model.ts'
 import type { SecretsService } from './service.ts'

@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import {
   CreatedServer,
   Server,

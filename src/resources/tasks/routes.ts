@@ -1,6 +1,6 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
 import type { TasksService } from './service.ts'

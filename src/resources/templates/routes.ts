@@ -1,6 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { AccessControl } from '../../http/access.ts'
+import type { AccessControl } from '../../http/authentication.ts'
 import type { TemplateCatalog } from './catalog.ts'
 import { ProjectTemplate } from './model.ts'
 

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../../errors.ts'
-import { bearerOf } from '../../http/access.ts'
+import { bearerOf } from '../../http/authentication.ts'
 import { readJsonBody } from '../../http/body.ts'
 
 /** What decides who may use the control API. */

@@ -1,6 +1,6 @@
 import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { BerthError } from '../../errors.ts'
-import { bearerOf, type Callers } from '../../http/access.ts'
+import { bearerOf, type Callers } from '../../http/authentication.ts'
 import { CutConnection } from '../../http/cut.ts'
 import { type HostOptions, hostGuard } from '../../http/host.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -85,7 +85,7 @@ export class FaultGate {
     const operation = this.#operations.match(method === 'HEAD' ? 'GET' : method, path)?.id
     try {
       this.#check(request.headers.get('host'))
-      // Every operation needs a key. What is none may come with one.
+      // Every operation needs a key. A path that is no operation may come with one.
       const hasCaller = operation !== undefined || bearerOf(request) !== null
       const accountId = hasCaller ? this.#parts.callers.admit(request, 'resource').accountId : undefined
       return { operation, method, path, accountId, isCarrier: this.#parts.carriers.has(path) }

@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { FaultEffect, FaultText, RequestFacts } from './fault.ts'
-import { type Matcher, matcherOf, strikes } from './strike.ts'
+import { type Matcher, matcherOf, strikes } from './match.ts'
 import { type FaultRow, faults } from './table.ts'
 
 /** What the store needs. */

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { Callers } from '../../http/access.ts'
+import type { Callers } from '../../http/authentication.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { type JournalEntry, JSON_TYPE, keptBody } from './entry.ts'
 import type { RequestJournal } from './journal.ts'

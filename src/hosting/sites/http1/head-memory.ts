@@ -3,7 +3,7 @@ import { HEAD_LIMIT } from './head.ts'
 
 /**
  * Memory in which the heads of a gateway's connections are read and written, so that none is allocated per message.
- * Reading a head and using it happen in one go; the next head takes its place.
+ * Use a head before you read the next one, which overwrites it.
  */
 export class HeadMemory {
   /** Fields of the head that was read last. */

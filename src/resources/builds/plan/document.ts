@@ -58,7 +58,7 @@ export const planText = (facts: PlanFacts): string =>
 /** What has come of it so far, as Markdown; empty for nothing. */
 export const newsText = (facts: PlanFacts): string => newsOf(facts).join('\n\n')
 
-/** Paths for a line of text. */
+/** Joins paths by commas. It names the first 40 and counts the rest. */
 export function pathsText(paths: readonly string[]): string {
   const shown = paths.slice(0, SHOWN_PATHS).join(', ')
   return paths.length > SHOWN_PATHS ? `${shown} and ${paths.length - SHOWN_PATHS} more` : shown

@@ -48,7 +48,11 @@ export async function exhaustMemory(sandbox: Sandbox): Promise<void> {
   )
 }
 
-/** @throws NoMemoryFault where a process of the server must not be made to run out of memory */
+/**
+ * Checks that a process of the server can safely be made to run out of memory.
+ *
+ * @throws NoMemoryFault if no limit holds the server, or the machine has too little memory left
+ */
 export function checkMemory({ faultInjection }: Sandbox): void {
   const { limit, enforcedBy } = faultInjection.memory
   if (enforcedBy === 'none') {

@@ -1,10 +1,10 @@
 import { type FaultMatch, type FaultText, type RequestFacts, withoutEndSlash } from './fault.ts'
 import { globMatcher, isLiteral } from './glob.ts'
 
-/** Whether a request is one of those that are meant. */
+/** Reports whether a fault matches a request. */
 export type Matcher = (request: RequestFacts) => boolean
 
-/** Makes what tells whether a request is meant. */
+/** Returns the matcher of a fault. */
 export function matcherOf({ operation, method, path, account_id }: FaultMatch): Matcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
@@ -22,8 +22,8 @@ function pathMatcher(path: string): (given: string) => boolean {
 }
 
 /**
- * Whether a fault strikes a request that matches, by nothing but its own rule and counts: it does so again where the same
- * requests come again.
+ * Reports whether a fault strikes a request that matches. It depends only on the fault's own rule and counts, so the same
+ * requests in the same order give the same strikes.
  *
  * @param number which request it is of those that match, from 1 on
  * @param hits how often it has struck
