@@ -17,7 +17,7 @@ const ALL_ENTRIES = 10_000
 /** Which log is meant. */
 type Of = Pick<BuildRow, 'id' | 'serverId'>
 
-/** What the logs need. */
+/** Dependencies of the logs. */
 interface LogsDependencies {
   clock: Clock
   logger: Logger
@@ -45,7 +45,7 @@ export class BuildLogs {
     return log
   }
 
-  /** Says something of berth's own in a build's log. */
+  /** Adds a line of berth's own to a build's log. */
   note(build: Of, text: string): void {
     this.#with(build, (log) => log.append('berth', text))
   }
@@ -58,7 +58,7 @@ export class BuildLogs {
     })
   }
 
-  /** The build is over: what was logged is written, and those who follow come to the end. */
+  /** Ends the log of a build: writes what was logged, and ends the streams of readers. */
   async finish(build: Of): Promise<void> {
     const open = this.#open.get(build.id)
     if (open === undefined) return
@@ -66,7 +66,7 @@ export class BuildLogs {
     if (this.#open.get(build.id) === open) this.#open.delete(build.id)
   }
 
-  /** Writes what is left of all. */
+  /** Writes all logs. */
   async finishAll(): Promise<void> {
     await Promise.all([...this.#open].map(([id, { serverId }]) => this.finish({ id, serverId })))
   }
@@ -76,7 +76,10 @@ export class BuildLogs {
     return (await (this.#open.get(build.id)?.log ?? this.#read(build))).tail(n)
   }
 
-  /** Sends the last `n` entries as `line` events, and each that comes, until the build is over or the reader has gone. */
+  /**
+   * Sends the last `n` entries as `line` events and then new ones, until the build has ended or the reader
+   * disconnects.
+   */
   async follow(build: BuildRow, n: number, gone: AbortSignal, send: SendEvent): Promise<void> {
     let last = 0
     const sendEntry = (entry: LogEntry) => {
@@ -107,14 +110,14 @@ export class BuildLogs {
     )
   }
 
-  /** The server is gone, and its builds with it. */
+  /** Removes the logs of a deleted server. */
   async remove(serverId: string): Promise<void> {
     const open = [...this.#open].filter(([, one]) => one.serverId === serverId)
     await Promise.all(open.map(([id]) => this.finish({ id, serverId })))
     await rm(this.#folderOf(serverId), { recursive: true, force: true })
   }
 
-  /** Removes what is left of servers that are gone: a kill may have kept it. */
+  /** Removes the logs of servers that no longer exist, as a killed berth may leave them. */
   async sweep(exists: (serverId: string) => boolean): Promise<void> {
     const names = await readdir(this.#dependencies.folder).catch(() => [])
     await Promise.all(names.filter((id) => !exists(id)).map((id) => this.remove(id)))

@@ -41,7 +41,7 @@ export const Build = t.Object(
 )
 export type Build = Static<typeof Build>
 
-/** Answer to the creation of a build. */
+/** The response to a build's creation. */
 export const CreatedBuild = t.Object(
   { build_id: t.String(), status: BuildStatus, steps: t.Array(BuildStep) },
   { $id: 'CreatedBuild', additionalProperties: true },

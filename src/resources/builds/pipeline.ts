@@ -26,26 +26,28 @@ import type { BuildRecords } from './records.ts'
 import type { StepKey } from './steps.ts'
 import { BuildFailure, type Work } from './work.ts'
 
-/** What the phases are done with. */
+/** Dependencies of the phases. */
 export interface PipelineDependencies {
   records: BuildRecords
   servers: ServersService
   catalog: TemplateCatalog
   preparation: () => Promise<Preparation>
   deployments: () => Promise<DeploymentsService>
-  /** Who implements goals. */
+  /** Loads the agent that implements goals. */
   agent: () => Promise<Agent>
   logger: Logger
 }
 
 /** How a build ended. */
 export interface Built {
-  /** Where the app answers; null where it failed. */
+  /** The URL of the app; null if the build failed. */
   readonly url: string | null
   readonly artifacts: readonly string[]
 }
 
-/** The phases of one build, from its plan to an app that answers. Each stands in the record before its work begins. */
+/**
+ * Runs the phases of a build, from its plan to an app that responds. Each phase is recorded before its work begins.
+ */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies
   readonly #work: Work
@@ -60,11 +62,15 @@ export class Pipeline {
     this.#work = work
   }
 
-  /** Goes through the phases. A failure is told in the log and the plan. @throws the signal's reason */
+  /**
+   * Runs the phases. A failure is written to the log and the plan.
+   *
+   * @throws the signal's reason
+   */
   async run(): Promise<Built> {
     const { signal } = this.#work
     const deployments = await this.#dependencies.deployments()
-    // What is published now must not be started again and again while its files change.
+    // Keeps the current deployment from restarting again and again while its files change.
     const resume = await deployments.pauseWatch(this.#work.row.serverId)
     let url: string | null = null
     try {
@@ -205,7 +211,7 @@ export class Pipeline {
     log.append(key, text)
   }
 
-  /** Brings the plan up to date. */
+  /** Updates the plan. */
   async #tell(facts: Partial<PlanFacts> & { goal?: string }): Promise<void> {
     const { log } = this.#work
     this.#facts = { ...this.#facts, ...facts } as PlanFacts
@@ -260,9 +266,9 @@ export async function existing(
   return paths.filter((_, n) => found[n])
 }
 
-/** What a person is told of a failure that has to do with the goal, the app or the server; null for any other. */
+/** Returns the message of a failure of the goal, the app or the server; null for any other error. */
 function reasonOf(error: unknown): string | null {
-  // What the command printed stands in the log already.
+  // The log contains the command's output already.
   if (error instanceof AppFailure) return error.summary
   const known = [BuildFailure, AgentError, AppError, BerthError, ComputeError, WorkspaceError]
   return known.some((kind) => error instanceof kind) ? (error as Error).message : null

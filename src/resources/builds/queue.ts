@@ -17,7 +17,7 @@ const SHOWN_GOAL = 200
 /** How long, in physical time, an end waits that could not be written, until that is tried again. */
 const RETRY_MS = 500
 
-/** What the queue needs. */
+/** Dependencies of the queue. */
 export interface QueueDependencies extends PipelineDependencies {
   records: BuildRecords
   servers: ServersService
@@ -31,7 +31,7 @@ export interface QueueDependencies extends PipelineDependencies {
 /** Does work as if where a build was queued. */
 type Origin = ReturnType<typeof AsyncLocalStorage.snapshot>
 
-/** Runs builds: one at a time on each server, first come first served. */
+/** Runs builds: one at a time on each server, in the order of their creation. */
 export class BuildQueue {
   readonly #dependencies: QueueDependencies
   readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
@@ -43,14 +43,14 @@ export class BuildQueue {
     this.#dependencies = dependencies
   }
 
-  /** Takes a new build, and begins it where none runs on its server. */
+  /** Adds a new build, and begins it if its server runs no other. */
   add({ id, serverId }: BuildRow): void {
     const origins = this.#origins.get(serverId) ?? new Map<string, Origin>()
     this.#origins.set(serverId, origins.set(id, AsyncLocalStorage.snapshot()))
     this.go(serverId)
   }
 
-  /** Begins the next build of a server, where one waits and none runs. */
+  /** Begins the next waiting build of a server, if none runs. */
   go(serverId: string): void {
     if (this.#stopped || this.#runs.has(serverId)) return
     const next = this.#dependencies.records.unfinished(serverId).find(({ status }) => status === 'queued')
@@ -75,13 +75,13 @@ export class BuildQueue {
     this.#runs.set(serverId, { abort, done })
   }
 
-  /** Ends what runs on a server; the record is the caller's business. */
+  /** Aborts the builds of a server. The caller updates their records. */
   abort(serverId: string): void {
     this.#origins.delete(serverId)
     this.#runs.get(serverId)?.abort.abort(new DOMException('The build was ended.', 'AbortError'))
   }
 
-  /** Begins none any more, and ends those that run. */
+  /** Begins no more builds and aborts the running ones. */
   stop(): void {
     this.#stopped = true
     for (const serverId of this.#runs.keys()) this.abort(serverId)

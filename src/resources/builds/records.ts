@@ -8,13 +8,13 @@ import type { ServersService } from '../servers/service.ts'
 import type { StepKey } from './steps.ts'
 import { type BuildRow, builds, pendingSteps, UNFINISHED_STATUSES } from './table.ts'
 
-/** What the records need. */
+/** Dependencies of the records. */
 export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
   metering: Metering
-  /** Is told of every change. */
+  /** Notified of every change. */
   changes: Notifier
   servers: Pick<ServersService, 'setBuilding'>
 }
@@ -38,7 +38,7 @@ export class BuildRecords {
     this.#queries = dependencies.queries
   }
 
-  /** Those of a server, newest first. */
+  /** Returns the builds of a server, newest first. */
   ofServer(serverId: string): BuildRow[] {
     const found = this.#queries.select().from(builds).where(eq(builds.serverId, serverId))
     return found.orderBy(desc(sql`rowid`)).all()
@@ -59,7 +59,7 @@ export class BuildRecords {
     return this.#queries.select().from(builds).where(eq(builds.id, id)).get()
   }
 
-  /** Those that wait or run, of one server or of all; oldest first. */
+  /** Returns the waiting and running builds of a server, or of all servers, oldest first. */
   unfinished(serverId?: string): BuildRow[] {
     const which = serverId === undefined ? undefined : eq(builds.serverId, serverId)
     const found = this.#queries.select().from(builds)

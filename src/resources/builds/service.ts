@@ -13,13 +13,13 @@ import { BuildQueue, type QueueDependencies } from './queue.ts'
 import { BuildRecords, type RecordsDependencies } from './records.ts'
 import { type BuildRow, toBuild, toSteps } from './table.ts'
 
-/** Lines of a log that are given where nobody says how many. */
+/** Default number of log lines. */
 const DEFAULT_TAIL = 200
 
 /** How long a stop of berth waits for builds that it has ended. */
 const STOP_PATIENCE_MS = 1_000
 
-/** What the builds need. */
+/** Dependencies of the builds. */
 interface BuildsDependencies
   extends RecordsDependencies,
     Omit<QueueDependencies, 'records' | 'logs' | 'servers' | 'isInProject'> {
@@ -51,7 +51,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     this.#servers = servers
   }
 
-  /** Ends the builds that ran when berth was killed, and removes the logs of servers that are gone. */
+  /** Ends the builds that ran when berth was killed, and removes the logs of deleted servers. */
   async recover(): Promise<void> {
     for (const row of this.#records.unfinished()) {
       if (row.status !== 'running') continue
@@ -64,13 +64,13 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     await this.#logs.sweep((serverId) => this.#servers.find(serverId) !== undefined)
   }
 
-  /** Goes on with the builds that wait. The servers of before run again. */
+  /** Continues with the waiting builds, after the servers have started. */
   start(): void {
     const servers = new Set(this.#records.unfinished().map(({ serverId }) => serverId))
     for (const serverId of servers) this.#queue.go(serverId)
   }
 
-  /** Takes no more and ends what runs. What waits goes on at the next start. */
+  /** Accepts no more builds and ends the running ones. Waiting builds continue at the next start. */
   stop(): void {
     this.#stopped = true
     for (const row of this.#records.unfinished()) {
@@ -87,7 +87,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     await this.#logs.finishAll()
   }
 
-  /** Ends the builds that run or wait on the server. A stop of berth leaves those that wait for the next start. */
+  /** Ends the builds that run or wait on the server. If berth stops, waiting builds stay for the next start. */
   serverStopping(serverId: string): void {
     if (this.#stopped) return
     try {
@@ -104,7 +104,11 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     return this.#logs.remove(serverId)
   }
 
-  /** Those of a server, newest first. @throws BerthError 404 */
+  /**
+   * Returns the builds of a server, newest first.
+   *
+   * @throws BerthError 404
+   */
   list(caller: Caller, serverId: string): Build[] {
     this.#servers.row(caller, serverId)
     return this.#records.ofServer(serverId).map(toBuild)
@@ -124,10 +128,10 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   }
 
   /**
-   * Builds an app for a goal, when the builds before it on the server are over. A server that sleeps is woken first;
-   * where it does not wake, there is no build and no charge.
+   * Builds an app for a goal, after the earlier builds on the server. A sleeping server is started first; if that
+   * fails, no build is created or charged.
    *
-   * @throws BerthError 402 where the budget is used up, 404, 502
+   * @throws BerthError 402 if the budget is used up, 404, 502
    */
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedBuild> {
     this.#servers.checkBudget(this.#servers.row(caller, serverId))
@@ -153,7 +157,10 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     return [...(await this.#logs.tail(this.row(caller, serverId, id), tail))]
   }
 
-  /** Sends the last lines of a build's log as `line` events, and each that comes, until it is over or the caller has gone. */
+  /**
+   * Sends the last lines of a build's log as `line` events and then new ones, until the build has ended or the caller
+   * disconnects.
+   */
   follow(id: string, tail = DEFAULT_TAIL, gone: AbortSignal, send: SendEvent): Promise<void> {
     const row = this.#records.find(id)
     return row === undefined ? Promise.resolve() : this.#logs.follow(row, tail, gone, send)

@@ -4,7 +4,7 @@ export const STEP_KEYS = ['plan', 'scaffold', 'implement', 'install', 'build', '
 /** One of the phases. */
 export type StepKey = (typeof STEP_KEYS)[number]
 
-/** What each does, for a person. */
+/** Descriptions of the steps for people. */
 export const STEP_LABELS: Readonly<Record<StepKey, string>> = {
   plan: 'Plan the app',
   scaffold: 'Copy the template',

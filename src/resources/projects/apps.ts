@@ -14,7 +14,7 @@ import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
 import { folderOf, type ProjectRow } from './table.ts'
 
-/** What the apps of projects need. */
+/** Dependencies of the apps. */
 interface ProjectAppsDependencies {
   ids: Ids
   logger: Logger
@@ -33,9 +33,9 @@ const isStarting = ({ initPhase }: ProjectRow): boolean =>
 
 /** How a bring-up is asked for. */
 interface InitWishes {
-  /** Whether it goes on without the variables that are missing. */
+  /** Whether to continue without the missing variables. */
   proceed: boolean
-  /** Where a new one begins. */
+  /** The first phase of a new bring-up. */
   from: 'fetch' | 'install'
 }
 
@@ -63,7 +63,7 @@ export class ProjectApps implements ServerLifecycleListener {
     dependencies.secrets.onChange((serverId, projectId) => this.#secretsChanged(serverId, projectId))
   }
 
-  /** Where a project answers while it is public. */
+  /** Returns the URL of a project while it is public. */
   urlOf({ port }: ProjectRow): string {
     return this.#dependencies.hosting.urlOf(port)
   }
@@ -82,10 +82,10 @@ export class ProjectApps implements ServerLifecycleListener {
   }
 
   /**
-   * Unpacks the upload of a project that is being made. Until that is over nothing of the project starts, and its
-   * removal ends it.
+   * Unpacks the upload of a new project. Until that ends, nothing of the project starts; deleting the project aborts
+   * it.
    *
-   * @throws BerthError 404 where the project was removed meanwhile; whatever `unpack` throws
+   * @throws BerthError 404 if the project was deleted meanwhile; whatever `unpack` throws
    */
   async arrives({ id }: ProjectRow, unpack: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const abort = new AbortController()
@@ -99,7 +99,11 @@ export class ProjectApps implements ServerLifecycleListener {
     }
   }
 
-  /** A project was made; `fetched` tells that its code is there already. */
+  /**
+   * Exposes a new project and begins its bring-up, if it has code.
+   *
+   * @param fetched whether its code is there already
+   */
   async added(row: ProjectRow, fetched: boolean): Promise<void> {
     await this.exposed(row)
     if (row.initPhase === null) return
@@ -107,15 +111,15 @@ export class ProjectApps implements ServerLifecycleListener {
     this.#go(row.id)
   }
 
-  /** Has the project's site listen or not, as its visibility says. */
+  /** Opens or closes the project's site according to its visibility. */
   async exposed(row: ProjectRow): Promise<void> {
     const app = await this.app(row)
     await (row.visibility === 'public' ? app.expose() : app.conceal())
-    // Its server may have gone meanwhile, and it with it.
+    // The project may have been deleted with its server meanwhile.
     if (!this.#records.find(row.id)) await this.forget(row)
   }
 
-  /** Continues a bring-up, or begins a new one where the last is over. */
+  /** Continues a bring-up, or begins a new one if the last has ended. */
   init(row: ProjectRow, { proceed, from }: InitWishes): void {
     const { ids } = this.#dependencies
     if (row.initPhase === null || row.initPhase === 'ready' || row.initPhase === 'failed') {
@@ -141,7 +145,7 @@ export class ProjectApps implements ServerLifecycleListener {
     await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
   }
 
-  /** Removes what is kept of a project beside its files and its record. */
+  /** Removes what belongs to a project beside its files and its record. */
   async forget({ id }: ProjectRow): Promise<void> {
     await this.#dependencies.hosting.forget(id)
     this.#ending.delete(id)
@@ -157,14 +161,16 @@ export class ProjectApps implements ServerLifecycleListener {
     for (const { id, initPhase } of this.#records.all()) if (!AT_REST.has(initPhase)) this.#go(id)
   }
 
-  /** Brings up the apps of the server's projects. */
+  /** Starts the apps of the server's projects. */
   serverStarted(serverId: string): void {
     for (const { id } of this.#records.ofServer(serverId)) {
       if (!this.#bringUp.isUnderWay(id)) void this.#comesBack(id)
     }
   }
 
-  /** The server of a project has come up: what was cut short goes on, and what ran runs again. */
+  /**
+   * Continues after the start of a project's server: interrupted bring-ups continue, and apps that ran start again.
+   */
   async #comesBack(id: string): Promise<void> {
     // One that was given up with the server may not have come to its end yet.
     await this.#bringUp.ended(id)
@@ -187,7 +193,7 @@ export class ProjectApps implements ServerLifecycleListener {
     for (const { id } of this.#records.ofServer(server.id)) void this.#bringUp.abort(id, 'dropped')
   }
 
-  /** Berth stops: bring-ups are left where they are, to go on at the next start. */
+  /** Stops the bring-ups where they are. The next start continues them. */
   async stop(): Promise<void> {
     this.#stopping = true
     await this.#bringUp.stop()
@@ -197,7 +203,7 @@ export class ProjectApps implements ServerLifecycleListener {
     if (!this.#stopping && !this.#ending.has(id) && !this.#arriving.has(id)) this.#bringUp.go(id)
   }
 
-  /** Starts an app again as it was brought up last. */
+  /** Starts an app again in the form of its last bring-up. */
   async #resumeApp(row: ProjectRow): Promise<void> {
     const { secrets, logger } = this.#dependencies
     if (row.plan === null) return

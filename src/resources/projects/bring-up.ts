@@ -18,7 +18,7 @@ import { folderOf, type ProjectRow } from './table.ts'
 /** Lines of the log that a failure tells. */
 const TOLD_LINES = 50
 
-/** What brings projects up. */
+/** Dependencies of the bring-up. */
 interface BringUpDependencies {
   records: ProjectRecords
   servers: ServersService
@@ -28,11 +28,11 @@ interface BringUpDependencies {
   logger: Logger
   /** The app of a project. */
   appOf: (row: ProjectRow) => Promise<HostedApp>
-  /** Where a project answers, or null while it is private. */
+  /** Returns the URL of a project, or null while it is private. */
   urlOf: (row: ProjectRow) => string | null
 }
 
-/** A phase that does something, in the order in which they come. */
+/** The phases with work, in their order. */
 type Step = 'fetch' | 'install' | 'build' | 'start'
 
 const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
@@ -41,10 +41,10 @@ const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
 export type AbortReason =
   /** Its server stops: that is a failure. */
   | 'server stopped'
-  /** The project goes, or berth does, which takes it up again at the next start: nothing is written. */
+  /** The project is deleted, or berth stops and the next start continues: nothing is written. */
   | 'dropped'
 
-/** What the steps of one bring-up work on. */
+/** The objects that the steps of a bring-up use. */
 interface Work {
   server: ServerRow
   sandbox: Sandbox
@@ -53,8 +53,8 @@ interface Work {
 }
 
 /**
- * Brings a project's code to an app that answers, phase by phase. The phase stands in the database before
- * its work begins, and each can be done again, so that a bring-up which was cut short goes on from there.
+ * Brings a project from its code to a running app, phase by phase. A phase is recorded before its work begins, and
+ * each can be repeated, so an interrupted bring-up continues with its phase.
  */
 export class BringUp {
   readonly #dependencies: BringUpDependencies
@@ -74,7 +74,7 @@ export class BringUp {
     await this.#runs.get(projectId)?.done
   }
 
-  /** Goes on from the phase that the project's record is in. One that is under way is left alone. */
+  /** Continues from the recorded phase of a project. Does nothing if its bring-up runs already. */
   go(projectId: string): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
@@ -86,7 +86,7 @@ export class BringUp {
     this.#runs.set(projectId, { abort, done })
   }
 
-  /** Gives up, where it is under way; resolves when nothing of it runs any more. */
+  /** Aborts a running bring-up. Resolves when nothing of it runs. */
   async abort(projectId: string, reason: AbortReason): Promise<void> {
     const run = this.#runs.get(projectId)
     run?.abort.abort(reason)
@@ -133,7 +133,9 @@ export class BringUp {
     }
   }
 
-  /** @returns whether the app answers; else it waits for variables */
+  /**
+   * @returns whether the app responds; otherwise it waits for variables
+   */
   async #goOn(row: ProjectRow, work: Work): Promise<boolean> {
     const { records } = this.#dependencies
     for (const step of STEPS.slice(STEPS.indexOf(stepOf(row.initPhase)))) {
@@ -164,7 +166,7 @@ export class BringUp {
     await this.#start(row, plan, { app, signal })
   }
 
-  /** Starts the app with the variables that there are; with newer ones again, where they change meanwhile. */
+  /** Starts the app with the current variables, and again if they change meanwhile. */
   async #start(row: ProjectRow, plan: AppPlan, { app, signal }: Pick<Work, 'app' | 'signal'>): Promise<void> {
     const { records, secrets } = this.#dependencies
     const spawned = () => records.enters(row.id, 'healthcheck')
@@ -206,9 +208,9 @@ function planOf({ plan }: ProjectRow): AppPlan {
   throw new AppError('How the app is started is not known. Initialise the project again.')
 }
 
-/** What a person is told of a failure that has to do with the app or the server; null for any other. */
+/** Returns the message of a failure of the app or the server; null for any other error. */
 function told(error: unknown): string | null {
-  // The end of its log stands in the project's own already.
+  // The project's log contains the end of the output already.
   if (error instanceof AppFailure) return error.summary
   const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]
   return known.some((kind) => error instanceof kind) ? (error as Error).message : null

@@ -13,7 +13,7 @@ import { isFetched, keptSource, type ProjectSource } from './sources/model.ts'
 import type { Sources, SourcesOptions } from './sources/sources.ts'
 import { folderOf, PROJECTS_FOLDER, type ProjectRow } from './table.ts'
 
-/** What the code of projects needs. */
+/** Dependencies of the code. */
 interface CodeDependencies {
   cipher: Cipher
   servers: ServersService
@@ -21,12 +21,12 @@ interface CodeDependencies {
   sources: SourcesOptions
 }
 
-/** Where a new project's code comes from, checked. */
+/** The checked source of a new project's code. */
 export interface SettledSource {
   source: ProjectSource
-  /** The archive that came with the request. */
+  /** The archive in the request. */
   archive: Uint8Array | null
-  /** What its template says where the request does not. */
+  /** Defaults of the template, for fields that the request leaves out. */
   defaults: ProjectTemplate['defaults'] | null
 }
 
@@ -37,7 +37,7 @@ interface Fetch {
   signal: AbortSignal
 }
 
-/** The code of projects: where it comes from, and whether it is there. */
+/** Fetches the code of projects. */
 export class ProjectCode {
   readonly #dependencies: CodeDependencies
   readonly #sources: () => Promise<Sources>
@@ -71,12 +71,20 @@ export class ProjectCode {
     return { source, archive, defaults }
   }
 
-  /** Unpacks an archive that came with a request into a project's folder. @throws BerthError 400 */
+  /**
+   * Unpacks an archive from a request into a project's directory.
+   *
+   * @throws BerthError 400
+   */
   async unpack(row: ProjectRow, server: ServerRow, archive: Uint8Array, signal: AbortSignal): Promise<void> {
     await (await this.#sources()).unpack(archive, await this.#destination(row, server, signal))
   }
 
-  /** Brings code into a project's folder. It is there whole when this resolves. @throws AppError, SourceError */
+  /**
+   * Fetches the code into a project's directory. It is complete when this resolves.
+   *
+   * @throws AppError, SourceError
+   */
   async fetch(row: ProjectRow, { server, log, signal }: Fetch): Promise<void> {
     const source = this.#open(row)
     const sources = await this.#sources()
@@ -114,7 +122,7 @@ export class ProjectCode {
     return source !== null && (isFetched(source) || source.type === 'template')
   }
 
-  /** A source as it is kept with a project: it may hold credentials. */
+  /** Seals a project's source, which may contain credentials. */
   seal(projectId: string, source: ProjectSource): Buffer | null {
     if (source.type === 'blank') return null
     return this.#dependencies.cipher.seal(JSON.stringify(keptSource(source)), contextOf(projectId))

@@ -6,9 +6,9 @@ import { folderOf, projects } from './table.ts'
 export const PROJECT_DEPTH = folderOf({ slug: 'any' }).split('/').length
 
 /**
- * Whether a path is a project's folder or lies in it.
+ * Reports whether a path is a project's directory or inside it.
  *
- * @param names of the path, from the server's workspace down
+ * @param names the segments of the path, relative to the server's workspace
  */
 export function isInProject(queries: Queries, serverId: string, names: readonly string[]): boolean {
   const slug = names[PROJECT_DEPTH - 1]

@@ -85,14 +85,14 @@ export const ProjectUpdate = t.Object(
 )
 export type ProjectUpdate = Static<typeof ProjectUpdate>
 
-/** How a bring-up goes on. */
+/** How to continue a bring-up. */
 export const ProjectInit = t.Object(
   { proceed: t.Optional(t.Boolean({ description: 'Go on without the variables that are missing.' })) },
   { $id: 'ProjectInit', additionalProperties: true },
 )
 export type ProjectInit = Static<typeof ProjectInit>
 
-/** Answer to a cleanup. */
+/** The response to a cleanup. */
 export const CleanupResult = t.Object(
   { id: t.String(), cleaned: t.Literal(true) },
   { $id: 'CleanupResult', additionalProperties: false },

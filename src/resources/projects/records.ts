@@ -8,17 +8,17 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { InitPhase, RuntimeStatus } from './model.ts'
 import { type ProjectRow, projects } from './table.ts'
 
-/** What the records need. */
+/** Dependencies of the records. */
 export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   outbox: Outbox
-  /** Is told of every change. */
+  /** Notified of every change. */
   changes: Notifier
   secrets: SecretsService
 }
 
-/** The records of projects; what a change means to others is written in the transaction of the change. */
+/** Stores the records of projects. The events and charges of a change are written in its transaction. */
 export class ProjectRecords {
   readonly #queries: Queries
   readonly #clock: Clock
@@ -34,12 +34,12 @@ export class ProjectRecords {
     this.#secrets = secrets
   }
 
-  /** Those of a server, newest first. */
+  /** Returns the projects of a server, newest first. */
   ofServer(serverId: string): ProjectRow[] {
     return this.#all(eq(projects.serverId, serverId))
   }
 
-  /** Those of an account, newest first. */
+  /** Returns the projects of an account, newest first. */
   ofAccount(accountId: string): ProjectRow[] {
     return this.#all(eq(projects.accountId, accountId))
   }
@@ -75,7 +75,7 @@ export class ProjectRecords {
     })
   }
 
-  /** Changes what callers may change. */
+  /** Changes the fields that callers may change. */
   change(
     id: string,
     changes: Partial<Pick<ProjectRow, 'name' | 'description' | 'visibility' | 'lifecycle'>>,
@@ -83,12 +83,12 @@ export class ProjectRecords {
     this.#update(id, changes)
   }
 
-  /** A bring-up begins, with a run id of its own. */
+  /** Records the begin of a bring-up with its own run id. */
   begins(id: string, initRunId: string, initPhase: InitPhase, proceed: boolean): void {
     this.#update(id, { initRunId, initPhase, proceed })
   }
 
-  /** The bring-up is to go on without the variables that are missing. */
+  /** Records that the bring-up continues without the missing variables. */
   proceeds(id: string): void {
     this.#update(id, { proceed: true })
   }
@@ -115,7 +115,11 @@ export class ProjectRecords {
     })
   }
 
-  /** The bring-up is over and the app answers; `url` is where, null while that is private. */
+  /**
+   * Records that the bring-up has ended and the app responds.
+   *
+   * @param url the app's URL; null while the project is private
+   */
   ready({ id, serverId, accountId }: ProjectRow, url: string | null): void {
     this.#queries.transaction(() => {
       this.#update(id, { initPhase: 'ready', runtimeStatus: 'running' })
@@ -142,7 +146,7 @@ export class ProjectRecords {
     if (now !== undefined && now !== 'unbuilt' && now !== runtimeStatus) this.#update(id, { runtimeStatus })
   }
 
-  /** The project is gone, with its variables. */
+  /** Deletes a project with its variables. */
   remove({ id, serverId }: ProjectRow): void {
     this.#queries.transaction(() => {
       this.#secrets.drop(serverId, id)

@@ -25,10 +25,10 @@ import { slugFor, twoWords } from './slug.ts'
 import type { SourcesOptions } from './sources/sources.ts'
 import { folderOf, type ProjectRow, toProject } from './table.ts'
 
-/** Lines of a log that are given where nobody says how many. */
+/** Default number of log lines. */
 const DEFAULT_TAIL = 200
 
-/** What the projects need. */
+/** Dependencies of the projects. */
 interface ProjectsDependencies extends RecordsDependencies {
   ids: Ids
   logger: Logger
@@ -40,7 +40,7 @@ interface ProjectsDependencies extends RecordsDependencies {
   secrets: SecretsService
   templates: TemplateCatalog
   hosting: Hosting
-  /** Where code may come from. */
+  /** Options of the sources of code. */
   sources: SourcesOptions
 }
 
@@ -89,10 +89,11 @@ export class ProjectsService {
   }
 
   /**
-   * Makes a project; where its source carries code, bringing that up has begun when this resolves.
+   * Creates a project. If its source contains code, its bring-up has begun when this resolves.
    *
-   * @param upload the archive that came as a file of the request
-   * @throws BerthError 400, 402 where the budget is used up, 403 for a key of chosen projects or at the plan's cap, 404
+   * @param upload the archive in the request's file
+   * @throws BerthError 400, 402 if the budget is used up, 403 for a key limited to projects or at the plan's limit,
+   * 404
    */
   async create(
     caller: Caller,
@@ -137,7 +138,11 @@ export class ProjectsService {
     return this.#show(this.row(caller, row.id))
   }
 
-  /** Changes what may change; slug and URL stay. @throws BerthError 404 */
+  /**
+   * Changes a project. Its slug and URL stay.
+   *
+   * @throws BerthError 404
+   */
   async update(caller: Caller, id: string, changes: ProjectUpdate): Promise<Project> {
     this.row(caller, id)
     const { name, description, visibility, lifecycle } = changes
@@ -167,9 +172,9 @@ export class ProjectsService {
   }
 
   /**
-   * Continues a bring-up, or begins a new one where the last is over.
+   * Continues a bring-up, or begins a new one if the last has ended.
    *
-   * @throws BerthError 400 where there is no code, 402 where the budget is used up, 404
+   * @throws BerthError 400 if there is no code, 402 if the budget is used up, 404
    */
   async init(caller: Caller, id: string, { proceed = false }: ProjectInit): Promise<Project> {
     const { servers } = this.#dependencies
@@ -194,7 +199,7 @@ export class ProjectsService {
   }
 
   /**
-   * Sets and removes a project's variables. A bring-up that waited for them goes on, else a running app is
+   * Sets and removes a project's variables. A bring-up that waits for them continues; otherwise a running app is
    * restarted.
    *
    * @throws BerthError 400, 404
@@ -210,7 +215,7 @@ export class ProjectsService {
     return [...(await app.log.tail(tail))]
   }
 
-  /** Sends the last lines of a project's log as `line` events, and each that comes, until the caller has gone. */
+  /** Sends the last lines of a project's log as `line` events and then new ones, until the caller disconnects. */
   async follow(
     caller: Caller,
     id: string,

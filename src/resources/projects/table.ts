@@ -14,13 +14,13 @@ export const projects = sqliteTable('projects', {
   visibility: text('visibility').$type<Visibility>().notNull(),
   lifecycle: text('lifecycle').$type<Lifecycle>().notNull(),
   template: text('template'),
-  /** Where its code came from, as JSON, sealed; null for a blank one. */
+  /** The source of its code, as sealed JSON; null for a blank project. */
   source: blob('source', { mode: 'buffer' }),
   port: integer('port').notNull(),
   runtimeStatus: text('runtime_status').$type<RuntimeStatus>().notNull(),
   initRunId: text('init_run_id'),
   initPhase: text('init_phase').$type<InitPhase>(),
-  /** Whether the run goes on without the variables that are missing. */
+  /** Whether the bring-up continues without the missing variables. */
   proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
   /** How its app is installed and started, as found out last. */
   plan: text('plan', { mode: 'json' }).$type<AppPlan>(),
@@ -31,7 +31,11 @@ export const projects = sqliteTable('projects', {
 /** A project as it is stored. */
 export type ProjectRow = typeof projects.$inferSelect
 
-/** The only way from a row to the public shape. `url` is where it answers, whatever its visibility. */
+/**
+ * Converts a row to the public form.
+ *
+ * @param url the project's URL, whatever its visibility
+ */
 export const toProject = (row: ProjectRow, url: string): Project => ({
   id: row.id,
   server_id: row.serverId,
@@ -52,5 +56,5 @@ export const toProject = (row: ProjectRow, url: string): Project => ({
 /** The folder of a server's workspace in which its projects lie. */
 export const PROJECTS_FOLDER = 'projects'
 
-/** Where a project's code lies in its server's workspace. */
+/** Returns the directory of a project's code in its server's workspace. */
 export const folderOf = ({ slug }: Pick<ProjectRow, 'slug'>): string => `${PROJECTS_FOLDER}/${slug}`

@@ -6,26 +6,29 @@ import type { ShownDelta, Transcript, Watcher } from './transcript.ts'
 /** Events that are read from the database at a time: each may be long, and readers many. */
 const PAGE = 16
 
-/** Characters of what may wait for a slow reader; what is more is read from the database, without pieces of output. */
+/**
+ * Characters that may wait for a slow reader. Beyond that, events are read from the database, without pieces of
+ * output.
+ */
 const MOST_WAITING = 1024 * 1024
 
 /** What is to be followed, and how. */
 interface Following {
   taskId: string
   records: TaskRecords
-  /** The transcript of the task while it runs; null where it is over. */
+  /** The transcript of the running task; null if the task has ended. */
   live: Transcript | null
   /** The `seq` after which events are wanted. */
   after: number
-  /** Fires when the reader has gone, or berth stops. */
+  /** Fires when the reader disconnects or berth stops. */
   gone: AbortSignal
   send: SendEvent
 }
 
 /**
- * Sends the events of a transcript, and while the task runs those that come, with output as it is printed, until the
- * task is over or the reader has gone. A slow reader misses no event, at most pieces of output, which an event tells
- * whole later.
+ * Sends the events of a transcript. While the task runs, it continues with new events and with output as it is
+ * printed, until the task has ended or the reader disconnects. A slow reader misses no event; it may miss pieces of
+ * output, which a later event contains in full.
  */
 export async function followTranscript({
   taskId,
@@ -79,17 +82,17 @@ export async function followTranscript({
   }
 }
 
-/** What waits for one reader. */
+/** Items that wait for one reader. */
 class Waiting implements Watcher {
   #items: Array<TaskEvent | ShownDelta> = []
   #size = 0
   #wake: () => void = () => {}
   /** Pieces of output that the reader was given, while the output is under way. */
   #given = new WeakSet<ShownDelta>()
-  /** Whether events have to be read from the database before what waits here. */
+  /** Whether events must be read from the database first. */
   behind = true
   over = false
-  /** What comes after all others, and is not in the database. */
+  /** The final event, which is not in the database. */
   last: TaskEvent | undefined
 
   event(event: TaskEvent): void {

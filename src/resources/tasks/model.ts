@@ -24,14 +24,14 @@ export const Task = t.Object(
 )
 export type Task = Static<typeof Task>
 
-/** Answer to the creation of a task. */
+/** The response to a task's creation. */
 export const CreatedTask = t.Object(
   { task_id: t.String(), status: TaskStatus },
   { $id: 'CreatedTask', additionalProperties: true },
 )
 export type CreatedTask = Static<typeof CreatedTask>
 
-/** Characters that a goal or an answer may have. */
+/** Most characters in a goal or an answer. */
 const LONGEST_TEXT = 1024 * 1024
 
 /** What the agent is to reach. */

@@ -10,14 +10,14 @@ import type { TaskEvent } from './model.ts'
 import { type TaskRow, taskEvents, tasks, unfinished } from './table.ts'
 import type { TranscriptEvent } from './transcript-event.ts'
 
-/** What the records need. */
+/** Dependencies of the records. */
 export interface RecordsDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
   outbox: Outbox
   metering: Metering
-  /** Is told of every change of a state. */
+  /** Notified of every change of a state. */
   changes: Notifier
 }
 
@@ -50,7 +50,7 @@ export class TaskRecords {
     )
   }
 
-  /** Those of a server, newest first. */
+  /** Returns the tasks of a server, newest first. */
   ofServer(serverId: string): TaskRow[] {
     const found = this.#queries.select().from(tasks).where(eq(tasks.serverId, serverId))
     return found.orderBy(desc(sql`rowid`)).all()
@@ -61,14 +61,14 @@ export class TaskRecords {
     return this.#queries.select().from(tasks).where(eq(tasks.id, id)).get()
   }
 
-  /** Those that no agent has ended, of one server or of all; oldest first. */
+  /** Returns the unfinished tasks of a server, or of all servers, oldest first. */
   unfinished(serverId?: string): TaskRow[] {
     const which = serverId === undefined ? undefined : eq(tasks.serverId, serverId)
     const found = this.#queries.select().from(tasks).where(and(which, unfinished()))
     return found.orderBy(asc(sql`rowid`)).all()
   }
 
-  /** Writes a new task that runs, the first event of its transcript too, charges it and tells of it. */
+  /** Stores a new running task with the first event of its transcript, charges it and emits its event. */
   add(accountId: string, serverId: string, goal: string): TaskRow {
     const { clock, ids, outbox, metering } = this.#dependencies
     return this.#queries.transaction(() => {
@@ -83,9 +83,10 @@ export class TaskRecords {
   }
 
   /**
-   * Changes the state of a task that has not ended; the event of its end, and what `tell` writes, are part of it.
+   * Changes the state of a task that has not ended, in one transaction with the event of its end and the writes of
+   * `tell`.
    *
-   * @returns false, and nothing is written, where it has ended before or is gone
+   * @returns false, without any change, if the task has ended or was deleted
    */
   becomes({ id, accountId, serverId }: TaskRow, change: StateChange, tell: () => void): boolean {
     const { status, result = null, question = null } = change
@@ -107,7 +108,7 @@ export class TaskRecords {
     })
   }
 
-  /** Something of a task has changed of which its record does not tell. */
+  /** Notifies of a change that the record does not show. */
   stirred(): void {
     this.#dependencies.changes.notify()
   }
@@ -124,7 +125,7 @@ export class TaskRecords {
     return { seq, at: toIso(this.#dependencies.clock.now()), ...event }
   }
 
-  /** The events of a transcript that come after one, oldest first. */
+  /** Returns the events of a transcript after one, oldest first. */
   events(taskId: string, after: number, limit?: number): TaskEvent[] {
     const found = this.#queries
       .select()

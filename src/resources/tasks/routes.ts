@@ -95,7 +95,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         }
         return tasks().then<Response>((service) => {
           service.row(caller, serverId, taskId)
-          // A client that was cut off asks for the same URL again: what it has seen since counts.
+          // A client that reconnects requests the same URL again. `Last-Event-ID` then counts.
           const after = Math.max(query.after ?? 0, lastEventId(headers.get('last-event-id')))
           return stream((send, gone) => service.follow(taskId, after, gone, send))
         })
@@ -116,5 +116,5 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       ),
     )
 
-/** The `seq` that a client which was cut off has seen last; 0 where it says none. */
+/** Returns the last `seq` that a reconnecting client has seen; 0 if it sends none. */
 const lastEventId = (id: string | null): number => (id !== null && /^\d{1,12}$/.test(id) ? Number(id) : 0)

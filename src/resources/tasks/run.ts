@@ -7,11 +7,11 @@ import type { StateChange, TaskRecords } from './records.ts'
 import type { TaskRow } from './table.ts'
 import { boundedText, Transcript } from './transcript.ts'
 
-/** Why a task ends that its agent does not end. */
+/** Why a task ends without its agent. */
 export type Ending =
   | { readonly status: 'cancelled' }
   | { readonly status: 'failed'; readonly result: string }
-  /** Its record is gone with its server: nothing is written. */
+  /** Its record was deleted with its server, so nothing is written. */
   | { readonly status: 'gone'; readonly result: string }
 
 /** What a run needs of the server. */
@@ -24,7 +24,7 @@ export interface Place {
   changed(): void
 }
 
-/** One task on its way: the work of its agent, what it waits for, and its transcript. */
+/** A running task: the work of its agent, the question that it waits for, and its transcript. */
 export class TaskRun {
   readonly transcript: Transcript
   readonly #row: TaskRow
@@ -41,7 +41,7 @@ export class TaskRun {
     this.transcript = new Transcript(row.id, records, this.#masks)
   }
 
-  /** Fires when the work is to end; its reason is an `Ending`. */
+  /** Fires when the work must end. Its reason is an `Ending`. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
@@ -51,7 +51,11 @@ export class TaskRun {
     this.#abort.abort(ending)
   }
 
-  /** Has the agent do the work on a server. @throws as `Agent.work` does */
+  /**
+   * Runs the agent on a server.
+   *
+   * @throws as `Agent.work` does
+   */
   async work(agent: Agent, place: Place): Promise<Outcome> {
     const { signal } = this
     const environment = (): Readonly<Record<string, string>> => {
@@ -89,12 +93,16 @@ export class TaskRun {
     return this.transcript.committing(() => this.#records.becomes(this.#row, change, tell))
   }
 
-  /** A text for the caller, without secrets, and no longer than those of a transcript. */
+  /** Masks secrets in a text, and limits its length to that of transcript events. */
   mask(text: string): string {
     return boundedText(this.#masks.mask(text))
   }
 
-  /** Gives the answer that the agent waits for. @returns false where it waits for none */
+  /**
+   * Gives the agent the answer to its question.
+   *
+   * @returns false if it waits for none
+   */
   answer(answer: string): boolean {
     const give = this.#answer
     if (give === null || this.signal.aborted) return false
@@ -102,13 +110,17 @@ export class TaskRun {
       this.transcript.add({ type: 'answer', answer })
       this.transcript.add({ type: 'status', status: 'running' })
     })
-    // Only now: an answer that could not be written may be given again.
+    // Reset only now, so an answer that could not be written can be sent again.
     this.#answer = null
     if (resumed) give(answer)
     return resumed
   }
 
-  /** Lets the agent go on where it is held. @returns false where it is not */
+  /**
+   * Lets a held agent continue.
+   *
+   * @returns false if it is not held
+   */
   release(): boolean {
     if (this.signal.aborted) return false
     const go = this.#held.shift()
@@ -121,7 +133,7 @@ export class TaskRun {
     return this.#held.length > 0 && !this.signal.aborted
   }
 
-  /** One question at a time: a further one waits until the first is answered. */
+  /** Asks one question at a time. A further one waits for the answer to the first. */
   #ask(question: string): Promise<string> {
     const asked = this.#asking.then(async () => {
       this.signal.throwIfAborted()

@@ -12,13 +12,13 @@ import type { TaskRow } from './table.ts'
 /** How long, in physical time, an end waits that could not be written, until that is tried again. */
 const RETRY_MS = 1_000
 
-/** What runs tasks. */
+/** Dependencies of the runner. */
 export interface RunnerDependencies {
   records: TaskRecords
   servers: ServersService
   secrets: SecretsService
   logger: Logger
-  /** Who does them. */
+  /** Loads the agent. */
   agent: () => Promise<Agent>
 }
 
@@ -33,7 +33,7 @@ interface UnderWay {
 export class TaskRunner {
   readonly #dependencies: RunnerDependencies
   readonly #runs = new Map<string, UnderWay>()
-  /** What writes the ends of tasks that could not be written yet, as on a full disk. */
+  /** Retries to write the ends of tasks that could not be written, as on a full disk. */
   readonly #unwritten = new Map<string, () => void>()
   #retry: ReturnType<typeof setInterval> | undefined
 
@@ -63,9 +63,9 @@ export class TaskRunner {
   }
 
   /**
-   * Ends a task; resolves when nothing of it runs any more.
+   * Ends a task. Resolves when nothing of it runs.
    *
-   * @throws whatever keeps its end from being written; it is written as soon as that is possible
+   * @throws the error that prevents writing its end, which is written as soon as possible
    */
   async end(taskId: string, ending: Ending): Promise<void> {
     const underWay = this.#runs.get(taskId)
@@ -79,7 +79,7 @@ export class TaskRunner {
     return [...this.#runs.values()].some((one) => one.serverId === serverId)
   }
 
-  /** Ends the tasks of a server; their records say so when this returns. */
+  /** Ends the tasks of a server. Their records are updated when this returns. */
   endOf(serverId: string, ending: Ending): void {
     for (const one of this.#runs.values()) if (one.serverId === serverId) one.run.end(ending)
   }
@@ -92,7 +92,7 @@ export class TaskRunner {
   }
 
   async #follow(row: TaskRow, run: TaskRun, awake: () => void): Promise<void> {
-    // What ends the task from outside stands in its record at once, however long its agent takes to notice.
+    // Records an end from outside at once, even if the agent takes long to notice it.
     run.signal.addEventListener('abort', () => this.#ended(row, run, run.signal.reason as Ending), {
       once: true,
     })
@@ -138,7 +138,9 @@ export class TaskRunner {
     }
   }
 
-  /** @throws where it still cannot be written */
+  /**
+   * @throws if it still cannot be written
+   */
   #writeLate(taskId: string): void {
     this.#unwritten.get(taskId)?.()
     this.#unwritten.delete(taskId)

@@ -11,14 +11,14 @@ import { type RecordsDependencies, TaskRecords } from './records.ts'
 import { type RunnerDependencies, TaskRunner } from './runner.ts'
 import { type TaskRow, toTask } from './table.ts'
 
-/** How long a stop of berth waits for agents to end their work. */
+/** Milliseconds that a stop of berth waits for agents. */
 const STOP_PATIENCE_MS = 1_000
 
 const STOPPED = 'The server stopped while the task ran.'
 const CAPPED = 'The budget of the account is used up: its servers were put to sleep.'
 const DELETED = 'The server was deleted while the task ran.'
 
-/** What the tasks need. */
+/** Dependencies of the tasks. */
 type TasksDependencies = RecordsDependencies & Omit<RunnerDependencies, 'records'>
 
 /** Tasks as callers see them. */
@@ -27,7 +27,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   readonly #records: TaskRecords
   readonly #runner: TaskRunner
   readonly #servers: ServersService
-  /** Fires when those who follow a transcript are sent away. */
+  /** Fires when readers of transcripts must disconnect. */
   readonly #closing = new AbortController()
   #stopping = false
 
@@ -66,7 +66,11 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     }
   }
 
-  /** Those of a server, newest first. @throws BerthError 404 */
+  /**
+   * Returns the tasks of a server, newest first.
+   *
+   * @throws BerthError 404
+   */
   list(caller: Caller, serverId: string): Task[] {
     this.#servers.row(caller, serverId)
     return this.#records.ofServer(serverId).map(toTask)
@@ -86,9 +90,9 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   }
 
   /**
-   * Gives a server's agent a goal; a server that sleeps is woken. Where it does not wake, the task has failed.
+   * Gives a server's agent a goal. A sleeping server is started; if that fails, the task fails.
    *
-   * @throws BerthError 402 where the budget is used up, 404
+   * @throws BerthError 402 if the budget is used up, 404
    */
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedTask> {
     const server = this.#servers.row(caller, serverId)
@@ -100,7 +104,11 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return { task_id: row.id, status: this.#records.find(row.id)?.status ?? 'failed' }
   }
 
-  /** Gives a task the answer that it waits for. @throws BerthError 400 where it waits for none, 404 */
+  /**
+   * Answers a task's question.
+   *
+   * @throws BerthError 400 if it waits for none, 404
+   */
   answer(caller: Caller, serverId: string, id: string, answer: string): Task {
     const row = this.row(caller, serverId, id)
     if (!this.#runner.find(id)?.answer(answer)) {
@@ -110,9 +118,9 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   }
 
   /**
-   * Calls a task off; one that was called off before stays so. Resolves when nothing of it runs any more.
+   * Cancels a task. Cancelling it again does nothing. Resolves when nothing of it runs.
    *
-   * @throws BerthError 400 where it has ended, 404
+   * @throws BerthError 400 if it has ended, 404
    */
   async cancel(caller: Caller, serverId: string, id: string): Promise<Task> {
     const { status } = this.row(caller, serverId, id)
@@ -128,7 +136,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return this.#records.events(id, after)
   }
 
-  /** Sends them, and those that come, until the task is over or the reader has gone. */
+  /** Sends the events of a transcript and then new ones, until the task has ended or the reader disconnects. */
   follow(id: string, after: number, gone: AbortSignal, send: SendEvent): Promise<void> {
     const live = this.#runner.find(id)?.transcript ?? null
     const over = AbortSignal.any([gone, this.#closing.signal])
@@ -136,9 +144,9 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   }
 
   /**
-   * Lets an agent go on that waits in a scenario's step `hold`.
+   * Releases an agent that waits in a scenario's step `hold`.
    *
-   * @throws BerthError 400 where it is not held, 404
+   * @throws BerthError 400 if it is not held, 404
    */
   release(id: string): Task {
     const row = this.#records.find(id)
@@ -147,12 +155,12 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return toTask(this.#records.find(id) ?? row)
   }
 
-  /** Whether an agent waits in a scenario's step `hold`. */
+  /** Reports whether an agent waits in a scenario's step `hold`. */
   isHeld(id: string): boolean {
     return this.#runner.find(id)?.isHeld ?? false
   }
 
-  /** Takes no more, and ends what runs; whoever follows it is told. An agent that does not notice is not waited for. */
+  /** Accepts no more tasks, ends the running ones and their streams. Does not wait for agents that do not react. */
   async stop(): Promise<void> {
     this.#stopping = true
     const ended = this.#runner.endAll({

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../agents/events.ts'
 import type { TaskStatus } from './model.ts'
 
-/** What a transcript holds: what the agent reports, and what becomes of the task. */
+/** An event of a transcript: a report of the agent, or a change of the task. */
 export type TranscriptEvent =
   | AgentEvent
   | { readonly type: 'status'; readonly status: TaskStatus; readonly result?: string }

@@ -4,13 +4,13 @@ import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
 import type { TranscriptEvent } from './transcript-event.ts'
 
-/** A piece of output as those who watch see it. */
+/** A piece of output, as watchers receive it. */
 export type ShownDelta = OutputDelta & {
-  /** Characters of the same output, or of the same message, that came before it. */
+  /** The number of characters of the same output or message before it. */
   readonly offset: number
 }
 
-/** Events that are kept of one task; what an agent goes on reporting is left out, but for the task's own. */
+/** Most stored events of a task. Further reports of the agent are dropped; the task's own events are kept. */
 const MOST_EVENTS = 20_000
 
 /** Characters that are kept of one task, as JSON. */
@@ -19,21 +19,25 @@ const MOST_CHARACTERS = 32 * 1024 * 1024
 /** Characters of one text of an event. */
 const LONGEST_TEXT = 256 * 1024
 
-/** Characters of output under way that somebody who begins to watch is shown. */
+/** Most characters of unfinished output that a new watcher receives. */
 const MOST_SHOWN = 64 * 1024
 
 /** Fields of an event that say what it is: a secret of the same wording must not hide that. */
 const STRUCTURE: ReadonlySet<string> = new Set(['type', 'status', 'call', 'tool', 'ok'])
 
-/** Somebody who watches: receives kept events and pieces of output, in order. */
+/** Receives stored events and pieces of output, in order. */
 export interface Watcher {
   event(event: TaskEvent): void
   delta(delta: ShownDelta): void
-  /** No more comes. @param last an event that is not kept, since the task's record is gone */
+  /**
+   * Called at the end.
+   *
+   * @param last an event that is not stored, because the task's record was deleted
+   */
   end(last?: TaskEvent): void
 }
 
-/** The transcript of a task that runs: written to the database, and shown to whoever watches. */
+/** The transcript of a running task, written to the database and sent to watchers. */
 export class Transcript {
   readonly #taskId: string
   readonly #records: TaskRecords
@@ -41,7 +45,7 @@ export class Transcript {
   readonly #watchers = new Set<Watcher>()
   #seq: number
   #characters = 0
-  /** What was added in the transaction under way. */
+  /** Events added in the current transaction. */
   #uncommitted: TaskEvent[] | null = null
   #full = false
   #ended = false
@@ -52,7 +56,9 @@ export class Transcript {
   /** How much of each output was shown. */
   readonly #offsets = new Map<string, number>()
 
-  /** @param masks what it must not show */
+  /**
+   * @param masks the secrets to mask
+   */
   constructor(taskId: string, records: TaskRecords, masks: Masks) {
     this.#taskId = taskId
     this.#records = records
@@ -61,7 +67,7 @@ export class Transcript {
     this.#seq = records.lastSeq(taskId)
   }
 
-  /** Adds what the agent reports. */
+  /** Adds a report of the agent. */
   report(event: AgentEvent): void {
     if (event.type === 'toolResult' || event.type === 'message') this.#forget(event)
     if (this.#full) return
@@ -69,7 +75,7 @@ export class Transcript {
     this.add(this.#full ? { type: 'notice', text: FULL } : event)
   }
 
-  /** Adds what becomes of the task. */
+  /** Adds a change of the task. */
   add(event: TranscriptEvent): void {
     const cleaned = clean(event, this.#masks)
     const kept = this.#records.addEvent(this.#taskId, this.#seq + 1, cleaned)
@@ -79,7 +85,7 @@ export class Transcript {
     else for (const watcher of this.#watchers) watcher.event(kept)
   }
 
-  /** Does what adds events in a transaction: those who watch are told when that stands, and of none that was undone. */
+  /** Runs a transaction that adds events. Watchers are notified after the commit, and not at all after a rollback. */
   committing<T>(transact: () => T): T {
     const [seq, characters] = [this.#seq, this.#characters]
     const added: TaskEvent[] = []
@@ -104,7 +110,7 @@ export class Transcript {
     if (text !== '') this.#pass({ ...delta, text })
   }
 
-  /** The output under way of which no event tells yet. */
+  /** Unfinished output that no event contains yet. */
   get underWay(): readonly ShownDelta[] {
     return this.#shown
   }
@@ -117,9 +123,9 @@ export class Transcript {
   }
 
   /**
-   * No more comes.
+   * Ends the transcript.
    *
-   * @param last is told to those who watch, and kept nowhere
+   * @param last sent to watchers, but not stored
    */
   end(last?: TranscriptEvent): void {
     this.#ended = true
@@ -157,7 +163,7 @@ const FULL = `The transcript is full: it holds at most ${MOST_EVENTS} events and
 
 const STREAMS = ['stdout', 'stderr'] as const
 
-/** What a piece of output belongs to. */
+/** Identifies the output that a piece belongs to. */
 const keyOf = (delta: OutputDelta): string =>
   delta.type === 'text' ? 'text' : `${delta.call} ${delta.stream}`
 

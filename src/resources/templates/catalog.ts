@@ -41,7 +41,11 @@ export class TemplateCatalog {
     throw badRequest(`There is no template ${JSON.stringify(id)}. There are: ${ids.join(', ')}.`)
   }
 
-  /** The files that a project made from it begins with. @throws BerthError 400 where there is no such template */
+  /**
+   * Returns the first files of a project made from a template.
+   *
+   * @throws BerthError 400 if there is no such template
+   */
   async files(id: string): Promise<Iterable<TemplateFile>> {
     const { id: folder } = this.find(id)
     const { readTemplate } = await import('./files.ts')

@@ -4,7 +4,7 @@ import type { AccessControl } from '../../http/authentication.ts'
 import type { TemplateCatalog } from './catalog.ts'
 import { ProjectTemplate } from './model.ts'
 
-/** `/templates`: what projects can be made from. */
+/** Serves `/templates`: the templates for projects. */
 export const templatesRoutes = (access: AccessControl, templates: TemplateCatalog) =>
   new Elysia({ prefix: '/templates' }).use(access).get(
     '',

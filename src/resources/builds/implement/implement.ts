@@ -4,7 +4,7 @@ import type { Beginning } from '../plan/document.ts'
 import type { Work } from '../work.ts'
 import { BuildTranscript } from './transcript.ts'
 
-/** What an agent works with beside the server. */
+/** Dependencies of the implementation. */
 interface ImplementParts {
   agent: Agent
   beginning: Beginning

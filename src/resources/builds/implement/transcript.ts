@@ -3,7 +3,7 @@ import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
 import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'
 
-/** Characters of a tool's arguments or of what it says of a failure that are shown. */
+/** Most characters of a tool's arguments or error that are shown. */
 const SHOWN_CHARACTERS = 400
 
 /** Writes what an agent does into a build's log, as lines for people. */
@@ -30,7 +30,7 @@ export class BuildTranscript {
     else if (event.text.trim() !== '') this.#line(event.text)
   }
 
-  /** Adds a piece of output while it comes. What the agent is about to say comes whole. */
+  /** Adds a piece of output while it is printed. Messages of the agent are added when they are complete. */
   show(delta: OutputDelta): void {
     if (delta.type === 'text') return
     const output = this.#outputs.get(delta.call) ?? this.#log.output(this.#source)
@@ -39,7 +39,7 @@ export class BuildTranscript {
     void output.write(delta.stream, this.#encoder.encode(delta.text))
   }
 
-  /** No more comes. */
+  /** Ends the transcript. */
   end(): void {
     for (const output of this.#outputs.values()) output.end()
     this.#outputs.clear()

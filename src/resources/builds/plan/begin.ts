@@ -62,7 +62,7 @@ export async function decideBeginning(work: Work, parts: BeginParts): Promise<Be
 const isComplete = ({ files, template }: OwnFiles, choice: Choice, copies: number): boolean =>
   template === choice.template.id && [...files.values()].filter((of) => of === template).length >= copies
 
-/** What the app in the workspace is, for a person; null where there is none. */
+/** Describes the app in the workspace; null if there is none. */
 async function findApp({ row, sandbox, workspace, log }: Work, preparation: Preparation) {
   try {
     const { kind } = await preparation.plan({ serverId: row.serverId, sandbox, workspace, folder: '', log })

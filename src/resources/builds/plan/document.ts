@@ -10,7 +10,7 @@ const SHOWN_GOAL = 2_000
 /** Paths that a list names one by one. */
 const SHOWN_PATHS = 40
 
-/** What a build begins with. */
+/** What a build starts from: a template or the app in the workspace. */
 export type Beginning =
   /** A template is copied. */
   | { readonly kind: 'template'; readonly choice: Choice; readonly scaffold: Scaffold }
