@@ -9,7 +9,12 @@ beforeAll(async () => {
 afterAll(() => berth[Symbol.asyncDispose]())
 
 /** Values that a sentence cannot be made of by writing them into it, and one that no encoding can carry. */
-const AWKWARD = [{ toString: 1 }, { valueOf: 1, toString: null }, [[{ toJSON: 1 }]], '\ud800']
+const AWKWARD: readonly unknown[] = [
+  { toString: 1 },
+  { valueOf: 1, toString: null },
+  [[{ toJSON: 1 }]],
+  '\ud800',
+]
 
 test.each([
   ['the API', describeApi],

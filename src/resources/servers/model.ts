@@ -14,11 +14,13 @@ export type Region = Static<typeof Region>
 export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
 export type ServerStatus = Static<typeof ServerStatus>
 
+const label = t.String({ description: 'Short label.' })
+
 /** A server, as every response shows it except the one to its creation. */
 export const Server = t.Object(
   {
     id: t.String(),
-    task: t.String({ description: 'Short label.' }),
+    task: label,
     tier: Tier,
     status: ServerStatus,
     region: Region,
@@ -45,7 +47,7 @@ export type CreatedServer = Static<typeof CreatedServer>
 
 /** Parameters of a new server. */
 export const ServerCreate = t.Object(
-  { task: t.Optional(t.String()), tier: t.Optional(Tier), region: t.Optional(Region) },
+  { task: t.Optional(label), tier: t.Optional(Tier), region: t.Optional(Region) },
   { $id: 'ServerCreate', additionalProperties: false },
 )
 export type ServerCreate = Static<typeof ServerCreate>
@@ -53,7 +55,7 @@ export type ServerCreate = Static<typeof ServerCreate>
 /** Changes to a server. */
 export const ServerUpdate = unchangeable(
   t.Object(
-    { task: t.Optional(t.String()), region: t.Optional(Region) },
+    { task: t.Optional(label), region: t.Optional(Region) },
     { $id: 'ServerUpdate', additionalProperties: false },
   ),
   Object.keys(Server.properties),

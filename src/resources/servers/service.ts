@@ -49,6 +49,9 @@ export interface ServersDependencies {
   repeatable: boolean
 }
 
+/** The parameters of a server that its creation leaves out. */
+const DEFAULTS: Required<ServerCreate> = { task: '', tier: 'small', region: 'us-east' }
+
 /** Manages servers on behalf of callers, within the scopes of their keys and the plans of their accounts. */
 export class ServersService {
   readonly meter: StorageMeter
@@ -168,10 +171,9 @@ export class ServersService {
    *
    * @throws BerthError 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
    */
-  async create(
-    caller: Caller,
-    { task = '', tier = 'small', region = 'us-east' }: ServerCreate,
-  ): Promise<CreatedServer> {
+  async create(caller: Caller, params: ServerCreate): Promise<CreatedServer> {
+    const chosen = { ...DEFAULTS, ...params }
+    const { tier } = chosen
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
     const id = this.#ids.next(
@@ -187,9 +189,7 @@ export class ServersService {
           const row = this.#records.add({
             id,
             accountId: caller.accountId,
-            task,
-            tier,
-            region,
+            ...chosen,
             status: 'running',
             handle,
             createdAt: this.#clock.now(),

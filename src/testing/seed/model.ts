@@ -6,7 +6,7 @@ import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { Lifecycle, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
-import { Region, Tier } from '../../resources/servers/model.ts'
+import { ServerCreate } from '../../resources/servers/model.ts'
 import { URL_LIMIT } from '../../resources/webhooks/model.ts'
 import { FixtureFault } from '../faults/fault.ts'
 
@@ -106,9 +106,7 @@ const account = Type.Optional(reference('Name of an account of the files; withou
 
 const Server = closed({
   account,
-  task: Type.Optional(Type.String({ description: 'Short label.' })),
-  tier: Type.Optional(Tier),
-  region: Type.Optional(Region),
+  ...ServerCreate.properties,
   status: Type.Optional(
     oneOf(['running', 'sleeping'], { description: 'How it stands when all is set up; by default it runs.' }),
   ),

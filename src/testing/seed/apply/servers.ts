@@ -1,4 +1,6 @@
+import type { Static, TObject } from '@sinclair/typebox'
 import { accountCaller } from '../../../http/caller.ts'
+import { ServerCreate, ServerUpdate } from '../../../resources/servers/model.ts'
 import type { Declared } from '../declared.ts'
 import type { ServerFixture, Variables } from '../settle.ts'
 import type { Applying } from './applying.ts'
@@ -34,26 +36,26 @@ export async function settleStatus(applying: Applying): Promise<void> {
 
 async function make(applying: Applying, one: Declared<ServerFixture>): Promise<string> {
   const { servers } = applying.services
-  const { account, task = one.name, tier, region } = one.value
-  const caller = accountCaller(applying.accountId(account) ?? '')
-  const wishes = { task, ...(tier ? { tier } : {}), ...(region ? { region } : {}) }
-  const { id } = await servers.create(caller, wishes)
+  const caller = accountCaller(applying.accountId(one.value.account) ?? '')
+  const { id } = await servers.create(caller, { task: one.name, ...fieldsOf(ServerCreate, one.value) })
   applying.keep('server', one.name, id, () => servers.delete(caller, id))
   return id
 }
 
 async function mend(applying: Applying, one: Declared<ServerFixture>, id: string): Promise<string> {
   const { servers } = applying.services
-  const { account, task, region } = one.value
-  const caller = accountCaller(applying.accountId(account) ?? '')
-  const row = servers.row(caller, id)
-  const changes = {
-    ...(task === undefined || task === row.task ? {} : { task }),
-    ...(region === undefined || region === row.region ? {} : { region }),
+  const caller = accountCaller(applying.accountId(one.value.account) ?? '')
+  const row: Readonly<Record<string, unknown>> = servers.row(caller, id)
+  const changes = fieldsOf(ServerUpdate, one.value)
+  if (Object.entries(changes).some(([name, value]) => row[name] !== value)) {
+    await servers.update(caller, id, changes)
   }
-  if (Object.keys(changes).length > 0) await servers.update(caller, id, changes)
   return id
 }
+
+/** The fields of a value that a request's shape has. */
+const fieldsOf = <Shape extends TObject>(shape: Shape, value: Static<Shape>): Static<Shape> =>
+  Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(shape.properties, name)))
 
 /** The variables of a server, those that stand apart from it too. */
 function variablesOf({ fixtures }: Applying, { name, value }: Declared<ServerFixture>): Variables {
