@@ -127,6 +127,15 @@ for (const [isolation, reason] of await probedTiers())
         expect(await active()).toEqual([])
       })
 
+      test('a command that is just starting when a hang ends goes on too', async () => {
+        for (let forMs = 1; forMs <= 12; forMs += 1) {
+          await fault({ kind: 'hang', for_ms: forMs })
+          const all = [1, 2, 3].map(() => berth.exec(server, 'echo on', { timeoutMs: 20_000 }))
+          for (const one of await Promise.all(all))
+            expect(one).toMatchObject({ stdout: 'on\n', timedOut: false })
+        }
+      })
+
       test('commands are slow, so many times or until it is lifted', async () => {
         const took = async (): Promise<number> => {
           const began = performance.now()

@@ -28,6 +28,12 @@ export interface ActiveFault extends Lasting {
   readonly timesLeft?: number
 }
 
+/**
+ * Milliseconds after the end of a hang at which processes are resumed once more. A shell that was started during the hang
+ * stops itself, on a busy machine only after the hang is over.
+ */
+const RESUME_AGAIN_MS = [10, 40, 150, 500, 2_000, 8_000]
+
 /** What a fault does when it begins and when it is over. */
 interface Entry {
   kind: LastingKind
@@ -123,9 +129,19 @@ export class ActiveFaults {
     return { lasting: entry.lasting, over: entry.over.promise }
   }
 
+  #resume(): void {
+    const { faultInjection } = this.#sandbox
+    faultInjection.thaw()
+    for (const delay of RESUME_AGAIN_MS) {
+      setTimeout(() => {
+        if (!this.#gone && !this.has('hang')) faultInjection.thaw()
+      }, delay).unref()
+    }
+  }
+
   #undo(kind: LastingKind): void {
     const { faultInjection } = this.#sandbox
-    if (kind === 'hang') faultInjection.thaw()
+    if (kind === 'hang') this.#resume()
     if (kind !== 'disk_full') return
     void this.#onFull(false)
     void faultInjection.fillStorage(false)
