@@ -42,9 +42,9 @@ describe('what another process removes meanwhile is passed over:', () => {
 
   test('a data folder, whether or not it has a lock, which is not made', async () => {
     await amidChurn(at('data'), ['lock'], () => isInUse(at('data')))
-    mkdirSync(at('data'), { recursive: true })
-    expect(isInUse(at('data'))).toBe(false)
-    expect(existsSync(at('data/lock'))).toBe(false)
+    mkdirSync(at('without'))
+    expect(isInUse(at('without'))).toBe(false)
+    expect(existsSync(at('without/lock'))).toBe(false)
   })
 
   test('whatever leaks are looked for in', async () => {
