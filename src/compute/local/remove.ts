@@ -45,8 +45,12 @@ export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise
       const code = codeOf(error)
       if (code === 'ENOENT') continue
       // Since it was listed, a file has replaced a directory, or a directory a file.
+      // That directory may be gone again by now: EISDIR alone says that it was one.
       const swapped =
-        entry && (entry.kind === 'directory' ? code === 'ENOTDIR' : isDirectory(chain, entry.name))
+        entry &&
+        (entry.kind === 'directory'
+          ? code === 'ENOTDIR'
+          : code === 'EISDIR' || isDirectory(chain, entry.name))
       if (!swapped) throw error
       tryAgain(frame, entry.name, entry.kind === 'directory' ? 'file' : 'directory', error)
     }
