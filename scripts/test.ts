@@ -15,8 +15,8 @@ import { root, runProgram } from './suite/programs.ts'
 import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suite/test-files.ts'
 import { runTests, type TestResult, type TestRun, WORKERS } from './suite/test-runner.ts'
 
-/** In CI, where other work has the machine too, failures in so few files are looked at a second time. */
-const SECOND_LOOKS = process.env.CI ? 2 : 0
+/** In CI, where files run side by side and other work may have the machine too, failures in at most this many files are tried once more, alone. */
+const SECOND_LOOKS = process.env.CI ? 4 : 0
 
 /** Rows of the table of slow files. */
 const SLOWEST = 12
