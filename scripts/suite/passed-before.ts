@@ -7,12 +7,12 @@ import { root } from './programs.ts'
  * of CI they run only if something of that has changed since they passed.
  */
 const SLOW: Readonly<Record<string, readonly string[]>> = {
-  'test/projects/large-frameworks.test.ts': [
+  'test/resources/projects/large-frameworks.test.ts': [
     'bun.lock',
     'fixtures/projects',
     'src/compute',
     'src/hosting',
-    'test/projects',
+    'test/resources/projects',
   ],
 }
 

@@ -3,24 +3,25 @@ import { join, relative, resolve } from 'node:path'
 import { root } from './programs.ts'
 
 /**
- * Directories of `test/` whose tests run against the executable: they use berth as its users do, over HTTP and on the
- * command line. All others call the source.
+ * What the tests of a directory of `test/` run against. Those that use berth as its users do, over HTTP and on the command
+ * line, run against the executable. All others call the source. The longest path that holds a file decides.
  */
-const AGAINST_EXECUTABLE: ReadonlySet<string> = new Set([
-  'cli',
-  'compute',
-  'control',
-  'determinism',
-  'e2e',
-  'events',
-  'examples',
-  'http',
-  'mcp',
-  'projects',
-  'resources',
-  'signin',
-  'templates',
-])
+const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
+  test: 'source',
+  'test/cli': 'executable',
+  'test/compute': 'executable',
+  'test/e2e': 'executable',
+  'test/examples': 'executable',
+  'test/http': 'executable',
+  'test/resources': 'executable',
+  'test/resources/accounts': 'source',
+  'test/resources/builds': 'source',
+  'test/resources/projects/sources': 'source',
+  'test/resources/webhooks': 'source',
+  'test/signin': 'executable',
+  'test/testing/api': 'executable',
+  'test/testing/determinism': 'executable',
+}
 
 /** Test files by what they run against. Paths are relative to the repository's root. */
 export interface TestFiles {
@@ -63,7 +64,11 @@ export function filesAt(paths: readonly string[]): TestFiles {
   }
 }
 
-const isAgainstExecutable = (file: string): boolean => AGAINST_EXECUTABLE.has(file.split('/')[1] ?? '')
+function isAgainstExecutable(file: string): boolean {
+  const holders = Object.keys(RUNS_AGAINST).filter((path) => file.startsWith(`${path}/`))
+  const longest = holders.reduce((one, other) => (other.length > one.length ? other : one))
+  return RUNS_AGAINST[longest] === 'executable'
+}
 
 function testFilesBelow(path: string): string[] {
   const whole = join(root, path)

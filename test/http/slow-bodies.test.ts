@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { headersOf, messageFor } from '../mcp/raw.ts'
+import { headersOf, messageFor } from '../resources/mcp/raw.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { grantedTokens } from '../support/oauth.ts'
 

@@ -9,7 +9,7 @@ import { createIds } from '../../src/runtime/ids.ts'
 import { Masks } from '../../src/runtime/masks.ts'
 import { Notifier } from '../../src/runtime/notifier.ts'
 import { seededRandom } from '../../src/runtime/random.ts'
-import { World } from '../accounts/world.ts'
+import { World } from './accounts/world.ts'
 
 let world: World
 let records: TaskRecords

@@ -1,0 +1,403 @@
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
+import { planApp } from '../../../src/hosting/app-runtime/detect.ts'
+import {
+  AppError,
+  type AppPlan,
+  missingVariables,
+  NoAppFound,
+} from '../../../src/hosting/app-runtime/plan.ts'
+import type { Tools } from '../../../src/hosting/app-runtime/tools.ts'
+
+const FIXTURES = join(import.meta.dir, '../../../fixtures/apps')
+
+const NPM = 'npm ci --no-audit --no-fund || npm install --no-audit --no-fund'
+const LEAN_NPM = 'npm ci --no-audit --no-fund --omit=dev || npm install --no-audit --no-fund --omit=dev'
+const VENV = '{ .venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv; } && '
+const PIP = `${VENV}.venv/bin/python -m pip install --disable-pip-version-check --no-input`
+const IN_VENV = 'export PATH="$PWD/.venv/bin:$PATH"; '
+
+/** A machine with these tools. */
+const having = (...names: string[]): Tools => ({
+  has: async (name) => names.includes(name),
+  nodeVersion: async () => '20.20.2',
+})
+
+const USUAL = having('npm', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
+
+const plan = (dir: string, tools = USUAL): Promise<AppPlan> =>
+  planApp({ workspace: new LocalWorkspace(FIXTURES), dir, tools })
+
+/** `$ COMMAND`, or `FOLDER/`, with a `*` where one page answers all. */
+function startOf({ start }: AppPlan): string {
+  if (start.kind === 'command') return `$ ${start.command}`
+  return `${start.folder}/${start.fallback ? '*' : ''}`
+}
+
+/** Folder, kind, install, build, start. */
+type Row = [folder: string, kind: string, install: string | null, build: string | null, start: string]
+
+const ROWS: Row[] = [
+  ['vite-react', 'Vite (single-page app)', NPM, 'bun run build', 'dist/*'],
+  ['vite-vue-outdir', 'Vite (single-page app)', 'bun install', 'bun run build', 'public-out/*'],
+  ['vite-with-server', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
+  ['vite-ssr-dev-only', 'Node.js (bun)', 'bun install', 'bun run build', '$ node server.js'],
+  [
+    'astro-static',
+    'Astro (static)',
+    'pnpm install --frozen-lockfile || pnpm install --no-frozen-lockfile',
+    'bun run build',
+    'dist/',
+  ],
+  ['astro-node', 'Astro', 'bun install', 'bun run build', '$ node ./dist/server/entry.mjs'],
+  [
+    'cra',
+    'Create React App',
+    'yarn install --non-interactive --frozen-lockfile || yarn install --non-interactive',
+    'bun run build',
+    'build/*',
+  ],
+  ['angular', 'Angular (single-page app)', 'bun install', 'bun run build', 'dist/portal/browser/*'],
+  ['angular-16', 'Angular (single-page app)', 'bun install', 'bun run build', 'dist/portal/*'],
+  ['next', 'Next.js', NPM, 'bun run build', '$ bun run next start -p $PORT -H $HOST'],
+  ['next-export', 'Next.js (static)', 'bun install', 'bun run build', 'out/'],
+  ['next-custom-server', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
+  ['remix', 'Remix', 'bun install', 'bun run build', '$ bun run start'],
+  ['react-router-spa', 'React Router (single-page app)', 'bun install', 'bun run build', 'build/client/*'],
+  ['sveltekit-node', 'SvelteKit', 'bun install', 'bun run build', '$ node build'],
+  ['sveltekit-static', 'SvelteKit (static)', 'bun install', 'bun run build', 'build/*'],
+  [
+    'sveltekit-auto',
+    'SvelteKit',
+    'bun install',
+    'bun run build',
+    '$ bun run vite preview --port $PORT --strictPort --host $HOST',
+  ],
+  ['nuxt', 'Nuxt', 'bun install', 'bun run build', '$ node .output/server/index.mjs'],
+  ['express', 'Node.js (npm)', LEAN_NPM, null, '$ bun run start'],
+  ['express-no-start', 'Node.js (npm)', NPM, null, '$ node lib/server.js'],
+  [
+    'elysia',
+    'Bun',
+    'bun install --omit=dev --frozen-lockfile || bun install --omit=dev',
+    null,
+    '$ bun src/index.ts',
+  ],
+  ['hono-node', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
+  ['fastify-usual-file', 'Node.js (bun)', 'bun install', null, '$ node app.mjs'],
+  ['no-dependencies', 'Node.js (bun)', null, null, '$ bun run start'],
+  [
+    'dev-script-only',
+    'Node.js (bun)',
+    'bun install',
+    null,
+    '$ NODE_ENV=development bun run dev --port $PORT --ip $HOST',
+  ],
+  ['tooling-and-page', 'static files', null, null, '/'],
+  ['workspaces-start', 'Node.js (npm)', NPM, null, '$ bun run start'],
+  ['bun-file', 'Bun', null, null, '$ bun server.ts'],
+  ['node-file', 'Node.js', null, null, '$ node server.js'],
+  ['static', 'static files', null, null, '/'],
+  ['static-public', 'static files', null, null, 'public/'],
+  ['staticfile', 'static files', null, null, 'site/*'],
+  [
+    'flask',
+    'Python (Flask)',
+    `${PIP} -r requirements.txt`,
+    null,
+    `$ ${IN_VENV}python -m flask --app app:app run --host $HOST --port $PORT`,
+  ],
+  [
+    'flask-gunicorn',
+    'Python (Flask)',
+    `${PIP} -r requirements.txt`,
+    null,
+    `$ ${IN_VENV}gunicorn --bind $HOST:$PORT 'wsgi:create_app()'`,
+  ],
+  [
+    'fastapi',
+    'Python (FastAPI)',
+    `${PIP} 'fastapi>=0.110' uvicorn`,
+    null,
+    `$ ${IN_VENV}uvicorn app.main:api --host $HOST --port $PORT`,
+  ],
+  [
+    'django',
+    'Python (Django)',
+    `${PIP} -r requirements.txt`,
+    null,
+    `$ ${IN_VENV}python manage.py migrate --noinput && exec python manage.py runserver --noreload $HOST:$PORT`,
+  ],
+  [
+    'poetry',
+    'Python (Starlette)',
+    `${PIP} 'starlette>=0.40.0,<0.41' 'httpx[http2]>=0.27,<0.28' uvicorn`,
+    null,
+    `$ ${IN_VENV}uvicorn main:app --host $HOST --port $PORT`,
+  ],
+  ['python-plain', 'Python', null, null, '$ python3 -u main.py'],
+  ['go', 'Go', null, 'mkdir -p bin && go build -o bin/app ./cmd/server', '$ ./bin/app'],
+  ['rust', 'Rust', null, 'cargo build --release', '$ ./target/release/api'],
+  ['deno', 'Deno', null, null, '$ deno task start'],
+  [
+    'procfile',
+    'Python',
+    `${PIP} -r requirements.txt`,
+    null,
+    `$ ${IN_VENV}{ python manage.py migrate; } && { gunicorn app:app --bind 0.0.0.0:$PORT; }`,
+  ],
+  [
+    'manifest',
+    'Node.js (bun)',
+    'bun install',
+    null,
+    '$ export PATH="$PWD/node_modules/.bin:$PATH"; next-start --port $PORT',
+  ],
+  ['manifest-static', 'static files', null, null, 'site/*'],
+  ['manifest-env-only', 'Bun', null, null, '$ bun server.ts'],
+  ['variables', 'Bun', null, null, '$ bun server.ts'],
+]
+
+/** Folders whose app cannot be told, and what is said about it. */
+const REFUSED: Array<[folder: string, said: RegExp]> = [
+  ['vite-and-api', /"dev" runs several programs.*berth\.json with a "start"/],
+  ['workspaces', /several packages \(apps\/\*, packages\/\*\).*no script "start"/],
+  ['no-way-to-start', /package\.json has no script "start".*berth\.json/],
+  ['python-no-entry', /no main\.py, app\.py or manage\.py.*berth\.json/],
+  ['procfile-worker', /Procfile has "worker" but no "web".*web: COMMAND/],
+]
+
+describe('an app is found out from its files alone', () => {
+  test('every fixture has its row', () => {
+    const rows = [...ROWS, ...REFUSED].map(([folder]) => folder)
+    expect(rows.sort()).toEqual(readdirSync(FIXTURES).sort())
+  })
+
+  test.each(ROWS)('%s: %s', async (folder, kind, install, build, start) => {
+    const found = await plan(folder)
+    expect({ ...found, start: startOf(found) }).toMatchObject({ kind, install, build, start })
+  })
+
+  test.each(REFUSED)('%s is refused with the reason and what to do', async (folder, said) => {
+    const error = await plan(folder).catch((error: unknown) => error)
+    expect(error).toBeInstanceOf(NoAppFound)
+    expect(String(error)).toMatch(said)
+  })
+
+  test('a path that begins with /workspace/ means the same', async () => {
+    expect(await plan('/workspace/express/')).toEqual(await plan('express'))
+  })
+})
+
+describe('the tools of the machine', () => {
+  test.each(['express', 'cra', 'astro-static'])(
+    '%s is installed by Bun where its manager is missing',
+    async (folder) => {
+      expect((await plan(folder, having())).install).toMatch(/^bun install (?:--omit=dev )?--no-save$/)
+    },
+  )
+
+  test.each([
+    ['flask', 'python3'],
+    ['python-plain', 'python3'],
+    ['go', 'go'],
+    ['rust', 'cargo'],
+    ['deno', 'deno'],
+  ])('%s without %s is refused by its name, with the remedy', async (folder, tool) => {
+    const error = await plan(folder, having()).catch((error: unknown) => error)
+    expect(error).toBeInstanceOf(AppError)
+    expect(String(error)).toContain(`This app needs ${tool}, which is not installed`)
+    expect(String(error)).toMatch(/Install .*restart berth/)
+  })
+
+  test('uv installs Python packages where it is there', async () => {
+    const { install } = await plan('flask', having('python3', 'uv'))
+    expect(install).toContain('uv pip install --python .venv/bin/python -r requirements.txt')
+  })
+})
+
+describe('berth.json', () => {
+  test('comes before all else, and what it leaves open is found out', async () => {
+    const found = await plan('manifest')
+    expect(found).toMatchObject({ health: '/healthz', watch: true, build: null, install: 'bun install' })
+    expect(found.start).toMatchObject({ kind: 'command', port: 4010 })
+    expect(missingVariables(found, new Set())).toEqual(['API_KEY'])
+  })
+
+  test.each([
+    ['{"start": "a"', 'line 1: expected "," or "}", got the end of the line'],
+    ['{\n  "start": "a",\n  "port": 80,\n}', 'line 4: expected a name in double quotes, got "}"'],
+    ["{\n\n'start': 1}", 'line 3: expected a name in double quotes'],
+    ['{"start": nope}', 'line 1: expected a value, got "nope}"'],
+    ['[]', 'berth.json: expected an object, got []'],
+    ['{"strat": "a"}', 'there is no field "strat". Fields are install, build, start'],
+    ['{"start": ""}', '"start": expected a shell command, got ""'],
+    ['{"build": 5}', '"build": expected a shell command, or null for none, got 5'],
+    ['{"port": 70000}', '"port": expected a port, 1 to 65535, got 70000'],
+    ['{"port": "80"}', '"port": expected a port, 1 to 65535, got "80"'],
+    ['{"health": "healthz"}', '"health": expected a path that begins with "/"'],
+    ['{"health": "/a b\\r\\nX: y"}', '"health": expected a path that begins with "/"'],
+    ['{"watch": 1}', '"watch": expected true or false, got 1'],
+    ['{"env": {"A-B": {}}}', '"env": expected names of letters, digits and "_", got "A-B"'],
+    ['{"env": {"A": "x"}}', '"env.A": expected an object, got "x"'],
+    ['{"env": {"A": {"defualt": "x"}}}', 'there is no field "env.A.defualt"'],
+    ['{"env": {"A": {"default": 1}}}', '"env.A.default": expected a string, got 1'],
+    ['{"static": {"folder": "../.."}}', '"static.folder": expected a folder inside the app'],
+    ['{"static": {}, "start": "a"}', '"static" and "start" exclude each other'],
+    ['{"constructor": {}}', 'there is no field "constructor"'],
+  ])('%s is refused by file, field and what was expected', async (text, said) => {
+    using folder = new Folder({ 'berth.json': text, 'index.html': '' })
+    const error = await folder.plan().catch((error: unknown) => error)
+    expect(error).toBeInstanceOf(AppError)
+    expect(String(error)).toContain('berth.json')
+    expect(String(error)).toContain(said)
+  })
+
+  test('with a start needs no other file', async () => {
+    using folder = new Folder({ 'berth.json': '{"start": "./serve"}' })
+    expect(await folder.plan()).toMatchObject({
+      kind: 'command',
+      install: null,
+      build: null,
+      start: { kind: 'command', command: './serve', port: null },
+      health: '/',
+      watch: false,
+      env: {},
+    })
+  })
+
+  test('with a start and an install of its own asks for no tool', async () => {
+    using folder = new Folder({
+      'berth.json': '{"start": "./serve", "install": "./fetch"}',
+      'requirements.txt': 'flask',
+    })
+    expect(await folder.plan(having())).toMatchObject({ install: './fetch' })
+  })
+})
+
+describe('a broken file of the app', () => {
+  test('is named with the line', async () => {
+    using folder = new Folder({ 'package.json': '{\n  "name": "x",\n  "scripts": {,}\n}' })
+    expect(folder.plan()).rejects.toThrow('package.json, line 3: expected a name in double quotes, got ",}"')
+  })
+
+  test('that is none of a JSON object is refused', async () => {
+    using folder = new Folder({ 'package.json': '"x"' })
+    expect(folder.plan()).rejects.toThrow('package.json: expected an object.')
+  })
+
+  test('of others’ formats that only looks like it says nothing', async () => {
+    using folder = new Folder({ 'app.json': '{"expo": {', 'index.html': '' })
+    expect((await folder.plan()).env).toEqual({})
+  })
+
+  test('a link out of the workspace is no file of the app', async () => {
+    using folder = new Folder({ 'index.html': '' })
+    Bun.spawnSync(['ln', '-s', '/etc/passwd', join(folder.path, 'app/package.json')])
+    expect((await folder.plan()).kind).toBe('static files')
+  })
+})
+
+describe('the version of Node.js', () => {
+  const app = (engines: object, lock: object = {}) =>
+    new Folder({
+      'package.json': JSON.stringify({
+        scripts: { build: 'tool build', start: 'node server.js' },
+        dependencies: { tool: '1' },
+        engines,
+      }),
+      'package-lock.json': JSON.stringify(lock),
+    })
+
+  test('that an app wants and the machine has is used', async () => {
+    using folder = app(
+      { node: '>=18' },
+      { packages: { 'node_modules/tool': { engines: { node: '>=20.3' } } } },
+    )
+    expect(await folder.plan()).toMatchObject({ build: 'bun run build', start: { command: 'bun run start' } })
+  })
+
+  test.each([
+    [{ node: '>=22.12.0' }, {}],
+    [{ node: '^20.21 || ^22' }, {}],
+    [{}, { packages: { 'node_modules/tool': { engines: { node: '>=22' } } } }],
+  ])('where %j or %j asks for a newer one, Bun runs what Node.js would', async (engines, lock) => {
+    using folder = app(engines, lock)
+    const { kind, build, start } = await folder.plan()
+    expect(kind).toContain('Node.js here is too old')
+    expect([build, start]).toEqual([
+      'bun --bun run build',
+      { kind: 'command', command: 'bun --bun run start', port: null },
+    ])
+  })
+
+  test('that was forgotten long ago counts for nothing', async () => {
+    using folder = app({ node: '14.x' })
+    expect(await folder.plan()).toMatchObject({ build: 'bun run build' })
+  })
+})
+
+describe('variables', () => {
+  test('come from berth.json, app.json and the example file, in this order', async () => {
+    const { env } = await plan('variables')
+    expect(env).toEqual({
+      COOKIE: { required: true, description: 'Signs cookies.', default: null },
+      DATABASE_URL: {
+        required: true,
+        description: 'The database, as a URL. Ask the team for it.',
+        default: null,
+      },
+      EMPTY: { required: true, description: null, default: null },
+      EXTRA: { required: false, description: null, default: null },
+      LOG_LEVEL: { required: false, description: null, default: 'warn' },
+      PLACED: { required: false, description: null, default: null },
+      QUOTED: { required: false, description: null, default: 'a # b' },
+      REGION: { required: false, description: null, default: 'eu' },
+      SENTRY_DSN: { required: false, description: 'Sentry (optional)', default: null },
+    })
+  })
+
+  test('that stand in the file .env of the app are left to it', async () => {
+    using folder = new Folder({
+      'index.ts': '',
+      '.env.example': 'LEVEL=info\nTOKEN=\nOTHER=x\n',
+      '.env': 'LEVEL=debug\nTOKEN=mine\n',
+    })
+    expect((await folder.plan()).env).toEqual({
+      LEVEL: { required: false, description: null, default: null },
+      OTHER: { required: false, description: null, default: 'x' },
+      TOKEN: { required: false, description: null, default: null },
+    })
+  })
+
+  test('that berth gives are never required', async () => {
+    using folder = new Folder({
+      'berth.json': '{"start": "x", "env": {"PORT": {}, "HOST": {}, "NODE_ENV": {}, "A": {}}}',
+    })
+    expect(missingVariables(await folder.plan(), new Set())).toEqual(['A'])
+  })
+})
+
+/** A workspace with an app in `app/`. */
+class Folder implements Disposable {
+  readonly path = mkdtempSync(join(tmpdir(), 'berth-detect-'))
+
+  constructor(files: Record<string, string>) {
+    for (const [path, text] of Object.entries(files)) {
+      const full = join(this.path, 'app', path)
+      mkdirSync(dirname(full), { recursive: true })
+      writeFileSync(full, text)
+    }
+  }
+
+  plan(tools = USUAL): Promise<AppPlan> {
+    return planApp({ workspace: new LocalWorkspace(this.path), dir: 'app', tools })
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true })
+  }
+}

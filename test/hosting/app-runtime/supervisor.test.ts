@@ -1,0 +1,420 @@
+import { describe, expect, test } from 'bun:test'
+import { AppError, AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
+import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'
+import { run, until } from '../../compute/bench.ts'
+import { planOf, World } from './world.ts'
+
+/** Answers with the word in WORD; ends as the path says. */
+const SERVER = `
+const { WORD = 'none', PORT, HOST } = process.env
+console.log('up', WORD)
+Bun.serve({ port: Number(PORT), hostname: HOST, fetch(request) {
+  const { pathname } = new URL(request.url)
+  if (pathname === '/crash') setTimeout(() => process.exit(3), 0)
+  if (pathname === '/env') return Response.json(process.env)
+  if (pathname === '/pid') return new Response(String(process.pid))
+  if (pathname === '/bad') return new Response('no', { status: 500 })
+  return new Response(WORD)
+} })
+`
+const RUN = 'bun server.js'
+
+const serverIn = async (world: World) => {
+  await world.write('app', { 'server.js': SERVER })
+  return await world.supervise('app')
+}
+
+const noDrain = (): Promise<void> => Promise.resolve()
+
+describe('an app', () => {
+  test('is started with PORT, HOST, its variables over the plan’s defaults, and answers at once', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    const wanted = { required: false, description: null }
+    const env = {
+      WORD: { ...wanted, default: 'x' },
+      MODE: { ...wanted, default: 'fast' },
+      GONE: { ...wanted, default: null },
+    }
+    const began = performance.now()
+    await app.supervisor.start(planOf(RUN, { env }), { WORD: 'hello', PORT: '1', HOST: '0.0.0.0' })
+    expect(performance.now() - began).toBeLessThan(9000)
+    expect(app.states).toEqual([{ kind: 'starting' }, { kind: 'healthy', host: '127.0.0.1', port: app.port }])
+    expect(await app.get()).toBe('hello')
+    const seen = JSON.parse(await app.get('/env'))
+    expect(seen).toMatchObject({
+      HOST: '127.0.0.1',
+      PORT: String(app.port),
+      MODE: 'fast',
+      NODE_ENV: 'production',
+    })
+    expect(seen).not.toHaveProperty('GONE')
+    await app.supervisor.stop()
+    expect(app.kinds).toEqual(['starting', 'healthy', 'stopped'])
+    expect(await world.bench.commands()).toEqual([])
+  })
+
+  test('that ignores PORT is found where it listens', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    await app.supervisor.start(
+      planOf(`bun -e 'Bun.serve({ port: 0, fetch: () => new Response("own way") })'`),
+      {},
+    )
+    expect(await app.get()).toBe('own way')
+    expect(app.port).not.toBe(0)
+  })
+
+  test('that listens on ::1 alone is found there', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const command = `bun -e 'Bun.serve({ port: process.env.PORT, hostname: "::1", fetch: () => new Response("six") })'`
+    await app.supervisor.start(planOf(command), {})
+    expect(app.supervisor.state).toMatchObject({ kind: 'healthy', host: '::1' })
+  })
+
+  test('is healthy with any answer under 500, a redirect too, which is not followed', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const command = `bun -e 'let n = 0; Bun.serve({ port: process.env.PORT, fetch(r) {
+      console.log(new URL(r.url).pathname)
+      return n++ < 2 ? new Response("", { status: 503 }) : Response.redirect("/elsewhere", 302) } })'`
+    await app.supervisor.start(planOf(command, { health: '/healthz' }), {})
+    await app.supervisor.stop()
+    expect(await app.lines('app')).toEqual(['/healthz', '/healthz', '/healthz'])
+  })
+
+  test('that answers slowly, or closes connections at first, is waited for', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const command = `bun -e 'let n = 0; Bun.listen({ port: Number(process.env.PORT), hostname: "127.0.0.1", socket: {
+      open(s) { if (n++ < 2) s.end() },
+      data(s) { setTimeout(() => s.write("HTTP/1.1 103 Early Hints\\r\\n\\r\\nHTTP/1.1 20"), 100); setTimeout(() => s.write("4 No Content\\r\\n\\r\\n"), 700) } } })'`
+    await app.supervisor.start(planOf(command), {})
+    expect(app.supervisor.state.kind).toBe('healthy')
+  })
+
+  test('that ends before it answers fails at once, with the last 50 lines', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const began = performance.now()
+    const error = await app.supervisor
+      .start(planOf('seq 1 80; echo why >&2; exit 4'), {})
+      .catch((error) => error)
+    expect(performance.now() - began).toBeLessThan(9000)
+    expect(error).toBeInstanceOf(AppFailure)
+    expect(error.summary).toBe('The app did not start: it ended with exit code 4.')
+    expect(error.log.length).toBe(50)
+    expect(error.log.at(-1)).toBe('why')
+    expect(error.message).toContain('\n80\nwhy')
+    expect(app.supervisor.state).toMatchObject({ kind: 'given_up', reason: error.summary })
+  })
+
+  test.each([
+    ['does not listen', 'sleep 300', /did not listen on a port within 3 s.*variable PORT/],
+    [
+      'answers with 500',
+      `bun -e 'Bun.serve({ port: process.env.PORT, fetch: () => new Response("", { status: 500 }) })'`,
+      /answered GET \/ with status 500.*under 500 within 3 s/,
+    ],
+    [
+      'says nothing of HTTP',
+      `bun -e 'Bun.listen({ port: Number(process.env.PORT), hostname: "127.0.0.1", socket: { data(s) { s.write("what?\\r\\n\\r\\n") } } })'`,
+      /listens on port \d+ but gave no HTTP answer to GET \//,
+    ],
+  ])('that %s in time is ended, and the error says so', async (_, command, said) => {
+    await using world = await World.open()
+    const app = await world.supervise('', { limitMs: 3_000 })
+    const error = await app.supervisor.start(planOf(command), {}).catch((error) => error)
+    expect(error).toBeInstanceOf(AppFailure)
+    expect(error.message).toMatch(said)
+    expect(await world.bench.commands()).toEqual([])
+  })
+
+  test('whose command is not there is told so', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    expect(app.supervisor.start(planOf('no-such-thing'), {})).rejects.toThrow('its command was not found')
+    await app.becomes('given_up')
+  })
+})
+
+describe('a crash', () => {
+  test('starts the app again, on a port where it answers, after growing delays by the clock', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), { WORD: 'still' })
+    for (const [index, delayMs] of [1000, 2000, 4000].entries()) {
+      await app.get('/crash')
+      const state = await app.becomes('restarting')
+      expect(state).toMatchObject({ reason: 'it ended with exit code 3.', delayMs, attempt: index + 1 })
+      await world.clock.advance(delayMs - 1)
+      expect(app.supervisor.state.kind).toBe('restarting')
+      await world.clock.advance(1)
+      expect(await app.get()).toBe('still')
+    }
+  })
+
+  test('too often in 5 minutes makes it give up; a new start tries again', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), {})
+    for (let n = 0; n < 5; n += 1) {
+      await app.get('/crash')
+      await app.becomes('restarting')
+      await world.clock.advance(16_000)
+      await app.becomes('healthy')
+    }
+    await app.get('/crash')
+    const { reason } = (await app.becomes('given_up')) as { reason: string }
+    expect(reason).toContain('crashed again after 5 restarts in 5 minutes: it ended with exit code 3.')
+    await app.supervisor.start(planOf(RUN), { WORD: 'again' })
+    expect(await app.get()).toBe('again')
+  })
+
+  test('is forgotten after 5 minutes', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), {})
+    for (let n = 0; n < 7; n += 1) {
+      await app.get('/crash')
+      expect(await app.becomes('restarting')).toMatchObject({ delayMs: 1000 })
+      await world.clock.advance(301_000)
+      await app.becomes('healthy')
+    }
+  })
+
+  test('while it restarts counts too', async () => {
+    await using world = await World.open()
+    await world.write('app', {
+      'run.sh': 'if [ -e broken ]; then echo broken; exit 1; fi; exec bun server.js',
+      'server.js': SERVER,
+    })
+    const app = await world.supervise('app')
+    await app.supervisor.start(planOf('sh run.sh'), {})
+    await world.write('app', { broken: '' })
+    await app.get('/crash')
+    await app.becomes('restarting')
+    await world.clock.advance(60_000)
+    await app.becomes('given_up')
+    expect(app.kinds.filter((kind) => kind === 'restarting').length).toBe(5)
+    expect(await app.lines('app')).toEqual(['up none', ...Array(5).fill('broken')])
+  })
+
+  test('takes what the app left in the background along', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(`setsid -f sleep 300; sleep 300 & ${RUN}`), {})
+    await app.get('/crash')
+    await app.becomes('restarting')
+    expect(await world.bench.commands()).toEqual([])
+  })
+})
+
+describe('another version', () => {
+  test('takes over only when it answers, and the old one goes when its callers are served', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), { WORD: 'one' })
+    const oldPort = app.port
+    const served = Promise.withResolvers<void>()
+    const asked: number[] = []
+    await app.supervisor.replace(planOf(RUN), { WORD: 'two' }, (port) => {
+      asked.push(port)
+      return served.promise
+    })
+    expect(await app.get()).toBe('two')
+    expect(app.port).not.toBe(oldPort)
+    expect(asked).toEqual([oldPort])
+    expect(await (await fetch(`http://127.0.0.1:${oldPort}/`)).text()).toBe('one')
+    served.resolve()
+    await until('the old one to go', () =>
+      fetch(`http://127.0.0.1:${oldPort}/`).then(
+        () => false,
+        () => true,
+      ),
+    )
+    expect(app.kinds).toEqual(['starting', 'healthy', 'healthy'])
+  })
+
+  test('does not wait for callers for ever', async () => {
+    await using world = await World.open()
+    await world.write('app', { 'server.js': SERVER })
+    const app = await world.supervise('app', { drainMs: 100 })
+    await app.supervisor.start(planOf(RUN), {})
+    const oldPort = app.port
+    await app.supervisor.replace(planOf(RUN), {}, () => new Promise(() => {}))
+    await until('the old one to go', () =>
+      fetch(`http://127.0.0.1:${oldPort}/`).then(
+        () => false,
+        () => true,
+      ),
+    )
+  })
+
+  test('that does not come up leaves the old one as it is', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), { WORD: 'one' })
+    const pid = await app.get('/pid')
+    const replaced = app.supervisor.replace(planOf('echo oh no; exit 1'), {}, noDrain)
+    expect(replaced).rejects.toThrow('exit code 1. The end of its log:\noh no')
+    await replaced.catch(() => {})
+    expect(app.kinds).toEqual(['starting', 'healthy'])
+    expect(await app.get('/pid')).toBe(pid)
+    await app.get('/crash')
+    await app.becomes('restarting')
+    await world.clock.advance(1000)
+    expect(await app.get()).toBe('one')
+  })
+
+  test('that does not come up while the old one crashes has the old one started again', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), { WORD: 'one' })
+    const replaced = app.supervisor.replace(
+      planOf('until [ -e go ]; do sleep 0.02; done; exit 1'),
+      {},
+      noDrain,
+    )
+    replaced.catch(() => {})
+    await app.get('/crash')
+    await app.becomes('starting')
+    await world.write('app', { go: '' })
+    await app.becomes('restarting')
+    await world.clock.advance(1000)
+    expect(await app.get()).toBe('one')
+  })
+
+  test('with a port of its own is started when the old one is gone', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    const free = world.ports.reserve()
+    const { port } = free
+    free.release()
+    const fixed = await serverIn(world)
+    await fixed.supervisor.start(planOf(RUN, {}, port), { WORD: 'one' })
+    expect(fixed.port).toBe(port)
+    await fixed.supervisor.replace(planOf(RUN, {}, port), { WORD: 'two' }, noDrain)
+    expect(fixed.port).toBe(port)
+    expect(await fixed.get()).toBe('two')
+    const failed = fixed.supervisor.replace(planOf('exit 1', {}, port), {}, noDrain)
+    expect(failed).rejects.toThrow('exit code 1')
+    await failed.catch(() => {})
+    expect(await fixed.get()).toBe('two')
+    const taken = app.supervisor.start(planOf(RUN, {}, port), {})
+    expect(taken).rejects.toThrow(new RegExp(`wants port ${port}, which another app of this berth has`))
+    await taken.catch(() => {})
+  })
+})
+
+describe('another program', () => {
+  test('on the other address of a port that the app wants is not taken for it', async () => {
+    await using world = await World.open()
+    using other = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('not the app') })
+    const app = await world.supervise('', { limitMs: 1_500 })
+    const started = app.supervisor.start(planOf('exec sleep 300', {}, other.port), {})
+    expect(started).rejects.toThrow('did not listen')
+    await started.catch(() => {})
+    expect(app.states.map(({ kind }) => kind)).not.toContain('healthy')
+  })
+
+  test('that answers at 127.0.0.1 on the port of an app at ::1 is passed over for the app', async () => {
+    await using world = await World.open()
+    using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('not the app') })
+    const app = await world.supervise('app')
+    const port = other.port ?? 0
+    await world.write('app', {
+      'app.py': [
+        'import http.server, socket',
+        'class Server(http.server.HTTPServer): address_family = socket.AF_INET6',
+        `Server(("::1", ${port}), http.server.SimpleHTTPRequestHandler).serve_forever()`,
+      ].join('\n'),
+    })
+    await app.supervisor.start(planOf('exec python3 app.py'), {})
+    expect(app.supervisor.state).toMatchObject({ kind: 'healthy', host: '::1', port })
+  })
+})
+
+describe('the end', () => {
+  test('by stop gives the app a chance to clean up, and cuts a start short', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const command = `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`
+    const started = app.supervisor.start(planOf(command), {})
+    started.catch(() => {})
+    await until('it to run', async () => (await app.lines('app')).length > 0)
+    const queued = app.supervisor.start(planOf('sleep 300'), {})
+    queued.catch(() => {})
+    await Promise.all([app.supervisor.stop(), app.supervisor.stop()])
+    expect(started).rejects.toThrow('The app was stopped.')
+    expect(queued).rejects.toThrow('The app was stopped.')
+    expect(await app.lines('app')).toContain('bye')
+    expect(await world.bench.commands()).toEqual([])
+    expect(app.supervisor.state.kind).toBe('stopped')
+  })
+
+  test('by SIGKILL comes to an app that ignores SIGTERM', async () => {
+    await using world = await World.open()
+    await world.write('app', { 'server.js': `process.on('SIGTERM', () => {});${SERVER}` })
+    const app = await world.supervise('app', { graceMs: 200 })
+    await app.supervisor.start(planOf(RUN), {})
+    await app.supervisor.stop()
+    expect(await world.bench.commands()).toEqual([])
+  })
+
+  test('of the server is no crash: nothing is started again', async () => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    await app.supervisor.start(planOf(RUN), {})
+    await world.sandbox.stop()
+    await app.becomes('stopped')
+    await world.clock.advance(60_000)
+    expect(app.kinds).toEqual(['starting', 'healthy', 'stopped'])
+    expect(app.supervisor.start(planOf(RUN), {})).rejects.toThrow('The server was stopped.')
+    await app.supervisor.stop()
+  })
+
+  test('of the server while an app starts fails the start', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('')
+    const started = app.supervisor.start(planOf('echo up; sleep 300'), {})
+    started.catch(() => {})
+    await until('it to run', async () => (await app.lines('app')).length > 0)
+    await world.sandbox.stop()
+    expect(started).rejects.toBeInstanceOf(AppError)
+    await started.catch(() => {})
+    expect(app.supervisor.state.kind).toBe('stopped')
+  })
+})
+
+describe('ports', () => {
+  test('of many apps that start together are all different', async () => {
+    await using world = await World.open({ memoryBytes: 2 ** 30 })
+    await world.write('app', { 'server.js': SERVER })
+    const apps = await Promise.all(
+      Array.from({ length: 6 }, () => world.supervise('app', { limitMs: 30_000 })),
+    )
+    await Promise.all(apps.map((app, index) => app.supervisor.start(planOf(RUN), { WORD: `app ${index}` })))
+    expect(new Set(apps.map((app) => app.port)).size).toBe(6)
+    expect(await Promise.all(apps.map((app) => app.get()))).toEqual([0, 1, 2, 3, 4, 5].map((n) => `app ${n}`))
+    expect((await run(world.sandbox, 'true')).exitCode).toBe(0)
+  })
+
+  test('that another program listens on are refused with the remedy', () => {
+    using listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
+    const ports = new AppPorts()
+    const port = Number(listener.port)
+    expect(() => ports.claim(port)).toThrow(
+      `wants port ${port}, on which another program of this machine listens`,
+    )
+  })
+
+  test('are given out once, until they are let go', () => {
+    const ports = new AppPorts()
+    const given = ports.reserve()
+    expect(() => ports.claim(given.port)).toThrow('which another app of this berth has')
+    given.release()
+    expect(ports.claim(given.port).port).toBe(given.port)
+  })
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { installEnvironment } from '../../../src/hosting/npm-mirror/environment.ts'
+
+async function environment(files: Record<string, string>, folder = 'projects/app') {
+  const read = async (path: string): Promise<Uint8Array> => {
+    const text = files[path]
+    if (text === undefined) throw new Error('missing')
+    return new TextEncoder().encode(text)
+  }
+  const origin = 'http://127.0.0.1:4873'
+  return installEnvironment({ tools: '/opt/berth', workspace: { read }, folder, origin, token: 'T' })
+}
+
+const mirrored = (env: Record<string, string>) => ({
+  npm: env.npm_config_globalconfig !== undefined,
+  pnpm: env.pnpm_config_npmrc_auth_file !== undefined,
+  bun: env.BUN_CONFIG_REGISTRY !== undefined && env.BUN_CONFIG_TOKEN !== undefined,
+  yarn: env.YARN_NPM_REGISTRY_SERVER !== undefined && env.YARN_NPM_AUTH_TOKEN !== undefined,
+})
+const ALL = { npm: true, pnpm: true, bun: true, yarn: true }
+
+test('every package manager is sent to the mirror, with the credential in no address', async () => {
+  const env = await environment({})
+  expect(mirrored(env)).toEqual(ALL)
+  for (const value of Object.values(env)) if (value.includes('://')) expect(value).not.toContain('T')
+})
+
+test.each([
+  ['projects/app/.npmrc', 'registry=https://npm.example/\n', { bun: false }],
+  ['projects/app/.npmrc', '; registry=x\n@s:registry=https://npm.example/\n', {}],
+  ['projects/.npmrc', 'registry = https://npm.example/\n', { bun: false }],
+  ['.npmrc', 'registry=https://npm.example/\n', { bun: false, pnpm: false }],
+  ['.npmrc', '//npm.example/:_authToken=secret\n', { pnpm: false }],
+  ['projects/app/bunfig.toml', '[install]\nregistry = "https://npm.example"\n', { bun: false }],
+  ['projects/app/bunfig.toml', '[install.registry]\nurl = "https://npm.example"\n', { bun: false }],
+  ['projects/app/bunfig.toml', '[install.scopes]\n"@s" = "https://npm.example"\n', {}],
+  ['projects/app/bunfig.toml', 'no = = toml', {}],
+  ['.bunfig.toml', '[install]\nregistry = "https://npm.example"\n', { bun: false }],
+  ['projects/app/.yarnrc.yml', 'npmRegistryServer: "https://npm.example"\n', { yarn: false }],
+  ['projects/app/.yarnrc.yml', 'npmScopes:\n  s:\n    npmRegistryServer: "https://npm.example"\n', {}],
+  ['projects/other/.npmrc', 'registry=https://npm.example/\n', {}],
+])('%s with %j', async (path, text, difference) => {
+  expect(mirrored(await environment({ [path]: text }))).toEqual({ ...ALL, ...difference })
+})

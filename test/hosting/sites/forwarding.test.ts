@@ -1,0 +1,300 @@
+import { describe, expect, test } from 'bun:test'
+import { until } from '../../support/processes.ts'
+import { app, get, Raw, rawApp, testSite } from './support.ts'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+describe('a request reaches the app', () => {
+  test('as it was sent, but for what means the connection and what a proxy tells', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(
+      get(
+        '/a/../b%2e%2e//c?x=%00&y=\xe9',
+        'X-Odd:  spaced\tout \t',
+        'x-odd: twice',
+        'Connection: keep-alive, X-Private',
+        'X-Private: 1',
+        'Keep-Alive: timeout=5',
+        'Proxy-Connection: keep-alive',
+        'TE: trailers, deflate',
+        'Upgrade: h2c',
+        'HTTP2-Settings: AAMAAABk',
+        'X-Forwarded-For: 6.6.6.6',
+        'X-Forwarded-Host: evil.example',
+        'x-forwarded-proto: https',
+        'X_Forwarded_For: 6.6.6.6',
+        'X-Forwarded-Port: 443',
+        'X-Real-IP: 6.6.6.6',
+        'Forwarded: for=6.6.6.6',
+        'Cookie: a=b',
+      ),
+    )
+    const upstream = await backend.connection()
+    expect(await upstream.until('\r\n\r\n')).toBe(
+      [
+        'GET /a/../b%2e%2e//c?x=%00&y=\xe9 HTTP/1.1',
+        'Host: localhost',
+        'X-Odd:  spaced\tout \t',
+        'x-odd: twice',
+        'Cookie: a=b',
+        'Connection: TE',
+        'TE: trailers',
+        'X-Forwarded-For: 127.0.0.1',
+        'X-Forwarded-Proto: http',
+        'X-Forwarded-Host: localhost',
+        '',
+        '',
+      ].join('\r\n'),
+    )
+    upstream.send(OK)
+    expect(await client.until('ok')).toBe(OK)
+  })
+
+  test('from HTTP/1.0 too, without a Host, and the answer ends with the connection', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send('GET / HTTP/1.0\r\n\r\n')
+    const upstream = await backend.connection()
+    expect(await upstream.until('\r\n\r\n')).toContain(`HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\n`)
+    upstream.send(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX: 1\r\n\r\n3\r\nabc\r\n4;e=f\r\ndefg\r\n',
+    )
+    upstream.send('0\r\nT: 1\r\n\r\n')
+    expect(await client.end()).toBe('HTTP/1.1 200 OK\r\nX: 1\r\nConnection: close\r\n\r\nabcdefg')
+  })
+
+  test('in the absolute form of its own host, and of no other', async () => {
+    await using backend = app((request) => new Response(new URL(request.url).pathname))
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send('GET http://LOCALHOST/path HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await client.until('/path')).toStartWith('HTTP/1.1 200 ')
+    client.send('GET http://other.localhost/path HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await client.end()).toStartWith('HTTP/1.1 400 ')
+  })
+
+  test('with its body in chunks and its trailers, byte for byte', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n'
+    const body = '3\r\nabc\r\nA;ext="v"\r\n0123456789\r\n0\r\nX-Sum: 42\r\n\r\n'
+    client.send(head)
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    for (const octet of body) client.send(octet)
+    expect(await upstream.until('42\r\n\r\n')).toBe(body)
+    upstream.send(OK)
+    await client.until('ok')
+  })
+
+  test.each(['evil.example', 'evil.example:80', '127.0.0.1.evil.example', '192.168.0.1', ''])(
+    'not for the Host %j: a name that was rebound to this machine gets 403',
+    async (host) => {
+      await using backend = await rawApp()
+      await using site = await testSite(backend)
+      using client = await Raw.to(site.port)
+      client.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      expect(await client.end()).toStartWith('HTTP/1.1 403 Forbidden\r\n')
+      expect(backend.connections).toEqual([])
+    },
+  )
+})
+
+describe('an answer reaches the client', () => {
+  test('with trailers', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    const answer =
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n'
+    upstream.send(answer)
+    expect(await client.until('42\r\n\r\n')).toBe(answer)
+  })
+
+  test.each([
+    ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'],
+    ['HEAD', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'],
+    ['GET', 'HTTP/1.1 204 No Content\r\n\r\n'],
+    ['GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: "a"\r\n\r\n'],
+    ['GET', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['DELETE', 'HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n'],
+  ])('without a body: %s %j, and the connection goes on', async (method, answer) => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    for (let round = 0; round < 2; round++) {
+      client.send(`${method} / HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      await until(() => backend.connections.some((one) => one.received.endsWith('\r\n\r\n')), 'it comes')
+      const upstream = backend.connections.find((one) => one.received !== '') as Raw
+      upstream.received = ''
+      upstream.send(answer)
+      expect(await client.until('\r\n\r\n')).toBe(answer)
+    }
+  })
+
+  test('without a length, to the end of the connection', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send('HTTP/1.0 200 Fine\r\nServer: old\r\n\r\nfirst')
+    expect(await client.until('first')).toBe(
+      'HTTP/1.1 200 Fine\r\nServer: old\r\nConnection: close\r\n\r\nfirst',
+    )
+    upstream.send(' last')
+    upstream.socket.end()
+    expect(await client.end()).toBe(' last')
+    expect(client.failed).toBe(false)
+  })
+
+  test('with what comes before it: 100 to a client that waits for it, and 103', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send('POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n')
+    const upstream = await backend.connection()
+    expect(await upstream.until('\r\n\r\n')).toContain('Expect: 100-continue\r\n')
+    upstream.send('HTTP/1.1 100 Continue\r\n\r\n')
+    expect(await client.until('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+    client.send('body')
+    await upstream.until('body')
+    upstream.send(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`)
+    expect(await client.until('ok')).toBe(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`)
+  })
+
+  test('before the request is whole, and the rest of that still goes to the app', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf')
+    const upstream = await backend.connection()
+    await upstream.until('half')
+    upstream.send(OK)
+    await client.until('ok')
+    client.send(`rest${get('/next')}`)
+    expect(await upstream.until('rest')).toBe('rest')
+    const next = await backend.connection(1)
+    expect(await next.until('\r\n\r\n')).toStartWith('GET /next ')
+    next.send(OK)
+    await client.until('ok')
+  })
+
+  test('and the connection ends where the client or the app wants it', async () => {
+    await using backend = app(
+      (request) => new Response('ok', { headers: request.url.endsWith('/x') ? { connection: 'close' } : {} }),
+    )
+    await using site = await testSite(backend)
+    using first = await Raw.to(site.port)
+    first.send(get('/', 'Connection: close'))
+    expect(await first.end()).toMatch(/\r\nConnection: close\r\n[\s\S]*ok$/)
+    using second = await Raw.to(site.port)
+    second.send(get('/x'))
+    await second.until('ok')
+    second.send(get('/'))
+    expect(await second.until('ok')).toStartWith('HTTP/1.1 200')
+  })
+
+  test('in order, to a client that sends requests ahead', async () => {
+    await using backend = app((request) => new Response(`<${new URL(request.url).pathname}>`))
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    const paths = Array.from({ length: 200 }, (_, index) => `/${index}`)
+    client.send(paths.map((path) => get(path)).join(''))
+    const text = await client.until('</199>')
+    expect([...text.matchAll(/<(.*?)>/g)].map((match) => match[1] ?? '')).toEqual(paths)
+  })
+
+  test.each([
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\nok'],
+    ['a length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok'],
+    ['a folded line', 'A: b\r\n c\r\n\r\n'],
+    ['chunks that are none', 'Transfer-Encoding: chunked\r\n\r\nok'],
+    ['another encoding', 'Transfer-Encoding: gzip\r\n\r\nok'],
+    ['a length spelt with an underscore', 'Content_Length: 2\r\n\r\nok'],
+    ['an encoding spelt with an underscore', 'Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n'],
+  ])('never with %s: 502', async (_name, rest) => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send(`HTTP/1.1 200 OK\r\n${rest}`)
+    expect(await client.until('}')).toMatch(
+      /^HTTP\/1.1 502 Bad Gateway\r\n[\s\S]*"error":"compute_backend_error"/,
+    )
+    await upstream.end()
+  })
+
+  test('as 502 where the app closes the connection without any', async () => {
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.once('data', () => upstream.socket.end()),
+    )
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    expect(await client.until('}')).toStartWith('HTTP/1.1 502 ')
+    expect(backend.connections).toHaveLength(1)
+  })
+})
+
+describe('who goes away', () => {
+  test('the client: the app learns it, before and amid the answer', async () => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    {
+      using client = await Raw.to(site.port)
+      client.send(get('/'))
+      await (await backend.connection()).until('\r\n\r\n')
+    }
+    await (await backend.connection()).end()
+    {
+      using client = await Raw.to(site.port)
+      client.send('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf')
+      const upstream = await backend.connection(1)
+      await upstream.until('half')
+      upstream.send('HTTP/1.1 200 OK\r\n\r\nendless')
+      await client.until('endless')
+    }
+    await (await backend.connection(1)).end()
+    await until(() => site.uses.open === 0, 'nothing is under way')
+    expect(site.uses.begun).toBe(2)
+  })
+
+  test.each([
+    ['its length is told', 'Content-Length: 10\r\n\r\nhalf', false],
+    ['it comes in chunks', 'Transfer-Encoding: chunked\r\n\r\n8\r\nhalf', false],
+    ['its end would be the end of the connection', '\r\nhalf', true],
+  ])('the app, by a failure amid an answer: the client sees it where %s', async (_name, rest, reset) => {
+    await using backend = await rawApp()
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send(`HTTP/1.1 200 OK\r\n${rest}`)
+    await client.until('half')
+    upstream.socket.resetAndDestroy()
+    await client.end()
+    if (reset) expect(client.failed).toBe(true)
+  })
+})
+
+test('an app that chose ::1 for "localhost" is reached there', async () => {
+  const server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('by six') })
+  try {
+    await using site = await testSite({ upstream: { kind: 'app', port: server.port ?? 0, host: '::1' } })
+    expect(await (await fetch(`http://127.0.0.1:${site.port}/`)).text()).toBe('by six')
+  } finally {
+    await server.stop(true)
+  }
+})

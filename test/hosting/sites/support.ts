@@ -1,0 +1,185 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { Gateway } from '../../../src/hosting/sites/gateway.ts'
+import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
+import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
+import { createLogger } from '../../../src/runtime/logger.ts'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/processes.ts'
+
+/** A gateway with one site. Disposing of it fails where a socket is left open or a request is still counted. */
+export interface TestSite extends AsyncDisposable {
+  readonly gateway: Gateway
+  readonly site: Site
+  readonly port: number
+  /** Requests, streams and WebSockets that have begun, and those that are not over. */
+  readonly uses: { begun: number; open: number }
+  log(): string
+}
+
+/** How a test wants its site. */
+export interface TestSiteOptions {
+  upstream?: Upstream
+  times?: Partial<GatewayTimes>
+  slug?: string
+}
+
+/** Opens a site on a free port. */
+export async function testSite({ upstream, times, slug }: TestSiteOptions = {}): Promise<TestSite> {
+  const before = openSockets()
+  const lines: string[] = []
+  const port = freePort()
+  const gateway = new Gateway({
+    host: '127.0.0.1',
+    ports: { first: port, last: port },
+    publicHost: null,
+    logger: createLogger('debug', (line) => lines.push(line), Date.now),
+    ...(times && { times }),
+  })
+  const uses = { begun: 0, open: 0 }
+  const onUse = () => {
+    uses.begun += 1
+    uses.open += 1
+    return () => {
+      uses.open -= 1
+    }
+  }
+  const site = await gateway.open({ port, slug: slug ?? null, onUse })
+  if (upstream) site.point(upstream)
+  return {
+    gateway,
+    site,
+    port,
+    uses,
+    log: () => lines.join(''),
+    async [Symbol.asyncDispose]() {
+      await gateway.close()
+      await until(() => openSockets() <= before, 'all sockets are closed')
+      if (uses.open !== 0) throw new Error(`${uses.open} requests are still counted as under way`)
+    },
+  }
+}
+
+/** Sockets that this process holds open. */
+export function openSockets(): number {
+  return readdirSync('/proc/self/fd').filter((descriptor) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`).startsWith('socket:')
+    } catch {
+      return false
+    }
+  }).length
+}
+
+/** An end of a connection, with what came so far. */
+export class Raw implements Disposable {
+  received = ''
+  ended = false
+  failed = false
+
+  constructor(readonly socket: Socket) {
+    socket.on('data', (chunk) => {
+      this.received += chunk.toString('latin1')
+    })
+    socket.on('end', () => {
+      this.ended = true
+    })
+    socket.on('error', () => {
+      this.failed = true
+    })
+    socket.on('close', () => {
+      this.ended = true
+    })
+  }
+
+  /** Connects to a port of this machine. */
+  static async to(port: number): Promise<Raw> {
+    const { connect } = await import('node:net')
+    const socket = connect(port, '127.0.0.1')
+    const raw = new Raw(socket)
+    await new Promise((resolve) => socket.once('connect', resolve))
+    return raw
+  }
+
+  /** Sends text as Latin-1. */
+  send(text: string): void {
+    this.socket.write(Buffer.from(text, 'latin1'))
+  }
+
+  /** Waits until `marker` has come, and gives everything so far, which is then forgotten. */
+  async until(marker: string): Promise<string> {
+    await until(() => this.received.includes(marker), `${JSON.stringify(marker)} comes`)
+    const text = this.received
+    this.received = ''
+    return text
+  }
+
+  /** Waits for the end of the connection, and gives what came. */
+  async end(): Promise<string> {
+    await until(() => this.ended, 'the connection ends')
+    return this.received
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy()
+  }
+}
+
+/** An app that speaks as the test wants, byte for byte. */
+export interface RawApp extends AsyncDisposable {
+  readonly port: number
+  readonly upstream: Upstream
+  /** The connections that have come so far. */
+  readonly connections: Raw[]
+  /** Waits for a connection, by its number. */
+  connection(index?: number): Promise<Raw>
+}
+
+/** Starts such an app. */
+export async function rawApp(onConnection: (app: Raw) => void = () => {}): Promise<RawApp> {
+  const connections: Raw[] = []
+  const server: Server = createServer({ allowHalfOpen: false }, (socket) => {
+    const raw = new Raw(socket)
+    connections.push(raw)
+    onConnection(raw)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  return {
+    port,
+    upstream: { kind: 'app', port },
+    connections,
+    async connection(index = 0) {
+      await until(() => connections[index] !== undefined, `connection ${index} comes`)
+      return connections[index] as Raw
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { socket } of connections) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** An app made with `Bun.serve`. */
+export function app(
+  fetch: (
+    request: Request,
+    server: Bun.Server<undefined>,
+  ) => Response | undefined | Promise<Response | undefined>,
+  more: object = {},
+): { port: number; upstream: Upstream } & AsyncDisposable {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 0,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch,
+    ...more,
+  } as never) as Bun.Server<undefined>
+  const port = server.port ?? 0
+  return { port, upstream: { kind: 'app', port }, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+/** A request of the least that a gateway takes. */
+export const get = (path: string, ...lines: string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'Host: localhost', ...lines, '', ''].join('\r\n')

@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'bun:test'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/processes.ts'
+import { app, get, Raw, rawApp, testSite } from './support.ts'
+
+const answering = (text: string) => app(() => new Response(text))
+
+describe('while an app starts', () => {
+  test('requests wait, with their bodies, and go to it when it is there', async () => {
+    await using site = await testSite()
+    const posted = fetch(`${site.site.url}a`, { method: 'POST', body: 'x'.repeat(300_000) })
+    const got = fetch(`${site.site.url}b`)
+    await until(() => site.uses.open === 2, 'both wait')
+    await using backend = app(async (request) => {
+      const { pathname } = new URL(request.url)
+      return new Response(`${pathname} ${(await request.text()).length}`)
+    })
+    site.site.point(backend.upstream)
+    expect(await (await posted).text()).toBe('/a 300000')
+    expect(await (await got).text()).toBe('/b 0')
+  })
+
+  test('they wait so long and no longer: 503, JSON for programs, a page for browsers', async () => {
+    await using site = await testSite({ times: { waitMs: 100 } })
+    const started = performance.now()
+    const [program, browser, head] = await Promise.all([
+      fetch(site.site.url),
+      fetch(site.site.url, { headers: { accept: 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8' } }),
+      fetch(site.site.url, { method: 'HEAD' }),
+    ])
+    expect(performance.now() - started).toBeGreaterThan(90)
+    for (const { status, headers } of [program, browser, head]) {
+      expect(status).toBe(503)
+      expect(headers.get('retry-after')).toBe('1')
+      expect(headers.get('cache-control')).toBe('no-store')
+    }
+    expect(await program.json()).toEqual({
+      error: 'service_unavailable',
+      message: expect.stringContaining('not started in time'),
+    })
+    const page = await browser.text()
+    expect(browser.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(page).toContain('not started in time')
+    expect(page).not.toMatch(/(?:src|href)=|@import|url\(/)
+  })
+
+  test('a client that goes away while it waits is forgotten', async () => {
+    await using site = await testSite()
+    {
+      using client = await Raw.to(site.port)
+      client.send(get('/'))
+      await until(() => site.uses.open === 1, 'it waits')
+    }
+    await until(() => site.uses.open === 0, 'it is forgotten')
+    await using backend = await rawApp()
+    site.site.point(backend.upstream)
+    using other = await Raw.to(site.port)
+    other.send(get('/other'))
+    expect(await (await backend.connection()).until('\r\n\r\n')).toStartWith('GET /other ')
+    expect(backend.connections).toHaveLength(1)
+  })
+})
+
+test('where nothing is to come, 503 at once with the reason, escaped on the page', async () => {
+  await using site = await testSite({ upstream: { kind: 'down', reason: 'It <sleeps> & "rests".' } })
+  const response = await fetch(site.site.url)
+  expect(response.status).toBe(503)
+  expect(await response.json()).toEqual({ error: 'service_unavailable', message: 'It <sleeps> & "rests".' })
+  const page = await (await fetch(site.site.url, { headers: { accept: 'text/html' } })).text()
+  expect(page).toContain('It &#60;sleeps&#62; &#38; &#34;rests&#34;.')
+})
+
+describe('where the port of an app refuses connections', () => {
+  test('requests wait until it takes them again', async () => {
+    const port = freePort()
+    await using site = await testSite({ upstream: { kind: 'app', port } })
+    const waiting = fetch(site.site.url, { method: 'POST', body: 'body' })
+    await until(() => site.uses.open === 1, 'it waits')
+    await using _back = app(async (request) => new Response(await request.text()), { port })
+    expect(await (await waiting).text()).toBe('body')
+  })
+
+  test('they go elsewhere where the site points elsewhere', async () => {
+    await using site = await testSite({
+      upstream: { kind: 'app', port: freePort() },
+      times: { retryMs: 60_000 },
+    })
+    const waiting = fetch(site.site.url)
+    await until(() => site.uses.open === 1, 'it waits')
+    await Bun.sleep(20)
+    await using backend = answering('elsewhere')
+    site.site.point(backend.upstream)
+    expect(await (await waiting).text()).toBe('elsewhere')
+  })
+
+  test('they get 503 when they have waited long enough', async () => {
+    await using site = await testSite({
+      upstream: { kind: 'app', port: freePort() },
+      times: { waitMs: 100, retryMs: 10 },
+    })
+    expect((await fetch(site.site.url)).status).toBe(503)
+  })
+})
+
+describe('a switch', () => {
+  test('fails no request under load', async () => {
+    await using first = answering('first')
+    await using second = answering('second')
+    await using site = await testSite(first)
+    const answers: string[] = []
+    const requests: Promise<void>[] = []
+    const ask = async () => {
+      const response = await fetch(site.site.url, { method: requests.length % 3 === 0 ? 'POST' : 'GET' })
+      answers.push(`${response.status} ${await response.text()}`)
+    }
+    // 200 requests a second, with a switch every 100 ms.
+    for (let tick = 0; tick < 100; tick++) {
+      requests.push(ask(), ask())
+      if (tick % 10 === 5) site.site.point({ kind: 'starting' })
+      if (tick % 10 === 6) site.site.point(tick % 20 === 6 ? second.upstream : first.upstream)
+      await Bun.sleep(10)
+    }
+    await Promise.all(requests)
+    expect(new Set(answers)).toEqual(new Set(['200 first', '200 second']))
+    expect(answers).toHaveLength(200)
+  })
+
+  test('takes a kept-alive connection to the new app with its next request', async () => {
+    await using first = answering('first')
+    await using second = answering('second')
+    await using site = await testSite(first)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    expect(await client.until('first')).toStartWith('HTTP/1.1 200')
+    site.site.point(second.upstream)
+    client.send(get('/'))
+    expect(await client.until('second')).toStartWith('HTTP/1.1 200')
+  })
+
+  test('lets what is under way end where it began, and tells when that is', async () => {
+    await using first = await rawApp()
+    await using second = answering('second')
+    await using site = await testSite(first)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    const upstream = await first.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf')
+    await client.until('half')
+    site.site.point(second.upstream)
+    let drained = false
+    const draining = site.site.drained(first.port).then(() => {
+      drained = true
+    })
+    expect(await (await fetch(site.site.url)).text()).toBe('second')
+    expect(drained).toBe(false)
+    upstream.send('done')
+    await client.until('done')
+    await draining
+    await upstream.end()
+    await site.site.drained(freePort())
+  })
+
+  test('back to a port on which requests are under way counts them still', async () => {
+    await using first = await rawApp()
+    await using site = await testSite(first)
+    using client = await Raw.to(site.port)
+    client.send(get('/'))
+    await (await first.connection()).until('\r\n\r\n')
+    site.site.point({ kind: 'starting' })
+    site.site.point(first.upstream)
+    site.site.point({ kind: 'starting' })
+    let drained = false
+    const draining = site.site.drained(first.port).then(() => {
+      drained = true
+    })
+    await Bun.sleep(20)
+    expect(drained).toBe(false)
+    ;(await first.connection()).send('HTTP/1.1 204 No Content\r\n\r\n')
+    await draining
+  })
+})
+
+describe('connections to the app', () => {
+  test('are used again, and closed soon when they are idle', async () => {
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.on('data', () => upstream.send('HTTP/1.1 204 No Content\r\n\r\n')),
+    )
+    // Long enough that on a busy machine no request comes later than that after the one before.
+    await using site = await testSite({ ...backend, times: { idleMs: 1_000 } })
+    for (let round = 0; round < 5; round++) await fetch(site.site.url)
+    expect(backend.connections).toHaveLength(1)
+    await (await backend.connection()).end()
+    await fetch(site.site.url)
+    expect(backend.connections).toHaveLength(2)
+  })
+
+  test('that the app closes under a request are replaced, where that may be sent again', async () => {
+    let requests = 0
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.on('data', () => {
+        requests += 1
+        if (requests === 2) upstream.socket.destroy()
+        else upstream.send('HTTP/1.1 204 No Content\r\n\r\n')
+      }),
+    )
+    await using site = await testSite(backend)
+    expect((await fetch(site.site.url)).status).toBe(204)
+    expect((await fetch(site.site.url)).status).toBe(204)
+    expect([requests, backend.connections.length]).toEqual([3, 2])
+  })
+
+  test('that may be closing are not used for what may be sent once only', async () => {
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.on('data', () => upstream.send('HTTP/1.1 204 No Content\r\n\r\n')),
+    )
+    await using site = await testSite(backend)
+    await fetch(site.site.url)
+    expect((await fetch(site.site.url, { method: 'POST', body: 'once' })).status).toBe(204)
+    expect(backend.connections).toHaveLength(2)
+  })
+})

@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { toUnits } from '../../../src/resources/accounts/credits.ts'
+import { Metering } from '../../../src/resources/accounts/metering.ts'
+import { DEFAULT_PLAN } from '../../../src/resources/accounts/plan.ts'
+import { Plans } from '../../../src/resources/accounts/plans.ts'
+import { accounts, accountUsage } from '../../../src/resources/accounts/table.ts'
+import type { TierName } from '../../../src/resources/accounts/tiers.ts'
+import { Outbox } from '../../../src/resources/events/outbox.ts'
+import { events } from '../../../src/resources/events/table.ts'
+import { ServerRecords } from '../../../src/resources/servers/records.ts'
+import { servers } from '../../../src/resources/servers/table.ts'
+import type { SteerableClock } from '../../../src/runtime/clock.ts'
+import { createIds } from '../../../src/runtime/ids.ts'
+import { createLogger } from '../../../src/runtime/logger.ts'
+import { seededRandom } from '../../../src/runtime/random.ts'
+import { type Database, openDatabase } from '../../../src/storage/database.ts'
+import { MovedClock } from '../../support/clock.ts'
+
+/**
+ * Accounts and the records of their servers over a real database and a moved clock: everything but
+ * the sandboxes. It can crash: it is abandoned as it stands, and opened anew on the same file.
+ */
+export class World implements Disposable {
+  readonly folder = mkdtempSync(join(tmpdir(), 'berth-metering-'))
+  clock: SteerableClock
+  metering!: Metering
+  records!: ServerRecords
+  database!: Database
+  readonly logged: string[] = []
+
+  constructor(now: number, clock: SteerableClock = new MovedClock(now)) {
+    this.clock = clock
+    this.open()
+  }
+
+  open(): void {
+    const { clock } = this
+    const logger = createLogger(
+      'warn',
+      (line) => this.logged.push(line),
+      () => 0,
+    )
+    this.database = openDatabase(join(this.folder, 'berth.db'))
+    const { queries } = this.database
+    const ids = createIds(clock, (prefix) => seededRandom(1, `${prefix} ${clock.now()}`))
+    const outbox = new Outbox({ queries, clock, ids })
+    const plans = new Plans(this.database, DEFAULT_PLAN)
+    this.metering = new Metering({ queries, clock, outbox, plans, logger })
+    this.records = new ServerRecords({
+      queries,
+      outbox,
+      metering: this.metering,
+      listeners: { serverDeleting() {} },
+    })
+    this.metering.onCapReached(async (accountId) => {
+      for (const { id } of this.records.ofAccount(accountId)) this.records.markSleeping(id)
+    })
+  }
+
+  /** Ends without a word, as by kill -9, and starts again after `ms` milliseconds. */
+  crash(ms: number): void {
+    this.database.close()
+    this.clock = new MovedClock(this.clock.now() + ms)
+    this.open()
+    for (const row of this.records.running()) {
+      if (this.metering.isCapped(row.accountId)) this.records.markSleeping(row.id)
+      else this.records.markRunning(row)
+    }
+  }
+
+  account(id: string, cap: number): void {
+    this.database.queries
+      .insert(accounts)
+      .values({ id, label: id, createdAt: 0, budgetCap: toUnits(cap) })
+      .run()
+  }
+
+  setCap(id: string, cap: number): void {
+    this.metering.accrue(id)
+    this.database.queries
+      .update(accounts)
+      .set({ budgetCap: toUnits(cap) })
+      .where(eq(accounts.id, id))
+      .run()
+    this.metering.applyTerms(id)
+  }
+
+  /** A server that sleeps. */
+  server(id: string, accountId: string, tier: TierName): void {
+    const fixed = { task: '', region: 'us-east', status: 'sleeping', handle: { kind: 'none' } } as const
+    this.records.add({ id, accountId, tier, createdAt: 0, ...fixed })
+  }
+
+  start(id: string): void {
+    const row = this.records.find(id)
+    if (!row) throw new Error(`no server ${id}`)
+    this.metering.checkBudget(row.accountId)
+    this.records.markRunning(row)
+  }
+
+  /** Units charged to each server. */
+  charged(): Record<string, number> {
+    const rows = this.database.queries.select().from(servers).all()
+    return Object.fromEntries(rows.map(({ id, creditUnits }) => [id, creditUnits]))
+  }
+
+  running(): string[] {
+    return this.records.running().map(({ id }) => id)
+  }
+
+  /** Units charged to each account and month. */
+  used(): Record<string, number> {
+    const rows = this.database.queries.select().from(accountUsage).all()
+    return Object.fromEntries(
+      rows
+        .filter(({ used }) => used > 0)
+        .map(({ accountId, month, used }) => [`${accountId} ${month}`, used]),
+    )
+  }
+
+  /** The quota events, with the moment of each. */
+  quota(): string[] {
+    const rows = this.database.queries.select().from(events).orderBy(events.seq).all()
+    return rows
+      .filter(({ event }) => event.startsWith('quota.'))
+      .map(({ event, accountId, createdAt, data }) => `${event} ${accountId} ${createdAt} ${data.budget_cap}`)
+  }
+
+  [Symbol.dispose](): void {
+    this.metering.close()
+    this.database.close()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}

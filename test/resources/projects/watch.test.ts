@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { readEvents } from '../../support/events.ts'
+import { until } from '../../support/processes.ts'
+import { archiveOf, logged, ready } from '../../support/projects.ts'
+
+let berth: TestBerth
+let serverId: string
+beforeAll(async () => {
+  berth = await testBerth({ flags: { 'project-ports': '5770-5799', plan: { projects: { small: 20 } } } })
+  serverId = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const write = (slug: string, path: string, content: string) =>
+  berth.call('PUT', `/servers/${serverId}/files`, { path: `projects/${slug}/${path}`, content })
+
+const app = (answer: string) =>
+  `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(${JSON.stringify(answer)}) })`
+
+const textOf = async (url: string | null) => (await fetch(url ?? '')).text()
+
+test('an app with "watch" is started again when its files change, and not for what tools write', async () => {
+  const source = await archiveOf({
+    'berth.json': JSON.stringify({ watch: true, start: 'bun app.ts' }),
+    'app.ts': app('one'),
+  })
+  const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+  const starts = async () => (await logged(berth, id)).match(/Starts:/g)?.length
+  await write(slug, 'node_modules/x/index.js', '1')
+  await write(slug, 'data/app.db', '1')
+  await write(slug, 'app.ts', app('two'))
+  await until(async () => (await textOf(url)) === 'two', 'the changed app to answer')
+  expect(await starts()).toBe(2)
+  // A command on the server changes files as well as the API does.
+  await berth.exec(serverId, `sed -i s/two/three/ projects/${slug}/app.ts`)
+  await until(async () => (await textOf(url)) === 'three', 'the app to be changed by a command')
+})
+
+test('one that does not start any more leaves the last that did, until it is mended', async () => {
+  const source = await archiveOf({
+    'berth.json': JSON.stringify({ watch: true, start: 'bun app.ts' }),
+    'app.ts': app('good'),
+  })
+  const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+  await write(slug, 'app.ts', 'this is no program')
+  await until(
+    async () => (await logged(berth, id)).includes('The version before goes on'),
+    'the failure to be told',
+  )
+  expect(await textOf(url)).toBe('good')
+  await write(slug, 'app.ts', app('mended'))
+  await until(async () => (await textOf(url)) === 'mended', 'the mended app to answer')
+})
+
+test('what is built is built again before it is started', async () => {
+  const source = await archiveOf({
+    'berth.json': JSON.stringify({
+      watch: true,
+      build: 'mkdir -p dist && tr a-z A-Z < words.txt > dist/words.txt',
+      start: 'exec bun app.ts',
+    }),
+    'words.txt': 'first',
+    'app.ts': `const words = await Bun.file('dist/words.txt').text()
+      Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(words) })`,
+  })
+  const { slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+  expect(await textOf(url)).toBe('FIRST')
+  await write(slug, 'words.txt', 'second')
+  await until(async () => (await textOf(url)) === 'SECOND', 'the new build to answer')
+})
+
+test('pages of watched files reload when a file changes; those of others carry nothing for it', async () => {
+  const page = '<!doctype html><title>t</title><body><p>one</p></body>'
+  const watched = await ready(berth, serverId, {
+    visibility: 'public',
+    source: await archiveOf({ 'berth.json': '{"watch": true, "static": {}}', 'index.html': page }),
+  })
+  expect(await textOf(watched.url)).toContain('/.berth/reload')
+  const leaving = new AbortController()
+  const stream = await fetch(`${watched.url}.berth/reload`, { signal: leaving.signal })
+  const events = readEvents(stream)
+  const first = (await events.next()).value
+  await write(watched.slug, 'index.html', page.replace('one', 'two'))
+  const second = (await events.next()).value
+  expect(second?.data).not.toBe(first?.data)
+  expect(await textOf(watched.url)).toContain('<p>two</p>')
+  leaving.abort()
+
+  const plain = await ready(berth, serverId, {
+    visibility: 'public',
+    source: await archiveOf({ 'index.html': page }),
+  })
+  expect(await textOf(plain.url)).toBe(page)
+})

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+
+const EXAMPLE = join(import.meta.dir, '../../../fixtures/shop/fixtures.yaml')
+
+let berth: TestBerth
+beforeAll(async () => {
+  berth = await testBerth({ flags: { isolation: 'none', fixtures: EXAMPLE } })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+describe('/_berth/fixtures', () => {
+  test('lists by kind and name what was made and is still there', async () => {
+    const names = async () => {
+      const { status, body } = await berth.control('GET', '/fixtures')
+      expect(status).toBe(200)
+      return body.fixtures.map(({ kind, name }: { kind: string; name: string }) => `${kind} ${name}`)
+    }
+    const all = [
+      ...['account default', 'account trial', 'server api', 'server idle', 'server trial-box'],
+      ...['project scratch', 'project shop', 'project waiting', 'key deploy', 'key readonly-trial'],
+      'webhook audit',
+    ]
+    expect(await names()).toEqual(all)
+    const { fixtures } = (await berth.control('GET', '/fixtures')).body
+    const trial = fixtures.find(({ name }: { name: string }) => name === 'trial')
+    await berth.control('DELETE', `/accounts/${trial.id}`)
+    expect(await names()).toEqual(all.filter((name) => !name.includes('trial')))
+  })
+
+  test('tells keys and secrets to nobody but the admin token', async () => {
+    const answer = await berth.call('GET', '/_berth/fixtures')
+    expect([answer.status, answer.body.error]).toEqual([401, 'missing_or_invalid_api_key'])
+    expect(JSON.stringify(answer.body)).not.toContain('sk_live_trial')
+  })
+
+  test('gives the schema of the files to everybody', async () => {
+    const answer = await fetch(`${berth.info.base_url}/_berth/fixtures/schema`)
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      await Bun.file(join(import.meta.dir, '../../../docs/fixtures.schema.json')).json(),
+    ])
+  })
+
+  test('a restored snapshot is as it was kept: fixtures put nothing into it', async () => {
+    const { fixtures } = (await berth.control('GET', '/fixtures')).body
+    const idle = fixtures.find(({ name }: { name: string }) => name === 'idle')
+    await berth.call('DELETE', `/servers/${idle.id}`)
+    await berth.control('POST', '/snapshots', { name: 'without' })
+    await berth.control('POST', '/reset')
+    await berth.control('POST', '/snapshots/without/restore')
+    const { servers } = (await berth.call('GET', '/servers')).body
+    expect(servers.map(({ task }: { task: string }) => task)).toEqual(['shop api'])
+  })
+})

@@ -1,0 +1,395 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { readEvents } from '../../support/events.ts'
+
+let berth: TestBerth
+let server: string
+beforeAll(async () => {
+  berth = await testBerth()
+  server = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+beforeEach(async () => {
+  await berth.control('DELETE', '/requests')
+})
+
+/** What the journal shows, oldest first. */
+const journal = async (query = '') =>
+  (await berth.control('GET', `/requests${query}`)).body.requests.reverse()
+const last = async () => (await journal()).at(-1)
+
+describe('an entry', () => {
+  test('says what was asked, by whom, what came of it, and under which id', async () => {
+    const answer = await berth.call('POST', `/servers/${server}/exec?x=1`, { command: 'echo hi' })
+    const { accounts } = (await berth.control('GET', '/accounts')).body
+    const { keys } = (await berth.call('GET', '/keys')).body
+    expect((await journal())[0]).toEqual({
+      id: answer.headers.get('x-request-id'),
+      at: expect.stringMatching(/^\d{4}-.*Z$/),
+      method: 'POST',
+      path: `/servers/${server}/exec?x=1`,
+      status: 200,
+      ms: expect.any(Number),
+      operation: 'exec.run',
+      account_id: accounts[0].id,
+      api_key_id: keys[0].id,
+      aborted: false,
+      request: { body: { command: 'echo hi' }, truncated: false },
+      response: { body: answer.body, truncated: false },
+      response_type: 'application/json;charset=utf-8',
+      near_misses: [expect.objectContaining({ kind: 'query', at: 'x' })],
+    })
+  })
+
+  test('stands for refusals of every kind too', async () => {
+    await fetch(`${berth.info.base_url}/servers`)
+    await berth.call('GET', '/servers/srv_none')
+    await berth.fetch('/servers', {
+      method: 'POST',
+      body: '{',
+      headers: { 'content-type': 'application/json' },
+    })
+    await berth.call('GET', '/nowhere')
+    // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+    const shown = (await journal()).map(({ status, operation, account_id, response }: any) => [
+      status,
+      operation,
+      account_id !== null,
+      response.body.error,
+    ])
+    expect(shown).toEqual([
+      [401, 'servers.list', false, 'missing_or_invalid_api_key'],
+      [404, 'servers.get', true, 'not_found'],
+      [400, 'servers.create', true, 'bad_request'],
+      [404, null, false, 'not_found'],
+    ])
+  })
+
+  test('of a stream or a long body keeps its beginning, and holds up neither', async () => {
+    const headers = { accept: 'text/event-stream', 'content-type': 'application/json' }
+    const body = JSON.stringify({ command: 'echo one; read x < /dev/null; sleep 1000' })
+    const stream = await berth.fetch(`/servers/${server}/exec`, { method: 'POST', headers, body })
+    for await (const { event } of readEvents(stream)) if (event === 'stdout') break
+    const content = 'ä'.repeat(100_000)
+    await berth.call('PUT', `/servers/${server}/files`, { path: 'long', content })
+    expect((await berth.call('GET', `/servers/${server}/files?path=long`)).body.content).toBe(content)
+    const [streamed, written, read] = await journal()
+    expect(streamed).toMatchObject({ response: null, response_type: 'text/event-stream' })
+    expect(written.request.truncated).toBe(true)
+    expect(Buffer.byteLength(written.request.body)).toBeLessThanOrEqual(65_536 + 3)
+    expect(written.request.body).toStartWith('{"path":"long","content":"äää')
+    expect(read.response.truncated).toBe(true)
+  })
+
+  test('stands neither for the control API nor for documents', async () => {
+    await berth.control('GET', '/clock')
+    await berth.fetch('/openapi.json')
+    await berth.fetch('/docs')
+    expect(await journal()).toEqual([])
+  })
+})
+
+/** Sends a request as it stands, without what a client would mend in it. */
+async function sendRaw(request: string): Promise<string> {
+  const { hostname, port } = new URL(berth.info.base_url)
+  let answer = ''
+  const { promise, resolve } = Promise.withResolvers<void>()
+  await Bun.connect({
+    hostname,
+    port: Number(port),
+    socket: {
+      open: (socket) => void socket.write(request),
+      data(_, chunk) {
+        answer += chunk.toString()
+      },
+      close: () => resolve(),
+    },
+  })
+  await promise
+  return answer
+}
+
+describe('no request keeps the journal from being read', () => {
+  test.each(['[', 'a b', 'x:99999', '%'])('be its Host header %j', async (host) => {
+    const answer = await sendRaw(`GET /servers?x=1 HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
+    expect(answer).toStartWith('HTTP/1.1 403')
+    // With white space in it Bun gives no address at all, so that there is no telling what was meant.
+    const known = host.includes(' ') ? [] : [{ path: '/servers?x=1', status: 403, operation: 'servers.list' }]
+    expect(await journal('?path=/servers')).toMatchObject(known)
+    expect(await journal()).toHaveLength(known.length)
+  })
+
+  test.each([
+    ['[', ']'],
+    ['{"a":', '}'],
+  ])('be its body nested without end: %s', async (open, close) => {
+    const body = open.repeat(9_000) + (open === '[' ? '' : '1') + close.repeat(9_000)
+    const headers = { 'content-type': 'application/json' }
+    await berth.fetch(`/servers/${server}/exec`, { method: 'POST', headers, body })
+    expect(await last()).toMatchObject({ status: 400, request: { body: expect.stringContaining(open) } })
+  })
+
+  test('and none makes that slow, be its path or body ever so odd', async () => {
+    const odd = [
+      '/aa'.repeat(4_000),
+      `${'/'.repeat(12_000)}x`,
+      `/${'server'.repeat(2_000)}`,
+      `/servers?${'q'.repeat(12_000)}=1`,
+    ]
+    for (const path of odd) for (let n = 0; n < 5; n += 1) await berth.fetch(path)
+    for (const unit of ['a.', 'bearer ', '://', 'https://a'])
+      await berth.exec(server, 'true', { stdin: unit.repeat(60_000 / unit.length) })
+    const times: number[] = []
+    for (let time = 0; time < 4; time += 1) {
+      const began = performance.now()
+      expect(await journal('?near_misses=true')).toHaveLength(20)
+      expect(await journal()).toHaveLength(24)
+      times.push(performance.now() - began)
+    }
+    // The quickest: on a busy machine berth waits for a processor now and then.
+    expect(Math.min(...times)).toBeLessThan(1_500)
+  })
+})
+
+test('HEAD is the operation of GET', async () => {
+  await berth.fetch('/servers/srv_none', { method: 'HEAD' })
+  expect(await last()).toMatchObject({ method: 'HEAD', operation: 'servers.get', near_misses: [] })
+})
+
+describe('secrets', () => {
+  test('of requests and answers come out nowhere', async () => {
+    const secrets = ['hunter2hunter2', 'geheim-genug', 'user:pass-word', 'not-json-secret']
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: secrets[0], more: null } })
+    const key = (await berth.call('POST', '/keys', { label: 'new' })).body.key
+    const { secret } = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body
+    await berth.exec(server, 'echo $TOKEN; echo $TOKEN | base64')
+    await berth.call('POST', `/servers/${server}/projects`, { env: { A: secrets[1] } })
+    await berth.call('POST', `/servers/${server}/projects`, {
+      source: { type: 'git', url: `https://${secrets[2]}@192.0.2.1/x.git` },
+    })
+    await berth.fetch('/secrets', {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: `{"secrets": {"A": "${secrets[3]}"`,
+    })
+    await berth.call('GET', `/servers?key=${key}&t=${berth.info.admin_token}`)
+    await berth.call('POST', '/servers', { task: `Authorization: Bearer ${key} ${secret}` })
+    const entries = await journal()
+    const text = JSON.stringify(entries)
+    for (const one of [...secrets, key, secret, berth.info.api_key, berth.info.admin_token])
+      expect(text).not.toContain(one)
+    expect(text).not.toContain(Buffer.from('hunter2hunter2').toString('base64').slice(0, 16))
+    // What is no secret stays readable.
+    expect(entries[0].request.body).toEqual({ server_id: server, secrets: { TOKEN: '***', more: null } })
+    expect(entries[0].response.body.keys).toEqual(['TOKEN'])
+    expect(entries[1].response.body).toMatchObject({ label: 'new', key: '***' })
+  })
+})
+
+describe('a secret comes out nowhere', () => {
+  const secret = 'correct-horse-battery'
+  const post = (path: string, body: unknown) => berth.call('POST', path, body)
+  const exec = (body: object) => post(`/servers/${server}/exec`, { command: 'true', ...body })
+  const raw = (method: string, path: string, body: string) =>
+    berth.fetch(path, { method, body, headers: { 'content-type': 'application/json' } })
+  const put = (body: object) => berth.call('PUT', '/secrets', { server_id: server, ...body })
+  const create = (source: object) => post(`/servers/${server}/projects`, { source })
+
+  const WAYS: Record<string, () => Promise<unknown>> = {
+    'among the variables of a command': () => exec({ env: { TOKEN: secret } }),
+    'printed by the command that was given it': () =>
+      exec({ env: { TOKEN: secret }, command: 'echo $TOKEN' }),
+    'among variables, in a body that is cut': () =>
+      exec({ env: { TOKEN: secret }, stdin: 'x'.repeat(70_000) }),
+    'among variables, in a body that is no JSON': () =>
+      raw('POST', `/servers/${server}/exec`, `{"command":"true","env":{"TOKEN":"${secret}"},}`),
+    'in a field of another convention': () =>
+      exec({ apiKey: secret, 'ACCESS-TOKEN': secret, clientSecret: secret }),
+    'in a body that is no JSON, by its name': () => raw('POST', '/servers', `password=${secret}`),
+    'in a list where an object belongs': () => put({ secrets: [secret] }),
+    'in a field that nothing reads': () => put({ values: { TOKEN: secret } }),
+    'beside the field that is read': () => raw('PUT', '/secrets', JSON.stringify({ TOKEN: secret })),
+    'in a query': () => berth.call('GET', `/servers?apiKey=${secret}&x=${secret}`),
+    'in the address of an archive': () =>
+      create({ type: 'archive', url: `https://192.0.2.1/${secret}.zip?sig=${secret}` }),
+    'in an address that is none': () => create({ type: 'git', url: `https://me:${secret}/x@192.0.2.1/a` }),
+  }
+
+  test.each(Object.entries(WAYS))('%s', async (_, send) => {
+    await send()
+    const entries = await journal()
+    expect(entries).toHaveLength(1)
+    expect(JSON.stringify(entries)).not.toContain(secret)
+  })
+
+  test('once printed, when its variable has another value or is gone', async () => {
+    for (const value of [secret, 'another-horse', null]) {
+      await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: value } })
+      await berth.exec(server, 'echo "is $TOKEN"')
+    }
+    const outputs = (await journal('?operation=exec.run')).map(
+      (entry: { response: { body: { stdout: string } } }) => entry.response.body.stdout,
+    )
+    expect(outputs).toEqual(['is ***\n', 'is ***\n', 'is \n'])
+  })
+
+  test('where an answer is cut within it', async () => {
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: secret } })
+    const before = 65_536 - '{"stdout":"'.length - 10
+    await berth.exec(server, `printf %${before}s x; printf %s $TOKEN; printf %9000s y`)
+    const { body, truncated } = (await last()).response
+    expect(truncated).toBe(true)
+    expect(body.trimEnd()).toEndWith('x***')
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: null } })
+  })
+
+  test('and what is none stays readable', async () => {
+    const env = { A: secret }
+    await post(`/servers/${server}/projects`, {
+      source: { type: 'git', url: 'x', ref: 'main' },
+      env,
+      name: 'Shop',
+    })
+    await raw('POST', `/servers/${server}/exec`, '{"command": "ls",}')
+    const [created, malformed] = await journal()
+    expect(created.request.body).toEqual({
+      source: { type: 'git', url: '***', ref: 'main' },
+      env: { A: '***' },
+      name: 'Shop',
+    })
+    expect(malformed.request.body).toBe('{"command": "ls",}')
+  })
+})
+
+describe('filters', () => {
+  test('narrow by method, path, status, account and operation, newest first', async () => {
+    const other = (await berth.control('POST', '/accounts')).body
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/servers', undefined, { authorization: `Bearer ${other.api_key}` })
+    await berth.call('GET', '/servers/srv_none')
+    await berth.call('DELETE', '/servers/srv_none')
+    const paths = async (query: string) =>
+      (await journal(query)).map(({ method, path }: Record<string, string>) => `${method} ${path}`)
+    expect(await paths('?method=delete')).toEqual(['DELETE /servers/srv_none'])
+    expect(await paths('?path=/servers')).toEqual(['GET /servers', 'GET /servers'])
+    expect(await paths('?path=/servers/*')).toEqual(['GET /servers/srv_none', 'DELETE /servers/srv_none'])
+    expect(await paths('?status=404')).toHaveLength(2)
+    expect(await paths('?status=2xx')).toHaveLength(2)
+    expect(await paths(`?account_id=${other.id}`)).toEqual(['GET /servers'])
+    expect(await paths('?operation=servers.delete')).toEqual(['DELETE /servers/srv_none'])
+    expect(await paths('?limit=1')).toEqual(['DELETE /servers/srv_none'])
+    for (const query of ['?status=9', '?operation=nothing', '?after=req_none', '?limit=0', '?wrong=1'])
+      expect((await berth.control('GET', `/requests${query}`)).status).toBe(400)
+    await berth.control('DELETE', `/accounts/${other.id}`)
+  })
+
+  test('hold for a stream, which tells each request once', async () => {
+    await berth.call('GET', '/servers')
+    const stream = await fetch(`${berth.info.base_url}/_berth/requests?follow=true&status=404&limit=2`, {
+      headers: { authorization: `Bearer ${berth.info.admin_token}` },
+    })
+    await berth.call('GET', '/servers/srv_1')
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/servers/srv_2')
+    const paths: string[] = []
+    for await (const { event, data } of readEvents(stream)) {
+      expect(event).toBe('request')
+      paths.push(data.path)
+    }
+    expect(paths).toEqual(['/servers/srv_1', '/servers/srv_2'])
+  })
+})
+
+describe('near misses', () => {
+  const missesOf = async (method: string, path: string, body?: unknown) => {
+    await berth.call(method, path, body)
+    return (await last()).near_misses.map(({ kind, at, suggestions }: Record<string, unknown>) => ({
+      kind,
+      at,
+      suggestions,
+    }))
+  }
+
+  test('are fields that nothing read, with those that may have been meant', async () => {
+    expect(
+      await missesOf('POST', '/keys', { label: 'x', allowedServerIds: [server], wholly: 'else' }),
+    ).toEqual([
+      { kind: 'field', at: 'allowedServerIds', suggestions: ['allowed_server_ids'] },
+      { kind: 'field', at: 'wholly', suggestions: [] },
+    ])
+    expect(
+      await missesOf('POST', `/servers/${server}/exec`, { command: 'true', env: { ANY: 'thing' } }),
+    ).toEqual([])
+    expect(await missesOf('GET', `/servers/${server}/files?pth=x`)).toEqual([
+      { kind: 'query', at: 'pth', suggestions: ['path'] },
+    ])
+  })
+
+  test('are paths and methods that lead nowhere, with those that nearly matched', async () => {
+    expect(await missesOf('GET', '/server')).toEqual([
+      { kind: 'path', at: '/server', suggestions: ['GET /servers', 'POST /servers'] },
+    ])
+    expect((await missesOf('POST', '/v1/servers'))[0].suggestions[0]).toBe('POST /servers')
+    expect((await missesOf('POST', `/servers/${server}/execute`, {}))[0].suggestions[0]).toBe(
+      'POST /servers/{serverId}/exec',
+    )
+    expect((await missesOf('GET', '/something-else'))[0].suggestions).toEqual([])
+    expect((await missesOf('PUT', '/servers'))[0]).toMatchObject({
+      kind: 'method',
+      suggestions: ['GET /servers', 'POST /servers'],
+    })
+  })
+
+  test('are ids of another kind', async () => {
+    expect(await missesOf('GET', '/servers/prj_01')).toEqual([
+      { kind: 'id', at: 'serverId', suggestions: [] },
+    ])
+    expect(await missesOf('GET', '/servers/srv_01')).toEqual([])
+  })
+
+  test('can be asked for alone', async () => {
+    await berth.call('GET', '/servers')
+    await berth.call('GET', '/serverz')
+    expect((await journal('?near_misses=true')).map(({ path }: { path: string }) => path)).toEqual([
+      '/serverz',
+    ])
+  })
+})
+
+test('so many are kept as were asked for, the latest; none with 0', async () => {
+  await using few = await testBerth({ flags: { 'journal-size': '3' } })
+  for (const n of [1, 2, 3, 4, 5]) await few.call('GET', `/servers/srv_${n}`)
+  const { requests } = (await few.control('GET', '/requests')).body
+  expect(requests.map(({ path }: { path: string }) => path)).toEqual([
+    '/servers/srv_5',
+    '/servers/srv_4',
+    '/servers/srv_3',
+  ])
+  await using none = await testBerth({ flags: { 'journal-size': '0' } })
+  await none.call('GET', '/servers')
+  expect((await none.control('GET', '/requests')).body.requests).toEqual([])
+})
+
+test('an answer is kept as it was given, also where it is written later or was a failure', async () => {
+  const [one, none, nowhere, long] = [
+    await berth.call('GET', `/servers/${server}`),
+    await berth.call('GET', '/servers/srv_none'),
+    await berth.call('GET', '/nowhere'),
+    await berth.call('POST', `/servers/${server}/exec`, { command: 'printf %20000s x' }),
+  ]
+  await berth.call('PATCH', `/servers/${server}`, { task: 'changed meanwhile' })
+  const shown = (await journal()).map(({ response }: { response: { body: unknown } }) => response.body)
+  expect(shown.slice(0, 4)).toEqual([one.body, none.body, nowhere.body, long.body])
+  expect(nowhere.body.error).toBe('not_found')
+  for (const { headers } of [none, nowhere, long])
+    expect(headers.get('content-type')).toBe(one.headers.get('content-type'))
+  await berth.call('PATCH', `/servers/${server}`, { task: '' })
+})
+
+test('many long bodies take no more memory than the journal may', async () => {
+  const content = 'x'.repeat(60_000)
+  for (let n = 0; n < 700; n += 1) await berth.call('PUT', `/servers/${server}/files`, { path: 'f', content })
+  const { requests } = (await berth.control('GET', '/requests?limit=1000')).body
+  expect(requests.length).toBeLessThan(560)
+  expect(requests.length).toBeGreaterThan(200)
+})
