@@ -4,7 +4,7 @@ import { SourceError } from './errors.ts'
 import { findRepository } from './git/local-repository.ts'
 import { parseGitUrl } from './git/location.ts'
 import { checkReference } from './git/reference.ts'
-import { checkHost, checkName, type HostRules } from './hosts.ts'
+import { checkHost, checkName, type HostRules, UnresolvedHost } from './hosts.ts'
 import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
 
 /** Milliseconds that a request waits for a name server. */
@@ -51,7 +51,7 @@ function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLoca
 }
 
 /**
- * Refuses the http URL of an archive on a public host. Accepts a host that does not resolve within `LOOKUP_MS`: the
+ * Refuses the http URL of an archive on a public host, or on one whose addresses are not allowed. Accepts a host that does not resolve within `LOOKUP_MS`: the
  * fetch checks it again.
  *
  * @param url one that `checkSource` accepts
@@ -60,9 +60,14 @@ function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLoca
 export async function checkPlainUrl(url: string, hosts: HostRules): Promise<void> {
   const { protocol, hostname } = new URL(url)
   if (protocol !== 'http:') return
-  const checked = checkHost(hostname, hosts).catch(() => null)
-  const host = await Promise.race([checked, Bun.sleep(LOOKUP_MS).then(() => null)])
-  if (host !== null) asBadRequest('source.url', () => checkScheme(protocol, host))
+  const found = checkHost(hostname, hosts).then(
+    (host) => () => checkScheme(protocol, host),
+    (error) => () => {
+      if (!(error instanceof UnresolvedHost)) throw error
+    },
+  )
+  const check = await Promise.race([found, Bun.sleep(LOOKUP_MS).then(() => () => {})])
+  asBadRequest('source.url', check)
 }
 
 /**

@@ -14,6 +14,9 @@ export interface HostRules {
   resolve: ResolveHost
 }
 
+/** A host of which no address is known now: it may have one later. */
+export class UnresolvedHost extends SourceError {}
+
 /** A host's addresses, all of them allowed. */
 export interface CheckedHost {
   addresses: string[]
@@ -34,30 +37,32 @@ export async function checkHost(host: string, { allowLocal, resolve }: HostRules
   const literal = isAddress(name)
   const addresses = literal ? [name] : await resolve(name).catch(() => [])
   if (addresses.length === 0)
-    throw new SourceError(`The host "${name}" does not resolve. Check the url, or try again.`)
-  const kinds = addresses.map(addressKind)
-  addresses.forEach((address, index) => {
-    const kind = kinds[index] ?? ''
-    if (kind === 'public' || (allowLocal && LOCAL_KINDS.has(kind))) return
-    const what = literal ? address : `"${name}" resolves to ${address}, which`
-    throw new SourceError(`Code is fetched from public addresses only, and ${what} is none (${kind}).`)
-  })
-  return { addresses, local: kinds.every((kind) => LOCAL_KINDS.has(kind)) }
+    throw new UnresolvedHost(`The host "${name}" does not resolve. Check the url, or try again.`)
+  for (const address of addresses)
+    checkAddress(address, literal ? address : `"${name}" resolves to ${address}, which`, allowLocal)
+  return { addresses, local: addresses.every((address) => LOCAL_KINDS.has(addressKind(address))) }
 }
 
 /** The part of the check that needs no look-up. @throws SourceError */
 export function checkName(host: string, allowLocal: boolean): void {
   const name = plainName(host)
-  if (allowLocal) return
-  if (LOCALHOST.test(name) || LOCAL_NAME.test(name)) {
+  if (!allowLocal && (LOCALHOST.test(name) || LOCAL_NAME.test(name))) {
     throw new SourceError(
       `Code is fetched from public addresses only, and "${name}" is a name of a private network.`,
     )
   }
-  if (!isAddress(name)) return
-  const kind = addressKind(name)
-  if (kind !== 'public')
-    throw new SourceError(`Code is fetched from public addresses only, and ${name} is none (${kind}).`)
+  if (isAddress(name)) checkAddress(name, name, allowLocal)
+}
+
+/** Refuses an address that no code may be fetched from. @param what the subject of the message */
+function checkAddress(address: string, what: string, allowLocal: boolean): void {
+  const kind = addressKind(address)
+  if (kind === 'public' || (allowLocal && LOCAL_KINDS.has(kind))) return
+  throw new SourceError(
+    allowLocal
+      ? `Code is fetched from public, loopback and private addresses only, and ${what} is none (${kind}).`
+      : `Code is fetched from public addresses only, and ${what} is none (${kind}).`,
+  )
 }
 
 /** Without brackets and trailing dot, in lower case. */

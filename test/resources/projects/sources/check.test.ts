@@ -204,6 +204,28 @@ describe('an archive', () => {
       expect(await take(`http://${host}/a.zip`)).toBeNull()
   })
 
+  test.each([
+    'http://169.254.169.254/latest',
+    'https://169.254.169.254/latest',
+    'http://[fe80::1]/a.zip',
+    'http://metadata.example/a.zip',
+    'http://both.example/a.zip',
+  ])('from %s is refused at once, although local sources are allowed', async (url) => {
+    const addresses: Record<string, string[]> = {
+      'metadata.example': ['169.254.169.254'],
+      'both.example': ['10.0.0.1', 'fe80::1'],
+    }
+    await using world = new World({ allowLocal: true, resolve: async (name) => addresses[name] ?? [] })
+    const message = await badRequestOf(world.sources.check({ type: 'archive', url }, null))
+    expect(message).toStartWith('"source.url" in the body: ')
+    expect(message).toContain('is none (linkLocal)')
+  })
+
+  test('of a host that does not resolve now is left to the fetch', async () => {
+    await using world = new World({ allowLocal: true, resolve: async () => [] })
+    expect(await world.sources.check({ type: 'archive', url: 'http://later.example/a.zip' }, null)).toBeNull()
+  })
+
   test.each(['AQI', 'AQID\n', 'A-_D', ' AQID', 'AQID=', 'AR==', 'é'])('of %p is no base64', async (data) => {
     expect(await badRequestOf(check({ type: 'archive', data }))).toStartWith('"source.data" in the body: ')
   })
