@@ -64,3 +64,18 @@ export const count = (number: number, noun: string): string => `${number} ${noun
 /** Prints a value as one line of JSON. */
 export const printJson = (sink: Sink, value: unknown): Promise<void> =>
   sink.write(`${JSON.stringify(value)}\n`)
+
+/**
+ * Prints a result: as a line of JSON with `json`, else as a text for people.
+ *
+ * @param show returns the text, or the bytes that the result is; called only if it is printed
+ */
+export async function printResult<Result>(
+  sink: Sink,
+  json: boolean | undefined,
+  result: Result,
+  show: (result: Result) => string | Uint8Array | Promise<string | Uint8Array>,
+): Promise<void> {
+  if (json) await printJson(sink, result)
+  else await sink.write(await show(result))
+}

@@ -9,7 +9,7 @@ import {
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './instance.ts'
 import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'
-import { type Column, facts, printJson, table } from './output.ts'
+import { type Column, facts, printResult, table } from './output.ts'
 import { connect, type Session } from './session.ts'
 import type { Sink } from './terminal.ts'
 
@@ -283,8 +283,7 @@ function invocationOf(
     connect: connectOnce,
     reconnect,
     async print(result, show) {
-      if (options.json) await printJson(sink, result)
-      else await sink.write(await show(result, { sink, args, connect: connectOnce }))
+      await printResult(sink, options.json, result, () => show(result, { sink, args, connect: connectOnce }))
       return 0
     },
   }

@@ -4,7 +4,7 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { buildLog, followLog, logText } from '../log.ts'
-import { paint, printJson } from '../output.ts'
+import { paint, printResult } from '../output.ts'
 import type { Session } from '../session.ts'
 
 /** As wide as the name of the longest phase. */
@@ -38,12 +38,13 @@ export async function followBuild(
   const code = await untilInterrupted(async (signal) => {
     if (!json) await watch(session, client, build, signal)
     const ended = await atEnd(client, build, signal)
-    if (json) {
-      await printJson(stdout, ended)
-      if (ended.url === null) await printFailure(session, client, ended)
-    } else if (ended.url !== null) await stdout.write(`${ended.url}\n`)
-    else throw failure(ended)
-    return ended.url === null ? 1 : 0
+    await printResult(stdout, json, ended, ({ url }) => {
+      if (url === null) throw failure(ended)
+      return `${url}\n`
+    })
+    if (ended.url !== null) return 0
+    await printFailure(session, client, ended)
+    return 1
   })
   if (code > 128) {
     await stderr.write(`\nberth: ${build.id} goes on. Look at it with: berth builds logs ${build.id} -f\n`)

@@ -1,7 +1,7 @@
 import type { Isolation } from '../../config/config.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { facts, paint } from '../output.ts'
-import type { Terminal } from '../terminal.ts'
+import { printNow, type Terminal } from '../terminal.ts'
 
 const ISOLATION_MEANS: Record<Isolation, string> = {
   bubblewrap: 'each server has its own files, users and processes; the network is shared',
@@ -20,8 +20,18 @@ export interface BannerParts {
   log?: string
 }
 
-/** Returns what is printed for people when an instance is ready. */
-export function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
+/** Says on stdout that an instance is ready: by a line of JSON with `json`, which opens no stream, else by the banner. */
+export const printReady = async (
+  json: boolean,
+  ready: ReadyInfo,
+  terminal: Terminal,
+  parts: BannerParts,
+): Promise<void> =>
+  json
+    ? printNow(JSON.stringify({ event: 'ready', ...ready }))
+    : terminal.stdout.write(banner(ready, terminal, parts))
+
+function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
   const lines = facts(stdout, [
     ['API', base_url],

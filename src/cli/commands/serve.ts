@@ -1,9 +1,9 @@
 import { loadConfig } from '../../config/config.ts'
-import { type ReadyInfo, StartStopped } from '../../instance/start.ts'
+import { StartStopped } from '../../instance/start.ts'
 import { listed, startInstance } from '../instances/start.ts'
-import { printLog, printNow, type Terminal } from '../terminal.ts'
-import { banner } from './banner.ts'
-import { type StopSignal, stopSignal } from './stop-signal.ts'
+import { printLog, type Terminal } from '../terminal.ts'
+import { printReady } from './banner.ts'
+import { stopSignal } from './stop-signal.ts'
 
 /**
  * Runs the service until a signal ends it; resolves to the exit code.
@@ -24,8 +24,9 @@ export async function serve(flags: Record<string, unknown>, terminal: Terminal):
   signal.lastWords = () => berth.abandon()
   const unlist = listed(berth, 'serve', terminal)
   try {
-    if (config.json) printNow(JSON.stringify({ event: 'ready', ...berth.info }))
-    else await greet(berth.info, terminal, signal)
+    // Only where there is a terminal: elsewhere the signal may be ignored on purpose (nohup).
+    if (!config.json && terminal.stdout.isTTY) signal.heedHangUp()
+    await printReady(config.json, berth.info, terminal, { stop: 'Stop with Ctrl-C.' })
     await signal.arrived
     if (stderr.isTTY) await stderr.write('\nberth: stopping; once more to exit at once\n')
   } finally {
@@ -33,10 +34,4 @@ export async function serve(flags: Record<string, unknown>, terminal: Terminal):
     unlist()
   }
   return 0
-}
-
-async function greet(ready: ReadyInfo, terminal: Terminal, signal: StopSignal): Promise<void> {
-  // Only where there is a terminal: elsewhere the signal may be ignored on purpose (nohup).
-  if (terminal.stdout.isTTY) signal.heedHangUp()
-  await terminal.stdout.write(banner(ready, terminal, { stop: 'Stop with Ctrl-C.' }))
 }

@@ -1,6 +1,7 @@
 import { openLibc } from '../../compute/sandboxd/libc.ts'
 import { loadConfig } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { parseServeFlags } from '../commands/serve-flags.ts'
 import { stopSignal } from '../commands/stop-signal.ts'
 import { printLog, printNow, type Terminal } from '../terminal.ts'
@@ -10,8 +11,8 @@ import { startInstance } from './start.ts'
 
 /** What an instance in the background writes to the process that started it. */
 export interface BackgroundReady {
-  /** The ready line, an object. */
-  ready: string
+  /** What the instance says of itself. */
+  ready: ReadyInfo
   /** The file of its log. */
   log: string
 }
@@ -39,7 +40,7 @@ export async function background(args: readonly string[], terminal: Terminal): P
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
     unlist = enlist(berth.info, 'serve --detach', env)
-    const report: BackgroundReady = { ready: JSON.stringify({ event: 'ready', ...berth.info }), log: path }
+    const report: BackgroundReady = { ready: berth.info, log: path }
     write = log.write
     try {
       printNow(JSON.stringify(report))

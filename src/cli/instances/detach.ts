@@ -1,13 +1,13 @@
 import { selfCommand } from '../../compute/self.ts'
 import { loadConfig } from '../../config/config.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
-import { banner } from '../commands/banner.ts'
+import { printReady } from '../commands/banner.ts'
 import { BACKGROUND } from '../commands/serve-flags.ts'
 import { CommandError } from '../errors.ts'
 import { findDataDirectory } from '../instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { shellQuote } from '../quote.ts'
-import { printNow, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import type { BackgroundReady } from './background.ts'
 
 /**
@@ -17,7 +17,7 @@ import type { BackgroundReady } from './background.ts'
  * @throws UsageError, StartupError for a bad configuration
  */
 export async function detach(flags: Record<string, unknown>, terminal: Terminal): Promise<number> {
-  const { env, cwd, stdout, stderr } = terminal
+  const { env, cwd, stderr } = terminal
   const { json } = loadConfig({ flags, env, cwd })
   return untilInterrupted(async (interrupted) => {
     const child = Bun.spawn([...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, ...toArgs(flags)], {
@@ -42,11 +42,7 @@ export async function detach(flags: Record<string, unknown>, terminal: Terminal)
     await said
     child.unref()
     const { ready, log } = JSON.parse(line) as BackgroundReady
-    if (json) printNow(ready)
-    else {
-      const info = JSON.parse(ready) as ReadyInfo
-      await stdout.write(banner(info, terminal, { stop: `Stop with "${stopCommand(info, terminal)}".`, log }))
-    }
+    await printReady(json, ready, terminal, { stop: `Stop with "${stopCommand(ready, terminal)}".`, log })
     return 0
   })
 }

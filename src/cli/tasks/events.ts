@@ -3,16 +3,9 @@ import { untilInterrupted } from '../interrupt.ts'
 import { printJson } from '../output.ts'
 import { plain } from '../plain-text.ts'
 import type { Session } from '../session.ts'
-import type { Sink } from '../terminal.ts'
 import { followTask } from './follow.ts'
 import { howToAnswer } from './show.ts'
-import {
-  followTranscript,
-  isKept,
-  readTranscript,
-  type TaskPlace,
-  type TranscriptItem,
-} from './transcript.ts'
+import { followTranscript, isKept, readTranscript, type TaskPlace } from './transcript.ts'
 import { TranscriptView } from './view.ts'
 
 /** How a transcript is printed. */
@@ -33,44 +26,50 @@ export async function showEvents(
   task: TaskPlace,
   { follow = false, after = 0, json = false }: Options,
 ): Promise<number> {
-  const { stdout } = session.terminal
-  if (follow) {
-    return untilInterrupted((signal) =>
-      json
-        ? printLines(stdout, followTranscript(client, task, after, signal))
-        : followForPeople(session, client, task, after, signal),
-    )
+  const print = json ? printLines : printText
+  const reading: Reading = { session, client, task, after }
+  if (!follow) {
+    await print(reading)
+    return 0
+  }
+  return untilInterrupted(async (signal) => {
+    await print({ ...reading, signal })
+    return 0
+  })
+}
+
+/** A transcript that is being printed. */
+interface Reading {
+  session: Session
+  client: Client
+  task: TaskPlace
+  /** The `seq` of the last event that is left out. */
+  after: number
+  /** Ends the following; undefined if only what is there is printed. */
+  signal?: AbortSignal
+}
+
+/** Prints a line of JSON for each event; the pieces of output in between are left out. */
+async function printLines({ session, client, task, after, signal }: Reading): Promise<void> {
+  const items = signal
+    ? followTranscript(client, task, after, signal)
+    : await readTranscript(client, task, after)
+  for await (const item of items) if (isKept(item)) await printJson(session.terminal.stdout, item)
+}
+
+/** Prints a transcript for people, with the result of a task that has ended. */
+async function printText({ session, client, task, after, signal }: Reading): Promise<void> {
+  const view = new TranscriptView(session.terminal.stdout)
+  if (signal) {
+    const questions = 'explain'
+    await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
+    return
   }
   const events = await readTranscript(client, task, after)
-  if (json) return printLines(stdout, events)
-  const view = new TranscriptView(stdout)
   for (const event of events) await view.show(event)
   await view.end()
   const last = events.at(-1)
   if (last?.type === 'status') await printEnd(session, task, last)
-  return 0
-}
-
-/** Prints a line of JSON for each event; the pieces of output in between are left out. */
-async function printLines(
-  sink: Sink,
-  items: Iterable<TranscriptItem> | AsyncIterable<TranscriptItem>,
-): Promise<number> {
-  for await (const item of items) if (isKept(item)) await printJson(sink, item)
-  return 0
-}
-
-async function followForPeople(
-  session: Session,
-  client: Client,
-  task: TaskPlace,
-  after: number,
-  signal: AbortSignal,
-): Promise<number> {
-  const view = new TranscriptView(session.terminal.stdout)
-  const questions = 'explain'
-  await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
-  return 0
 }
 
 async function printEnd(

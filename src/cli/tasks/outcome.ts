@@ -1,6 +1,6 @@
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { printJson } from '../output.ts'
+import { printResult } from '../output.ts'
 import { plain } from '../plain-text.ts'
 import type { Session } from '../session.ts'
 import { getTask } from './find.ts'
@@ -38,9 +38,12 @@ export async function followToEnd(
   const questions = !json && canAsk(session.terminal) ? 'ask' : 'leave'
   const code = await untilInterrupted(async (signal) => {
     const settled = await followTask({ session, client, task, after, view, questions, signal })
-    if (json) await printJson(stdout, { task: await getTask(client, task.serverId, task.id) })
-    else if (settled.status === 'completed' && !isSaid(view, settled, session))
-      await stdout.write(ended(stdout.isTTY ? plain(settled.result ?? '') : (settled.result ?? '')))
+    const found = json ? { task: await getTask(client, task.serverId, task.id) } : null
+    await printResult(stdout, json, found, () => {
+      const { status, result = '' } = settled
+      if (status !== 'completed' || isSaid(view, settled, session)) return ''
+      return ended(stdout.isTTY ? plain(result) : result)
+    })
     if (settled.status === 'awaiting_input') await stderr.write(howToAnswer(task))
     return EXIT_CODES[settled.status === 'running' ? 'failed' : settled.status]
   })
