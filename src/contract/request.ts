@@ -9,8 +9,8 @@ import {
   TypeRegistry,
 } from '@sinclair/typebox'
 import { badRequest } from '../errors.ts'
-import { ValidationError } from '../runtime/validation-error.ts'
-import { Validator } from './validate.ts'
+import { Validator } from '../runtime/validation/validate.ts'
+import { ValidationError } from '../runtime/validation/validation-error.ts'
 
 /** Where a checked part of a request keeps its schema. */
 const SHAPE = Symbol('berth.shape')

@@ -7,9 +7,9 @@ import {
   TypeRegistry,
 } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { DECIMALS, NOT_BLANK } from './expectation.ts'
+import { DECIMALS, NOT_BLANK } from '../runtime/validation/expectation.ts'
 
-export { NO_NUL, NOT_BLANK } from './expectation.ts'
+export { NO_NUL, NOT_BLANK } from '../runtime/validation/expectation.ts'
 
 /**
  * One of several texts. Elysia's `UnionEnum` without its default, which would stand in silently for a

@@ -1,5 +1,5 @@
 import { badRequest } from '../errors.ts'
-import { brokenText, type JsonPath } from '../runtime/validation-error.ts'
+import { brokenText, type JsonPath } from '../runtime/validation/validation-error.ts'
 
 /**
  * Deepest nesting of arrays and objects in a body (RFC 8259, 9). Validators descend level by level, so a small body

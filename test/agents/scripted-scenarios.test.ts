@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { ScenarioTexts } from '../../src/agents/scripted/model.ts'
 import { readScenarios } from '../../src/agents/scripted/read.ts'
-import { JsonReader } from '../../src/contract/json-reader.ts'
-import { Validator } from '../../src/contract/validate.ts'
-import { ValidationError } from '../../src/runtime/validation-error.ts'
+import { JsonReader } from '../../src/runtime/validation/json-reader.ts'
+import { Validator } from '../../src/runtime/validation/validate.ts'
+import { ValidationError } from '../../src/runtime/validation/validation-error.ts'
 
 const validator = new Validator(ScenarioTexts)
 

@@ -1,5 +1,5 @@
-import { JsonReader } from '../../contract/json-reader.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { AgentError } from '../agent.ts'
 import { readSteps } from './read.ts'
 import { oneLine } from './result.ts'

@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js'
-import type { JsonReader } from '../../contract/json-reader.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import type { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { Matcher } from './scenario.ts'
 
 /** Characters of a goal that expressions and globs look at. */

@@ -1,5 +1,5 @@
 import { asc } from 'drizzle-orm'
-import { JsonReader } from '../../contract/json-reader.ts'
+import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ScenarioText } from './model.ts'
 import type { ReadScenario } from './read.ts'

@@ -1,7 +1,7 @@
 import type { Limits } from '../../compute/driver.ts'
-import { Validator } from '../../contract/validate.ts'
 import { StartupError } from '../../errors.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import { Validator } from '../../runtime/validation/validate.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { type Plan, PlanOverrides } from './model.ts'
 import { fromGb, TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 

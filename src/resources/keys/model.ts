@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { text } from '../../contract/schema.ts'
-import { unchangeable } from '../../contract/validate.ts'
+import { unchangeable } from '../../runtime/validation/validate.ts'
 
 const allowedServers = t.Array(t.String(), { description: 'Ids of servers; empty means all servers.' })
 const allowedProjects = t.Array(t.String(), { description: 'Ids of projects; empty means all projects.' })

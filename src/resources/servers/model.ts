@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
-import { unchangeable } from '../../contract/validate.ts'
+import { unchangeable } from '../../runtime/validation/validate.ts'
 
 /** The size of a server. */
 export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })

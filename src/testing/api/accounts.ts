@@ -1,9 +1,9 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { unchangeable } from '../../contract/validate.ts'
 import { BudgetCap, CreditsUsed, Plan, PlanOverrides } from '../../resources/accounts/model.ts'
 import type { AccountsService } from '../../resources/accounts/service.ts'
+import { unchangeable } from '../../runtime/validation/validate.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { ControlAccess } from './access.ts'
 

@@ -1,9 +1,9 @@
 import { Elysia, type Static, t } from 'elysia'
 import { SCENARIO_FIELDS, ScenarioTexts } from '../../agents/scripted/model.ts'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
-import { JsonReader } from '../../contract/json-reader.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
+import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ControlAccess } from './access.ts'
 
 const Scenario = t.Object(

@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
-import { type JsonPath, ValidationError } from '../../runtime/validation-error.ts'
+import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault strikes, or that it strikes. */
 const MOST_REQUESTS = 1_000_000_000

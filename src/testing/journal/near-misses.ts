@@ -1,6 +1,6 @@
-import { nearest } from '../../contract/nearest.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
+import { nearest } from '../../runtime/validation/nearest.ts'
 
 /** Something in a request that nothing read, or that resembles something else. */
 export interface NearMiss {

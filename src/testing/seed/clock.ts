@@ -1,7 +1,7 @@
-import type { JsonReader } from '../../contract/json-reader.ts'
 import { type ClockOptions, machineNow, parseIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import type { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** What a fixtures file says of the clock. */
 export interface ClockFixture {

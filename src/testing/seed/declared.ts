@@ -1,5 +1,5 @@
 import { BerthError, type StartupError } from '../../errors.ts'
-import { type JsonPath, ValidationError } from '../../runtime/validation-error.ts'
+import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { FixturesDocument } from './document.ts'
 
 /** Something that a fixtures file says, with where it stands there. */

@@ -11,9 +11,9 @@ import {
   visit,
   type YAMLError,
 } from 'yaml'
-import { JsonReader } from '../../contract/json-reader.ts'
 import { StartupError } from '../../errors.ts'
-import { listMistakes, type ValidationError } from '../../runtime/validation-error.ts'
+import { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { listMistakes, type ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {

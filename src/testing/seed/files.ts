@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix, resolve } from 'node:path'
-import type { JsonReader } from '../../contract/json-reader.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import type { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { ContentGiven } from './model.ts'
 
 /** A file that is to stand in a workspace. */

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
-import type { JsonReader } from '../../contract/json-reader.ts'
-import { Validator } from '../../contract/validate.ts'
-import { ValidationError } from '../../runtime/validation-error.ts'
+import type { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { Validator } from '../../runtime/validation/validate.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { type FileSource, readFiles } from './files.ts'
 import {
   type AccountGiven,

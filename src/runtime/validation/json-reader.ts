@@ -1,4 +1,4 @@
-import { type JsonPath, shown, ValidationError } from '../runtime/validation-error.ts'
+import { type JsonPath, shown, ValidationError } from './validation-error.ts'
 
 /**
  * A value of a JSON document with its path there. For what a schema cannot say: names that must exist, texts with a syntax

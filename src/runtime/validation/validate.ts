@@ -2,7 +2,6 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
-import { brokenText, type JsonPath, kindOf, shown, ValidationError } from '../runtime/validation-error.ts'
 import {
   discriminator,
   entryCount,
@@ -13,6 +12,7 @@ import {
   soleKey,
 } from './expectation.ts'
 import { nearest } from './nearest.ts'
+import { brokenText, type JsonPath, kindOf, shown, ValidationError } from './validation-error.ts'
 
 /** Raw errors that are looked at: a long list of wrong values is not read to its end. */
 const MOST_ERRORS = 64
