@@ -1,4 +1,8 @@
-import { parseJson } from './json.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { NO_NUL, variables, worded } from '../../contract/schema.ts'
+import { JsonDocument, JsonSyntaxError } from '../../runtime/validation/json-document.ts'
+import { Validator } from '../../runtime/validation/validate.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { AppError, type EnvRequirement } from './plan.ts'
 
 /** Name of the file in an app's directory that says how it runs. */
@@ -18,125 +22,113 @@ export interface Manifest {
   readonly env?: Readonly<Record<string, EnvRequirement>>
 }
 
-/** Matches names of environment variables. */
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+/** More than white space, without NUL. */
+const Command = Type.String({ pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$' })
+const CommandOrNull = worded(Type.Union([Command, Type.Null()]), 'a shell command, or null for none')
+const Text = Type.String({ pattern: NO_NUL })
+const strict = { additionalProperties: false }
 
-/** Checks one field: returns its value for the plan, or throws what was expected. */
-type Check = (value: unknown, field: string) => unknown
+/** What `berth.json` may hold. */
+const ManifestFile = Type.Object(
+  {
+    install: Type.Optional(CommandOrNull),
+    build: Type.Optional(CommandOrNull),
+    start: Type.Optional(worded(Command, 'a shell command')),
+    static: Type.Optional(
+      Type.Object(
+        {
+          folder: Type.Optional(
+            worded(
+              Type.String({ pattern: '^(?!/)(?!(?:.*/)?\\.\\.(?:/|$))[^\\u0000]*$' }),
+              'a folder inside the app, relative to it',
+            ),
+          ),
+          fallback: Type.Optional(Type.Boolean()),
+        },
+        strict,
+      ),
+    ),
+    port: Type.Optional(worded(Type.Integer({ minimum: 1, maximum: 65_535 }), 'a port, 1 to 65535')),
+    health: Type.Optional(
+      worded(Type.String({ pattern: '^/[!-~]*$' }), 'a path that begins with "/", without spaces'),
+    ),
+    watch: Type.Optional(Type.Boolean()),
+    env: Type.Optional(
+      variables(
+        Type.Object(
+          {
+            required: Type.Optional(Type.Boolean()),
+            description: Type.Optional(Text),
+            default: Type.Optional(Text),
+          },
+          strict,
+        ),
+        { description: 'Variables that the app asks for.' },
+      ),
+    ),
+  },
+  strict,
+)
+
+const validator = new Validator(ManifestFile)
 
 /**
  * Parses a manifest.
  *
- * @throws AppError that names the file, the field and what was expected
+ * @throws AppError that names the file, the line and column of each mistake, and what was expected there
  */
 export function parseManifest(text: string): Manifest {
-  const fields = object(parseJson(MANIFEST_FILE, text), null)
-  return checked(fields, FIELDS, null, crossCheck) as Manifest
-}
-
-const FIELDS: Readonly<Record<string, Check>> = {
-  install: commandOrNull,
-  build: commandOrNull,
-  start: command,
-  static: (value, field) => ({
-    folder: '',
-    fallback: false,
-    ...checked(object(value, field), { folder, fallback: boolean }, field),
-  }),
-  port(value, field) {
-    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535) return value
-    throw expected(field, 'a port, 1 to 65535', value)
-  },
-  health(value, field) {
-    if (typeof value === 'string' && /^\/[!-~]*$/.test(value)) return value
-    throw expected(field, 'a path that begins with "/", without spaces', value)
-  },
-  watch: boolean,
-  env: (value, field) =>
-    Object.fromEntries(
-      Object.entries(object(value, field)).map(([name, entry]) => {
-        if (!VARIABLE.test(name)) throw expected(field, 'names of letters, digits and "_"', name)
-        return [name, requirement(entry, `${field}.${name}`)]
-      }),
-    ),
-}
-
-function requirement(value: unknown, field: string): EnvRequirement {
-  const checks = { required: boolean, description: text, default: text }
-  const found = checked(object(value, field), checks, field) as {
-    required?: boolean
-    description?: string
-    default?: string
-  }
-  return {
-    required: found.required ?? found.default === undefined,
-    description: found.description ?? null,
-    default: found.default ?? null,
-  }
-}
-
-function crossCheck({ start, static: files, port, health }: Record<string, unknown>): void {
-  if (files === undefined) return
-  const other = Object.entries({ start, port, health }).find(([, value]) => value !== undefined)
-  if (other) throw new AppError(`${MANIFEST_FILE}: "static" and "${other[0]}" exclude each other; drop one.`)
-}
-
-function checked(
-  fields: Record<string, unknown>,
-  checks: Readonly<Record<string, Check>>,
-  parent: string | null,
-  then: (found: Record<string, unknown>) => void = () => {},
-): Record<string, unknown> {
-  const found: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(fields)) {
-    const field = parent === null ? name : `${parent}.${name}`
-    const check = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (check === undefined) {
-      const known = Object.keys(checks).join(', ')
-      throw new AppError(`${MANIFEST_FILE}: there is no field "${field}". Fields are ${known}.`)
+  const document = readJson(MANIFEST_FILE, text)
+  try {
+    const { static: files, env, ...fields } = validator.parse(document.value)
+    if (files) refuseBesideStatic(fields)
+    return {
+      ...fields,
+      ...(files
+        ? { static: { folder: plainPath(files.folder ?? ''), fallback: files.fallback ?? false } }
+        : {}),
+      ...(env ? { env: requirements(env) } : {}),
     }
-    found[name] = check(value, field)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw new AppError(`${MANIFEST_FILE}, ${document.describe(error)}`)
   }
-  then(found)
-  return found
 }
 
-function object(value: unknown, field: string | null): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>
+/**
+ * Parses a JSON file of an app.
+ *
+ * @throws AppError that names the file, the line and what was expected there
+ */
+export function readJson(file: string, text: string): JsonDocument {
+  try {
+    return new JsonDocument(text)
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw new AppError(`${file}, ${error.message}`)
   }
-  throw expected(field, 'an object', value)
 }
 
-function command(value: unknown, field: string): string {
-  if (typeof value === 'string' && value.trim() !== '' && !value.includes('\0')) return value
-  throw expected(field, 'a shell command', value)
+/** Refuses fields that have no meaning if berth serves files. @throws ValidationError */
+function refuseBesideStatic(fields: Static<typeof ManifestFile>): void {
+  const other = (['start', 'port', 'health'] as const).find((name) => fields[name] !== undefined)
+  if (other !== undefined)
+    throw new ValidationError([], `"static" and "${other}" exclude each other; drop one.`)
 }
 
-function commandOrNull(value: unknown, field: string): string | null {
-  if (value === null) return null
-  if (typeof value === 'string' && value.trim() !== '' && !value.includes('\0')) return value
-  throw expected(field, 'a shell command, or null for none', value)
-}
+const requirements = (
+  env: NonNullable<Static<typeof ManifestFile>['env']>,
+): Readonly<Record<string, EnvRequirement>> =>
+  Object.fromEntries(
+    Object.entries(env).map(([name, { required, description = null, default: value }]) => [
+      name,
+      { required: required ?? value === undefined, description, default: value ?? null },
+    ]),
+  )
 
-function text(value: unknown, field: string): string {
-  if (typeof value === 'string' && !value.includes('\0')) return value
-  throw expected(field, 'a string', value)
-}
-
-function boolean(value: unknown, field: string): boolean {
-  if (typeof value === 'boolean') return value
-  throw expected(field, 'true or false', value)
-}
-
-function folder(value: unknown, field: string): string {
-  const path = text(value, field)
-  const names = path.split('/').filter((name) => name !== '' && name !== '.')
-  if (!path.startsWith('/') && !names.includes('..')) return names.join('/')
-  throw expected(field, 'a folder inside the app, relative to it', value)
-}
-
-function expected(field: string | null, what: string, got: unknown): AppError {
-  const where = field === null ? MANIFEST_FILE : `${MANIFEST_FILE}: "${field}"`
-  return new AppError(`${where}: expected ${what}, got ${JSON.stringify(got)?.slice(0, 60)}.`)
-}
+/** Returns a relative path without empty names and `.`. */
+const plainPath = (path: string): string =>
+  path
+    .split('/')
+    .filter((name) => name !== '' && name !== '.')
+    .join('/')

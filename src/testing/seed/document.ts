@@ -12,8 +12,9 @@ import {
   type YAMLError,
 } from 'yaml'
 import { StartupError } from '../../errors.ts'
+import { describePlaced, placeWords, type TextPlace } from '../../runtime/validation/json-document.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
-import { listMistakes, type ValidationError } from '../../runtime/validation/validation-error.ts'
+import type { ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {
@@ -32,15 +33,16 @@ export interface FixturesDocument {
 export function readDocument(path: string): FixturesDocument {
   const lines = new LineCounter()
   const document = parseDocument(textOf(path), { lineCounter: lines, prettyErrors: false, stringKeys: true })
-  const positioned = (offset: number, reason: string, word = 'line'): string => {
-    const { line, col } = lines.linePos(offset)
-    return `${word} ${line}, column ${col}: ${reason}`
+  const placeAt = (offset: number): TextPlace => {
+    const { line, col: column } = lines.linePos(offset)
+    return { offset, line, column }
   }
   const refuseAll = (reasons: string): StartupError =>
     new StartupError(
       `The fixtures file ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}Correct it, or start without this file.`,
     )
-  const refuse = (offset: number, reason: string): StartupError => refuseAll(positioned(offset, reason))
+  const refuse = (offset: number, reason: string): StartupError =>
+    refuseAll(`${placeWords(placeAt(offset))}: ${reason}`)
   // A tag that nobody knows is only warned of: the value would be another than was meant.
   const [wrong] = [...document.errors, ...document.warnings]
   if (wrong) {
@@ -66,17 +68,7 @@ export function readDocument(path: string): FixturesDocument {
     path,
     given: new JsonReader(value),
     refusal(mistake) {
-      const placed = mistake.all.map((one) => ({ one, offset: offsetOf(document, one) }))
-      // What is missing has no place of its own, and is often what another name was meant to be: it comes last.
-      const rank = ({ one }: { one: ValidationError }): number => (one.kind === 'missing' ? 1 : 0)
-      placed.sort((a, b) => rank(a) - rank(b) || a.offset - b.offset)
-      const offsets = new Map(placed.map(({ one, offset }) => [one, offset]))
-      const first = placed[0]?.one
-      return refuseAll(
-        listMistakes([...offsets.keys()], (one) =>
-          positioned(offsets.get(one) ?? 0, one.sentence(), one === first ? 'line' : 'Line'),
-        ),
-      )
+      return refuseAll(describePlaced(mistake, (one) => placeAt(offsetOf(document, one))))
     },
   }
 }

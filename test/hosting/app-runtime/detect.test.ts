@@ -228,12 +228,12 @@ describe('berth.json', () => {
   })
 
   test.each([
-    ['{"start": "a"', 'line 1: expected "," or "}", got the end of the line'],
-    ['{\n  "start": "a",\n  "port": 80,\n}', 'line 4: expected a name in double quotes, got "}"'],
-    ["{\n\n'start': 1}", 'line 3: expected a name in double quotes'],
-    ['{"start": nope}', 'line 1: expected a value, got "nope}"'],
-    ['[]', 'berth.json: expected an object, got []'],
-    ['{"strat": "a"}', 'there is no field "strat". Fields are install, build, start'],
+    ['{"start": "a"', 'line 1, column 14: expected "," or "}", got the end of the line'],
+    ['{\n  "start": "a",\n  "port": 80,\n}', 'line 4, column 1: expected a name in double quotes, got "}"'],
+    ["{\n\n'start': 1}", 'line 3, column 1: expected a name in double quotes'],
+    ['{"start": nope}', 'line 1, column 11: expected a value, got "nope}"'],
+    ['[]', 'berth.json, line 1, column 1: expected an object with install, build, start, static, port, health, watch and env, got []'],
+    ['{"strat": "a"}', 'line 1, column 2: "strat" is not a known field; known are install, build, start, static, port, health, watch, env. Did you mean start?'],
     ['{"start": ""}', '"start": expected a shell command, got ""'],
     ['{"build": 5}', '"build": expected a shell command, or null for none, got 5'],
     ['{"port": 70000}', '"port": expected a port, 1 to 65535, got 70000'],
@@ -241,13 +241,18 @@ describe('berth.json', () => {
     ['{"health": "healthz"}', '"health": expected a path that begins with "/"'],
     ['{"health": "/a b\\r\\nX: y"}', '"health": expected a path that begins with "/"'],
     ['{"watch": 1}', '"watch": expected true or false, got 1'],
-    ['{"env": {"A-B": {}}}', '"env": expected names of letters, digits and "_", got "A-B"'],
-    ['{"env": {"A": "x"}}', '"env.A": expected an object, got "x"'],
-    ['{"env": {"A": {"defualt": "x"}}}', 'there is no field "env.A.defualt"'],
-    ['{"env": {"A": {"default": 1}}}', '"env.A.default": expected a string, got 1'],
+    ['{"env": {"A-B": {}}}', '"env.A-B": expected a name of letters, digits and "_" that does not begin with a digit.'],
+    ['{"env": {"A": "x"}}', '"env.A": expected an object with required, description and default, got "x"'],
+    ['{"env": {"A": {"defualt": "x"}}}', '"env.A.defualt" is not a known field; known are required, description, default. Did you mean default?'],
+    ['{"env": {"A": {"default": 1}}}', '"env.A.default": expected a string without NUL, got 1'],
     ['{"static": {"folder": "../.."}}', '"static.folder": expected a folder inside the app'],
+    ['{"env": {"1A": {}}}', '"env.1A": expected a name of letters, digits and "_" that does not begin with'],
+    [
+      '{\n  "port": 0,\n  "env": {\n    "A": {"required": 1}\n  },\n  "stat": {}\n}',
+      'line 2, column 11: "port": expected a port, 1 to 65535, got 0. Line 4, column 23: "env.A.required": expected true or false, got 1. Line 6, column 3: "stat" is not a known field',
+    ],
     ['{"static": {}, "start": "a"}', '"static" and "start" exclude each other'],
-    ['{"constructor": {}}', 'there is no field "constructor"'],
+    ['{"constructor": {}}', '"constructor" is not a known field'],
   ])('%s is refused by file, field and what was expected', async (text, said) => {
     using folder = new Folder({ 'berth.json': text, 'index.html': '' })
     const error = await folder.plan().catch((error: unknown) => error)
@@ -281,7 +286,7 @@ describe('berth.json', () => {
 describe('a broken file of the app', () => {
   test('is named with the line', async () => {
     using folder = new Folder({ 'package.json': '{\n  "name": "x",\n  "scripts": {,}\n}' })
-    expect(folder.plan()).rejects.toThrow('package.json, line 3: expected a name in double quotes, got ",}"')
+    expect(folder.plan()).rejects.toThrow('package.json, line 3, column 15: expected a name in double quotes, got ",}"')
   })
 
   test('that is none of a JSON object is refused', async () => {

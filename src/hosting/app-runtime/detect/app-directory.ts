@@ -1,6 +1,6 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { messageOf } from '../../../runtime/error-info.ts'
-import { parseJson } from '../json.ts'
+import { readJson } from '../manifest.ts'
 import { AppError } from '../plan.ts'
 
 /** Largest file that is read to find out how an app starts, bytes. */
@@ -53,7 +53,7 @@ export class AppDirectory {
   /** Returns a JSON file's value, or null if there is no such file. @throws AppError at a mistake in it */
   async json(path: string): Promise<unknown> {
     const text = await this.text(path)
-    return text === null ? null : parseJson(path, text)
+    return text === null ? null : readJson(path, text).value
   }
 
   /** Returns a TOML file's tables, or null if there is no such file. @throws AppError at a mistake in it */
