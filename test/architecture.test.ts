@@ -79,6 +79,8 @@ describe('src', () => {
       ...['resources/tasks/service.ts', 'resources/builds/service.ts', 'resources/webhooks/service.ts'],
       ...['resources/webhooks/worker.ts', 'signin/session/sessions.ts', 'agents/scripted/agent.ts'],
       ...['testing/api/app.ts', 'testing/faults/gate.ts', 'testing/seed/apply/apply.ts'],
+      ...['resources/projects/table.ts', 'resources/deployments/table.ts', 'resources/tasks/table.ts'],
+      ...['resources/builds/table.ts', 'resources/accounts/model.ts', 'testing/faults/fault.ts'],
     ]
     expect(onFirstUse.filter((path) => !files.includes(path))).toEqual([])
     const routes = files.filter((path) => path.endsWith('/routes.ts'))

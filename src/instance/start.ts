@@ -7,7 +7,8 @@ import { StartupError } from '../errors.ts'
 import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
-import { instancePlan } from '../resources/accounts/plan.ts'
+import type { Plan } from '../resources/accounts/model.ts'
+import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -114,7 +115,7 @@ async function compose(
   const { fixtures, clockStart } = await readGiven(config, environment)
   const clock = dependencies.clock ?? new SteerableClock(clockStart)
   const { rngSeed } = config
-  const plan = instancePlan(config.plan)
+  const plan = await planOf(config)
 
   const temporaryDir = dependencies.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
@@ -254,6 +255,13 @@ async function readGiven(
   const { clockStart } = await import('../testing/seed/clock.ts')
   const fixtures = readFixtures(paths, environment)
   return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }
+}
+
+/** Returns the plan of accounts without one of their own. @throws StartupError if the configured one is none */
+async function planOf({ plan }: Config): Promise<Plan> {
+  if (plan === null) return DEFAULT_PLAN
+  const { configuredPlan } = await import('../resources/accounts/configured-plan.ts')
+  return configuredPlan(plan)
 }
 
 /** Waits for the start. @throws StartStopped where the process is to end before */

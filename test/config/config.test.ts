@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../../src/config/config.ts'
 import { StartupError, UsageError } from '../../src/errors.ts'
-import { instancePlan } from '../../src/resources/accounts/plan.ts'
+import { configuredPlan } from '../../src/resources/accounts/configured-plan.ts'
 
 /** Where the settings of one test come from. */
 interface Given {
@@ -145,11 +145,11 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
 
 test('a plan that is none stops the start with a sentence', () => {
   const { plan } = load({ file: { plan: { credits_per_hour: { small: -1 } } } })
-  expect(() => instancePlan(plan)).toThrow(StartupError)
-  expect(() => instancePlan(plan)).toThrow(
+  expect(() => configuredPlan(plan)).toThrow(StartupError)
+  expect(() => configuredPlan(plan)).toThrow(
     /"credits_per_hour.small" in the plan: expected a number .* --plan, BERTH_PLAN/,
   )
-  expect(instancePlan({ servers: 7 })).toMatchObject({ servers: 7, monthly_cap: 1_000 })
+  expect(configuredPlan({ servers: 7 })).toMatchObject({ servers: 7, monthly_cap: 1_000 })
 })
 
 test('a bad value behind one that beats it does no harm', () => {

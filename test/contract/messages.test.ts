@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/config/config.ts'
-import { instancePlan } from '../../src/resources/accounts/plan.ts'
+import { configuredPlan } from '../../src/resources/accounts/configured-plan.ts'
 import { readFixtures } from '../../src/testing/seed/read.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { CONFIGS, CONTROLS, FIXTURES, REQUESTS } from './mistakes.ts'
@@ -101,7 +101,7 @@ describe('the configuration', () => {
         name,
         said(() => {
           const { plan } = loadConfig({ flags: { [option]: value }, env: {}, cwd: directory })
-          instancePlan(plan)
+          configuredPlan(plan)
         }),
       )
     })

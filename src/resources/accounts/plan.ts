@@ -1,8 +1,5 @@
 import type { Limits } from '../../compute/driver.ts'
-import { StartupError } from '../../errors.ts'
-import { Validator } from '../../runtime/validation/validate.ts'
-import { ValidationError } from '../../runtime/validation/validation-error.ts'
-import { type Plan, PlanOverrides } from './model.ts'
+import type { Plan, PlanOverrides } from './model.ts'
 import { fromGb, TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 
 /** The plan of an account that nothing else was said about. */
@@ -28,19 +25,6 @@ export function withOverrides<Base extends PlanOverrides>(base: Base, overrides:
     merged[name] = isPerTier ? { ...before, ...(value as object) } : value
   }
   return merged as Base
-}
-
-/** The plan of an instance, as its configuration has it. @throws StartupError where that is no plan */
-export function instancePlan(configured: unknown): Plan {
-  if (configured === null) return DEFAULT_PLAN
-  try {
-    return withOverrides(DEFAULT_PLAN, new Validator(PlanOverrides).parse(configured))
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new StartupError(
-      `The configured plan is none. ${error.describe('plan')} Correct --plan, BERTH_PLAN or "plan" in the config file.`,
-    )
-  }
 }
 
 /** What the sandbox of a server of this tier may use. */

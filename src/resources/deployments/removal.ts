@@ -1,9 +1,8 @@
-import { eq } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { siteUrl } from '../../hosting/site-url.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
-import { deployments } from './table.ts'
 
 /** Dependencies of the listener. */
 interface RemovalDependencies {
@@ -19,9 +18,10 @@ interface RemovalDependencies {
  */
 export const removalListener = ({ queries, outbox, host }: RemovalDependencies): ServerLifecycleListener => ({
   serverDeleting({ id, accountId }) {
-    const published = queries.select().from(deployments).where(eq(deployments.serverId, id)).get()
+    // Plain SQL: every start would pay for the table.
+    const [published] = queries.values<[number]>(sql`SELECT port FROM deployments WHERE server_id = ${id}`)
     if (!published) return
-    const payload = { server_id: id, url: siteUrl(host, published.port) }
+    const payload = { server_id: id, url: siteUrl(host, published[0]) }
     outbox.emit(accountId, 'deployment.removed', payload)
   },
 })

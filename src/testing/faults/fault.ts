@@ -156,6 +156,3 @@ export interface RequestFacts {
   /** It only carries requests of others, each of which faults strike by itself: only its path, written out, means it. */
   readonly isCarrier: boolean
 }
-
-/** A path without a slash at its end; the root keeps its own. */
-export const withoutEndSlash = (path: string): string => path.replace(/(.)\/+$/, '$1')

@@ -1,4 +1,4 @@
-import { type FaultMatch, type FaultText, type RequestFacts, withoutEndSlash } from './fault.ts'
+import type { FaultMatch, FaultText, RequestFacts } from './fault.ts'
 import { globMatcher, isLiteral } from './glob.ts'
 
 /** Reports whether a fault matches a request. */
@@ -20,6 +20,9 @@ function pathMatcher(path: string): (given: string) => boolean {
   const meant = withoutEndSlash(path)
   return isLiteral(path) ? (given) => given === meant : globMatcher(meant)
 }
+
+/** Returns a path without a slash at its end; the root keeps its own. */
+const withoutEndSlash = (path: string): string => path.replace(/(.)\/+$/, '$1')
 
 /**
  * Reports whether a fault strikes a request that matches. It depends only on the fault's own rule and counts, so the same

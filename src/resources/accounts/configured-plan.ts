@@ -1,0 +1,21 @@
+import { StartupError } from '../../errors.ts'
+import { Validator } from '../../runtime/validation/validate.ts'
+import { ValidationError } from '../../runtime/validation/validation-error.ts'
+import { type Plan, PlanOverrides } from './model.ts'
+import { DEFAULT_PLAN, withOverrides } from './plan.ts'
+
+/**
+ * Returns the plan of an instance: the configured parts laid over the default. A start without one loads none of this.
+ *
+ * @throws StartupError if the configured value is no plan
+ */
+export function configuredPlan(configured: unknown): Plan {
+  try {
+    return withOverrides(DEFAULT_PLAN, new Validator(PlanOverrides).parse(configured))
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw new StartupError(
+      `The configured plan is none. ${error.describe('plan')} Correct --plan, BERTH_PLAN or "plan" in the config file.`,
+    )
+  }
+}
