@@ -1,8 +1,13 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { examineIsolation } from '../../src/cli/doctor/isolation.ts'
-import { examineDirectory, examineGit, examineInstance, examinePort } from '../../src/cli/doctor/machine.ts'
+import {
+  examineDirectory,
+  examineGit,
+  examineInstance,
+  examineIsolation,
+  examinePort,
+} from '../../src/cli/doctor.ts'
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 

@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors.ts'
-import type { Finding } from '../doctor/finding.ts'
+import type { Finding } from '../doctor.ts'
 import { flag, text } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { action } from '../runner.ts'
@@ -30,10 +30,10 @@ What belongs to an instance that runs is never reported, and neither is anything
   async run({ session: { terminal }, options: { data, leaks, fix, json }, print }) {
     if (fix && !leaks) throw new UsageError('--fix belongs to --leaks: berth doctor --leaks --fix')
     if (leaks) {
-      const { reportLeaks } = await import('../leaks/report.ts')
+      const { reportLeaks } = await import('../leaks.ts')
       return reportLeaks(terminal, print, { data, fix: fix ?? false })
     }
-    const { examine } = await import('../doctor/examine.ts')
+    const { examine } = await import('../doctor.ts')
     const report = await examine(data, terminal)
     await print(report, ({ version, bun, platform, findings }, { sink }) => {
       const lines = findings.map((finding) => findingText(sink, finding))

@@ -5,8 +5,8 @@ import { machineNow } from '../../runtime/clock.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import { userDirectory } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
+import { userDirectory } from '../user-directory.ts'
 import { heldBy, holds } from './holder.ts'
 
 /** Which command an instance was started with. */

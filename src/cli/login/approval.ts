@@ -4,7 +4,7 @@ import { systemRandom } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { canOpenBrowser, openInBrowser } from '../browser.ts'
 import { CommandError } from '../errors.ts'
-import { askLine, canAsk } from '../tasks/prompt.ts'
+import { askLine, canAsk } from '../prompt.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Ending, listenForCallback } from './callback.ts'
 

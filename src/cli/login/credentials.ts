@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import { userDirectory } from '../home.ts'
 import type { Terminal } from '../terminal.ts'
-import { checkDirectory, checkNoLink, makeOwn, readOwn } from './own-file.ts'
+import { userDirectory } from '../user-directory.ts'
+import { checkDirectory, checkNoLink, makeOwn, readOwn } from './private-file.ts'
 
 /** What is kept of a sign-in: the key, and what is known of it. */
 export interface Login {

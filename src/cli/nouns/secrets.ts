@@ -159,7 +159,7 @@ async function valuesOf(given: readonly string[], terminal: Terminal): Promise<V
 
 async function askedValues(names: readonly string[], terminal: Terminal): Promise<string[]> {
   const values = terminal.stdin.isTTY
-    ? await (await import('../hidden-input.ts')).askHidden(
+    ? await (await import('../prompt.ts')).askHidden(
         names.map((name) => `Value of ${name} (not shown)`),
         terminal,
       )

@@ -68,7 +68,7 @@ Examples:
         const started = `Started ${task.id} on ${serverId}.\n`
         if (options.detach) return print(created, () => started + howToGoOn(task))
         if (!options.json) await session.terminal.stderr.write(started)
-        const { followToEnd } = await import('../tasks/outcome.ts')
+        const { followToEnd } = await import('../tasks/follow.ts')
         return followToEnd(session, client, task, { json: options.json })
       },
     }),
@@ -110,7 +110,7 @@ ${CODES}
       async run({ session, args: [id, given], options, connect, print }) {
         const client = await connect()
         const task = await findTask(client, id, options.server)
-        const { answerTask } = await import('../tasks/answer.ts')
+        const { answerTask } = await import('../tasks/follow.ts')
         return answerTask({ session, client, task, given, options, print })
       },
     }),
@@ -148,7 +148,7 @@ ${CODES}
       async run({ session, args: [id], options, connect }) {
         const client = await connect()
         const task = await findTask(client, id, options.server)
-        const { showEvents } = await import('../tasks/events.ts')
+        const { showEvents } = await import('../tasks/follow.ts')
         return showEvents(session, client, task, options)
       },
     }),

@@ -1,13 +1,19 @@
+import { readFile, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import { BODY_LIMIT } from '../../http/body.ts'
 import type { Project, ProjectCreate } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
+import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
+import { leftOutText, sizeOf } from '../directory/report.ts'
+import { surveyDirectory } from '../directory/survey.ts'
+import { CommandError } from '../errors.ts'
 import { chooseServer } from '../nouns/servers.ts'
-import { printable } from '../output.ts'
+import { formatBytes, printable } from '../output.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { Terminal } from '../terminal.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
-import { checkSource, type ProjectCode, prepareCode, type SourceOptions } from './source.ts'
 
 /** The options of `berth projects create`. */
 interface CreateOptions extends CommonOptions {
@@ -96,4 +102,93 @@ function post(
     form.set(name, typeof value === 'string' ? value : JSON.stringify(value))
   form.set('archive', new Blob([archive]), 'archive')
   return client.call('projects.create', { params, form })
+}
+
+/** The ways to say where a project's code comes from; at most one of them, and `ref` with `git`. */
+interface SourceOptions {
+  template?: string | undefined
+  git?: string | undefined
+  ref?: string | undefined
+  /** A file or a URL. */
+  archive?: string | undefined
+  /** A directory of this machine. */
+  from?: string | undefined
+}
+
+/** Code that a project is made from. */
+interface ProjectCode {
+  /** What the request says of it. */
+  body: Pick<ProjectCreate, 'template' | 'source'>
+  /** An archive that goes with the request. */
+  archive?: Uint8Array<ArrayBuffer>
+  /** What the project is called where nothing else is said; without it the API chooses. */
+  name?: string
+}
+
+/** Characters that a project's name may have. */
+const LONGEST_NAME = 100
+
+/** @throws UsageError for more than one source, or a ref without a repository */
+function checkSource({ ref, ...sources }: SourceOptions): void {
+  const given = Object.values(sources).filter((value) => value !== undefined)
+  if (given.length > 1)
+    throw new UsageError('Say where the code comes from once: a directory, --template, --git or --archive.')
+  if (ref !== undefined && sources.git === undefined)
+    throw new UsageError('--ref names a branch, a tag or a commit of the repository that --git gives.')
+}
+
+/**
+ * Gets the code ready to be sent: packs a directory, reads an archive.
+ *
+ * @throws CommandError where it cannot be read or is too large for a request
+ */
+async function prepareCode(options: SourceOptions, terminal: Terminal): Promise<ProjectCode> {
+  const { template, git, ref, archive, from } = options
+  if (template !== undefined) return { body: { template } }
+  if (git !== undefined) {
+    // A path is one of this machine, as the person sees it.
+    const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(terminal.cwd, git) : git
+    return { body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } }, ...named(url) }
+  }
+  if (from !== undefined) return packed(from, terminal)
+  if (archive === undefined) return { body: {} }
+  if (/^https?:\/\//i.test(archive)) {
+    return { body: { source: { type: 'archive', url: archive } }, ...named(new URL(archive).pathname) }
+  }
+  return { body: {}, archive: await readArchive(archive, terminal), ...named(archive) }
+}
+
+async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectCode> {
+  const directory = resolve(cwd, from)
+  const survey = await surveyDirectory(directory)
+  const leftOut = leftOutText(survey, '--env-file')
+  if (survey.files.length === 0) throw new CommandError(`${from} has no file to send. ${leftOut}`.trim())
+  const archive = await packDirectory(survey)
+  await stderr.write(
+    `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
+  )
+  await stderr.write(leftOut)
+  return { body: {}, archive, ...named(directory) }
+}
+
+async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<ArrayBuffer>> {
+  const path = resolve(cwd, file)
+  try {
+    const { size } = await stat(path)
+    if (size <= BODY_LIMIT - FORM_OVERHEAD) return await readFile(path)
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}.`)
+  }
+  throw new CommandError(
+    `${file} is larger than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Put it where berth can fetch it, and give its URL.`,
+  )
+}
+
+/** Returns the last part of a path or URL, without its extension. */
+function named(path: string): { name?: string } {
+  const name = basename(path.replaceAll('\\', '/'))
+    .replace(/\.(?:git|zip|tar|tgz|tar\.gz)$/i, '')
+    .replaceAll(/\p{Cc}/gu, '')
+    .slice(0, LONGEST_NAME)
+  return name === '' ? {} : { name }
 }

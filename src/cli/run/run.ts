@@ -12,10 +12,9 @@ import { enlist } from '../instances/registry.ts'
 import { startInstance } from '../instances/start.ts'
 import { variablesOf } from '../instances/variables.ts'
 import { printLog, type Terminal } from '../terminal.ts'
-import { exitCodeOf, startCommand } from './command.ts'
+import { exitCodeOf, findProgram, startCommand } from './command.ts'
 import type { Coverage } from './coverage.ts'
 import { takePortBlock } from './ports.ts'
-import { findProgram } from './program.ts'
 import { codeOfSignal, ignoredSignals, SignalRelay } from './signals.ts'
 
 /**

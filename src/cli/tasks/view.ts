@@ -1,9 +1,7 @@
 import type { AgentEvent, ToolData } from '../../agents/events.ts'
 import { count, formatBytes, paint, type Style } from '../output.ts'
-import { plain } from '../plain-text.ts'
+import { PlainText, plain } from '../plain-text.ts'
 import type { Sink } from '../terminal.ts'
-import { Lines } from './lines.ts'
-import { Output } from './output.ts'
 import { numberIn, type TranscriptItem, textIn } from './transcript.ts'
 
 /** How the ends of tasks are marked. */
@@ -195,3 +193,110 @@ function failure(output: ToolData): string {
 }
 
 const oneLine = (text: string): string => plain(text).replaceAll('\n', '�')
+
+/** Characters of the end of what was shown that are remembered, to find it again in the whole. */
+const REMEMBERED = 256
+
+/** A text that comes in pieces and then whole: what of it was shown is not shown again. */
+class Output {
+  readonly #lines: Lines
+  readonly #writer: string
+  readonly #gutter: string
+  readonly #text = new PlainText()
+  /** How much of it was shown, or passed over. */
+  #shown = 0
+  /** The end of that. */
+  #end = ''
+
+  constructor(lines: Lines, writer: string, gutter: string) {
+    this.#lines = lines
+    this.#writer = writer
+    this.#gutter = gutter
+  }
+
+  /** Shows a piece that begins after so many characters. */
+  async piece(offset: number, text: string): Promise<void> {
+    const missing = offset - this.#shown
+    if (missing > 0) {
+      this.#shown = offset
+      await this.#note(`${missing} characters that came before are not shown`)
+    }
+    await this.#add(text.slice(this.#shown - offset))
+  }
+
+  /**
+   * Shows what is left of the whole text, and ends its line.
+   *
+   * @param isCut the middle of it was left out
+   */
+  async whole(text: string, isCut: boolean): Promise<void> {
+    if (isCut && this.#shown > 0) await this.#endOf(text)
+    else if (text.slice(0, this.#shown).endsWith(this.#end)) await this.#add(text.slice(this.#shown))
+    else if (text.trim() !== '' && !text.endsWith(this.#end.trim())) {
+      // What was said in the end is not how it began.
+      await this.#lines.end()
+      await this.#add(text)
+    }
+    await this.#lines.add(this.#writer, this.#text.end(), this.#gutter)
+    if (this.#lines.isOpen(this.#writer)) await this.#lines.end()
+  }
+
+  async #endOf(text: string): Promise<void> {
+    if (text.endsWith(this.#end)) return
+    await this.#note('not all of it is shown; its end:')
+    // As much is kept of the end as of the beginning, with a line between that says what is left out.
+    const end = text.slice(Math.ceil(text.length / 2))
+    await this.#add(end.slice(end.indexOf('\n') + 1))
+  }
+
+  async #add(text: string): Promise<void> {
+    if (text === '') return
+    this.#shown += text.length
+    this.#end = (this.#end + text).slice(-REMEMBERED)
+    await this.#lines.add(this.#writer, this.#text.push(text), this.#gutter)
+  }
+
+  #note(text: string): Promise<void> {
+    return this.#lines.add(`${this.#writer} note`, plain(`… ${text}\n`), this.#gutter)
+  }
+}
+
+/** Lines of several writers on one terminal: a line that one has begun is ended before another goes on. */
+class Lines {
+  readonly #sink: Sink
+  /** Whose line has no end yet. */
+  #open: string | null = null
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  /** Whether this writer's line has no end yet. */
+  isOpen(writer: string): boolean {
+    return this.#open === writer
+  }
+
+  /** Goes on with a writer's text; each of its lines begins with `gutter`. */
+  async add(writer: string, text: string, gutter = ''): Promise<void> {
+    if (text === '') return
+    const isOpen = this.#open === writer
+    const isWhole = text.endsWith('\n')
+    const lines = (isWhole ? text.slice(0, -1) : text).split('\n')
+    const shown = lines.map((line, index) => (index === 0 && isOpen ? line : gutter + line)).join('\n')
+    const before = this.#open === null || isOpen ? '' : '\n'
+    this.#open = isWhole ? null : writer
+    await this.#sink.write(before + shown + (isWhole ? '\n' : ''))
+  }
+
+  /** A line, or several, of its own. */
+  line(text: string): Promise<void> {
+    return this.add('', `${text}\n`)
+  }
+
+  /** Ends the line that has no end yet. */
+  async end(): Promise<void> {
+    if (this.#open === null) return
+    this.#open = null
+    await this.#sink.write('\n')
+  }
+}

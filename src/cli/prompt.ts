@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline'
-import type { Terminal } from '../terminal.ts'
+import { CommandError } from './errors.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Milliseconds for which what was typed before the question is thrown away. */
 const DISCARD_MS = 30
@@ -7,8 +8,10 @@ const DISCARD_MS = 30
 /** Milliseconds in which the next line of a paste comes. */
 const PASTE_MS = 50
 
-/** The key that interrupts, which makes no signal while a line is edited. */
-const CTRL_C = 3
+/** Control characters. In raw mode Ctrl-C sends no signal. */
+const CTRL_C = '\x03'
+const CTRL_D = '\x04'
+const CTRL_U = '\x15'
 
 /** Whether there is a person who can be asked. */
 export const canAsk = ({ stdin, stderr }: Terminal): boolean => stdin.isTTY && stderr.isTTY
@@ -82,3 +85,44 @@ const interrupt = (): void => void process.kill(process.pid, 'SIGINT')
 
 /** Keys that no line is edited with, such as Ctrl-\, come as characters. */
 const withoutControls = (line: string): string => line.replace(/(?!\t)\p{Cc}/gu, '')
+
+/**
+ * Asks a person for values, one after the other, and shows nothing of what is typed.
+ *
+ * @param prompts what to ask for
+ * @throws CommandError with exit code 130 where it is given up with Ctrl-C or Ctrl-D
+ */
+export async function askHidden(prompts: readonly string[], { stderr }: Terminal): Promise<string[]> {
+  const { stdin } = process
+  const typed = characters(stdin)
+  stdin.setRawMode(true)
+  try {
+    const values: string[] = []
+    for (const prompt of prompts) {
+      await stderr.write(`${prompt}: `)
+      values.push(await readLine(typed).finally(() => stderr.write('\n')))
+    }
+    return values
+  } finally {
+    stdin.setRawMode(false)
+    stdin.pause()
+  }
+}
+
+async function readLine(typed: AsyncGenerator<string, void>): Promise<string> {
+  let line: string[] = []
+  for (;;) {
+    const { value: character = CTRL_D } = await typed.next()
+    if (character === CTRL_C || character === CTRL_D)
+      throw new CommandError('Given up; nothing was set.', 130)
+    if (character === '\r' || character === '\n') return line.join('')
+    if (character === '\x7f' || character === '\b') line.pop()
+    else if (character === CTRL_U) line = []
+    else line.push(character)
+  }
+}
+
+async function* characters(stdin: NodeJS.ReadStream): AsyncGenerator<string, void> {
+  stdin.setEncoding('utf8')
+  for await (const chunk of stdin as AsyncIterable<string>) yield* chunk
+}

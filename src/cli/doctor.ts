@@ -1,0 +1,286 @@
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { ComputeDriver, Enforced, Limits } from '../compute/driver.ts'
+import { localDrivers } from '../compute/drivers.ts'
+import { probeDrivers } from '../compute/select.ts'
+import { selfCommand } from '../compute/self.ts'
+import { type Config, type Isolation, loadConfig, reachLoopbackDirectly } from '../config/config.ts'
+import { createLogger } from '../runtime/logger.ts'
+import { runHelper } from '../runtime/run-helper.ts'
+import { readInstance } from '../storage/data-directory.ts'
+import { makeTemporary } from '../storage/ephemeral.ts'
+import { findDataDirectory } from './instance.ts'
+import type { Terminal } from './terminal.ts'
+import { type VersionInfo, versionInfo } from './version.ts'
+
+/** All findings on this machine. */
+export interface Report extends VersionInfo {
+  /** Whether berth can run as it is configured. */
+  ok: boolean
+  /** The tier that servers would run under, null where none can be used. */
+  isolation: Isolation | null
+  /** What that tier enforces. */
+  enforced: Enforced | null
+  findings: Finding[]
+}
+
+/**
+ * Looks at everything, as the configuration of this directory and environment would have it.
+ *
+ * @param data the data directory, in place of the configured one
+ * @throws StartupError for a bad configuration
+ */
+export async function examine(data: string | undefined, { env, cwd }: Terminal): Promise<Report> {
+  const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
+  const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
+  reachLoopbackDirectly()
+  // The tiers are tried in a directory of their own: looking must not make a data directory.
+  const trial = makeTemporary(tmpdir(), 'berth-doctor-')
+  try {
+    const path = env.PATH ?? ''
+    const drivers = localDrivers({
+      self: selfCommand(process.execPath, Bun.main),
+      path,
+      dataDir: trial,
+      logger: createLogger('silent', () => {}, Date.now),
+    })
+    const [isolation, git, instance] = await Promise.all([
+      examineIsolation(drivers, config.isolation),
+      examineGit(path),
+      examineInstance(running),
+    ])
+    const used = drivers.find(({ name }) => name === isolation.used) ?? null
+    const findings = [
+      ...isolation.findings,
+      await examineTerminal(used),
+      git,
+      examinePort(config.host, config.port, running),
+      examineDirectory(config.dataDir),
+      instance,
+    ]
+    return {
+      ok: findings.every(({ status }) => status !== 'failed'),
+      ...versionInfo(),
+      isolation: isolation.used,
+      enforced: isolation.enforced,
+      findings,
+    }
+  } finally {
+    rmSync(trial, { recursive: true, force: true })
+  }
+}
+
+/** One thing that was looked at. */
+export interface Finding {
+  /** What was looked at, in a word or two. */
+  name: string
+  /** `ok`: it is there; `absent`: berth does without; `failed`: berth cannot run, or not as configured. */
+  status: 'ok' | 'absent' | 'failed'
+  /** What was found, in words. */
+  detail: string
+  /** What a person can do about it. */
+  remedy?: string
+}
+
+/** Something is there. */
+const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail })
+
+/** Something is not there, and berth does without it. */
+const absent = (name: string, detail: string, remedy: string): Finding => ({
+  name,
+  status: 'absent',
+  detail,
+  remedy,
+})
+
+/** Something is not there, and without it berth cannot run as configured. */
+const failed = (name: string, detail: string, remedy: string): Finding => ({
+  name,
+  status: 'failed',
+  detail,
+  remedy,
+})
+
+/** Milliseconds that git may take to say its version. */
+const GIT_MS = 5_000
+
+/** A program that cannot be run. */
+const BROKEN = { exitCode: null, stdout: '' }
+
+/** git, which projects from a repository need. */
+export async function examineGit(path: string): Promise<Finding> {
+  const program = Bun.which('git', { PATH: path })
+  if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
+  const { exitCode, stdout } = await runHelper([program, '--version'], { timeoutMs: GIT_MS }).catch(
+    () => BROKEN,
+  )
+  if (exitCode !== 0) return absent('git', `${program} does not run`, 'Install git anew.')
+  return ok('git', `${stdout.trim().replace(/^git version /, '')} (${program})`)
+}
+
+/**
+ * Whether the port can be listened on, by doing so.
+ *
+ * @param runningUrl the address of the instance that runs here, which may be the one that has it
+ */
+export function examinePort(host: string, port: number, runningUrl: string | null): Finding {
+  const name = `port ${port}`
+  if (port === 0) return ok('port', 'any free one')
+  try {
+    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
+    return ok(name, 'free')
+  } catch (error) {
+    if (runningUrl && new URL(runningUrl).port === String(port)) return ok(name, 'taken by the running berth')
+    const remedy = 'Stop what listens there, or choose another with --port (0 for any free one).'
+    return absent(name, `cannot be listened on: ${messageOf(error)}`, remedy)
+  }
+}
+
+/** Whether the data directory, or where it would be made, takes files: by writing there. */
+export function examineDirectory(directory: string): Finding {
+  let existing = directory
+  while (!existsSync(existing)) existing = dirname(existing)
+  try {
+    rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
+    const { bavail, bsize } = statfsSync(existing)
+    return ok('data folder', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
+  } catch (error) {
+    return failed(
+      'data folder',
+      `${directory} cannot be written: ${messageOf(error)}`,
+      'Mend its permissions or free its disk, or choose another with --data.',
+    )
+  }
+}
+
+/**
+ * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, and on a
+ * busy machine a response may take seconds.
+ */
+const HANG_MS = 10_000
+
+/** What the instance that the data directory names says of itself. */
+export async function examineInstance(url: string | null): Promise<Finding> {
+  const name = 'instance'
+  if (url === null) return { name, status: 'absent', detail: 'none runs on the data folder' }
+  try {
+    const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
+    const { version } = (await response.json()) as { version?: unknown }
+    if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
+  } catch {}
+  return absent(
+    name,
+    `the one named in the directory does not answer at ${url}`,
+    'Start it anew with "berth serve".',
+  )
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** What the isolation tiers can do on this machine. */
+interface IsolationReport {
+  /** The tier that servers would run under, null where none can be used. */
+  used: Isolation | null
+  /** What that tier enforces. */
+  enforced: Enforced | null
+  findings: Finding[]
+}
+
+const LIMIT_NAMES: [keyof Enforced, string][] = [
+  ['cpu', 'CPU limit'],
+  ['memory', 'memory limit'],
+  ['processes', 'process limit'],
+  ['disk', 'disk limit'],
+  ['network', 'network'],
+]
+
+/**
+ * Tries every tier for real, says which one servers would run under, and what that one enforces.
+ *
+ * @param drivers strongest first
+ * @param wanted the tier that the configuration asks for
+ */
+export async function examineIsolation(
+  drivers: readonly ComputeDriver[],
+  wanted: Config['isolation'],
+): Promise<IsolationReport> {
+  const probed = await probeDrivers(drivers)
+  const used = probed.find(({ name, probe }) => probe.available && (wanted === 'auto' || wanted === name))
+  const findings = probed.map(({ name, probe }): Finding => {
+    if (!probe.available) {
+      const state = name === wanted ? failed : absent
+      return state(name, `not available: ${probe.reason}`, probe.remedy)
+    }
+    const weaker = (probe.notes ?? []).map((note) => `; weaker here: ${note}`).join('')
+    return ok(name, `${name === used?.name ? 'works, and is used' : 'works'}${weaker}`)
+  })
+  const enforced = used?.probe.available ? await used.probe.enforced() : null
+  for (const [key, label] of enforced ? LIMIT_NAMES : [])
+    findings.push(limit(label, enforced?.[key] ?? 'none'))
+  if (!used && wanted === 'auto') {
+    findings.push(failed('isolation', 'no tier can be used', 'Follow one of the remedies above.'))
+  }
+  return { used: used?.name ?? null, enforced, findings }
+}
+
+const limit = (label: string, mechanism: string): Finding =>
+  mechanism === 'none'
+    ? { name: label, status: 'absent', detail: 'not enforced on this machine' }
+    : ok(label, mechanism)
+
+/** Enough for the one command. */
+const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 }
+
+/** Milliseconds that the command may take. */
+const PATIENCE_MS = 10_000
+
+/** Exit codes of the command: something is no terminal, or it is not the controlling one. */
+const NO_TERMINAL = 3
+const NOT_CONTROLLING = 4
+
+const COMMAND = `test -t 0 && test -t 1 && test -t 2 || exit ${NO_TERMINAL}; (: </dev/tty) 2>/dev/null || exit ${NOT_CONTROLLING}`
+
+const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
+
+/**
+ * Terminals on servers: one is opened for real, on a server of the tier that is used.
+ *
+ * @param driver that tier's, on a directory that may be written; null where no tier can be used
+ */
+export async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
+  const name = 'terminal'
+  if (driver === null) return { name, status: 'absent', detail: 'not tried: no isolation tier can be used' }
+  try {
+    const exitCode = await tryTerminal(driver)
+    if (exitCode === 0) return ok(name, 'servers have pseudo-terminals')
+    if (exitCode === NOT_CONTROLLING) {
+      const detail =
+        'servers have pseudo-terminals, but Ctrl-C and job control do not work: setsid is missing'
+      return absent(name, detail, 'Install util-linux.')
+    }
+    return absent(name, `a pseudo-terminal is none to its program (exit code ${exitCode})`, MOUNT)
+  } catch (error) {
+    return absent(name, `no pseudo-terminal: ${error instanceof Error ? error.message : error}`, MOUNT)
+  }
+}
+
+async function tryTerminal(driver: ComputeDriver): Promise<number> {
+  const handle = await driver.create('srv_doctor')
+  try {
+    const sandbox = await driver.start('srv_doctor', handle, PROBE_LIMITS)
+    try {
+      const terminal = sandbox.terminal({
+        command: COMMAND,
+        size: { columns: 80, rows: 24 },
+        timeoutMs: PATIENCE_MS,
+        onOutput() {},
+      })
+      return (await terminal.exit).exitCode
+    } finally {
+      await sandbox.stop()
+    }
+  } finally {
+    await driver.destroy(handle)
+  }
+}

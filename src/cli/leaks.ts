@@ -1,0 +1,295 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  ABANDONED_MS,
+  allDataDirectoryGroups,
+  type DataDirectoryGroup,
+  removeGroups,
+} from '../compute/limits/groups.ts'
+import { portsOf } from '../compute/local/ports.ts'
+import { dataMarkerOf, serverMarkerOf } from '../compute/local/server-directories.ts'
+import { STAGING } from '../compute/local/staging.ts'
+import { isTemporary } from '../compute/local/temporary.ts'
+import { listProcesses, type ProcessInfo, readEnvironment, readMarker } from '../compute/processes.ts'
+import { killAll } from '../compute/terminate.ts'
+import { machineNow } from '../runtime/clock.ts'
+import { isInUse } from '../storage/data-directory.ts'
+import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
+import { findDataDirectory } from './instance.ts'
+import { heldBy, realPath } from './instances/holder.ts'
+import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
+import { count, paint, printable } from './output.ts'
+import { shellQuote } from './quote.ts'
+import type { Print } from './runner.ts'
+import type { Sink, Terminal } from './terminal.ts'
+
+/** Where leaks are looked for. */
+export interface LeakScope extends Pick<Terminal, 'env' | 'cwd'> {
+  /** A data directory to look at, in place of the nearest. */
+  data: string | undefined
+}
+
+/** All that instances of this user which do not run any more have left. What belongs to one that runs is none. */
+export function findLeaks(scope: LeakScope): Leak[] {
+  const { directories, temporary } = knownDirectories(scope)
+  const own = ownProcesses()
+  const knowledge = learn(directories, heldDirectories(own))
+  const processes = leakedProcesses(own, knowledge)
+  const doomed = new Set(processes.map(({ pid }) => pid))
+  return [
+    ...processes.map(processLeak),
+    ...leakedGroups(knowledge, doomed).map(groupLeak),
+    ...temporary.map(temporaryLeak),
+    ...directories
+      .filter((directory) => !temporary.includes(directory) && !knowledge.live.has(markerOf(directory)))
+      .flatMap(halfMade),
+    ...staleEntries(scope.env).map(
+      ({ file, instance }): Leak => ({
+        kind: 'entry',
+        id: file,
+        detail: `an entry of "berth list" for ${instance.data_dir}, which no instance runs on`,
+        remedy: `rm ${file}; "berth list" does it too`,
+      }),
+    ),
+  ]
+}
+
+/** Removes what `findLeaks` finds. @returns what could not be removed */
+export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
+  // Each look is a new one: whatever has come to life meanwhile is left alone.
+  await killAll(() => {
+    const own = ownProcesses()
+    const knowledge = learn(knownDirectories(scope).directories, heldDirectories(own))
+    return leakedProcesses(own, knowledge).map(({ pid }) => pid)
+  })
+  for (const { kind, id } of findLeaks(scope)) {
+    if (kind === 'group') removeGroups(groupsBelow(id))
+    else if (kind === 'folder') removeTemporary(id)
+    else if (kind === 'entry') removeEntry(id)
+  }
+  return findLeaks(scope)
+}
+
+/** The data directories that are known of, whether or not an instance runs there, and those temporary ones that are left behind. */
+function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[]; temporary: string[] } {
+  const temporary = findAbandoned(tmpdir(), machineNow())
+  return {
+    directories: [
+      ...new Set([findDataDirectory(data, env, cwd), ...registeredDirectories(env), ...temporary]),
+    ],
+    temporary,
+  }
+}
+
+function learn(known: readonly string[], held: readonly string[]): Knowledge {
+  return {
+    directories: new Map(known.map((directory) => [markerOf(directory), directory])),
+    // A berth in another container is known by its lock alone.
+    live: new Set([...held, ...known.filter(isInUse)].map(markerOf)),
+  }
+}
+
+const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
+
+/** The control groups of dead instances. One with processes counts where all of these are left behind too. */
+function leakedGroups({ live, directories }: Knowledge, doomed: ReadonlySet<number>): DataDirectoryGroup[] {
+  const user = process.getuid?.()
+  return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
+    if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
+    if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
+    // Of an unknown directory an instance may just be starting that cannot be seen from here.
+    return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
+  })
+}
+
+const groupLeak = ({ path, groups }: DataDirectoryGroup): Leak => ({
+  kind: 'group',
+  id: path,
+  detail: 'the control groups of an instance that is gone',
+  remedy: `rmdir ${groups.join(' ')}`,
+})
+
+const groupsBelow = (path: string): string[] =>
+  allDataDirectoryGroups().find((group) => group.path === path)?.groups ?? []
+
+/** Something that an instance which does not run any more has left behind. */
+export interface Leak {
+  kind: 'process' | 'folder' | 'group' | 'entry'
+  /** The pid, or the path. */
+  id: string
+  /** What it is, in words. */
+  detail: string
+  /** What a person can do about it. */
+  remedy: string
+  /** Ports that it listens on. */
+  ports?: number[]
+}
+
+/** Returns the leak that a temporary directory of a dead instance is. */
+const temporaryLeak = (path: string): Leak =>
+  directoryLeak(path, 'the temporary directory of an instance that was killed')
+
+/** What a killed instance was just making in its data directory. The next start there removes it too. */
+function halfMade(dataDir: string): Leak[] {
+  const servers = join(dataDir, 'servers')
+  const staged = list(servers).flatMap((server) => {
+    const staging = join(servers, server, STAGING)
+    const names = list(staging).filter(isTemporary)
+    return names.map((name) => directoryLeak(join(staging, name), `what was being prepared for ${server}`))
+  })
+  const snapshots = join(dataDir, 'snapshots')
+  const kept = list(snapshots)
+  // A directory that was about to be replaced is kept if its successor never took its name.
+  const isKept = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
+  const unfinished = kept
+    .filter((name) => name.startsWith('.') && !isKept(name))
+    .map((name) => directoryLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
+  const swap = join(dataDir, 'swap')
+  // One that was decided on is the state: the next start brings it to its end.
+  const undecided = existsSync(swap) && !existsSync(join(swap, 'decided.json'))
+  const restored = undecided ? [directoryLeak(swap, 'a state that was just being made ready')] : []
+  return [...staged, ...unfinished, ...restored]
+}
+
+const directoryLeak = (path: string, detail: string): Leak => ({
+  kind: 'folder',
+  id: path,
+  detail,
+  remedy: `rm -rf ${shellQuote([path])}`,
+})
+
+function list(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    // There is none, it was removed meanwhile, or it is another user's.
+    return []
+  }
+}
+
+/** What is known of the instances of this machine. */
+interface Knowledge {
+  /** Data directories by the twelve hex digits of their hash, those of dead instances too. */
+  directories: ReadonlyMap<string, string>
+  /** The digits of those that an instance runs on. */
+  live: ReadonlySet<string>
+}
+
+/** A process that was started on a server of an instance which is gone. */
+interface LeakedProcess extends ProcessInfo {
+  /** The data directory of its instance, where that is known. */
+  dataDir: string | null
+}
+
+/** The processes of this user. */
+function ownProcesses(): ProcessInfo[] {
+  const user = process.getuid?.()
+  return listProcesses().filter(
+    ({ pid }) => pid !== process.pid && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user,
+  )
+}
+
+/** The data directories that processes of this user hold now. */
+const heldDirectories = (own: readonly ProcessInfo[]): string[] => own.flatMap(({ pid }) => heldBy(pid))
+
+/**
+ * Returns the processes that carry the marker of a server whose instance is gone. Other programs may carry something
+ * that looks like a marker: one of an unknown directory counts only if the process names the directory itself, or is an
+ * orphaned sandboxd.
+ */
+function leakedProcesses(own: readonly ProcessInfo[], { directories, live }: Knowledge): LeakedProcess[] {
+  return own.flatMap((info) => {
+    const marker = readMarker(info.pid)
+    if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
+    const dataMarker = marker.slice(0, 12)
+    if (live.has(dataMarker)) return []
+    const dataDir = directories.get(dataMarker) ?? directoryOf(info.pid, marker)
+    if (dataDir === null && !isOrphanedSandboxd(info)) return []
+    return [{ ...info, dataDir }]
+  })
+}
+
+/** Returns the leak that a process of a dead instance is. */
+function processLeak({ pid, dataDir }: LeakedProcess): Leak {
+  const ports = portsOf(pid)
+  const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
+  const where = dataDir === null ? 'of an instance that is gone' : `of a server on ${dataDir}`
+  return {
+    kind: 'process',
+    id: String(pid),
+    detail: `${nameOf(pid)}, ${where}${listens}`,
+    remedy: `kill -9 ${pid}`,
+    ...(ports.length === 0 ? {} : { ports }),
+  }
+}
+
+/** The directory by the home directory that commands have where they see the machine's own paths; null where it does not fit the marker. */
+function directoryOf(pid: number, marker: string): string | null {
+  const home = readEnvironment(pid, 'HOME') ?? ''
+  const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
+  if (dataDir === undefined || serverId === undefined) return null
+  return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
+}
+
+/** A sandboxd whose parent is not a berth. */
+function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
+  const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
+  return isSandboxd && heldBy(parent).length === 0
+}
+
+const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    // It has ended.
+    return ''
+  }
+}
+
+/** What is asked of `doctor --leaks`. */
+interface LeakOptions {
+  data?: string | undefined
+  fix: boolean
+}
+
+const NOUNS: Record<Leak['kind'], string> = {
+  process: 'process',
+  folder: 'folder',
+  group: 'control group',
+  entry: 'entry',
+}
+
+/** Says what dead instances have left, and removes it where that is asked for; resolves to the exit code. */
+export async function reportLeaks(
+  { env, cwd }: Terminal,
+  print: Print,
+  { data, fix }: LeakOptions,
+): Promise<number> {
+  const scope = { data, env, cwd }
+  const leaks = findLeaks(scope)
+  const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
+  const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
+  await print({ ok: left.length === 0, leaks: left, removed }, (_, { sink }) => {
+    if (leaks.length + left.length === 0) return 'Nothing is left behind.\n'
+    return [
+      ...removed.map((leak) => line(sink, 'removed', leak)),
+      ...left.map((leak) => line(sink, 'left', leak)),
+      left.length > 0 ? advice(left.length, fix) : '',
+    ].join('')
+  })
+  return left.length === 0 ? 0 : 1
+}
+
+function line(sink: Sink, state: 'removed' | 'left', { kind, id, detail, remedy }: Leak): string {
+  const sign = state === 'removed' ? paint(sink, 'green', '✓ removed') : paint(sink, 'red', '✗')
+  const remark = state === 'removed' ? '' : `  ${paint(sink, 'dim', printable(remedy))}\n`
+  return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
+}
+
+const advice = (number: number, tried: boolean): string =>
+  tried
+    ? `\n${count(number, 'thing')} could not be removed: follow the remedies above.\n`
+    : `\n${count(number, 'thing')} left behind. "berth doctor --leaks --fix" removes all.\n`
