@@ -4,7 +4,7 @@ export const GRACE_MS = 1000
 /** Milliseconds after which processes that survive SIGKILL (in an uninterruptible wait) are given up on. */
 const GIVE_UP_MS = 5000
 
-/** Rounds of stopping newcomers before killing regardless. */
+/** Most rounds of stopping processes that started meanwhile. */
 const STOP_ROUNDS = 50
 
 /** Sends a signal; one that has ended already is no fault. */
@@ -14,6 +14,25 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   } catch {
     // Ended meanwhile, or not ours.
   }
+}
+
+/**
+ * Stops (SIGSTOP) processes, round by round until no new one appears: one that is not stopped yet may start others.
+ *
+ * @param find lists the processes to stop, including those already stopped
+ * @returns the pids of the stopped ones
+ */
+export function stopAll(find: () => number[]): Set<number> {
+  const stopped = new Set<number>()
+  for (let round = 0; round < STOP_ROUNDS; round += 1) {
+    const fresh = find().filter((pid) => !stopped.has(pid))
+    if (fresh.length === 0) break
+    for (const pid of fresh) {
+      signal(pid, 'SIGSTOP')
+      stopped.add(pid)
+    }
+  }
+  return stopped
 }
 
 /**

@@ -46,7 +46,7 @@ export interface Workspace {
   stat(path: string): Promise<WorkspaceEntry | null>
 
   /**
-   * Creates an empty directory on this machine in which berth prepares files for `place`. It is on the workspace's
+   * Creates an empty directory on this machine in which berth prepares files for `moveIn`. It is on the workspace's
    * file system and out of reach of processes on the server. The next start removes one that a killed berth leaves.
    */
   staging(): Promise<Staging>
@@ -59,7 +59,7 @@ export interface Workspace {
    * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error if the
    * directory holds a device, a pipe, a socket or a file with a second hard link.
    */
-  place(dir: string, path: string): Promise<void>
+  moveIn(dir: string, path: string): Promise<void>
 
   /**
    * Reports changes below a directory, from the time this resolves until the watch is closed. Throws `WorkspaceError`

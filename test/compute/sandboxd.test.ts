@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
-import { SandboxdConnection } from '../../src/compute/sandboxd/connection.ts'
+import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import {
   encodeFrame,
   encodeJson,
@@ -51,7 +51,7 @@ describe('a sandboxd that breaks the protocol', () => {
     ['more output than it has credit for', tooMuch],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
     await using sandboxd = new FalseSandboxd(frames)
-    const connection = await SandboxdConnection.open(sandboxd.fd)
+    const connection = await SandboxdClient.open(sandboxd.fd)
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
     const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
@@ -62,7 +62,7 @@ describe('a sandboxd that breaks the protocol', () => {
 
   test('by its death fails a start that waits for it', async () => {
     await using sandboxd = new FalseSandboxd([])
-    const connection = await SandboxdConnection.open(sandboxd.fd)
+    const connection = await SandboxdClient.open(sandboxd.fd)
     const configured = connection.configure({
       workspace: '/',
       env: {},

@@ -31,7 +31,7 @@ test('a prepared folder is moved to its path, parents are made, and nothing is l
   {
     await using staging = await prepare(box)
     expect(mode(staging.path)).toBe('700')
-    await box.workspace.place(join(staging.path, 'code'), 'projects/app')
+    await box.workspace.moveIn(join(staging.path, 'code'), 'projects/app')
     expect(readdirSync(staging.path)).toEqual([])
   }
   expect(await box.text('projects/app/a.txt')).toBe('new')
@@ -46,7 +46,7 @@ test('what stood at the path is replaced whole: a folder, a file, a link, which 
   symlinkSync(box.outside, box.at('link'))
   for (const path of ['folder', 'file', 'link']) {
     await using staging = await prepare(box)
-    await box.workspace.place(join(staging.path, 'code'), path)
+    await box.workspace.moveIn(join(staging.path, 'code'), path)
     expect(lstatSync(box.at(path)).isDirectory()).toBe(true)
     expect(readdirSync(box.at(path))).toEqual(['a.txt'])
   }
@@ -61,13 +61,13 @@ test('no link on the way leads a folder out of the workspace, and a refusal chan
   writeFileSync(box.at('file'), 'kept')
   await using staging = await prepare(box)
   const code = join(staging.path, 'code')
-  await expectFault(box.workspace.place(code, 'out/app'), 'outside')
-  await expectFault(box.workspace.place(code, 'up/app'), 'outside')
-  await expectFault(box.workspace.place(code, '../app'), 'outside')
-  await expectFault(box.workspace.place(code, '/etc/app'), 'outside')
-  await expectFault(box.workspace.place(code, 'file/app'), 'not_a_file')
-  await expectFault(box.workspace.place(code, ''), 'root')
-  await expectFault(box.workspace.place(code, 'a\0b'), 'invalid')
+  await expectFault(box.workspace.moveIn(code, 'out/app'), 'outside')
+  await expectFault(box.workspace.moveIn(code, 'up/app'), 'outside')
+  await expectFault(box.workspace.moveIn(code, '../app'), 'outside')
+  await expectFault(box.workspace.moveIn(code, '/etc/app'), 'outside')
+  await expectFault(box.workspace.moveIn(code, 'file/app'), 'not_a_file')
+  await expectFault(box.workspace.moveIn(code, ''), 'root')
+  await expectFault(box.workspace.moveIn(code, 'a\0b'), 'invalid')
   expect(readFileSync(join(code, 'a.txt'), 'utf8')).toBe('new')
   expect(readdirSync(box.root).sort()).toEqual(['file', 'out', 'up'])
   box.expectOutsideUntouched()
@@ -84,7 +84,7 @@ test('no set-user-id bit, odd mode or closed folder comes along; execute bits an
   chmodSync(join(code, 'secret'), 0o400)
   chmodSync(join(code, 'plain'), 0o666)
   chmodSync(join(code, 'closed'), 0o1000)
-  await box.workspace.place(code, 'app')
+  await box.workspace.moveIn(code, 'app')
   const modes = ['', 'script', 'secret', 'plain', 'closed', 'closed/inner'].map((name) =>
     mode(box.at(`app/${name}`)),
   )
@@ -97,9 +97,9 @@ test('pipes, and files that have a second name somewhere on the machine, are nev
   await using staging = await prepare(box)
   const code = join(staging.path, 'code')
   linkSync(join(box.outside, 'f'), join(code, 'shared'))
-  await expect(box.workspace.place(code, 'app')).rejects.toThrow('"shared" cannot be placed')
+  await expect(box.workspace.moveIn(code, 'app')).rejects.toThrow('"shared" cannot be placed')
   await Bun.$`rm ${code}/shared && mkfifo ${code}/pipe`.quiet()
-  await expect(box.workspace.place(code, 'app')).rejects.toThrow('"pipe" cannot be placed')
+  await expect(box.workspace.moveIn(code, 'app')).rejects.toThrow('"pipe" cannot be placed')
   expect(readdirSync(box.root)).toEqual([])
   expect(mode(join(box.outside, 'f'))).not.toBe('755')
 })
@@ -109,7 +109,7 @@ test('only what was prepared in the staging area is placed', async () => {
   await using staging = await prepare(box)
   symlinkSync(box.outside, join(staging.path, 'link'))
   for (const folder of [box.outside, join(staging.path, '../../outside'), join(staging.path, 'link')])
-    await expect(box.workspace.place(folder, 'app')).rejects.toThrow('was not prepared')
+    await expect(box.workspace.moveIn(folder, 'app')).rejects.toThrow('was not prepared')
   expect(readdirSync(box.root)).toEqual([])
   box.expectOutsideUntouched()
 })
@@ -128,7 +128,7 @@ test('while the server puts other things in its place, the folder arrives whole 
   for (let round = 0; round < 200; round += 1) {
     await using staging = await prepare(box, { a: '1', b: '2' })
     const code = join(staging.path, 'code')
-    await box.workspace.place(code, ['d/app', 'd', 'f'][round % 3] ?? 'd').then(
+    await box.workspace.moveIn(code, ['d/app', 'd', 'f'][round % 3] ?? 'd').then(
       () => {
         placed += 1
       },

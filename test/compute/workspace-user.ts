@@ -55,7 +55,7 @@ report.left = readdirSync(box.root)
   mkdirSync(box.at('placed/old'), { recursive: true })
   chmodSync(box.at('placed/old'), 0o500)
   chmodSync(box.at('placed'), 0o500)
-  report.placed.push(await outcome(box.workspace.place(`${staging.path}/code`, 'placed')))
+  report.placed.push(await outcome(box.workspace.moveIn(`${staging.path}/code`, 'placed')))
   report.placed.push(...readdirSync(box.at('placed')), mode('placed'), mode('placed/new'))
 }
 // A folder of many closed levels.

@@ -1,22 +1,19 @@
 import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import {
-  baseEnvironment,
-  type IsolationProbe,
-  type Launch,
-  type LocalDriverOptions,
-  type LocalIsolation,
-  SANDBOXD_ENVIRONMENT,
-  type ServerToStart,
+import { hostLaunch, hostTools } from '../local/host-launch.ts'
+import type {
+  IsolationProbe,
+  Launch,
+  LocalDriverOptions,
+  LocalIsolation,
+  ServerToStart,
 } from '../local/isolation.ts'
 import { pinRoot } from '../local/pinned.ts'
-import { removeEntry } from '../local/remove.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { etcFiles, systemDirectories, toolDirectories } from '../local/system-files.ts'
-import { ToolsDirectory } from '../local/tools-directory.ts'
-import { userName } from '../local/user.ts'
-import { sandboxdArguments } from '../processes.ts'
+import type { ToolsDirectory } from '../local/tools-directory.ts'
+import { removeEntry } from '../local/tree.ts'
 import { TERMINALS_FD } from '../sandboxd/protocol.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
@@ -51,10 +48,7 @@ export class LandlockIsolation implements LocalIsolation {
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#tools = new ToolsDirectory(
-      join(options.dataDir, 'sandbox', 'tools'),
-      selfFiles(options.self).program,
-    )
+    this.#tools = hostTools(options)
   }
 
   async probe(): Promise<IsolationProbe> {
@@ -75,28 +69,26 @@ export class LandlockIsolation implements LocalIsolation {
     return { available: false, reason, remedy: REMEDY }
   }
 
-  async launch({ dir, workspace, marker }: ServerToStart): Promise<Launch> {
-    const { self } = this.#options
-    const tmp = await emptyDirectory(dir, 'tmp')
+  async launch(server: ServerToStart): Promise<Launch> {
+    const tmp = await emptyDirectory(server.dir, 'tmp')
     const { paths, path } = this.#readable()
-    const environment = baseEnvironment(workspace, userName(), this.#tools.extend(path), tmp)
+    const launch = hostLaunch(this.#options, this.#tools, server, { path, tmp })
+    const { argv, env, commandEnv } = launch
     const plan: LandlockPlan = {
-      argv: [...self.argv, ...sandboxdArguments(marker)],
-      env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
+      argv,
+      env,
       read: paths,
-      write: [...DEVICES, workspace, tmp],
+      write: [...DEVICES, server.workspace, tmp],
       keep: [TERMINALS_FD],
       announce: false,
     }
     return {
-      ...launcher(self, plan),
+      ...launch,
+      ...launcher(this.#options.self, plan),
       // A rule that let commands open terminals would let them open others', berth's too.
       terminals: true,
-      workspace,
       // Without its powers root cannot give files away, which GNU tar attempts as root.
-      commandEnv: process.getuid?.() === 0 ? { ...environment, TAR_OPTIONS: '--no-same-owner' } : environment,
-      tools: this.#tools.pathInSandbox,
-      pidNamespace: false,
+      commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,
     }
   }
 

@@ -1,9 +1,9 @@
 /** The launcher's input on descriptor 4, as JSON. */
 export interface LandlockPlan {
   /** The program to execute, with its arguments. */
-  argv: string[]
+  argv: readonly string[]
   /** Its whole environment. */
-  env: Record<string, string>
+  env: Readonly<Record<string, string>>
   /** Absolute paths that it and its children may read and execute, including everything below. */
   read: string[]
   /** Absolute paths that they may also change. */

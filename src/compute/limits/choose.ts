@@ -1,9 +1,9 @@
 import type { Limits } from '../driver.ts'
-import { type CgroupBases, CgroupLimiter } from './cgroup.ts'
 import { type CgroupBase, findBases, RESOURCES, type Resource } from './cgroup-layout.ts'
+import { type CgroupBases, CgroupLimiter } from './cgroup-limiter.ts'
 import { groupName } from './groups.ts'
 import type { Limiter } from './limiter.ts'
-import { WatchdogLimiter } from './watchdog.ts'
+import { WatchdogLimiter } from './watchdog-limiter.ts'
 
 /** Name of the group that a probe makes; no server's id has a dot. */
 const PROBE_GROUP = 'probe.tmp'

@@ -54,7 +54,7 @@ export class DirectoryChain implements Disposable {
   /** Steps back up and returns the name of the directory it leaves. */
   leave(): EntryName {
     const left = this.#chain.pop()
-    if (left === undefined) throw new Error('the walk stands at its first folder')
+    if (left === undefined) throw new Error('The walk is at its first directory.')
     left.dir?.[Symbol.dispose]()
     return left.name
   }
@@ -117,7 +117,7 @@ function pinDirectory(dir: PinnedEntry, name: EntryName): PinnedEntry {
   const entry = pinChild(dir, name)
   if (entry.stats.isDirectory()) return entry
   entry[Symbol.dispose]()
-  throw Object.assign(new Error(`${childPath(dir, name)} is not a folder`), { code: 'ENOTDIR' })
+  throw Object.assign(new Error(`${childPath(dir, name)} is not a directory`), { code: 'ENOTDIR' })
 }
 
 /**

@@ -132,8 +132,15 @@ export class LocalDriver implements ComputeDriver {
     const limiter = await this.#chosenLimiter()
     const group = limiter.openGroup(id, limits)
     try {
-      const memoryHeldBy = limiter.enforced.memory
-      return await LocalSandbox.start({ launch, marker, group, scanner: this.#scanner, limits, memoryHeldBy })
+      const memoryEnforcedBy = limiter.enforced.memory
+      return await LocalSandbox.start({
+        launch,
+        marker,
+        group,
+        scanner: this.#scanner,
+        limits,
+        memoryEnforcedBy,
+      })
     } catch (error) {
       await group.close()
       throw error

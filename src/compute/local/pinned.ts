@@ -1,4 +1,13 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync, type Stats } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  type Stats,
+} from 'node:fs'
 
 /** The name of a directory's entry: text, or the raw bytes if they are not UTF-8. */
 export type EntryName = string | Buffer
@@ -82,6 +91,19 @@ export function openForReading(file: PinnedEntry): number {
   if (dev === file.stats.dev && ino === file.stats.ino) return descriptor
   closeSync(descriptor)
   throw Object.assign(new Error(`${file.path} was replaced`), { code: 'ENOENT' })
+}
+
+/**
+ * Adds permission bits to a pinned directory if its owner lacks them; root needs none.
+ *
+ * @returns its earlier permissions if they were changed, else null
+ * @throws the system's error
+ */
+export function addPermissions({ path, stats }: PinnedEntry, bits: number): number | null {
+  const mode = stats.mode & 0o7777
+  if ((mode & bits) === bits || process.geteuid?.() === 0) return null
+  chmodSync(path, mode | bits)
+  return mode
 }
 
 function pin(path: string | Buffer, flags: number): PinnedEntry {

@@ -3,6 +3,7 @@ import {
   ComputeError,
   type ExecCommand,
   type Execution,
+  type FaultInjection,
   type Limits,
   type Sandbox,
   type TerminalCommand,
@@ -10,14 +11,13 @@ import {
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
-import { SandboxdConnection } from '../sandboxd/connection.ts'
-import type { SandboxdCommand } from '../sandboxd/execution.ts'
-import { GRACE_MS, killAll, signal } from '../terminate.ts'
-import { LocalFaultInjection } from './fault-injection.ts'
+import { SandboxdClient } from '../sandboxd/client.ts'
+import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
+import { TerminalSender } from '../sandboxd/terminals.ts'
+import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
 import type { Launch } from './isolation.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
-import { TerminalSender } from './terminal-sender.ts'
 
 /** Milliseconds in which sandboxd has to be ready. */
 const READY_MS = 15_000
@@ -27,9 +27,6 @@ const STOP_MARGIN_MS = 500
 
 /** Milliseconds to wait for sandboxd's confirmation that no command is about to begin, before pausing anyway. */
 const PAUSE_PATIENCE_MS = 250
-
-/** Most rounds of pausing processes that started meanwhile. */
-const PAUSE_ROUNDS = 50
 
 /** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
@@ -41,18 +38,20 @@ export interface SandboxStart {
   scanner: ProcessScanner
   limits: Limits
   /** The mechanism that enforces the memory limit. */
-  memoryHeldBy: string
+  memoryEnforcedBy: string
 }
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
 export class LocalSandbox implements Sandbox {
   readonly faultInjection: LocalFaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
-  readonly #connection: SandboxdConnection
+  readonly #sandboxd: SandboxdClient
   readonly #start: SandboxStart
   readonly #exited: Promise<{ reason: string }>
   /** Opens terminals for a sandboxd that cannot; null for one that can. */
   readonly #terminals: TerminalSender | null
+  /** The sandbox's own processes, which run before any command. */
+  #own: ReadonlySet<number> = new Set()
   #stopping: Promise<void> | null = null
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
@@ -61,24 +60,24 @@ export class LocalSandbox implements Sandbox {
       ...start.launch,
       argv: [...start.group.enter, ...start.launch.argv],
     })
-    const connection = await SandboxdConnection.open(spawned.socket)
-    const sandbox = new LocalSandbox(spawned, connection, start)
+    const sandboxd = await SandboxdClient.open(spawned.socket)
+    const sandbox = new LocalSandbox(spawned, sandboxd, start)
     await sandbox.#configure()
     return sandbox
   }
 
-  private constructor({ process, terminals }: Spawned, connection: SandboxdConnection, start: SandboxStart) {
+  private constructor({ process, terminals }: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
     this.#process = process
-    this.#connection = connection
+    this.#sandboxd = sandboxd
     this.#start = start
     this.#terminals = terminals === null ? null : new TerminalSender(terminals)
     this.#exited = this.#waitForExit()
     this.faultInjection = new LocalFaultInjection({
       pid: process.pid,
       started: () => this.#started(),
-      drained: () => connection.drained(),
+      drained: () => sandboxd.drained(),
       limits: start.limits,
-      memoryHeldBy: start.memoryHeldBy,
+      memoryEnforcedBy: start.memoryEnforcedBy,
     })
   }
 
@@ -87,7 +86,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   get ending(): boolean {
-    return this.#stopping !== null || this.#connection.over
+    return this.#stopping !== null || this.#sandboxd.over
   }
 
   get home(): string {
@@ -100,16 +99,13 @@ export class LocalSandbox implements Sandbox {
 
   /** Whether anything but sandboxd runs in it. */
   get occupied(): boolean {
-    return this.#connection.busy > 0 || this.#started().length > 0
+    return this.#sandboxd.busy > 0 || this.#started().length > 0
   }
 
   /** Pid of the process that berth started for it. */
   get pid(): number {
     return this.#process.pid
   }
-
-  /** The sandbox's own processes, which run before any command. */
-  #own: ReadonlySet<number> = new Set()
 
   exec(command: ExecCommand): Execution {
     return this.#execute(command)
@@ -121,8 +117,8 @@ export class LocalSandbox implements Sandbox {
 
   #execute(command: SandboxdCommand): TerminalExecution {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
-    if (command.terminal !== undefined && !this.#connection.over) this.#terminals?.send()
-    const execution = this.#connection.exec(command)
+    if (command.terminal !== undefined && !this.#sandboxd.over) this.#terminals?.send()
+    const execution = this.#sandboxd.exec(command)
     const marker = commandMarker(this.#start.marker, execution.id)
     return {
       exit: execution.exit,
@@ -138,7 +134,7 @@ export class LocalSandbox implements Sandbox {
    * running commands.
    */
   async endProcesses(reason: string): Promise<void> {
-    for (const execution of this.#connection.executions) execution.note(reason)
+    for (const execution of this.#sandboxd.executions) execution.note(reason)
     const doomed = new Set<number>()
     let complete = false
     const ended = killAll(() =>
@@ -154,16 +150,8 @@ export class LocalSandbox implements Sandbox {
   }
 
   async pause(): Promise<() => void> {
-    await Promise.race([this.#connection.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
-    const paused = new Set<number>()
-    for (let round = 0; round < PAUSE_ROUNDS; round += 1) {
-      const fresh = this.#started().filter((pid) => !paused.has(pid) && !isStopped(pid))
-      if (fresh.length === 0) break
-      for (const pid of fresh) {
-        signal(pid, 'SIGSTOP')
-        paused.add(pid)
-      }
-    }
+    await Promise.race([this.#sandboxd.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
+    const paused = stopAll(() => this.#started().filter((pid) => !isStopped(pid)))
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
     }
@@ -175,8 +163,8 @@ export class LocalSandbox implements Sandbox {
   }
 
   async #stop(): Promise<void> {
-    this.#connection.shutdown()
-    const timer = setTimeout(() => this.#connection.close('It was stopped.'), GRACE_MS + STOP_MARGIN_MS)
+    this.#sandboxd.shutdown()
+    const timer = setTimeout(() => this.#sandboxd.close('It was stopped.'), GRACE_MS + STOP_MARGIN_MS)
     await this.#exited
     clearTimeout(timer)
   }
@@ -184,9 +172,9 @@ export class LocalSandbox implements Sandbox {
   async #configure(): Promise<void> {
     const { launch, marker, group } = this.#start
     const errors = collectErrors(this.#process.stderr)
-    const timer = setTimeout(() => this.#connection.close('It was not ready in time.'), READY_MS)
+    const timer = setTimeout(() => this.#sandboxd.close('It was not ready in time.'), READY_MS)
     try {
-      await this.#connection.configure({
+      await this.#sandboxd.configure({
         workspace: launch.workspace,
         env: launch.commandEnv,
         marker,
@@ -196,7 +184,7 @@ export class LocalSandbox implements Sandbox {
       })
       this.#own = new Set(findDescendants(this.#process.pid))
     } catch (error) {
-      this.#connection.close('It did not start.')
+      this.#sandboxd.close('It did not start.')
       await this.#exited
       const said = await errors.text
       throw new ComputeError(said === '' ? messageOf(error) : `The sandbox did not start: ${said}`)
@@ -209,8 +197,8 @@ export class LocalSandbox implements Sandbox {
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
   async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
-    const why = await Promise.race([this.#connection.closed, ended])
-    this.#connection.close(why)
+    const why = await Promise.race([this.#sandboxd.closed, ended])
+    this.#sandboxd.close(why)
     this.#terminals?.close()
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
@@ -227,5 +215,55 @@ export class LocalSandbox implements Sandbox {
     await group.close()
     if (this.#stopping !== null) return { reason: 'It was stopped.' }
     return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
+  }
+}
+
+/** The options of a `LocalFaultInjection`. */
+interface LocalFaultOptions {
+  /** The process that the sandbox ends with. */
+  pid: number
+  /** Returns all that commands have started. */
+  started(): number[]
+  /** Resolves when sandboxd has acted on everything it was sent before. */
+  drained(): Promise<void>
+  limits: Limits
+  /** The mechanism that enforces the memory limit. */
+  memoryEnforcedBy: string
+}
+
+/** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
+class LocalFaultInjection implements FaultInjection {
+  readonly #options: LocalFaultOptions
+  /** The watch over its storage. */
+  storageWatch: { fill(full: boolean): Promise<void> } | null = null
+
+  constructor(options: LocalFaultOptions) {
+    this.#options = options
+  }
+
+  get memory(): FaultInjection['memory'] {
+    const { limits, memoryEnforcedBy } = this.#options
+    return { limit: limits.memoryBytes, enforcedBy: memoryEnforcedBy }
+  }
+
+  get storage(): FaultInjection['storage'] {
+    return { limit: this.#options.limits.storageBytes }
+  }
+
+  crash(): void {
+    signal(this.#options.pid, 'SIGKILL')
+  }
+
+  async freeze(): Promise<void> {
+    await this.#options.drained()
+    stopAll(this.#options.started)
+  }
+
+  thaw(): void {
+    for (const pid of this.#options.started()) signal(pid, 'SIGCONT')
+  }
+
+  async fillStorage(full: boolean): Promise<void> {
+    await this.storageWatch?.fill(full)
   }
 }

@@ -3,8 +3,8 @@ import { basename, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { ComputeError, type Handle } from '../driver.ts'
 import { pinRoot } from './pinned.ts'
-import { removeEntry } from './remove.ts'
 import { STAGING, StagingArea } from './staging.ts'
+import { removeEntry } from './tree.ts'
 
 /** The handle of a server on this machine. The directory is relative to the data directory, which may be moved. */
 export interface LocalHandle extends Handle {

@@ -1,5 +1,15 @@
-import { closeSync, constants, fchmodSync, openSync, renameSync, statSync, unlinkSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+} from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
@@ -13,16 +23,18 @@ import {
 } from '../workspace.ts'
 import { readInto, writeFrom } from './descriptor-io.ts'
 import { readDirectory } from './directories.ts'
-import { identityOf, LocalFile } from './file.ts'
-import { type Jail, type LocatedPath, type LocateOptions, locate, toWorkspaceError } from './jail.ts'
-import { listFiles } from './list.ts'
 import { invalid, parsePath, quote } from './path.ts'
 import { childPath, openForReading, type PinnedEntry, pinRoot } from './pinned.ts'
-import { placeDirectory } from './place.ts'
-import { removeEntry } from './remove.ts'
-import { STAGING, StagingArea } from './staging.ts'
+import {
+  type ResolvedPath,
+  type ResolveOptions,
+  resolvePath,
+  toWorkspaceError,
+  type WorkspaceRoot,
+} from './resolve-path.ts'
+import { moveStaged, STAGING, StagingArea } from './staging.ts'
 import { isTemporary, temporaryName } from './temporary.ts'
-import { measureUsage } from './usage.ts'
+import { listFiles, measureUsage, removeEntry } from './tree.ts'
 
 /** Bytes moved by one turn through the thread pool. */
 const CHUNK = 16 * 1024 * 1024
@@ -31,11 +43,11 @@ const MAX_ATTEMPTS = 8
 
 /**
  * A workspace that is a directory of this machine. Every access walks from that directory by descriptors and follows
- * no link by itself (`jail.ts`), so processes on the server can change the tree at any time without leading berth
+ * no link by itself (`resolve-path.ts`), so processes on the server can change the tree at any time without leading berth
  * outside. Metadata calls are synchronous, in slices of a few milliseconds; contents move through the thread pool.
  */
 export class LocalWorkspace implements Workspace {
-  readonly #jail: Jail
+  readonly #root: WorkspaceRoot
   readonly #area: StagingArea
 
   /**
@@ -43,37 +55,25 @@ export class LocalWorkspace implements Workspace {
    * @param byDescriptor whether `/proc/self/fd` is available; `PinnedEntry` says what is weaker without it
    */
   constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
-    this.#jail = { root, byDescriptor }
+    this.#root = { path: root, byDescriptor }
     this.#area = new StagingArea(join(dirname(root), STAGING), byDescriptor)
   }
 
   /** See `Workspace.list`. Skips directories that cannot be opened and names that are not UTF-8. */
   async list(options: { all: boolean }): Promise<string[]> {
-    using root = this.#root()
+    using root = this.#pinRoot()
     return await listFiles(root, options.all)
   }
 
   /** See `Workspace.read`. Reads a growing file up to the size it had when it was opened. */
   async read(path: string): Promise<Uint8Array> {
-    const { descriptor, size } = this.#openFile(path)
-    try {
-      const bytes = new Uint8Array(size)
-      let filled = 0
-      while (filled < size) {
-        const length = Math.min(CHUNK, size - filled)
-        const bytesRead = await readInto(descriptor, bytes, filled, length, filled)
-        if (bytesRead === 0) break
-        filled += bytesRead
-      }
-      return filled === size ? bytes : bytes.subarray(0, filled)
-    } finally {
-      closeSync(descriptor)
-    }
+    using file = await this.open(path)
+    return await file.read(0, file.size)
   }
 
   /** See `Workspace.open`. */
   async open(path: string): Promise<WorkspaceFile> {
-    const { parent, entry, mustBeDirectory } = this.#locate(path, { follow: true })
+    const { parent, entry, mustBeDirectory } = this.#resolve(path, { follow: true })
     parent[Symbol.dispose]()
     if (entry?.stats.isFile() && !mustBeDirectory) return new LocalFile(entry, path)
     entry?.[Symbol.dispose]()
@@ -87,7 +87,7 @@ export class LocalWorkspace implements Workspace {
   async unchanged(path: string, identity: string): Promise<boolean> {
     const { names } = parsePath(path)
     try {
-      const stats = statSync(`${this.#jail.root}/${names.join('/')}`, { throwIfNoEntry: false })
+      const stats = statSync(`${this.#root.path}/${names.join('/')}`, { throwIfNoEntry: false })
       return stats !== undefined && identityOf(stats) === identity
     } catch {
       return false
@@ -96,12 +96,12 @@ export class LocalWorkspace implements Workspace {
 
   /** See `Workspace.entries`. */
   async entries(path: string): Promise<DirectoryEntry[]> {
-    using place = this.#locate(path, { follow: true })
-    if (place.entry === null) throw missing(path)
-    if (!place.entry.stats.isDirectory())
+    using found = this.#resolve(path, { follow: true })
+    if (found.entry === null) throw missing(path)
+    if (!found.entry.stats.isDirectory())
       throw new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
     try {
-      const listed = await readDirectory(place.entry)
+      const listed = await readDirectory(found.entry)
       return listed
         .flatMap(({ name, kind }) => (typeof name === 'string' && !isTemporary(name) ? [{ name, kind }] : []))
         .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
@@ -130,13 +130,13 @@ export class LocalWorkspace implements Workspace {
 
   /** See `Workspace.remove`. Removes a link itself, not its target; throws `outside` for one that leads out. */
   async remove(path: string): Promise<void> {
-    using place = this.#locate(path, { follow: false })
-    if (place.name === '') throw theRoot(path)
-    const stats = place.entry?.stats
-    if (stats === undefined || (place.mustBeDirectory && stats.isFile())) throw missing(path)
+    using found = this.#resolve(path, { follow: false })
+    if (found.name === '') throw theRoot(path)
+    const stats = found.entry?.stats
+    if (stats === undefined || (found.mustBeDirectory && stats.isFile())) throw missing(path)
     if (stats.isSymbolicLink()) this.#refuseLinkOut(path)
     try {
-      await removeEntry(place.parent, place.name)
+      await removeEntry(found.parent, found.name)
     } catch (error) {
       if (codeOf(error) === 'ENOTEMPTY') {
         throw new Error(
@@ -150,11 +150,11 @@ export class LocalWorkspace implements Workspace {
   /** See `Workspace.stat`. Throws `WorkspaceError` `outside`, `invalid`. */
   async stat(path: string): Promise<WorkspaceEntry | null> {
     try {
-      using place = this.#locate(path, { follow: true })
-      const stats = place.entry?.stats
+      using found = this.#resolve(path, { follow: true })
+      const stats = found.entry?.stats
       if (stats === undefined) return null
       if (stats.isDirectory()) return { kind: 'directory', size: 0 }
-      if (place.mustBeDirectory) return null
+      if (found.mustBeDirectory) return null
       return stats.isFile() ? { kind: 'file', size: stats.size } : { kind: 'other', size: 0 }
     } catch (error) {
       if (error instanceof WorkspaceError && (error.fault === 'missing' || error.fault === 'not_a_file'))
@@ -168,50 +168,38 @@ export class LocalWorkspace implements Workspace {
     return this.#area.make()
   }
 
-  /** See `Workspace.place`. */
-  place(dir: string, path: string): Promise<void> {
-    return placeDirectory(this.#jail, this.#area, dir, path)
+  /** See `Workspace.moveIn`. */
+  moveIn(dir: string, path: string): Promise<void> {
+    return moveStaged(this.#root, this.#area, dir, path)
   }
 
   /** See `Workspace.watch`. */
   async watch(path: string, options: WatchOptions): Promise<WorkspaceWatch> {
-    using place = this.#locate(path, { follow: false })
-    if (!place.entry?.stats.isDirectory()) throw missing(path)
-    const { watchDirectory } = await import('./watch.ts')
-    return await watchDirectory(place.entry.path.toString(), options)
+    using found = this.#resolve(path, { follow: false })
+    if (!found.entry?.stats.isDirectory()) throw missing(path)
+    return await watchDirectory(found.entry.path.toString(), options)
   }
 
   /** See `Workspace.usage`; directories count too, the workspace's own does not. */
   async usage(): Promise<number> {
-    using root = this.#root()
+    using root = this.#pinRoot()
     return await measureUsage(root)
   }
 
-  #root(): PinnedEntry {
-    return pinRoot(this.#jail.root, this.#jail.byDescriptor)
+  #pinRoot(): PinnedEntry {
+    return pinRoot(this.#root.path, this.#root.byDescriptor)
   }
 
-  #locate(path: string, options: LocateOptions): LocatedPath {
-    return locate(this.#jail, path, options)
-  }
-
-  #openFile(path: string): { descriptor: number; size: number } {
-    using place = this.#locate(path, { follow: true })
-    if (place.entry === null) throw missing(path)
-    if (!place.entry.stats.isFile() || place.mustBeDirectory) throw notAFile(path)
-    try {
-      return { descriptor: openForReading(place.entry), size: place.entry.stats.size }
-    } catch (error) {
-      throw codeOf(error) === 'ENOENT' ? missing(path) : toWorkspaceError(error, path)
-    }
+  #resolve(path: string, options: ResolveOptions): ResolvedPath {
+    return resolvePath(this.#root, path, options)
   }
 
   async #replace(path: string, content: Uint8Array, makeParents: boolean): Promise<void> {
-    using place = this.#locate(path, { follow: true, makeParents })
-    if (place.name === '') throw theRoot(path)
-    const replaced = place.entry?.stats
-    if (place.mustBeDirectory || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
-    const temporary = childPath(place.parent, temporaryName())
+    using found = this.#resolve(path, { follow: true, makeParents })
+    if (found.name === '') throw theRoot(path)
+    const replaced = found.entry?.stats
+    if (found.mustBeDirectory || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
+    const temporary = childPath(found.parent, temporaryName())
     const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
     const descriptor = openSync(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
     try {
@@ -221,7 +209,7 @@ export class LocalWorkspace implements Workspace {
       } finally {
         closeSync(descriptor)
       }
-      renameSync(temporary, childPath(place.parent, place.name))
+      renameSync(temporary, childPath(found.parent, found.name))
     } catch (error) {
       discard(temporary)
       throw error
@@ -230,7 +218,7 @@ export class LocalWorkspace implements Workspace {
 
   #refuseLinkOut(path: string): void {
     try {
-      this.#locate(path, { follow: true })[Symbol.dispose]()
+      this.#resolve(path, { follow: true })[Symbol.dispose]()
     } catch (error) {
       if (!(error instanceof WorkspaceError)) throw error
       if (error.fault === 'outside') throw error
@@ -258,3 +246,106 @@ const missing = (path: string) => new WorkspaceError('missing', `${quote(path)} 
 const notAFile = (path: string) => new WorkspaceError('not_a_file', `${quote(path)} is not a regular file.`)
 const theRoot = (path: string) =>
   new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)
+
+/**
+ * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
+ * leads the watch outside.
+ *
+ * Uses chokidar, loaded with the first watch, because systems differ in how they report renames, atomic saves and new
+ * directories.
+ */
+async function watchDirectory(dir: string, { ignored, onChange }: WatchOptions): Promise<WorkspaceWatch> {
+  const root = realpathSync(dir)
+  const { watch } = await import('chokidar')
+  const watcher = watch(root, {
+    followSymlinks: false,
+    ignoreInitial: true,
+    ignorePermissionErrors: true,
+    // Reports a file once it is in place, not while it is moved.
+    atomic: true,
+    ignored: (path) => path !== root && ignored(relative(root, path)),
+  })
+  const ready = Promise.withResolvers<void>()
+  watcher.on('ready', ready.resolve)
+  // A limit of the system (inotify): changes are missed, which harms nothing.
+  watcher.on('error', () => ready.resolve())
+  watcher.on('all', (_event, path) => onChange(relative(root, path)))
+  await ready.promise
+  return { close: () => watcher.close() }
+}
+
+/** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
+class LocalFile implements WorkspaceFile {
+  readonly size: number
+  readonly modifiedAt: number
+  readonly #stats: Stats
+  readonly #entry: PinnedEntry
+  #descriptor: number | null = null
+  #reading = 0
+  #disposed = false
+
+  /** @param entry a regular file; it is disposed of with this @param path for messages */
+  constructor(
+    entry: PinnedEntry,
+    private readonly path: string,
+  ) {
+    this.#entry = entry
+    this.#stats = entry.stats
+    this.size = entry.stats.size
+    this.modifiedAt = entry.stats.mtimeMs
+  }
+
+  get identity(): string {
+    return identityOf(this.#stats)
+  }
+
+  get changedAt(): number {
+    return this.#stats.ctimeMs
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const descriptor = this.#openDescriptor()
+    const bytes = new Uint8Array(length)
+    let filled = 0
+    this.#reading += 1
+    try {
+      while (filled < length) {
+        const most = Math.min(CHUNK, length - filled)
+        const bytesRead = await readInto(descriptor, bytes, filled, most, offset + filled)
+        if (bytesRead === 0) break
+        filled += bytesRead
+      }
+    } finally {
+      this.#reading -= 1
+      this.#close()
+    }
+    return filled === length ? bytes : bytes.subarray(0, filled)
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed = true
+    this.#close()
+  }
+
+  #openDescriptor(): number {
+    try {
+      const descriptor = this.#descriptor ?? openForReading(this.#entry)
+      this.#descriptor = descriptor
+      return descriptor
+    } catch (error) {
+      throw codeOf(error) === 'ENOENT' ? missing(this.path) : toWorkspaceError(error, this.path)
+    }
+  }
+
+  /** Not while it is read: its descriptor could name another file by then. */
+  #close(): void {
+    if (!this.#disposed || this.#reading > 0) return
+    this.#entry[Symbol.dispose]()
+    if (this.#descriptor !== null) closeSync(this.#descriptor)
+    this.#descriptor = null
+  }
+}
+
+/** See `WorkspaceFile.identity`. */
+const identityOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string =>
+  `${dev}-${ino}-${size}-${mtimeMs}-${ctimeMs}`

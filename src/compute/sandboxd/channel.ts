@@ -1,3 +1,4 @@
+import { once } from '../../runtime/once.ts'
 import { encodeFrame, encodeJson, type FrameHandler, FrameReader } from './protocol.ts'
 
 /** A channel's socket and event handlers. */
@@ -10,11 +11,11 @@ export interface ChannelOptions {
   onFrame: FrameHandler
   /** Called once when the connection is gone, also after `close`. */
   onClosed(): void
-  /** The peer broke the protocol, or a frame could not be dealt with. */
+  /** Called when the peer broke the protocol, or `onFrame` threw. */
   onBroken(error: unknown): void
 }
 
-/** Frames over an inherited socket, the same on both of its ends. */
+/** Sends and receives frames over an inherited socket; both of its ends use it. */
 export class FrameChannel {
   readonly #options: ChannelOptions
   readonly #reader: FrameReader
@@ -67,15 +68,6 @@ export class FrameChannel {
   close(): void {
     this.#writer?.close()
     this.#socket?.terminate()
-  }
-}
-
-function once(call: () => void): () => void {
-  let called = false
-  return () => {
-    if (called) return
-    called = true
-    call()
   }
 }
 

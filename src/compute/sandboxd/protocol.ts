@@ -4,6 +4,9 @@ import type { TerminalSize } from '../driver.ts'
  * The protocol between berth and sandboxd, over one socket pair that sandboxd inherits as file descriptor 3. The
  * socket has no path, so nothing else in the sandbox can connect.
  *
+ * Both sides use `protocol.ts` and `channel.ts`. Berth's side is `client.ts` with `client-execution.ts`; sandboxd's is
+ * `sandboxd.ts` with `command.ts`. `terminals.ts` has both ends of the separate socket for terminals.
+ *
  * A frame is a header of 9 bytes, little-endian, and a payload:
  *
  * u32 length of the payload · u8 kind · u32 id of the execution, or 0

@@ -5,7 +5,6 @@ import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
-import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
 import { type Libc, loadLibc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
 import {
@@ -17,10 +16,9 @@ import {
   SANDBOXD_FD,
   type SandboxdConfiguration,
   type SpawnRequest,
-  TERMINALS_FD,
 } from './protocol.ts'
-import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 import { SpawnError } from './spawn-error.ts'
+import { Terminals } from './terminals.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
@@ -33,18 +31,18 @@ const WARM_UP_ROUNDS = 100
 /** The options of `Sandboxd`. */
 export interface SandboxdOptions {
   libc: Libc
-  /** The way to berth. */
+  /** The connection to berth. */
   channel: FrameChannel
   /** Ends sandboxd's process. */
   exit(): Promise<void>
 }
 
-/** Obeys berth's frames: starts commands, passes their input and output, ends them. */
+/** Executes berth's frames: starts commands, passes their input and output on, and ends them. */
 export class Sandboxd {
   readonly #options: SandboxdOptions
   readonly #commands = new Map<number, Command>()
   #configuration: SandboxdConfiguration | null = null
-  #leaving: Promise<void> | null = null
+  #shuttingDown: Promise<void> | null = null
   #oomScore: number | null = null
   readonly #terminals = new Terminals()
 
@@ -69,8 +67,8 @@ export class Sandboxd {
 
   /** Ends every process of the server but this one. */
   shutdown(): Promise<void> {
-    this.#leaving ??= terminate(this.#find)
-    return this.#leaving
+    this.#shuttingDown ??= terminate(this.#find)
+    return this.#shuttingDown
   }
 
   /** The server's processes: all of the PID namespace, or all that descend from sandboxd or carry the marker. */
@@ -102,7 +100,7 @@ export class Sandboxd {
 
   #spawn(id: number, request: SpawnRequest): void {
     const configuration = this.#configuration
-    if (configuration === null || this.#leaving !== null) {
+    if (configuration === null || this.#shuttingDown !== null) {
       this.#fail(id, 'The sandbox is ending.')
       return
     }
@@ -203,24 +201,6 @@ function poolThreads(): number {
   }
 }
 
-/** Provides terminals. Loads nothing before the first one. */
-class Terminals {
-  #calls: PtyCalls | null = null
-  #descriptors: DescriptorCalls | null = null
-
-  /** Returns a new terminal: opened here, or received from berth if this process may not open any. */
-  open({ receivesTerminals }: SandboxdConfiguration): { pty: Pty; calls: PtyCalls } {
-    this.#calls ??= loadPtyCalls()
-    return { pty: receivesTerminals ? this.#receive() : this.#calls.open(), calls: this.#calls }
-  }
-
-  #receive(): Pty {
-    this.#descriptors ??= loadDescriptorCalls()
-    const [master = -1, slave = -1] = this.#descriptors.receive(TERMINALS_FD, 2)
-    return { master, slave }
-  }
-}
-
 /**
  * Adopts the sandbox's orphans if no PID namespace contains them. They can then be found as descendants even without
  * a marker, and are reaped when they end. `own` lists the children that Bun itself waits for.
@@ -234,10 +214,9 @@ function adoptOrphans(libc: Libc, own: () => number[]): void {
 }
 
 /**
- * The hidden command `berth __sandboxd`: the process inside a sandbox that starts commands for berth.
- * It serves the socket that it inherits as descriptor 3 and ends, with all that it started, when the
- * socket closes: berth may have been killed. It imports nothing but Bun and its own few files, since
- * every running server pays for it in memory and in time to start.
+ * Runs the hidden command `berth __sandboxd`: the process inside a sandbox that starts commands for berth. Serves the
+ * socket that it inherits as descriptor 3. Ends, with everything it started, when the socket closes, because berth may
+ * have been killed. Imports only Bun and a few small files: every running server pays for it in memory and start time.
  */
 export async function runSandboxd(): Promise<void> {
   const libc = loadLibc()

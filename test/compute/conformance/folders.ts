@@ -45,7 +45,7 @@ export function folderTests(name: Isolation): void {
       await using staging = await workspace.staging()
       mkdirSync(join(staging.path, 'code/sub'), { recursive: true, mode: 0o700 })
       writeFileSync(join(staging.path, 'code/sub/run'), '#!/bin/sh\necho ran', { mode: 0o700 })
-      await workspace.place(join(staging.path, 'code'), 'projects/app')
+      await workspace.moveIn(join(staging.path, 'code'), 'projects/app')
       const sandbox = await bench.startAgain('srv_a', handle)
       const { stdout } = await run(
         sandbox,

@@ -152,7 +152,7 @@ export class Sources {
     await using staging = await workspace.staging()
     const code = await prepare(staging.path, limits, ending)
     ending.throwIfAborted()
-    await workspace.place(code, path)
+    await workspace.moveIn(code, path)
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 
 /** What fails where the driver does: whatever has to do with the content of files. What is there can still be looked at. */
-const FAILING: readonly (keyof Workspace)[] = ['read', 'open', 'write', 'remove', 'staging', 'place']
+const FAILING: readonly (keyof Workspace)[] = ['read', 'open', 'write', 'remove', 'staging', 'moveIn']
 
 /** A workspace whose files cannot be read or changed. */
 export const brokenWorkspace = (inner: Workspace, error: Error): Workspace =>
@@ -38,7 +38,7 @@ export function fullWorkspace(
     remove: (path) => inner.remove(path),
     stat: (path) => inner.stat(path),
     staging: () => inner.staging(),
-    async place() {
+    async moveIn() {
       throw refusal()
     },
     watch: (path, options) => inner.watch(path, options),

@@ -1,6 +1,6 @@
 import { ComputeError } from '../driver.ts'
 import { FrameChannel } from './channel.ts'
-import { type SandboxdCommand, SandboxdExecution } from './execution.ts'
+import { type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
 import {
   decodeJson,
   type ExitReport,
@@ -23,7 +23,7 @@ const PONG_MS = 5_000
  * Berth's end of the socket to sandboxd. Input is not trusted: a command may have taken sandboxd over. Any violation
  * of the protocol closes the connection and so ends the sandbox.
  */
-export class SandboxdConnection {
+export class SandboxdClient {
   readonly #executions = new Map<number, SandboxdExecution>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #closed = Promise.withResolvers<string>()
@@ -35,8 +35,8 @@ export class SandboxdConnection {
   #over = false
 
   /** Connects over an inherited socket; the descriptor belongs to the connection from here on. */
-  static async open(fd: number): Promise<SandboxdConnection> {
-    const connection = new SandboxdConnection(fd)
+  static async open(fd: number): Promise<SandboxdClient> {
+    const connection = new SandboxdClient(fd)
     await connection.#channel.open()
     return connection
   }

@@ -1,10 +1,29 @@
 import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
-import { type DescriptorCalls, loadDescriptorCalls } from '../sandboxd/descriptors.ts'
-import { loadPtyCalls, type PtyCalls } from '../sandboxd/pty.ts'
+import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
+import { type SandboxdConfiguration, TERMINALS_FD } from './protocol.ts'
+import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 
-/** Opens terminals for a sandboxd that cannot, and sends it both ends. Reads nothing from it. */
+/** Provides sandboxd with terminals. Loads nothing before the first one. */
+export class Terminals {
+  #calls: PtyCalls | null = null
+  #descriptors: DescriptorCalls | null = null
+
+  /** Returns a new terminal: opened here, or received from berth if this process may not open any. */
+  open({ receivesTerminals }: SandboxdConfiguration): { pty: Pty; calls: PtyCalls } {
+    this.#calls ??= loadPtyCalls()
+    return { pty: receivesTerminals ? this.#receive() : this.#calls.open(), calls: this.#calls }
+  }
+
+  #receive(): Pty {
+    this.#descriptors ??= loadDescriptorCalls()
+    const [master = -1, slave = -1] = this.#descriptors.receive(TERMINALS_FD, 2)
+    return { master, slave }
+  }
+}
+
+/** Opens terminals for a sandboxd that cannot, and sends it both ends. Berth's side; reads nothing. */
 export class TerminalSender {
   readonly #socket: number
   #calls: { pty: PtyCalls; descriptors: DescriptorCalls } | null = null

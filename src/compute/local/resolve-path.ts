@@ -10,13 +10,14 @@ const MAX_LINKS = 40
 const MAX_STEPS = 5_000
 
 /** A workspace's directory, and whether entries are pinned by descriptor (Linux) or by checked path. */
-export interface Jail {
-  root: string
+export interface WorkspaceRoot {
+  /** Absolute path. */
+  path: string
   byDescriptor: boolean
 }
 
 /** The result of walking a path: a name in a pinned directory, and the entry of that name. */
-export interface LocatedPath extends Disposable {
+export interface ResolvedPath extends Disposable {
   parent: PinnedEntry
   /** Empty for the workspace's own directory; then `parent` and `entry` are that directory. */
   name: string
@@ -26,7 +27,7 @@ export interface LocatedPath extends Disposable {
 }
 
 /** How to treat the path's last name, and missing directories before it. */
-export interface LocateOptions {
+export interface ResolveOptions {
   /** Follow a link that the path ends in. Links before it are followed always. */
   follow: boolean
   /** Make missing directories on the way. */
@@ -47,17 +48,17 @@ export interface LocateOptions {
  * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`. The caller disposes
  * of the result.
  */
-export function locate(jail: Jail, path: string, options: LocateOptions): LocatedPath {
+export function resolvePath(root: WorkspaceRoot, path: string, options: ResolveOptions): ResolvedPath {
   let { names: ahead, mustBeDirectory } = parsePath(path)
   let walked: string[] = []
   let links = 0
-  let dir = pinRoot(jail.root, jail.byDescriptor)
+  let dir = pinRoot(root.path, root.byDescriptor)
   const enter = (next: PinnedEntry) => {
     dir[Symbol.dispose]()
     dir = next
   }
   const beginAgain = (names: string[]) => {
-    enter(pinRoot(jail.root, jail.byDescriptor))
+    enter(pinRoot(root.path, root.byDescriptor))
     walked = []
     ahead = names
   }
@@ -75,7 +76,7 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Locate
       const [name, ...rest] = ahead
       if (name === undefined) {
         if (walked.length > 0) beginAgain(walked)
-        else return place(dir, '', dir, true)
+        else return resolved(dir, '', dir, true)
         continue
       }
       if (name === '..') {
@@ -86,7 +87,7 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Locate
       const entry = tryPin(dir, name, path)
       if (entry === null) {
         if (rest.includes('..')) ahead = cancelParents(ahead)
-        else if (rest.length === 0) return place(dir, name, null, mustBeDirectory)
+        else if (rest.length === 0) return resolved(dir, name, null, mustBeDirectory)
         else if (options.makeParents) makeDirectory(dir, name, path)
         else throw new WorkspaceError('missing', `${quote(path)} does not exist.`)
         continue
@@ -94,14 +95,14 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Locate
       if (entry.stats.isSymbolicLink() && (rest.length > 0 || options.follow)) {
         entry[Symbol.dispose]()
         countLink()
-        const route = linkRoute(jail, dir, name, path)
+        const route = linkRoute(root, dir, name, path)
         if (route === null) continue
         if (rest.length === 0) mustBeDirectory ||= route.mustBeDirectory
         if (route.absolute) beginAgain([...route.names, ...rest])
         else ahead = [...route.names, ...rest]
         continue
       }
-      if (rest.length === 0) return place(dir, name, entry, mustBeDirectory)
+      if (rest.length === 0) return resolved(dir, name, entry, mustBeDirectory)
       if (!entry.stats.isDirectory()) {
         entry[Symbol.dispose]()
         throw new WorkspaceError('not_a_file', `${quote([...walked, name].join('/'))} is not a folder.`)
@@ -117,12 +118,12 @@ export function locate(jail: Jail, path: string, options: LocateOptions): Locate
   }
 }
 
-function place(
+function resolved(
   parent: PinnedEntry,
   name: string,
   entry: PinnedEntry | null,
   mustBeDirectory: boolean,
-): LocatedPath {
+): ResolvedPath {
   return {
     parent,
     name,
@@ -147,7 +148,7 @@ function tryPin(dir: PinnedEntry, name: string, path: string): PinnedEntry | nul
 
 /** Returns the link's target as a route, or null if the entry is no longer a link. */
 function linkRoute(
-  jail: Jail,
+  root: WorkspaceRoot,
   dir: PinnedEntry,
   name: string,
   path: string,
@@ -162,7 +163,7 @@ function linkRoute(
   }
   if (target.includes('\uFFFD'))
     throw new WorkspaceError('not_a_file', `${quote(path)} runs through a link whose target is not UTF-8.`)
-  const route = parseLink(target, jail.root)
+  const route = parseLink(target, root.path)
   if (route === null) throw outside(path)
   return route
 }

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sandboxdArguments } from '../processes.ts'
+import { selfFiles } from '../self.ts'
+import {
+  baseEnvironment,
+  type Launch,
+  type LocalDriverOptions,
+  SANDBOXD_ENVIRONMENT,
+  type ServerToStart,
+} from './isolation.ts'
+import { ToolsDirectory } from './tools-directory.ts'
+
+/** Returns the tools for commands that see this machine's own file tree. */
+export const hostTools = ({ dataDir, self }: LocalDriverOptions): ToolsDirectory =>
+  new ToolsDirectory(join(dataDir, 'sandbox', 'tools'), selfFiles(self).program)
+
+/**
+ * Returns how to start sandboxd without namespaces: as the user who started berth, in this machine's own file tree.
+ *
+ * @param path the PATH of commands, without the tools
+ * @param tmp absolute path of the directory for temporary files
+ */
+export function hostLaunch(
+  { self }: LocalDriverOptions,
+  tools: ToolsDirectory,
+  { workspace, marker }: ServerToStart,
+  { path, tmp }: { path: string; tmp: string },
+): Launch {
+  tools.prepare()
+  return {
+    argv: [...self.argv, ...sandboxdArguments(marker)],
+    env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
+    workspace,
+    commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
+    tools: tools.pathInSandbox,
+    pidNamespace: false,
+  }
+}
+
+/**
+ * Returns the name of the user that this process runs as, by its uid: the environment, which Bun's `os.userInfo`
+ * trusts, may name another user or none.
+ */
+function userName(): string {
+  const uid = String(process.getuid?.() ?? 0)
+  try {
+    for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
+      const [name, , id] = line.split(':')
+      if (name && id === uid) return name
+    }
+  } catch {
+    // A container without a user list.
+  }
+  return uid === '0' ? 'root' : 'user'
+}
