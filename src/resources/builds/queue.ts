@@ -53,7 +53,7 @@ export class BuildQueue {
   /** Begins the next waiting build of a server, if none runs. */
   go(serverId: string): void {
     if (this.#stopped || this.#runs.has(serverId)) return
-    const next = this.#dependencies.records.unfinished(serverId).find(({ status }) => status === 'queued')
+    const next = this.#dependencies.records.listUnfinished(serverId).find(({ status }) => status === 'queued')
     const origins = this.#origins.get(serverId)
     if (next === undefined) {
       this.#origins.delete(serverId)

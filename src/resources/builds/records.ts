@@ -39,7 +39,7 @@ export class BuildRecords {
   }
 
   /** Returns the builds of a server, newest first. */
-  ofServer(serverId: string): BuildRow[] {
+  listByServer(serverId: string): BuildRow[] {
     const found = this.#queries.select().from(builds).where(eq(builds.serverId, serverId))
     return found.orderBy(desc(sql`rowid`)).all()
   }
@@ -60,7 +60,7 @@ export class BuildRecords {
   }
 
   /** Returns the waiting and running builds of a server, or of all servers, oldest first. */
-  unfinished(serverId?: string): BuildRow[] {
+  listUnfinished(serverId?: string): BuildRow[] {
     const which = serverId === undefined ? undefined : eq(builds.serverId, serverId)
     const found = this.#queries.select().from(builds)
     return found

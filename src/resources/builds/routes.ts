@@ -61,7 +61,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
           }))
         }
         return builds().then<Response>((service) => {
-          service.row(caller, serverId, buildId)
+          service.getRow(caller, serverId, buildId)
           return stream((send, gone) => service.follow(buildId, query.tail, gone, send))
         })
       },

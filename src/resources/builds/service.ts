@@ -53,7 +53,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
 
   /** Ends the builds that ran when berth was killed, and removes the logs of deleted servers. */
   async recover(): Promise<void> {
-    for (const row of this.#records.unfinished()) {
+    for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
       const workspace = this.#servers.findWorkspace(row.serverId)
       const artifacts = workspace ? await existing({ workspace }, row.artifacts) : row.artifacts
@@ -66,14 +66,14 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
 
   /** Continues with the waiting builds, after the servers have started. */
   start(): void {
-    const servers = new Set(this.#records.unfinished().map(({ serverId }) => serverId))
+    const servers = new Set(this.#records.listUnfinished().map(({ serverId }) => serverId))
     for (const serverId of servers) this.#queue.go(serverId)
   }
 
   /** Accepts no more builds and ends the running ones. Waiting builds continue at the next start. */
   stop(): void {
     this.#stopped = true
-    for (const row of this.#records.unfinished()) {
+    for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
       this.#records.ends(row, null)
       this.#logs.conclude(row, 'berth was stopped while the build ran.')
@@ -110,18 +110,18 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 404
    */
   list(caller: Caller, serverId: string): Build[] {
-    this.#servers.row(caller, serverId)
-    return this.#records.ofServer(serverId).map(toBuild)
+    this.#servers.getRow(caller, serverId)
+    return this.#records.listByServer(serverId).map(toBuild)
   }
 
   /** One. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Build {
-    return toBuild(this.row(caller, serverId, id))
+    return toBuild(this.getRow(caller, serverId, id))
   }
 
   /** The record of one. @throws BerthError 404 */
-  row(caller: Caller, serverId: string, id: string): BuildRow {
-    this.#servers.row(caller, serverId)
+  getRow(caller: Caller, serverId: string, id: string): BuildRow {
+    this.#servers.getRow(caller, serverId)
     const row = this.#records.find(id)
     if (row?.serverId !== serverId) throw notFound(`The build "${id}"`)
     return row
@@ -134,14 +134,14 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 402 if the budget is used up, 404, 502
    */
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedBuild> {
-    this.#servers.checkBudget(this.#servers.row(caller, serverId))
+    this.#servers.checkBudget(this.#servers.getRow(caller, serverId))
     if (this.#stopped) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const { done } = await this.#servers.use(caller, serverId)
     try {
       // Both may have changed while it woke.
-      const server = this.#servers.row(caller, serverId)
+      const server = this.#servers.getRow(caller, serverId)
       this.#servers.checkBudget(server)
-      const waiting = this.#records.unfinished(serverId).length
+      const waiting = this.#records.listUnfinished(serverId).length
       const row = this.#records.add(server.accountId, serverId, goal)
       if (waiting > 0)
         this.#logs.note(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
@@ -154,7 +154,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
 
   /** The last lines of a build's log, oldest first. @throws BerthError 404 */
   async logs(caller: Caller, serverId: string, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
-    return [...(await this.#logs.tail(this.row(caller, serverId, id), tail))]
+    return [...(await this.#logs.tail(this.getRow(caller, serverId, id), tail))]
   }
 
   /**
@@ -167,7 +167,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   }
 
   #endAll(serverId: string): void {
-    const left = this.#records.unfinished(serverId)
+    const left = this.#records.listUnfinished(serverId)
     const reason = left.length === 0 ? '' : this.#reasonOf(serverId)
     for (const row of left) {
       this.#records.ends(row, null)

@@ -77,7 +77,7 @@ export class DeploymentsService implements ServerLifecycleListener {
    * @throws BerthError 404
    */
   list(caller: Caller, serverId: string): Deployment[] {
-    this.#dependencies.servers.row(caller, serverId)
+    this.#dependencies.servers.getRow(caller, serverId)
     const row = this.#find(serverId)
     return row ? [{ url: this.#dependencies.hosting.urlOf(row.port), live: this.#isLive(row) }] : []
   }
@@ -90,7 +90,7 @@ export class DeploymentsService implements ServerLifecycleListener {
    * @throws BerthError 402 if the budget is used up, 404, 502 with the end of the log if the app does not start
    */
   async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
-    this.#dependencies.servers.row(caller, serverId)
+    this.#dependencies.servers.getRow(caller, serverId)
     return this.#publishing.run(serverId, async () => {
       this.#underWay.add(serverId)
       try {

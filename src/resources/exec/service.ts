@@ -76,7 +76,7 @@ export class ExecService {
    */
   async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
     checkEnvironment('env', env ?? {})
-    const row = this.#servers.row(caller, serverId)
+    const row = this.#servers.getRow(caller, serverId)
     this.#servers.checkBudget(row)
     if (cwd !== undefined) await this.#checkDir(row, cwd)
   }

@@ -86,7 +86,7 @@ export class FilesService {
   }
 
   #touch(caller: Caller, serverId: string): ServerRow {
-    const row = this.#servers.row(caller, serverId)
+    const row = this.#servers.getRow(caller, serverId)
     this.#servers.touch(serverId)
     return row
   }

@@ -153,17 +153,17 @@ export class ProjectApps implements ServerLifecycleListener {
 
   /** Opens the sites of all projects: callers wait there until the apps run again. */
   async open(): Promise<void> {
-    await Promise.all(this.#records.all().map((row) => this.exposed(row)))
+    await Promise.all(this.#records.listAll().map((row) => this.exposed(row)))
   }
 
   /** Takes up the bring-ups that an earlier berth was in the middle of. */
   resume(): void {
-    for (const { id, initPhase } of this.#records.all()) if (!AT_REST.has(initPhase)) this.#go(id)
+    for (const { id, initPhase } of this.#records.listAll()) if (!AT_REST.has(initPhase)) this.#go(id)
   }
 
   /** Starts the apps of the server's projects. */
   serverStarted(serverId: string): void {
-    for (const { id } of this.#records.ofServer(serverId)) {
+    for (const { id } of this.#records.listByServer(serverId)) {
       if (!this.#bringUp.isUnderWay(id)) void this.#comesBack(id)
     }
   }
@@ -182,7 +182,7 @@ export class ProjectApps implements ServerLifecycleListener {
 
   /** Fails the bring-ups on the server. */
   serverStopping(serverId: string): void {
-    for (const { id } of this.#records.ofServer(serverId)) {
+    for (const { id } of this.#records.listByServer(serverId)) {
       void this.#bringUp.abort(id, 'server stopped')
       this.#records.setRuntimeStatus(id, 'paused')
     }
@@ -190,7 +190,7 @@ export class ProjectApps implements ServerLifecycleListener {
 
   /** Gives up the bring-ups on the server, whose projects go with it, without an event. */
   serverDeleting(server: ServerRow): void {
-    for (const { id } of this.#records.ofServer(server.id)) void this.#bringUp.abort(id, 'dropped')
+    for (const { id } of this.#records.listByServer(server.id)) void this.#bringUp.abort(id, 'dropped')
   }
 
   /** Stops the bring-ups where they are. The next start continues them. */
@@ -218,7 +218,7 @@ export class ProjectApps implements ServerLifecycleListener {
   }
 
   #secretsChanged(serverId: string, projectId: string): void {
-    const rows = projectId === '' ? this.#records.ofServer(serverId) : [this.#records.find(projectId)]
+    const rows = projectId === '' ? this.#records.listByServer(serverId) : [this.#records.find(projectId)]
     for (const row of rows) {
       if (row === undefined) continue
       this.#renew(row).catch((error) =>

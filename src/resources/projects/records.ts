@@ -35,18 +35,18 @@ export class ProjectRecords {
   }
 
   /** Returns the projects of a server, newest first. */
-  ofServer(serverId: string): ProjectRow[] {
-    return this.#all(eq(projects.serverId, serverId))
+  listByServer(serverId: string): ProjectRow[] {
+    return this.#listAll(eq(projects.serverId, serverId))
   }
 
   /** Returns the projects of an account, newest first. */
-  ofAccount(accountId: string): ProjectRow[] {
-    return this.#all(eq(projects.accountId, accountId))
+  listByAccount(accountId: string): ProjectRow[] {
+    return this.#listAll(eq(projects.accountId, accountId))
   }
 
   /** All there are. */
-  all(): ProjectRow[] {
-    return this.#all(undefined)
+  listAll(): ProjectRow[] {
+    return this.#listAll(undefined)
   }
 
   /** How many a server has. */
@@ -164,7 +164,7 @@ export class ProjectRecords {
     this.#changes.notify()
   }
 
-  #all(which: ReturnType<typeof eq> | undefined): ProjectRow[] {
+  #listAll(which: ReturnType<typeof eq> | undefined): ProjectRow[] {
     return this.#queries.select().from(projects).where(and(which)).orderBy(desc(sql`rowid`)).all()
   }
 }

@@ -139,7 +139,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
           }))
         }
         return projects().then<Response>((service) => {
-          service.row(caller, projectId)
+          service.getRow(caller, projectId)
           return stream((send, gone) => service.follow(caller, projectId, query.tail, gone, send))
         })
       },

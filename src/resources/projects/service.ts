@@ -62,22 +62,22 @@ export class ProjectsService {
 
   /** The projects of a server that the caller reaches, newest first. @throws BerthError 404 */
   list(caller: Caller, serverId: string): Project[] {
-    this.#dependencies.servers.row(caller, serverId)
-    return this.#shown(caller, this.#records.ofServer(serverId))
+    this.#dependencies.servers.getRow(caller, serverId)
+    return this.#shown(caller, this.#records.listByServer(serverId))
   }
 
   /** All projects that the caller reaches, newest first. */
   listAll(caller: Caller): Project[] {
-    return this.#shown(caller, this.#records.ofAccount(caller.accountId))
+    return this.#shown(caller, this.#records.listByAccount(caller.accountId))
   }
 
   /** One project. @throws BerthError 404 */
   get(caller: Caller, id: string): Project {
-    return this.#show(this.row(caller, id))
+    return this.#show(this.getRow(caller, id))
   }
 
   /** The record of a project that the caller reaches. @throws BerthError 404 */
-  row(caller: Caller, id: string): ProjectRow {
+  getRow(caller: Caller, id: string): ProjectRow {
     const row = this.#records.find(id)
     if (row?.accountId === caller.accountId && mayReachProject(caller, row)) return row
     throw notFound(`The project "${id}"`)
@@ -102,7 +102,7 @@ export class ProjectsService {
     upload: Uint8Array | null,
   ): Promise<Project> {
     const { servers } = this.#dependencies
-    const server = servers.row(caller, serverId)
+    const server = servers.getRow(caller, serverId)
     if (caller.projects !== null) {
       throw new BerthError(
         'forbidden',
@@ -119,7 +119,7 @@ export class ProjectsService {
         // Code that comes takes the place of a folder: not of one that somebody else has made.
         const folders =
           settled.source.type === 'blank' ? [] : await this.#code.folders(servers.workspace(server))
-        this.#checkCap(servers.row(caller, serverId))
+        this.#checkCap(servers.getRow(caller, serverId))
         return this.#add(server, wishes, settled, { port, folders: new Set(folders) })
       } finally {
         release()
@@ -135,7 +135,7 @@ export class ProjectsService {
       }
     }
     await this.apps.added(row, archive !== null)
-    return this.#show(this.row(caller, row.id))
+    return this.#show(this.getRow(caller, row.id))
   }
 
   /**
@@ -144,25 +144,25 @@ export class ProjectsService {
    * @throws BerthError 404
    */
   async update(caller: Caller, id: string, changes: ProjectUpdate): Promise<Project> {
-    this.row(caller, id)
+    this.getRow(caller, id)
     const { name, description, visibility, lifecycle } = changes
     const known = { name, description, visibility, lifecycle }
     const given = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
     if (Object.keys(given).length > 0) {
       this.#records.change(id, given)
-      await this.apps.exposed(this.row(caller, id))
+      await this.apps.exposed(this.getRow(caller, id))
     }
     return this.get(caller, id)
   }
 
   /** Ends a project's app and removes it with its files. @throws BerthError 404 */
   async delete(caller: Caller, id: string): Promise<void> {
-    await this.#remove(this.row(caller, id))
+    await this.#remove(this.getRow(caller, id))
   }
 
   /** Removes an ephemeral project with its files. @throws BerthError 400 for a persistent one, 404 */
   async cleanup(caller: Caller, id: string): Promise<void> {
-    const row = this.row(caller, id)
+    const row = this.getRow(caller, id)
     if (row.lifecycle !== 'ephemeral') {
       throw badRequest(
         'Only ephemeral projects are cleaned up, and this one is persistent. Delete it, or make it ephemeral first.',
@@ -178,8 +178,8 @@ export class ProjectsService {
    */
   async init(caller: Caller, id: string, { proceed = false }: ProjectInit): Promise<Project> {
     const { servers } = this.#dependencies
-    const row = this.row(caller, id)
-    const server = servers.row(caller, row.serverId)
+    const row = this.getRow(caller, id)
+    const server = servers.getRow(caller, row.serverId)
     const hasFiles = await this.#code.isPresent(row, servers.workspace(server))
     if (!hasFiles && !this.#code.canFetch(row)) {
       throw badRequest(
@@ -193,7 +193,7 @@ export class ProjectsService {
 
   /** One project, when no bring-up of it is under way any more. @throws BerthError 404 */
   async settled(caller: Caller, id: string): Promise<Project> {
-    this.row(caller, id)
+    this.getRow(caller, id)
     await this.apps.settled(id)
     return this.get(caller, id)
   }
@@ -205,13 +205,13 @@ export class ProjectsService {
    * @throws BerthError 400, 404
    */
   setSecrets(caller: Caller, id: string, { secrets: changes }: ProjectSecretsSet): ProjectSecrets {
-    const { serverId } = this.row(caller, id)
+    const { serverId } = this.getRow(caller, id)
     return { project_id: id, keys: this.#dependencies.secrets.set(serverId, id, changes) }
   }
 
   /** The last lines of a project's log, oldest first. @throws BerthError 404 */
   async logs(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
-    const app = await this.apps.app(this.row(caller, id))
+    const app = await this.apps.app(this.getRow(caller, id))
     return [...(await app.log.tail(tail))]
   }
 
@@ -223,7 +223,7 @@ export class ProjectsService {
     gone: AbortSignal,
     send: SendEvent,
   ): Promise<void> {
-    const app = await this.apps.app(this.row(caller, id))
+    const app = await this.apps.app(this.getRow(caller, id))
     await app.log.subscribe(gone, tail, (event) =>
       event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
     )

@@ -76,7 +76,7 @@ export class SecretsService {
    */
   setForServer(caller: Caller, { server_id: named, secrets: changes }: ServerSecretsSet): ServerSecrets {
     const serverId = named ?? this.#onlyServer(caller)
-    this.#servers.row(caller, serverId)
+    this.#servers.getRow(caller, serverId)
     return { server_id: serverId, keys: this.set(serverId, SERVER_WIDE, changes) }
   }
 

@@ -232,7 +232,7 @@ export class ServerLifecycle {
       if (row && row.status !== 'sleeping' && this.#metering.isCapped(accountId)) await this.stop(row)
     }
     await Promise.all(
-      this.#records.ofAccount(accountId).map(({ id }) => this.#turns.run(id, () => sleep(id))),
+      this.#records.listByAccount(accountId).map(({ id }) => this.#turns.run(id, () => sleep(id))),
     )
   }
 

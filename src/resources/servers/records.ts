@@ -22,7 +22,7 @@ export class ServerRecords {
   readonly #outbox: Outbox
   readonly #metering: Metering
   readonly #listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
-  readonly #ofAccount
+  readonly #listByAccount
   readonly #ofAccountById
   readonly #count
 
@@ -31,7 +31,7 @@ export class ServerRecords {
     this.#outbox = outbox
     this.#metering = metering
     this.#listeners = listeners
-    this.#ofAccount = once(() =>
+    this.#listByAccount = once(() =>
       queries
         .select()
         .from(servers)
@@ -63,8 +63,8 @@ export class ServerRecords {
   }
 
   /** Returns the servers of an account, newest first. */
-  ofAccount(accountId: string): ServerRow[] {
-    return this.#ofAccount().all({ accountId })
+  listByAccount(accountId: string): ServerRow[] {
+    return this.#listByAccount().all({ accountId })
   }
 
   /** Returns a server of an account, or undefined if it has none with this id. */

@@ -123,7 +123,7 @@ export class ServersService {
   list(caller: Caller): Server[] {
     const { accountId } = caller
     this.#metering.accrueIfStale(accountId)
-    const all = this.#lists.get(accountId, () => this.#records.ofAccount(accountId).map(toServer))
+    const all = this.#lists.get(accountId, () => this.#records.listByAccount(accountId).map(toServer))
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
@@ -131,7 +131,7 @@ export class ServersService {
   listMeasured(caller: Caller): Server[] | Promise<Server[]> {
     const servers = this.list(caller)
     if (!this.#repeatable) return servers
-    const measured = servers.map(({ id }) => this.meter.exact(this.row(caller, id)))
+    const measured = servers.map(({ id }) => this.meter.exact(this.getRow(caller, id)))
     return Promise.all(measured).then(() => this.list(caller))
   }
 
@@ -145,7 +145,7 @@ export class ServersService {
    *
    * @throws BerthError 404
    */
-  row(caller: Caller, id: string): ServerRow {
+  getRow(caller: Caller, id: string): ServerRow {
     const { accountId } = caller
     const row = mayReachServer(caller, id)
       ? this.#rows.get(`${accountId} ${id}`, () => this.#records.ofAccountById(accountId, id))
@@ -160,10 +160,10 @@ export class ServersService {
    * @throws BerthError 404
    */
   async get(caller: Caller, id: string): Promise<Server> {
-    const row = this.row(caller, id)
+    const row = this.getRow(caller, id)
     await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_TIMEOUT_MS))
     this.#metering.accrue(caller.accountId)
-    return toServer(this.row(caller, id))
+    return toServer(this.getRow(caller, id))
   }
 
   /**
@@ -213,7 +213,7 @@ export class ServersService {
    * @throws BerthError 404
    */
   async update(caller: Caller, id: string, changes: ServerUpdate): Promise<Server> {
-    this.row(caller, id)
+    this.getRow(caller, id)
     if (Object.keys(changes).length > 0) this.#records.change(id, changes)
     return this.get(caller, id)
   }
@@ -225,8 +225,8 @@ export class ServersService {
    */
   async delete(caller: Caller, id: string): Promise<void> {
     // Checked before the turn: the time of a refusal must not reveal that the server exists.
-    this.row(caller, id)
-    await this.#lifecycle.turn(id, () => this.#delete(this.row(caller, id)))
+    this.getRow(caller, id)
+    await this.#lifecycle.turn(id, () => this.#delete(this.getRow(caller, id)))
   }
 
   /**
@@ -235,11 +235,11 @@ export class ServersService {
    * @throws BerthError 402 if the budget is used up, 404, 502 if its sandbox does not start
    */
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
-    this.row(caller, id)
+    this.getRow(caller, id)
     return this.#lifecycle.turn(id, async () => {
-      if (action !== 'start') await this.#lifecycle.stop(this.row(caller, id))
-      if (action !== 'stop') await this.#lifecycle.start(this.row(caller, id))
-      return this.row(caller, id).status
+      if (action !== 'start') await this.#lifecycle.stop(this.getRow(caller, id))
+      if (action !== 'stop') await this.#lifecycle.start(this.getRow(caller, id))
+      return this.getRow(caller, id).status
     })
   }
 
@@ -254,12 +254,12 @@ export class ServersService {
     id: string,
     signal?: AbortSignal,
   ): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
-    const row = this.row(caller, id)
+    const row = this.getRow(caller, id)
     const done = this.#lifecycle.use(id)
     const start = async (): Promise<Sandbox> => {
       // An earlier stop in the queue may have aborted this use.
       signal?.throwIfAborted()
-      return this.#lifecycle.start(this.row(caller, id))
+      return this.#lifecycle.start(this.getRow(caller, id))
     }
     try {
       const sandbox = this.#lifecycle.sandbox(id) ?? (await this.#lifecycle.turn(id, start))
@@ -332,7 +332,7 @@ export class ServersService {
 
   /** Deletes all servers of an account. */
   async deleteAll(accountId: string): Promise<void> {
-    const rows = this.#records.ofAccount(accountId)
+    const rows = this.#records.listByAccount(accountId)
     await Promise.all(
       rows.map(({ id }) => this.#lifecycle.turn(id, () => this.#delete(this.#records.find(id)))),
     )

@@ -51,7 +51,7 @@ export class TaskRecords {
   }
 
   /** Returns the tasks of a server, newest first. */
-  ofServer(serverId: string): TaskRow[] {
+  listByServer(serverId: string): TaskRow[] {
     const found = this.#queries.select().from(tasks).where(eq(tasks.serverId, serverId))
     return found.orderBy(desc(sql`rowid`)).all()
   }
@@ -62,7 +62,7 @@ export class TaskRecords {
   }
 
   /** Returns the unfinished tasks of a server, or of all servers, oldest first. */
-  unfinished(serverId?: string): TaskRow[] {
+  listUnfinished(serverId?: string): TaskRow[] {
     const which = serverId === undefined ? undefined : eq(tasks.serverId, serverId)
     const found = this.#queries.select().from(tasks).where(and(which, unfinished()))
     return found.orderBy(asc(sql`rowid`)).all()

@@ -94,7 +94,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
           }))
         }
         return tasks().then<Response>((service) => {
-          service.row(caller, serverId, taskId)
+          service.getRow(caller, serverId, taskId)
           // A client that reconnects requests the same URL again. `Last-Event-ID` then counts.
           const after = Math.max(query.after ?? 0, lastEventId(headers.get('last-event-id')))
           return stream((send, gone) => service.follow(taskId, after, gone, send))

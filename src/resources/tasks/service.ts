@@ -42,7 +42,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   recover(): void {
     const status = 'failed'
     const result = 'berth ended unexpectedly while the task ran.'
-    for (const row of this.#records.unfinished()) {
+    for (const row of this.#records.listUnfinished()) {
       this.#records.becomes(row, { status, result }, () =>
         this.#records.addEvent(row.id, this.#records.lastSeq(row.id) + 1, { type: 'status', status, result }),
       )
@@ -60,7 +60,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
 
   /** Emits the failure of the server's unfinished tasks, whose records go with the server's. */
   serverDeleting({ id, accountId }: ServerRow): void {
-    for (const task of this.#records.unfinished(id)) {
+    for (const task of this.#records.listUnfinished(id)) {
       const payload = { task_id: task.id, server_id: id, status: 'failed', result: DELETED }
       this.#dependencies.outbox.emit(accountId, 'task.failed', payload)
     }
@@ -72,18 +72,18 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 404
    */
   list(caller: Caller, serverId: string): Task[] {
-    this.#servers.row(caller, serverId)
-    return this.#records.ofServer(serverId).map(toTask)
+    this.#servers.getRow(caller, serverId)
+    return this.#records.listByServer(serverId).map(toTask)
   }
 
   /** One. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Task {
-    return toTask(this.row(caller, serverId, id))
+    return toTask(this.getRow(caller, serverId, id))
   }
 
   /** The record of one. @throws BerthError 404 */
-  row(caller: Caller, serverId: string, id: string): TaskRow {
-    this.#servers.row(caller, serverId)
+  getRow(caller: Caller, serverId: string, id: string): TaskRow {
+    this.#servers.getRow(caller, serverId)
     const row = this.#records.find(id)
     if (row?.serverId !== serverId) throw notFound(`The task "${id}"`)
     return row
@@ -95,7 +95,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 402 if the budget is used up, 404
    */
   async create(caller: Caller, serverId: string, goal: string): Promise<CreatedTask> {
-    const server = this.#servers.row(caller, serverId)
+    const server = this.#servers.getRow(caller, serverId)
     this.#servers.checkBudget(server)
     if (this.#stopping) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const row = this.#records.add(caller.accountId, serverId, goal)
@@ -110,7 +110,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 400 if it waits for none, 404
    */
   answer(caller: Caller, serverId: string, id: string, answer: string): Task {
-    const row = this.row(caller, serverId, id)
+    const row = this.getRow(caller, serverId, id)
     if (!this.#runner.find(id)?.answer(answer)) {
       throw badRequest(`The task waits for no answer: it is ${row.status}.`)
     }
@@ -123,7 +123,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
    * @throws BerthError 400 if it has ended, 404
    */
   async cancel(caller: Caller, serverId: string, id: string): Promise<Task> {
-    const { status } = this.row(caller, serverId, id)
+    const { status } = this.getRow(caller, serverId, id)
     if (status === 'completed' || status === 'failed')
       throw badRequest(`The task has ended already: it is ${status}.`)
     await this.#runner.end(id, { status: 'cancelled' })
@@ -132,7 +132,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
 
   /** The events of a task's transcript after one, oldest first. @throws BerthError 404 */
   events(caller: Caller, serverId: string, id: string, after: number): TaskEvent[] {
-    this.row(caller, serverId, id)
+    this.getRow(caller, serverId, id)
     return this.#records.events(id, after)
   }
 

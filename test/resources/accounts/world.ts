@@ -56,7 +56,7 @@ export class World implements Disposable {
       listeners: { serverDeleting() {} },
     })
     this.metering.onCapReached(async (accountId) => {
-      for (const { id } of this.records.ofAccount(accountId)) this.records.markSleeping(id)
+      for (const { id } of this.records.listByAccount(accountId)) this.records.markSleeping(id)
     })
   }
 

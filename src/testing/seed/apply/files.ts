@@ -16,7 +16,7 @@ export async function putFiles(
   one: Declared<{ files: readonly FileSource[] | null }>,
   { caller, serverId, folder }: { caller: Caller; serverId: string; folder: string },
 ): Promise<boolean> {
-  const workspace = services.servers.workspace(services.servers.row(caller, serverId))
+  const workspace = services.servers.workspace(services.servers.getRow(caller, serverId))
   let written = false
   for (const source of one.value.files ?? []) {
     const path = folder === '' ? source.path : `${folder}/${source.path}`

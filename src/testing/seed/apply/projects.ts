@@ -62,7 +62,7 @@ async function make(work: Work, one: Declared<ProjectFixture>): Promise<string> 
   const { id } = await one.telling(() => projects.create(caller, serverId, wishes, null))
   applying.keep('project', one.name, id, () => projects.delete(caller, id), sourceOf(one.value))
   if (files) {
-    await putFiles(applying, one, { caller, serverId, folder: folderOf(projects.row(caller, id)) })
+    await putFiles(applying, one, { caller, serverId, folder: folderOf(projects.getRow(caller, id)) })
     await one.telling(() => projects.init(caller, id, {}))
   }
   return id
@@ -78,7 +78,7 @@ async function mend(work: Work, one: Declared<ProjectFixture>, id: string): Prom
   const present = Object.fromEntries(keys.map((name) => [name, all[name] ?? '']))
   const secrets = changed(variablesOf(applying, one), present)
   await one.telling(() => projects.setSecrets(caller, id, { secrets }), 'secrets')
-  const folder = folderOf(projects.row(caller, id))
+  const folder = folderOf(projects.getRow(caller, id))
   const isChanged = await putFiles(applying, one, { caller, serverId, folder })
   const { until = 'ready' } = one.value
   const { init_phase } = await projects.settled(caller, id)

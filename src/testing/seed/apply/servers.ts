@@ -45,7 +45,7 @@ async function make(applying: Applying, one: Declared<ServerFixture>): Promise<s
 async function mend(applying: Applying, one: Declared<ServerFixture>, id: string): Promise<string> {
   const { servers } = applying.services
   const caller = accountCaller(applying.accountId(one.value.account) ?? '')
-  const row: Readonly<Record<string, unknown>> = servers.row(caller, id)
+  const row: Readonly<Record<string, unknown>> = servers.getRow(caller, id)
   const changes = fieldsOf(ServerUpdate, one.value)
   if (Object.entries(changes).some(([name, value]) => row[name] !== value)) {
     await servers.update(caller, id, changes)
