@@ -1,6 +1,6 @@
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
 import type { LogLines } from '../resources/projects/model.ts'
-import type { ShownDelta } from '../resources/tasks/transcript.ts'
+import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { App } from './app.ts'
 
@@ -118,7 +118,7 @@ interface Streams {
     stderr: OutputChunk
     exit: Pick<ResponseOf<'exec.run'>, 'exitCode' | 'timedOut' | 'truncated'>
   }
-  'tasks.events': Record<string, StoredTranscriptEvent | ShownDelta>
+  'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream
   'projects.logs': LogStream
   'control.events.list': Record<string, ResponseOf<'control.events.list'>['events'][number]>

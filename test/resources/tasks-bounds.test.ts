@@ -40,7 +40,7 @@ test('a transcript takes 20,000 events, says that it is full, and goes on tellin
   transcript.add({ type: 'question', question: 'Still there?' })
   transcript.report({ type: 'notice', text: 'left out' })
   transcript.add({ type: 'status', status: 'completed', result: 'x' })
-  const kept = records.events(row.id, 19_999)
+  const kept = records.listEvents(row.id, 19_999)
   expect(kept.map(({ seq, type }) => [seq, type])).toEqual([
     [20_000, 'message'],
     [20_001, 'notice'],
@@ -53,7 +53,7 @@ test('a transcript takes 20,000 events, says that it is full, and goes on tellin
 test('a transcript takes 32 Mi characters, and each text in it 256 Ki', () => {
   const long = 'x'.repeat(300 * 1024)
   for (let n = 1; n <= 200; n += 1) transcript.report(message(long))
-  const kept = records.events(row.id, 0)
+  const kept = records.listEvents(row.id, 0)
   expect(kept.length).toBe(130)
   expect(kept[1]).toMatchObject({ text: `${'x'.repeat(256 * 1024)}…` })
   expect(kept.at(-1)?.type).toBe('notice')
@@ -62,10 +62,10 @@ test('a transcript takes 32 Mi characters, and each text in it 256 Ki', () => {
 test('a secret in a message that is shown in pieces is masked, however it is cut', async () => {
   masks.add(['swordfish'])
   const shown: unknown[] = []
-  transcript.watch({ event: (event) => shown.push(event), delta: (delta) => shown.push(delta), end() {} })
-  for (const text of ['It is sw', 'ord', 'fish, yes', ' sword']) transcript.show({ type: 'text', text })
+  transcript.subscribe({ event: (event) => shown.push(event), delta: (delta) => shown.push(delta), end() {} })
+  for (const text of ['It is sw', 'ord', 'fish, yes', ' sword']) transcript.addDelta({ type: 'text', text })
   transcript.report(message('It is swordfish, yes sword'))
-  transcript.show({ type: 'text', text: 'anew' })
+  transcript.addDelta({ type: 'text', text: 'anew' })
   expect(shown).toEqual([
     { type: 'text', text: 'It is ', offset: 0 },
     { type: 'text', text: '***, ye', offset: 6 },
@@ -77,14 +77,14 @@ test('a secret in a message that is shown in pieces is masked, however it is cut
 
 test('a state is left once: what comes later writes and tells nothing', () => {
   const end = (status: 'completed' | 'failed') =>
-    records.becomes(row, { status, result: status }, () =>
+    records.setStatus(row, { status, result: status }, () =>
       transcript.add({ type: 'status', status, result: status }),
     )
   expect([end('completed'), end('failed'), end('completed')]).toEqual([true, false, false])
-  expect(records.becomes(row, { status: 'cancelled' }, () => {})).toBe(false)
-  expect(records.becomes(row, { status: 'awaiting_input', question: '?' }, () => {})).toBe(false)
+  expect(records.setStatus(row, { status: 'cancelled' }, () => {})).toBe(false)
+  expect(records.setStatus(row, { status: 'awaiting_input', question: '?' }, () => {})).toBe(false)
   expect(records.find(row.id)).toMatchObject({ status: 'completed', result: 'completed', question: null })
-  expect(records.events(row.id, 0)).toHaveLength(2)
+  expect(records.listEvents(row.id, 0)).toHaveLength(2)
   const told = world.database.queries.select().from(events).orderBy(events.seq).all()
   expect(told.map(({ event }) => event)).toEqual(['task.created', 'task.completed'])
 })
@@ -95,7 +95,7 @@ test('who follows one that has just ended is told all and sent away', async () =
   const sent: string[] = []
   const send = (event: string) => void sent.push(event)
   const { signal } = new AbortController()
-  await followTranscript({ taskId: row.id, records, live: transcript, after: 0, gone: signal, send })
+  await followTranscript({ taskId: row.id, records, transcript: transcript, after: 0, signal: signal, send })
   expect(sent).toEqual(['status', 'message'])
 })
 
@@ -104,14 +104,15 @@ test('a state of which the transcript cannot tell is not entered, and webhooks a
   const tell = () => {
     throw new Error('no space is left')
   }
-  expect(() => records.becomes(row, change, tell)).toThrow('no space is left')
+  expect(() => records.setStatus(row, change, tell)).toThrow('no space is left')
   expect(records.find(row.id)).toMatchObject({ status: 'running', result: null })
   const told = world.database.queries.select().from(events).all()
   expect(told.map(({ event }) => event)).toEqual(['task.created'])
 })
 
 test('a reader who falls behind amid output is given none of it twice', async () => {
-  const show = (text: string) => transcript.show({ type: 'output', call: 'call_1', stream: 'stdout', text })
+  const show = (text: string) =>
+    transcript.addDelta({ type: 'output', call: 'call_1', stream: 'stdout', text })
   const sent: { offset?: number; seq?: number }[] = []
   let pace = Promise.resolve()
   const send = (_: string, data: unknown) => {
@@ -122,9 +123,9 @@ test('a reader who falls behind amid output is given none of it twice', async ()
   const following = followTranscript({
     taskId: row.id,
     records,
-    live: transcript,
+    transcript: transcript,
     after: 0,
-    gone: signal,
+    signal: signal,
     send,
   })
   show('one')

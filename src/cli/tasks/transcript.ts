@@ -1,11 +1,11 @@
 import type { ToolData } from '../../agents/events.ts'
 import type { StoredTranscriptEvent } from '../../client/client.ts'
-import type { ShownDelta } from '../../resources/tasks/transcript.ts'
+import type { PositionedDelta } from '../../resources/tasks/transcript.ts'
 import type { Client } from '../client.ts'
 import { CommandError, NO_CONNECTION } from '../errors.ts'
 
 /** What a stream of a transcript brings. */
-export type TranscriptItem = StoredTranscriptEvent | ShownDelta
+export type TranscriptItem = StoredTranscriptEvent | PositionedDelta
 
 /** Where a task is. */
 export interface TaskPlace {

@@ -1,27 +1,24 @@
 import type { SendEvent } from '../../http/sse.ts'
 import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
-import type { ShownDelta, Transcript, Watcher } from './transcript.ts'
+import type { PositionedDelta, Transcript, TranscriptListener } from './transcript.ts'
 
-/** Events that are read from the database at a time: each may be long, and readers many. */
-const PAGE = 16
+/** Most events read from the database at a time. Limits memory: events can be long and readers many. */
+const PAGE_SIZE = 16
 
-/**
- * Characters that may wait for a slow reader. Beyond that, events are read from the database, without pieces of
- * output.
- */
-const MOST_WAITING = 1024 * 1024
+/** Most characters queued for a slow reader. Beyond that, it reads events from the database, without deltas. */
+const MAX_QUEUED = 1024 * 1024
 
-/** What is to be followed, and how. */
-interface Following {
+/** The options of `followTranscript`. */
+interface FollowOptions {
   taskId: string
   records: TaskRecords
   /** The transcript of the running task; null if the task has ended. */
-  live: Transcript | null
-  /** The `seq` after which events are wanted. */
+  transcript: Transcript | null
+  /** Sends the events after this `seq`. */
   after: number
   /** Fires when the reader disconnects or berth stops. */
-  gone: AbortSignal
+  signal: AbortSignal
   send: SendEvent
 }
 
@@ -33,117 +30,117 @@ interface Following {
 export async function followTranscript({
   taskId,
   records,
-  live,
+  transcript,
   after,
-  gone,
+  signal,
   send,
-}: Following): Promise<void> {
-  let last = after
-  const tell = async (event: TaskEvent): Promise<void> => {
-    if (event.seq <= last) return
+}: FollowOptions): Promise<void> {
+  let lastSeq = after
+  const sendEvent = async (event: TaskEvent): Promise<void> => {
+    if (event.seq <= lastSeq) return
     await send(event.type, event, String(event.seq))
-    last = event.seq
+    lastSeq = event.seq
   }
-  const events = async (): Promise<void> => {
+  const sendStored = async (): Promise<void> => {
     for (;;) {
-      const page = records.events(taskId, last, PAGE)
+      const page = records.listEvents(taskId, lastSeq, PAGE_SIZE)
       for (const event of page) {
-        if (gone.aborted) return
-        await tell(event)
+        if (signal.aborted) return
+        await sendEvent(event)
       }
-      if (page.length < PAGE) return
+      if (page.length < PAGE_SIZE) return
     }
   }
-  if (live === null) return events()
-  const queue = new Waiting()
-  const leave = live.watch(queue)
+  if (transcript === null) return sendStored()
+  const queue = new EventQueue()
+  const unsubscribe = transcript.subscribe(queue)
   const wake = (): void => queue.end()
-  gone.addEventListener('abort', wake)
+  signal.addEventListener('abort', wake)
   try {
-    while (!gone.aborted) {
-      if (queue.behind) {
-        // Nothing can come between the last look and this: all of it happens at once.
-        await events()
-        if (records.events(taskId, last, 1).length > 0) continue
-        queue.caughtUp(live.underWay)
+    while (!signal.aborted) {
+      if (queue.isBehind) {
+        // No event can be added between this query and `catchUp`: nothing is awaited.
+        await sendStored()
+        if (records.listEvents(taskId, lastSeq, 1).length > 0) continue
+        queue.catchUp(transcript.pendingDeltas)
       }
       const next = queue.take()
       if (next === undefined) {
-        if (queue.over) break
-        await queue.more()
-      } else if ('seq' in next) await tell(next)
+        if (queue.hasEnded) break
+        await queue.waitForItem()
+      } else if ('seq' in next) await sendEvent(next)
       else await send(next.type, next)
     }
-    await events()
-    if (queue.last !== undefined && !gone.aborted) await tell(queue.last)
+    await sendStored()
+    if (queue.lastEvent !== undefined && !signal.aborted) await sendEvent(queue.lastEvent)
   } finally {
-    gone.removeEventListener('abort', wake)
-    leave()
+    signal.removeEventListener('abort', wake)
+    unsubscribe()
   }
 }
 
-/** Items that wait for one reader. */
-class Waiting implements Watcher {
-  #items: Array<TaskEvent | ShownDelta> = []
+/** Queues the items for one reader. */
+class EventQueue implements TranscriptListener {
+  #items: Array<TaskEvent | PositionedDelta> = []
   #size = 0
   #wake: () => void = () => {}
-  /** Pieces of output that the reader was given, while the output is under way. */
-  #given = new WeakSet<ShownDelta>()
+  /** Deltas that were sent to the reader. */
+  #sent = new WeakSet<PositionedDelta>()
   /** Whether events must be read from the database first. */
-  behind = true
-  over = false
+  isBehind = true
+  hasEnded = false
   /** The final event, which is not in the database. */
-  last: TaskEvent | undefined
+  lastEvent: TaskEvent | undefined
 
   event(event: TaskEvent): void {
     this.#push(event)
   }
 
-  delta(delta: ShownDelta): void {
+  delta(delta: PositionedDelta): void {
     this.#push(delta)
   }
 
   end(last?: TaskEvent): void {
-    this.over = true
-    this.last ??= last
+    this.hasEnded = true
+    this.lastEvent ??= last
     this.#wake()
   }
 
-  /** All events were read; `deltas` is the output under way. */
-  caughtUp(deltas: readonly ShownDelta[]): void {
-    this.behind = false
-    this.#items = deltas.filter((delta) => !this.#given.has(delta))
+  /** Continues with new items, after all stored events were read. Queues the pending `deltas` not sent yet. */
+  catchUp(deltas: readonly PositionedDelta[]): void {
+    this.isBehind = false
+    this.#items = deltas.filter((delta) => !this.#sent.has(delta))
     this.#size = this.#items.reduce((sum, item) => sum + sizeOf(item), 0)
   }
 
-  take(): TaskEvent | ShownDelta | undefined {
+  take(): TaskEvent | PositionedDelta | undefined {
     const item = this.#items.shift()
     if (item === undefined) return undefined
     this.#size -= sizeOf(item)
-    if (!('seq' in item)) this.#given.add(item)
+    if (!('seq' in item)) this.#sent.add(item)
     return item
   }
 
-  /** Resolves when something may be there. */
-  more(): Promise<void> {
+  /** Resolves when an item may be available. */
+  waitForItem(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve
-      if (this.over || this.behind || this.#items.length > 0) resolve()
+      if (this.hasEnded || this.isBehind || this.#items.length > 0) resolve()
     })
   }
 
-  #push(item: TaskEvent | ShownDelta): void {
+  #push(item: TaskEvent | PositionedDelta): void {
     this.#wake()
-    if (this.behind) return
+    if (this.isBehind) return
     this.#items.push(item)
     this.#size += sizeOf(item)
-    if (this.#size <= MOST_WAITING) return
+    if (this.#size <= MAX_QUEUED) return
     this.#items = []
     this.#size = 0
-    this.behind = true
+    this.isBehind = true
   }
 }
 
-/** About as many characters as it takes to send. */
-const sizeOf = (item: TaskEvent | ShownDelta): number =>
+/** Estimates the characters of an item when sent. */
+const sizeOf = (item: TaskEvent | PositionedDelta): number =>
   'seq' in item ? JSON.stringify(item).length : item.text.length

@@ -32,14 +32,14 @@ export const CreatedTask = t.Object(
 export type CreatedTask = Static<typeof CreatedTask>
 
 /** Most characters in a goal or an answer. */
-const LONGEST_TEXT = 1024 * 1024
+const MAX_TEXT = 1024 * 1024
 
 /** What the agent is to reach. */
 export const TaskCreate = t.Object(
   {
     goal: text({
       minLength: 1,
-      maxLength: LONGEST_TEXT,
+      maxLength: MAX_TEXT,
       pattern: NOT_BLANK,
       description: 'What is to be reached, in plain words; the scripted agent also takes directives.',
     }),
@@ -50,7 +50,7 @@ export type TaskCreate = Static<typeof TaskCreate>
 
 /** What the agent asked for. */
 export const TaskInput = t.Object(
-  { answer: text({ maxLength: LONGEST_TEXT }) },
+  { answer: text({ maxLength: MAX_TEXT }) },
   { $id: 'TaskInput', additionalProperties: true, examples: [{ answer: 'Yes, go on.' }] },
 )
 export type TaskInput = Static<typeof TaskInput>

@@ -7,7 +7,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { TaskEvent } from './model.ts'
-import { type TaskRow, taskEvents, tasks, unfinished } from './table.ts'
+import { isUnfinished, type TaskRow, taskEvents, tasks } from './table.ts'
 import type { TranscriptEvent } from './transcript-event.ts'
 
 /** Dependencies of the records. */
@@ -17,17 +17,17 @@ export interface RecordsDependencies {
   ids: Ids
   outbox: Outbox
   metering: Metering
-  /** Notified of every change of a state. */
+  /** Notified of every change of a status. */
   changes: Notifier
 }
 
-/** A state, and what is said of it. */
-export type StateChange =
+/** A new status, with the result or the question that belongs to it. */
+export type StatusChange =
   | { readonly status: 'running' | 'cancelled'; readonly result?: never; readonly question?: never }
   | { readonly status: 'awaiting_input'; readonly question: string; readonly result?: never }
   | { readonly status: 'completed' | 'failed'; readonly result: string; readonly question?: never }
 
-/** The records of tasks; events and charges are written in the transaction of the change they come from. */
+/** Stores tasks. Writes the events and charges of a change in its transaction. */
 export class TaskRecords {
   readonly #dependencies: RecordsDependencies
   readonly #queries: Queries
@@ -56,7 +56,7 @@ export class TaskRecords {
     return found.orderBy(desc(sql`rowid`)).all()
   }
 
-  /** One, whosever it is. */
+  /** Returns a task of any account, or undefined. */
   find(id: string): TaskRow | undefined {
     return this.#queries.select().from(tasks).where(eq(tasks.id, id)).get()
   }
@@ -64,7 +64,7 @@ export class TaskRecords {
   /** Returns the unfinished tasks of a server, or of all servers, oldest first. */
   listUnfinished(serverId?: string): TaskRow[] {
     const which = serverId === undefined ? undefined : eq(tasks.serverId, serverId)
-    const found = this.#queries.select().from(tasks).where(and(which, unfinished()))
+    const found = this.#queries.select().from(tasks).where(and(which, isUnfinished()))
     return found.orderBy(asc(sql`rowid`)).all()
   }
 
@@ -83,50 +83,49 @@ export class TaskRecords {
   }
 
   /**
-   * Changes the state of a task that has not ended, in one transaction with the event of its end and the writes of
-   * `tell`.
+   * Changes the status of an unfinished task. Emits the event of its end and calls `addEvents` in the same transaction.
    *
    * @returns false, without any change, if the task has ended or was deleted
    */
-  becomes({ id, accountId, serverId }: TaskRow, change: StateChange, tell: () => void): boolean {
+  setStatus({ id, accountId, serverId }: TaskRow, change: StatusChange, addEvents: () => void): boolean {
     const { status, result = null, question = null } = change
     return this.#queries.transaction(() => {
       const changed = this.#queries
         .update(tasks)
         .set({ status, result, question })
-        .where(and(eq(tasks.id, id), unfinished()))
+        .where(and(eq(tasks.id, id), isUnfinished()))
         .returning({ id: tasks.id })
         .get()
       if (!changed) return false
       if (status === 'completed' || status === 'failed') {
-        const told = { task_id: id, server_id: serverId, status, result: result ?? '' }
-        this.#dependencies.outbox.emit(accountId, `task.${status}`, told)
+        const payload = { task_id: id, server_id: serverId, status, result: result ?? '' }
+        this.#dependencies.outbox.emit(accountId, `task.${status}`, payload)
       }
-      tell()
+      addEvents()
       this.#dependencies.changes.notify()
       return true
     })
   }
 
-  /** Notifies of a change that the record does not show. */
-  stirred(): void {
+  /** Notifies listeners of a change that is not stored. */
+  notifyChange(): void {
     this.#dependencies.changes.notify()
   }
 
-  /** Adds an event to a transcript; returns it as callers see it. */
+  /** Adds an event to a transcript and returns its public form. */
   addEvent(taskId: string, seq: number, event: TranscriptEvent): TaskEvent {
     const at = this.#dependencies.clock.now()
     this.#insertEvent().run({ taskId, seq, at, event })
     return { seq, at: toIso(at), ...event }
   }
 
-  /** An event as callers see it that is kept nowhere. */
-  event(seq: number, event: TranscriptEvent): TaskEvent {
+  /** Returns the public form of an event that is not stored. */
+  toEvent(seq: number, event: TranscriptEvent): TaskEvent {
     return { seq, at: toIso(this.#dependencies.clock.now()), ...event }
   }
 
   /** Returns the events of a transcript after one, oldest first. */
-  events(taskId: string, after: number, limit?: number): TaskEvent[] {
+  listEvents(taskId: string, after: number, limit?: number): TaskEvent[] {
     const found = this.#queries
       .select()
       .from(taskEvents)
@@ -136,7 +135,7 @@ export class TaskRecords {
     return rows.map(({ seq, at, event }) => ({ seq, at: toIso(at), ...event }))
   }
 
-  /** The number of a transcript's last event; 0 for none. */
+  /** Returns the `seq` of a transcript's last event, or 0. */
   lastSeq(taskId: string): number {
     const last = this.#queries
       .select({ seq: taskEvents.seq })

@@ -5,7 +5,7 @@ import { wantsEventStream } from '../../http/sse.ts'
 import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
 import type { TasksService } from './service.ts'
 
-/** What the transcript of a task is answered with. */
+/** The response with a task's transcript. */
 const Transcript = t.Object({ events: t.Array(TaskEvent) }, { additionalProperties: false })
 type Transcript = typeof Transcript.static
 
@@ -90,7 +90,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         const { headers } = request
         if (!wantsEventStream(headers.get('accept'))) {
           return tasks().then<Transcript>((service) => ({
-            events: service.events(caller, serverId, taskId, query.after ?? 0),
+            events: service.listEvents(caller, serverId, taskId, query.after ?? 0),
           }))
         }
         return tasks().then<Response>((service) => {

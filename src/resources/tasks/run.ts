@@ -2,29 +2,30 @@ import type { Agent, Assignment, Outcome } from '../../agents/agent.ts'
 import { Workbench } from '../../agents/workbench/workbench.ts'
 import type { Sandbox } from '../../compute/driver.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { orAborted } from '../../runtime/abort.ts'
 import { Masks } from '../../runtime/masks.ts'
-import type { StateChange, TaskRecords } from './records.ts'
+import type { StatusChange, TaskRecords } from './records.ts'
 import type { TaskRow } from './table.ts'
-import { boundedText, Transcript } from './transcript.ts'
+import { Transcript, truncate } from './transcript.ts'
 
-/** Why a task ends without its agent. */
-export type Ending =
+/** How a task ends if its agent does not end it. */
+export type TaskEnd =
   | { readonly status: 'cancelled' }
   | { readonly status: 'failed'; readonly result: string }
-  /** Its record was deleted with its server, so nothing is written. */
+  /** Its record was deleted with its server. Nothing is written. */
   | { readonly status: 'gone'; readonly result: string }
 
-/** What a run needs of the server. */
-export interface Place {
+/** The parts of a server that a run uses. */
+export interface ServerResources {
   sandbox: Sandbox
   workspace: Workspace
-  /** The server's own variables now. */
+  /** Returns the server's current variables. */
   environment(): Readonly<Record<string, string>>
-  /** The workspace has changed. */
+  /** Reports that the workspace has changed. */
   changed(): void
 }
 
-/** A running task: the work of its agent, the question that it waits for, and its transcript. */
+/** A running task: its agent, its open question and its transcript. */
 export class TaskRun {
   readonly transcript: Transcript
   readonly #row: TaskRow
@@ -47,7 +48,7 @@ export class TaskRun {
   }
 
   /** Ends the work. The first reason counts. */
-  end(ending: Ending): void {
+  end(ending: TaskEnd): void {
     this.#abort.abort(ending)
   }
 
@@ -56,10 +57,10 @@ export class TaskRun {
    *
    * @throws as `Agent.work` does
    */
-  async work(agent: Agent, place: Place): Promise<Outcome> {
+  async runAgent(agent: Agent, server: ServerResources): Promise<Outcome> {
     const { signal } = this
     const environment = (): Readonly<Record<string, string>> => {
-      const variables = place.environment()
+      const variables = server.environment()
       this.#masks.add(Object.values(variables))
       return variables
     }
@@ -69,9 +70,9 @@ export class TaskRun {
       if (!signal.aborted) this.transcript.report(event)
     }
     const show: Assignment['show'] = (delta) => {
-      if (!signal.aborted) this.transcript.show(delta)
+      if (!signal.aborted) this.transcript.addDelta(delta)
     }
-    const { sandbox, workspace, changed } = place
+    const { sandbox, workspace, changed } = server
     const masks = this.#masks
     const outcome = await agent.work({
       id: this.#row.id,
@@ -88,31 +89,35 @@ export class TaskRun {
     return { ...outcome, result: this.mask(outcome.result) }
   }
 
-  /** Changes the state of the task, and its transcript with it: both or none. @returns as `TaskRecords.becomes` does */
-  becomes(change: StateChange, tell: () => void): boolean {
-    return this.transcript.committing(() => this.#records.becomes(this.#row, change, tell))
+  /**
+   * Changes the task's status and its transcript in one transaction.
+   *
+   * @returns as `TaskRecords.setStatus` does
+   */
+  setStatus(change: StatusChange, addEvents: () => void): boolean {
+    return this.transcript.inTransaction(() => this.#records.setStatus(this.#row, change, addEvents))
   }
 
   /** Masks secrets in a text, and limits its length to that of transcript events. */
   mask(text: string): string {
-    return boundedText(this.#masks.mask(text))
+    return truncate(this.#masks.mask(text))
   }
 
   /**
-   * Gives the agent the answer to its question.
+   * Answers the agent's question.
    *
-   * @returns false if it waits for none
+   * @returns false if it has not asked one
    */
   answer(answer: string): boolean {
-    const give = this.#answer
-    if (give === null || this.signal.aborted) return false
-    const resumed = this.becomes({ status: 'running' }, () => {
+    const resolve = this.#answer
+    if (resolve === null || this.signal.aborted) return false
+    const resumed = this.setStatus({ status: 'running' }, () => {
       this.transcript.add({ type: 'answer', answer })
       this.transcript.add({ type: 'status', status: 'running' })
     })
     // Reset only now, so an answer that could not be written can be sent again.
     this.#answer = null
-    if (resumed) give(answer)
+    if (resumed) resolve(answer)
     return resumed
   }
 
@@ -123,12 +128,12 @@ export class TaskRun {
    */
   release(): boolean {
     if (this.signal.aborted) return false
-    const go = this.#held.shift()
-    go?.()
-    return go !== undefined
+    const resume = this.#held.shift()
+    resume?.()
+    return resume !== undefined
   }
 
-  /** Whether the agent waits to be released. */
+  /** Reports whether the agent waits to be released. */
   get isHeld(): boolean {
     return this.#held.length > 0 && !this.signal.aborted
   }
@@ -139,12 +144,12 @@ export class TaskRun {
       this.signal.throwIfAborted()
       const { promise, resolve } = Promise.withResolvers<string>()
       const shown = this.mask(question)
-      this.becomes({ status: 'awaiting_input', question: shown }, () => {
+      this.setStatus({ status: 'awaiting_input', question: shown }, () => {
         this.transcript.add({ type: 'question', question: shown })
         this.transcript.add({ type: 'status', status: 'awaiting_input' })
       })
       this.#answer = resolve
-      return this.#orAborted(promise)
+      return orAborted(promise, this.signal)
     })
     this.#asking = asked.catch(() => {})
     return asked
@@ -153,17 +158,7 @@ export class TaskRun {
   #hold(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#held.push(resolve)
-    this.#records.stirred()
-    return this.#orAborted(promise)
-  }
-
-  #orAborted<T>(promise: Promise<T>): Promise<T> {
-    const { signal } = this
-    signal.throwIfAborted()
-    const { promise: either, resolve, reject } = Promise.withResolvers<T>()
-    const abort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-    return either
+    this.#records.notifyChange()
+    return orAborted(promise, this.signal)
   }
 }

@@ -6,10 +6,10 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { TaskRecords } from './records.ts'
-import { type Ending, TaskRun } from './run.ts'
+import { type TaskEnd, TaskRun } from './run.ts'
 import type { TaskRow } from './table.ts'
 
-/** How long, in physical time, an end waits that could not be written, until that is tried again. */
+/** Milliseconds of real time between attempts to write the end of a task. */
 const RETRY_MS = 1_000
 
 /** Dependencies of the runner. */
@@ -22,8 +22,8 @@ export interface RunnerDependencies {
   agent: () => Promise<Agent>
 }
 
-/** A run under way. */
-interface UnderWay {
+/** A run that has not ended. */
+interface ActiveRun {
   run: TaskRun
   serverId: string
   done: Promise<void>
@@ -32,20 +32,20 @@ interface UnderWay {
 /** Runs tasks, several at once on a server, and ends them with the server. */
 export class TaskRunner {
   readonly #dependencies: RunnerDependencies
-  readonly #runs = new Map<string, UnderWay>()
-  /** Retries to write the ends of tasks that could not be written, as on a full disk. */
-  readonly #unwritten = new Map<string, () => void>()
+  readonly #runs = new Map<string, ActiveRun>()
+  /** Writes that failed, for example on a full disk, by task id. */
+  readonly #pendingWrites = new Map<string, () => void>()
   #retry: ReturnType<typeof setInterval> | undefined
 
   constructor(dependencies: RunnerDependencies) {
     this.#dependencies = dependencies
   }
 
-  /** Begins a task. @returns resolves when its server is awake, or the task has failed for want of it */
-  begin(row: TaskRow): Promise<void> {
+  /** Starts a task. Resolves when its server is awake, or the task has ended without it. */
+  start(row: TaskRow): Promise<void> {
     const run = new TaskRun(row, this.#dependencies.records)
     const awake = Promise.withResolvers<void>()
-    const done = this.#follow(row, run, awake.resolve)
+    const done = this.#run(row, run, awake.resolve)
       .catch((error) =>
         this.#dependencies.logger.error('a task could not be followed to its end', { taskId: row.id, error }),
       )
@@ -57,7 +57,7 @@ export class TaskRunner {
     return awake.promise
   }
 
-  /** A task that runs. */
+  /** Returns a running task, or undefined. */
   find(taskId: string): TaskRun | undefined {
     return this.#runs.get(taskId)?.run
   }
@@ -65,35 +65,35 @@ export class TaskRunner {
   /**
    * Ends a task. Resolves when nothing of it runs.
    *
-   * @throws the error that prevents writing its end, which is written as soon as possible
+   * @throws the error that prevents writing its end; the write is tried again
    */
-  async end(taskId: string, ending: Ending): Promise<void> {
-    const underWay = this.#runs.get(taskId)
-    underWay?.run.end(ending)
-    await underWay?.done
-    this.#writeLate(taskId)
+  async end(taskId: string, ending: TaskEnd): Promise<void> {
+    const active = this.#runs.get(taskId)
+    active?.run.end(ending)
+    await active?.done
+    this.#retryWrite(taskId)
   }
 
-  /** Whether a task runs on a server. */
-  isBusy(serverId: string): boolean {
+  /** Reports whether a task runs on a server. */
+  runsOnServer(serverId: string): boolean {
     return [...this.#runs.values()].some((one) => one.serverId === serverId)
   }
 
-  /** Ends the tasks of a server. Their records are updated when this returns. */
-  endOf(serverId: string, ending: Ending): void {
+  /** Ends the tasks that run on a server. Their records are updated when this returns. */
+  endOnServer(serverId: string, ending: TaskEnd): void {
     for (const one of this.#runs.values()) if (one.serverId === serverId) one.run.end(ending)
   }
 
-  /** Ends all tasks; resolves when nothing of them runs any more. */
-  async endAll(ending: Ending): Promise<void> {
+  /** Ends all tasks. Resolves when nothing of them runs. */
+  async endAll(ending: TaskEnd): Promise<void> {
     clearInterval(this.#retry)
     await Promise.allSettled([...this.#runs.keys()].map((id) => this.end(id, ending)))
     clearInterval(this.#retry)
   }
 
-  async #follow(row: TaskRow, run: TaskRun, awake: () => void): Promise<void> {
+  async #run(row: TaskRow, run: TaskRun, awake: () => void): Promise<void> {
     // Records an end from outside at once, even if the agent takes long to notice it.
-    run.signal.addEventListener('abort', () => this.#ended(row, run, run.signal.reason as Ending), {
+    run.signal.addEventListener('abort', () => this.#handleAbort(row, run, run.signal.reason as TaskEnd), {
       once: true,
     })
     let release = () => {}
@@ -107,65 +107,66 @@ export class TaskRunner {
       }
       awake()
       run.signal.throwIfAborted()
-      const outcome = await run.work(await agent(), {
+      const outcome = await run.runAgent(await agent(), {
         sandbox: used.sandbox,
         workspace: servers.workspace(used.row),
         environment: () => secrets.environment(row.serverId),
         changed: () => servers.meter.changed(used.row),
       })
-      if (!run.signal.aborted) this.#ends(row, run, outcome)
+      if (!run.signal.aborted) this.#writeEnd(row, run, outcome)
     } catch (error) {
-      if (!run.signal.aborted) this.#ends(row, run, { status: 'failed', result: this.#told(row, run, error) })
+      if (!run.signal.aborted)
+        this.#writeEnd(row, run, { status: 'failed', result: this.#failureMessage(row, run, error) })
     } finally {
       release()
-      if (!this.#unwritten.has(row.id)) run.transcript.end()
+      if (!this.#pendingWrites.has(row.id)) run.transcript.end()
     }
   }
 
-  /** Writes the end of a task that has none yet, and ends its transcript with it. */
-  #ends(row: TaskRow, run: TaskRun, end: Outcome | Exclude<Ending, { status: 'gone' }>): void {
+  /** Writes the end of a task and ends its transcript. Tries again later if that fails. */
+  #writeEnd(row: TaskRow, run: TaskRun, end: Outcome | Exclude<TaskEnd, { status: 'gone' }>): void {
     const change = 'result' in end ? { status: end.status, result: end.result } : { status: end.status }
     const write = (): void => {
-      run.becomes(change, () => run.transcript.add({ type: 'status', ...change }))
+      run.setStatus(change, () => run.transcript.add({ type: 'status', ...change }))
       run.transcript.end()
     }
     try {
       write()
     } catch (error) {
       this.#dependencies.logger.error('the end of a task cannot be written yet', { taskId: row.id, error })
-      this.#unwritten.set(row.id, write)
-      this.#retry ??= setInterval(() => this.#writeAllLate(), RETRY_MS).unref()
+      this.#pendingWrites.set(row.id, write)
+      this.#retry ??= setInterval(() => this.#retryAllWrites(), RETRY_MS).unref()
     }
   }
 
   /**
    * @throws if it still cannot be written
    */
-  #writeLate(taskId: string): void {
-    this.#unwritten.get(taskId)?.()
-    this.#unwritten.delete(taskId)
+  #retryWrite(taskId: string): void {
+    this.#pendingWrites.get(taskId)?.()
+    this.#pendingWrites.delete(taskId)
   }
 
-  #writeAllLate(): void {
-    for (const id of this.#unwritten.keys()) {
+  #retryAllWrites(): void {
+    for (const id of this.#pendingWrites.keys()) {
       try {
-        this.#writeLate(id)
+        this.#retryWrite(id)
       } catch {
-        // It was logged, and is tried again.
+        // The first failure was logged, and the interval tries again.
       }
     }
-    if (this.#unwritten.size > 0) return
+    if (this.#pendingWrites.size > 0) return
     clearInterval(this.#retry)
     this.#retry = undefined
   }
 
-  #ended(row: TaskRow, run: TaskRun, ending: Ending): void {
+  #handleAbort(row: TaskRow, run: TaskRun, ending: TaskEnd): void {
     if (ending.status === 'gone') run.transcript.end({ type: 'status', ...ending, status: 'failed' })
-    else this.#ends(row, run, ending)
+    else this.#writeEnd(row, run, ending)
   }
 
-  /** What a person is told of a failure. */
-  #told(row: TaskRow, run: TaskRun, error: unknown): string {
+  /** Returns the message of a failure for the task's result. */
+  #failureMessage(row: TaskRow, run: TaskRun, error: unknown): string {
     if ([AgentError, BerthError, ComputeError].some((kind) => error instanceof kind)) {
       return run.mask((error as Error).message)
     }

@@ -11,8 +11,8 @@ import { type RecordsDependencies, TaskRecords } from './records.ts'
 import { type RunnerDependencies, TaskRunner } from './runner.ts'
 import { type TaskRow, toTask } from './table.ts'
 
-/** Milliseconds that a stop of berth waits for agents. */
-const STOP_PATIENCE_MS = 1_000
+/** Milliseconds that `stop` waits for agents. */
+const STOP_TIMEOUT_MS = 1_000
 
 const STOPPED = 'The server stopped while the task ran.'
 const CAPPED = 'The budget of the account is used up: its servers were put to sleep.'
@@ -43,7 +43,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     const status = 'failed'
     const result = 'berth ended unexpectedly while the task ran.'
     for (const row of this.#records.listUnfinished()) {
-      this.#records.becomes(row, { status, result }, () =>
+      this.#records.setStatus(row, { status, result }, () =>
         this.#records.addEvent(row.id, this.#records.lastSeq(row.id) + 1, { type: 'status', status, result }),
       )
     }
@@ -51,11 +51,14 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
 
   /** Ends the tasks that run on the server. */
   serverStopping(serverId: string): void {
-    // Why it stops costs a look at the account, which most stops need not wait for.
-    if (!this.#runner.isBusy(serverId)) return
+    // Looking up the reason costs a query, which most stops do not need.
+    if (!this.#runner.runsOnServer(serverId)) return
     const row = this.#servers.find(serverId)
     const result = row && this.#dependencies.metering.isCapped(row.accountId) ? CAPPED : STOPPED
-    this.#runner.endOf(serverId, row ? { status: 'failed', result } : { status: 'gone', result: DELETED })
+    this.#runner.endOnServer(
+      serverId,
+      row ? { status: 'failed', result } : { status: 'gone', result: DELETED },
+    )
   }
 
   /** Emits the failure of the server's unfinished tasks, whose records go with the server's. */
@@ -76,12 +79,12 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return this.#records.listByServer(serverId).map(toTask)
   }
 
-  /** One. @throws BerthError 404 */
+  /** Returns a task. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Task {
     return toTask(this.getRow(caller, serverId, id))
   }
 
-  /** The record of one. @throws BerthError 404 */
+  /** Returns the record of a task. @throws BerthError 404 */
   getRow(caller: Caller, serverId: string, id: string): TaskRow {
     this.#servers.getRow(caller, serverId)
     const row = this.#records.find(id)
@@ -99,7 +102,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     this.#servers.checkBudget(server)
     if (this.#stopping) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const row = this.#records.add(caller.accountId, serverId, goal)
-    const awake = this.#runner.begin(row)
+    const awake = this.#runner.start(row)
     if (!this.#servers.sandbox(serverId)) await awake
     return { task_id: row.id, status: this.#records.find(row.id)?.status ?? 'failed' }
   }
@@ -130,17 +133,17 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return this.get(caller, serverId, id)
   }
 
-  /** The events of a task's transcript after one, oldest first. @throws BerthError 404 */
-  events(caller: Caller, serverId: string, id: string, after: number): TaskEvent[] {
+  /** Returns the events of a task's transcript after `seq` `after`, oldest first. @throws BerthError 404 */
+  listEvents(caller: Caller, serverId: string, id: string, after: number): TaskEvent[] {
     this.getRow(caller, serverId, id)
-    return this.#records.events(id, after)
+    return this.#records.listEvents(id, after)
   }
 
-  /** Sends the events of a transcript and then new ones, until the task has ended or the reader disconnects. */
+  /** Sends the events of a transcript, then new ones, until the task has ended or the reader disconnects. */
   follow(id: string, after: number, gone: AbortSignal, send: SendEvent): Promise<void> {
-    const live = this.#runner.find(id)?.transcript ?? null
-    const over = AbortSignal.any([gone, this.#closing.signal])
-    return followTranscript({ taskId: id, records: this.#records, live, after, gone: over, send })
+    const transcript = this.#runner.find(id)?.transcript ?? null
+    const signal = AbortSignal.any([gone, this.#closing.signal])
+    return followTranscript({ taskId: id, records: this.#records, transcript, after, signal: signal, send })
   }
 
   /**
@@ -167,7 +170,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
       status: 'failed',
       result: 'berth was stopped while the task ran.',
     })
-    await Promise.race([ended, Bun.sleep(STOP_PATIENCE_MS)])
+    await Promise.race([ended, Bun.sleep(STOP_TIMEOUT_MS)])
     this.#closing.abort()
   }
 }

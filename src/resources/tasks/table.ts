@@ -16,7 +16,7 @@ export const tasks = sqliteTable('tasks', {
   createdAt: integer('created_at').notNull(),
 })
 
-/** What agents reported of tasks. */
+/** The events of tasks' transcripts. */
 export const taskEvents = sqliteTable(
   'task_events',
   {
@@ -28,13 +28,13 @@ export const taskEvents = sqliteTable(
   (table) => [primaryKey({ columns: [table.taskId, table.seq] })],
 )
 
-/** Whether a task has not ended. Written out, since an index is kept of just these. */
-export const unfinished = () => sql`${tasks.status} IN ('running', 'awaiting_input')`
+/** Returns the condition for tasks that have not ended. Literal text, so that SQLite uses the partial index. */
+export const isUnfinished = () => sql`${tasks.status} IN ('running', 'awaiting_input')`
 
 /** A task as it is stored. */
 export type TaskRow = typeof tasks.$inferSelect
 
-/** The only way from a row to the public shape. */
+/** Converts a row to the public form. */
 export const toTask = (row: TaskRow): Task => ({
   id: row.id,
   serverId: row.serverId,

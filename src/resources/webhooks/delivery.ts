@@ -1,5 +1,6 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { orAborted } from '../../runtime/abort.ts'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import { type EventRow, toPayload } from '../events/table.ts'
@@ -73,16 +74,9 @@ async function send(
   { destinations, ca }: DeliveryOptions,
   signal: AbortSignal,
 ): Promise<WebhookResponse> {
+  // A name server that does not respond must not hold up the attempt.
   const destination = await orAborted(checkDestination(url, destinations), signal)
   return post({ destination, headers, body, signal, ...(ca ? { ca } : {}) })
-}
-
-/** Rejects when the signal fires, so a silent name server cannot hold up an attempt. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 class TimedOut extends Error {
