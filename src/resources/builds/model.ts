@@ -2,13 +2,13 @@ import { type Static, t } from 'elysia'
 import { NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 import { STEP_KEYS } from './steps.ts'
 
-/** State of a build. There is none for failure: a build that failed is completed and has no URL. */
+/** Status of a build. A failed build is completed and has no URL. */
 export const BuildStatus = oneOf(['queued', 'running', 'completed'], {
   description: 'A build that failed is completed, with `url` null; its log tells why.',
 })
 export type BuildStatus = Static<typeof BuildStatus>
 
-/** State of a phase. */
+/** Status of a phase. */
 export const StepStatus = oneOf(['pending', 'running', 'done'])
 export type StepStatus = Static<typeof StepStatus>
 
@@ -48,15 +48,15 @@ export const CreatedBuild = t.Object(
 )
 export type CreatedBuild = Static<typeof CreatedBuild>
 
-/** Characters that a goal may have. */
-const LONGEST_GOAL = 1024 * 1024
+/** Most characters of a goal. */
+const MAX_GOAL = 1024 * 1024
 
 /** What is to be built. */
 export const BuildCreate = t.Object(
   {
     goal: text({
       minLength: 1,
-      maxLength: LONGEST_GOAL,
+      maxLength: MAX_GOAL,
       pattern: NOT_BLANK,
       description: 'What is to be built, in plain words.',
     }),

@@ -9,22 +9,22 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
-import { scaffold } from './files/scaffold.ts'
-import { type Changes, compare, type Snapshot, takeSnapshot, written } from './files/snapshot.ts'
+import { type BuildContext, BuildFailure } from './context.ts'
+import { applyScaffold } from './files/scaffold.ts'
+import { type Changes, diffSnapshots, type Snapshot, takeSnapshot, writtenPaths } from './files/snapshot.ts'
 import { implement } from './implement/implement.ts'
-import { decideBeginning } from './plan/begin.ts'
 import {
-  type Beginning,
   changeLines,
-  newsText,
-  type PlanFacts,
+  outcomeText,
+  type PlanContent,
   pathsText,
   planText,
+  type StartingPoint,
 } from './plan/document.ts'
 import { PlanFile } from './plan/file.ts'
+import { chooseStartingPoint } from './plan/starting-point.ts'
 import type { BuildRecords } from './records.ts'
 import type { StepKey } from './steps.ts'
-import { BuildFailure, type Work } from './work.ts'
 
 /** Dependencies of the phases. */
 export interface PipelineDependencies {
@@ -39,7 +39,7 @@ export interface PipelineDependencies {
 }
 
 /** How a build ended. */
-export interface Built {
+export interface BuildResult {
   /** The URL of the app; null if the build failed. */
   readonly url: string | null
   readonly artifacts: readonly string[]
@@ -48,18 +48,18 @@ export interface Built {
 /**
  * Runs the phases of a build, from its plan to an app that responds. Each phase is recorded before its work begins.
  */
-export class Pipeline {
+export class BuildPipeline {
   readonly #dependencies: PipelineDependencies
-  readonly #work: Work
-  #key: StepKey = 'plan'
+  readonly #context: BuildContext
+  #step: StepKey = 'plan'
   #plan: PlanFile | null = null
-  #facts: PlanFacts | null = null
-  /** The workspace as it was when the build began. */
-  #before: Snapshot | null = null
+  #planContent: PlanContent | null = null
+  /** The workspace when the build started. */
+  #initialSnapshot: Snapshot | null = null
 
-  constructor(dependencies: PipelineDependencies, work: Work) {
+  constructor(dependencies: PipelineDependencies, work: BuildContext) {
     this.#dependencies = dependencies
-    this.#work = work
+    this.#context = work
   }
 
   /**
@@ -67,197 +67,204 @@ export class Pipeline {
    *
    * @throws the signal's reason
    */
-  async run(): Promise<Built> {
-    const { signal } = this.#work
+  async run(): Promise<BuildResult> {
+    const { signal } = this.#context
     const deployments = await this.#dependencies.deployments()
     // Keeps the current deployment from restarting again and again while its files change.
-    const resume = await deployments.pauseWatch(this.#work.row.serverId)
+    const resume = await deployments.pauseWatch(this.#context.row.serverId)
     let url: string | null = null
     try {
-      url = await this.#goOn(deployments)
+      url = await this.#runSteps(deployments)
     } catch (error) {
       signal.throwIfAborted()
-      await this.#fail(error)
+      await this.#reportFailure(error)
     } finally {
       await resume()
     }
-    return { url, artifacts: await this.artifacts() }
+    return { url, artifacts: await this.listArtifacts() }
   }
 
-  /** Paths of the files that the build has made or changed, and that are there. */
-  async artifacts(): Promise<readonly string[]> {
-    const { row } = this.#work
+  /** Returns the paths of existing files that the build created or changed. */
+  async listArtifacts(): Promise<readonly string[]> {
+    const { row } = this.#context
     const recorded = this.#dependencies.records.find(row.id)
-    if (recorded === undefined || this.#key !== 'deploy') return this.#changed()
-    // What the app itself writes since it was started is not the build's.
-    return existing(this.#work, recorded.artifacts)
+    if (recorded === undefined || this.#step !== 'deploy') return this.#listChanged()
+    // Files that the app writes after its start are not the build's.
+    return filterExisting(this.#context, recorded.artifacts)
   }
 
-  async #goOn(deployments: DeploymentsService): Promise<string> {
-    const { row, log, signal } = this.#work
-    const beginning = await this.#decide()
-    await this.#scaffold(beginning)
-    await this.#implement(beginning)
+  async #runSteps(deployments: DeploymentsService): Promise<string> {
+    const { row, log, signal } = this.#context
+    const startingPoint = await this.#writePlan()
+    await this.#scaffold(startingPoint)
+    await this.#implement(startingPoint)
     const plan = await this.#prepare()
-    this.#enter('deploy', 'Publishes the app.', { artifacts: await this.#changed() })
+    this.#startStep('deploy', 'Publishes the app.', { artifacts: await this.#listChanged() })
     const { url } = await deployments.publish(accountCaller(row.accountId), row.serverId, { plan, signal })
     log.append('deploy', `It answers at ${url}`)
     return url
   }
 
-  async #decide(): Promise<Beginning> {
-    const { row, workspace, log, isElsewhere } = this.#work
+  async #writePlan(): Promise<StartingPoint> {
+    const { row, workspace, log, isExcluded } = this.#context
     const { records, catalog } = this.#dependencies
-    this.#enter('plan', 'Decides what to begin with.')
-    this.#before = await takeSnapshot(workspace, isElsewhere)
+    this.#startStep('plan', 'Decides what to begin with.')
+    this.#initialSnapshot = await takeSnapshot(workspace, isExcluded)
     const [preparation, agent] = await Promise.all([
       this.#dependencies.preparation(),
       this.#dependencies.agent(),
     ])
-    const earlier = records.scaffolded(row.serverId).filter(({ id }) => id !== row.id)
-    const beginning = await decideBeginning(this.#work, {
+    const earlier = records.listScaffolded(row.serverId).filter(({ id }) => id !== row.id)
+    const startingPoint = await chooseStartingPoint(this.#context, {
       preparation,
       catalog,
       agent,
       earlier,
-      snapshot: this.#before,
+      snapshot: this.#initialSnapshot,
     })
-    this.#plan = await PlanFile.choose(workspace, row.id)
-    await this.#tell({ goal: row.goal, beginning })
+    this.#plan = await PlanFile.create(workspace, row.id)
+    await this.#updatePlan({ goal: row.goal, startingPoint })
     const name = this.#plan.path
     log.append(
       'plan',
       name === 'PLAN.md' ? 'Wrote PLAN.md.' : `Wrote ${name}: the PLAN.md that is there is yours.`,
     )
-    return beginning
+    return startingPoint
   }
 
-  async #scaffold(beginning: Beginning): Promise<void> {
-    const { workspace, log, server } = this.#work
+  async #scaffold(startingPoint: StartingPoint): Promise<void> {
+    const { workspace, log, server } = this.#context
     const { catalog, servers } = this.#dependencies
-    if (beginning.kind === 'app') {
-      this.#enter('scaffold', `Goes on with the app that is there: ${beginning.what}. ${beginning.why}`)
+    if (startingPoint.kind === 'app') {
+      this.#startStep(
+        'scaffold',
+        `Goes on with the app that is there: ${startingPoint.description}. ${startingPoint.reason}`,
+      )
       return
     }
-    const { choice, scaffold: plan } = beginning
+    const { choice, scaffold: plan } = startingPoint
     const { id: template } = choice.template
     const paths = plan.copies.map(({ path }) => path)
-    this.#enter('scaffold', `Copies the template ${template}.`, { template, scaffold: paths })
-    await scaffold(workspace, catalog, plan)
+    this.#startStep('scaffold', `Copies the template ${template}.`, { template, scaffold: paths })
+    await applyScaffold(workspace, catalog, plan)
     servers.meter.changed(server)
-    const removed = plan.removes.map(({ path }) => path)
+    const removed = plan.removals.map(({ path }) => path)
     if (removed.length > 0) log.append('scaffold', `Removed, of an earlier template: ${pathsText(removed)}.`)
     log.append('scaffold', paths.length === 0 ? 'Copied nothing.' : `Copied: ${pathsText(paths)}.`)
-    if (plan.stays.length > 0) {
-      log.append('scaffold', `Left as they are, since they were there: ${pathsText(plan.stays)}.`)
+    if (plan.kept.length > 0) {
+      log.append('scaffold', `Left as they are, since they were there: ${pathsText(plan.kept)}.`)
     }
   }
 
-  async #implement(beginning: Beginning): Promise<void> {
-    const { workspace, log, server, isElsewhere } = this.#work
+  async #implement(startingPoint: StartingPoint): Promise<void> {
+    const { workspace, log, server, isExcluded } = this.#context
     const { servers } = this.#dependencies
-    this.#enter('implement', 'The agent works on the goal.', { artifacts: await this.#changed() })
-    const before = await takeSnapshot(workspace, isElsewhere)
+    this.#startStep('implement', 'The agent works on the goal.', { artifacts: await this.#listChanged() })
+    const before = await takeSnapshot(workspace, isExcluded)
     const agent = await this.#dependencies.agent()
-    const { status, result, idle } = await implement(this.#work, {
+    const { status, result, idle } = await implement(this.#context, {
       agent,
-      beginning,
-      plan: this.#plan?.path ?? 'PLAN.md',
-      changed: () => servers.meter.changed(server),
+      startingPoint,
+      planPath: this.#plan?.path ?? 'PLAN.md',
+      onChange: () => servers.meter.changed(server),
     })
-    const changes = this.#withoutPlan(compare(before, await takeSnapshot(workspace, isElsewhere)))
+    const changes = this.#withoutPlan(diffSnapshots(before, await takeSnapshot(workspace, isExcluded)))
     if (status === 'failed') throw new BuildFailure(result)
     if (idle === true) log.append('implement', 'Nothing was implemented.')
     if (result.trim() !== '') log.append('implement', result)
     const lines = changeLines(changes)
     for (const line of lines) log.append('implement', line)
     if (lines.length === 0 && idle !== true) log.append('implement', 'No file was changed.')
-    await this.#tell({ implementation: { idle: idle === true, result, changes } })
+    await this.#updatePlan({ implementation: { idle: idle === true, result, changes } })
   }
 
-  /** Installs and builds. @returns how the app is started */
+  /** Installs and builds the app. @returns the plan to start it */
   async #prepare(): Promise<AppPlan> {
-    const { row, sandbox, workspace, log, signal, environment } = this.#work
-    this.#enter('install', 'Finds out what the app needs.')
+    const { row, sandbox, workspace, log, signal, environment } = this.#context
+    this.#startStep('install', 'Finds out what the app needs.')
     const preparation = await this.#dependencies.preparation()
-    const place = { serverId: row.serverId, sandbox, workspace, folder: '', log, signal }
-    const app = await preparation.plan(place)
+    const target = { serverId: row.serverId, sandbox, workspace, folder: '', log, signal }
+    const app = await preparation.plan(target)
     if (app.install === null) log.append('install', 'There is nothing to install.')
-    await preparation.install(place, app, environment())
+    await preparation.install(target, app, environment())
     signal.throwIfAborted()
-    this.#enter('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
-    this.#warnOfMissing(app)
-    await preparation.build(place, app, environment())
+    this.#startStep('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
+    this.#warnOfMissingVariables(app)
+    await preparation.build(target, app, environment())
     signal.throwIfAborted()
-    await this.#tell({ app })
+    await this.#updatePlan({ app })
     return app
   }
 
-  #warnOfMissing(app: AppPlan): void {
-    const missing = missingVariables(app, new Set(Object.keys(this.#work.environment())))
+  #warnOfMissingVariables(app: AppPlan): void {
+    const missing = missingVariables(app, new Set(Object.keys(this.#context.environment())))
     if (missing.length === 0) return
-    this.#work.log.append(
+    this.#context.log.append(
       'berth',
       `The app asks for variables that have no value: ${missing.join(', ')}. Set them as secrets of the server, where it cannot do without.`,
     )
   }
 
-  /** A phase begins. */
-  #enter(key: StepKey, text: string, progress = {}): void {
-    const { row, log, signal } = this.#work
+  /** Records that a phase starts. @throws the signal's reason */
+  #startStep(key: StepKey, text: string, progress = {}): void {
+    const { row, log, signal } = this.#context
     signal.throwIfAborted()
-    this.#key = key
-    this.#dependencies.records.enters(row.id, key, progress)
+    this.#step = key
+    this.#dependencies.records.setRunningStep(row.id, key, progress)
     log.append(key, text)
   }
 
-  /** Updates the plan. */
-  async #tell(facts: Partial<PlanFacts> & { goal?: string }): Promise<void> {
-    const { log } = this.#work
-    this.#facts = { ...this.#facts, ...facts } as PlanFacts
+  /** Adds content to the plan's file. */
+  async #updatePlan(content: Partial<PlanContent> & { goal?: string }): Promise<void> {
+    const { log } = this.#context
+    this.#planContent = { ...this.#planContent, ...content } as PlanContent
     const text = (all: string): string => log.masks.mask(all)
     try {
-      await this.#plan?.write(text(planText(this.#facts)), text(newsText(this.#facts)))
+      await this.#plan?.write(text(planText(this.#planContent)), text(outcomeText(this.#planContent)))
     } catch (error) {
       if (!(error instanceof WorkspaceError) || error.fault === 'disk_full') throw error
-      // Somebody has put something else in its place, and the app does not need it.
+      // Another file has taken its place. The app works without the plan.
       log.append('berth', `The plan is not brought up to date: ${error.message}`)
     }
   }
 
-  async #fail(error: unknown): Promise<void> {
-    const { row, log } = this.#work
-    const key = this.#key
-    const told = reasonOf(error)
-    if (told === null) {
+  async #reportFailure(error: unknown): Promise<void> {
+    const { row, log } = this.#context
+    const key = this.#step
+    const message = failureMessage(error)
+    if (message === null) {
       this.#dependencies.logger.error('a build failed of an unforeseen fault', { buildId: row.id, error })
     }
-    const reason = told ?? 'An unforeseen fault of berth itself; its own log says more.'
+    const reason = message ?? 'An unforeseen fault of berth itself; its own log says more.'
     log.append('berth', `The build failed in the phase ${key}: ${reason}`)
     try {
-      if (this.#facts !== null) await this.#tell({ failure: { key, reason } })
+      if (this.#planContent !== null) await this.#updatePlan({ failure: { key, reason } })
     } catch (error) {
-      // The workspace takes no file any more, which may be why it failed.
+      // The workspace cannot be written to, which may be why the build failed.
       if (!(error instanceof WorkspaceError)) throw error
     }
   }
 
-  /** Paths that the build has made or changed so far. */
-  async #changed(): Promise<string[]> {
-    const { workspace, isElsewhere } = this.#work
-    if (this.#before === null) return []
-    return written(compare(this.#before, await takeSnapshot(workspace, isElsewhere)))
+  /** Returns the paths that the build has created or changed so far. */
+  async #listChanged(): Promise<string[]> {
+    const { workspace, isExcluded } = this.#context
+    if (this.#initialSnapshot === null) return []
+    return writtenPaths(diffSnapshots(this.#initialSnapshot, await takeSnapshot(workspace, isExcluded)))
   }
 
-  #withoutPlan({ made, changed, removed }: Changes): Changes {
+  #withoutPlan({ created, changed, removed }: Changes): Changes {
     const isOther = (path: string): boolean => path !== this.#plan?.path
-    return { made: made.filter(isOther), changed: changed.filter(isOther), removed: removed.filter(isOther) }
+    return {
+      created: created.filter(isOther),
+      changed: changed.filter(isOther),
+      removed: removed.filter(isOther),
+    }
   }
 }
 
-/** Those of some paths at which there is a file. */
-export async function existing(
-  { workspace }: Pick<Work, 'workspace'>,
+/** Returns those of the paths that are files. */
+export async function filterExisting(
+  { workspace }: Pick<BuildContext, 'workspace'>,
   paths: readonly string[],
 ): Promise<string[]> {
   const found = await Promise.all(
@@ -267,7 +274,7 @@ export async function existing(
 }
 
 /** Returns the message of a failure of the goal, the app or the server; null for any other error. */
-function reasonOf(error: unknown): string | null {
+function failureMessage(error: unknown): string | null {
   // The log contains the command's output already.
   if (error instanceof AppFailure) return error.summary
   const known = [BuildFailure, AgentError, AppError, BerthError, ComputeError, WorkspaceError]

@@ -5,16 +5,16 @@ import type { Logger } from '../../runtime/logger.ts'
 import { PROJECT_DEPTH } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
-import { type BuildLogs, LOGS_KEPT } from './logs.ts'
-import { type Built, Pipeline, type PipelineDependencies } from './pipeline.ts'
-import type { BuildRecords, Progress } from './records.ts'
+import type { BuildContext } from './context.ts'
+import { type BuildLogs, MAX_LOGS_KEPT } from './logs.ts'
+import { BuildPipeline, type BuildResult, type PipelineDependencies } from './pipeline.ts'
+import type { BuildProgress, BuildRecords } from './records.ts'
 import type { BuildRow } from './table.ts'
-import type { Work } from './work.ts'
 
-/** Characters of a goal that a log begins with. */
-const SHOWN_GOAL = 200
+/** Most characters of the goal in the log's first line. */
+const MAX_GOAL_SHOWN = 200
 
-/** How long, in physical time, an end waits that could not be written, until that is tried again. */
+/** Milliseconds of real time between attempts to write the end of a build. */
 const RETRY_MS = 500
 
 /** Dependencies of the queue. */
@@ -24,48 +24,48 @@ export interface QueueDependencies extends PipelineDependencies {
   secrets: SecretsService
   logs: BuildLogs
   logger: Logger
-  /** Whether a path of a server's workspace lies in the folder of a project. */
+  /** Reports whether a path of a server's workspace is in a project's directory. */
   isInProject: (serverId: string, path: string) => boolean
 }
 
-/** Does work as if where a build was queued. */
-type Origin = ReturnType<typeof AsyncLocalStorage.snapshot>
+/** Runs a function in the async context in which it was captured. */
+type AsyncContext = ReturnType<typeof AsyncLocalStorage.snapshot>
 
 /** Runs builds: one at a time on each server, in the order of their creation. */
 export class BuildQueue {
   readonly #dependencies: QueueDependencies
   readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
-  /** Brings back what was so in the work that a build was queued in: it runs in the turn of another. */
-  readonly #origins = new Map<string, Map<string, Origin>>()
+  /** The async contexts in which builds were added, by server and build: a build is started by the one before it. */
+  readonly #contexts = new Map<string, Map<string, AsyncContext>>()
   #stopped = false
 
   constructor(dependencies: QueueDependencies) {
     this.#dependencies = dependencies
   }
 
-  /** Adds a new build, and begins it if its server runs no other. */
+  /** Adds a new build, and starts it if its server runs no other. */
   add({ id, serverId }: BuildRow): void {
-    const origins = this.#origins.get(serverId) ?? new Map<string, Origin>()
-    this.#origins.set(serverId, origins.set(id, AsyncLocalStorage.snapshot()))
-    this.go(serverId)
+    const contexts = this.#contexts.get(serverId) ?? new Map<string, AsyncContext>()
+    this.#contexts.set(serverId, contexts.set(id, AsyncLocalStorage.snapshot()))
+    this.startNext(serverId)
   }
 
-  /** Begins the next waiting build of a server, if none runs. */
-  go(serverId: string): void {
+  /** Starts the next waiting build of a server, if none runs. */
+  startNext(serverId: string): void {
     if (this.#stopped || this.#runs.has(serverId)) return
     const next = this.#dependencies.records.listUnfinished(serverId).find(({ status }) => status === 'queued')
-    const origins = this.#origins.get(serverId)
+    const contexts = this.#contexts.get(serverId)
     if (next === undefined) {
-      this.#origins.delete(serverId)
+      this.#contexts.delete(serverId)
       return
     }
     const abort = new AbortController()
-    const inOrigin = origins?.get(next.id) ?? ((work: () => Promise<void>) => work())
-    const run = inOrigin(() => this.#run(next, abort.signal)).finally(() => this.#runs.delete(serverId))
-    origins?.delete(next.id)
+    const inContext = contexts?.get(next.id) ?? ((work: () => Promise<void>) => work())
+    const run = inContext(() => this.#run(next, abort.signal)).finally(() => this.#runs.delete(serverId))
+    contexts?.delete(next.id)
     const done = run.then(
-      () => this.go(serverId),
-      // Where its end could not be written, as on a full disk, to go on at once would only fail again.
+      () => this.startNext(serverId),
+      // Does not start the next build: if the end could not be written, that would fail too.
       (error) =>
         this.#dependencies.logger.error('a build could not be followed to its end', {
           buildId: next.id,
@@ -77,18 +77,18 @@ export class BuildQueue {
 
   /** Aborts the builds of a server. The caller updates their records. */
   abort(serverId: string): void {
-    this.#origins.delete(serverId)
+    this.#contexts.delete(serverId)
     this.#runs.get(serverId)?.abort.abort(new DOMException('The build was ended.', 'AbortError'))
   }
 
-  /** Begins no more builds and aborts the running ones. */
+  /** Starts no more builds and aborts the running ones. */
   stop(): void {
     this.#stopped = true
     for (const serverId of this.#runs.keys()) this.abort(serverId)
   }
 
-  /** Resolves when nothing runs any more. */
-  async settled(): Promise<void> {
+  /** Resolves when no build runs. */
+  async drain(): Promise<void> {
     await Promise.all([...this.#runs.values()].map(({ done }) => done))
   }
 
@@ -98,21 +98,21 @@ export class BuildQueue {
     try {
       const used = await servers.use(accountCaller(row.accountId), row.serverId, signal)
       done = used.done
-      if (signal.aborted || !records.begins(row)) return
+      if (signal.aborted || !records.markRunning(row)) return
       const { url, artifacts } = await this.#build(row, used, signal)
-      await this.#flush(row)
-      await this.#end(row, signal, url, { artifacts })
+      await this.#flushLog(row)
+      await this.#markCompleted(row, signal, url, { artifacts })
     } catch (error) {
-      // Whoever ended it has written why.
+      // The caller of `abort` has written the reason.
       if (signal.aborted) return
       const reason = messageOf(error)
-      logs.note(row, `The build could not be done: ${reason}`)
+      logs.append(row, `The build could not be done: ${reason}`)
       logger.warn('a build could not be done', { buildId: row.id, error })
-      await this.#flush(row)
-      await this.#end(row, signal, null)
+      await this.#flushLog(row)
+      await this.#markCompleted(row, signal, null)
     } finally {
       done()
-      await logs.finish(row)
+      await logs.close(row)
       const server = servers.find(row.serverId)
       if (server) servers.meter.changed(server)
     }
@@ -120,28 +120,28 @@ export class BuildQueue {
 
   async #build(
     row: BuildRow,
-    { row: server, sandbox }: Pick<Work, 'sandbox'> & { row: Work['server'] },
+    { row: server, sandbox }: Pick<BuildContext, 'sandbox'> & { row: BuildContext['server'] },
     signal: AbortSignal,
-  ): Promise<Built> {
+  ): Promise<BuildResult> {
     const { records, servers, secrets, logs, isInProject } = this.#dependencies
-    const { begun, queued } = records.idsOf(row.serverId)
-    await logs.keepOnly(row.serverId, [...queued, ...begun.slice(0, LOGS_KEPT)])
-    const log = await logs.of(row)
+    const { started, queued } = records.listIds(row.serverId)
+    await logs.keepOnly(row.serverId, [...queued, ...started.slice(0, MAX_LOGS_KEPT)])
+    const log = await logs.open(row)
     const environment = (): Readonly<Record<string, string>> => {
       const variables = secrets.environment(row.serverId)
       log.masks.add(Object.values(variables))
       return variables
     }
     environment()
-    const elsewhere = new Map<string, boolean>()
-    const isElsewhere = (path: string): boolean => {
-      const folder = path.split('/', PROJECT_DEPTH).join('/')
-      const known = elsewhere.get(folder) ?? isInProject(row.serverId, folder)
-      elsewhere.set(folder, known)
-      return known
+    const cache = new Map<string, boolean>()
+    const isExcluded = (path: string): boolean => {
+      const directory = path.split('/', PROJECT_DEPTH).join('/')
+      const found = cache.get(directory) ?? isInProject(row.serverId, directory)
+      cache.set(directory, found)
+      return found
     }
-    log.append('berth', `Goal: ${shortened(row.goal)}`)
-    const pipeline = new Pipeline(this.#dependencies, {
+    log.append('berth', `Goal: ${shorten(row.goal)}`)
+    const pipeline = new BuildPipeline(this.#dependencies, {
       row,
       server,
       sandbox,
@@ -149,23 +149,28 @@ export class BuildQueue {
       log,
       signal,
       environment,
-      isElsewhere,
+      isExcluded,
     })
     try {
       return await pipeline.run()
     } catch (error) {
-      // Its record says already that it is over, but not what it has left in the phase that was cut short.
-      if (signal.aborted && !this.#stopped) records.revises(row, await pipeline.artifacts())
+      // The record is completed already, but without the files that the interrupted phase left.
+      if (signal.aborted && !this.#stopped) records.setArtifacts(row, await pipeline.listArtifacts())
       throw error
     }
   }
 
-  /** Writes that a build is over. Where that cannot be, as on a full disk, it is not over until it can. */
-  async #end(row: BuildRow, signal: AbortSignal, url: string | null, progress: Progress = {}): Promise<void> {
+  /** Writes the end of a build. Tries again until it succeeds, for example if the disk is full. */
+  async #markCompleted(
+    row: BuildRow,
+    signal: AbortSignal,
+    url: string | null,
+    progress: BuildProgress = {},
+  ): Promise<void> {
     const { records, logger } = this.#dependencies
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
-        return records.ends(row, url, progress)
+        return records.markCompleted(row, url, progress)
       } catch (error) {
         if (attempt === 1)
           logger.error('the end of a build cannot be written yet', { buildId: row.id, error })
@@ -174,19 +179,19 @@ export class BuildQueue {
     }
   }
 
-  /** Who sees that a build is over can read why. */
-  async #flush(row: BuildRow): Promise<void> {
+  /** Writes the log, so that it is complete when the build's status changes. */
+  async #flushLog(row: BuildRow): Promise<void> {
     const { logs, logger } = this.#dependencies
     try {
-      await (await logs.of(row)).flush()
+      await (await logs.open(row)).flush()
     } catch (error) {
       logger.warn("a build's log cannot be written", { buildId: row.id, error })
     }
   }
 }
 
-function shortened(goal: string): string {
+function shorten(goal: string): string {
   const [first = ''] = goal.trim().split('\n', 1)
-  const isWhole = first.length <= SHOWN_GOAL && first.length === goal.trim().length
-  return isWhole ? first : `${first.slice(0, SHOWN_GOAL)}…`
+  const isWhole = first.length <= MAX_GOAL_SHOWN && first.length === goal.trim().length
+  return isWhole ? first : `${first.slice(0, MAX_GOAL_SHOWN)}…`
 }

@@ -19,15 +19,15 @@ export interface RecordsDependencies {
   servers: Pick<ServersService, 'setBuilding'>
 }
 
-/** What a phase leaves in the record. */
-export type Progress = Partial<Pick<BuildRow, 'artifacts' | 'template' | 'scaffold'>>
+/** What a phase adds to the record. */
+export type BuildProgress = Partial<Pick<BuildRow, 'artifacts' | 'template' | 'scaffold'>>
 
-/** Builds whose templates are looked for in a workspace. */
-const MOST_SCAFFOLDED = 20
+/** Most earlier builds whose template files are looked for in a workspace. */
+const MAX_SCAFFOLDED = 20
 
 /**
- * The records of builds. Whether a server is being built on changes in the transaction in which a build of it begins
- * or ends, so that the two never contradict each other, whatever cuts berth short.
+ * Stores builds. A server's `building` status changes in the transaction in which a build starts or ends, so the two
+ * agree even if berth is killed.
  */
 export class BuildRecords {
   readonly #dependencies: RecordsDependencies
@@ -44,17 +44,17 @@ export class BuildRecords {
     return found.orderBy(desc(sql`rowid`)).all()
   }
 
-  /** Ids of a server's builds that have had their turn, newest first, and of those that wait for it. */
-  idsOf(serverId: string): { begun: string[]; queued: string[] } {
+  /** Returns the ids of a server's started and queued builds, newest first. */
+  listIds(serverId: string): { started: string[]; queued: string[] } {
     const { id, status } = builds
     const found = this.#queries.select({ id, status }).from(builds).where(eq(builds.serverId, serverId))
     const all = found.orderBy(desc(sql`rowid`)).all()
     const idsOf = (isQueued: boolean): string[] =>
       all.filter((one) => (one.status === 'queued') === isQueued).map((one) => one.id)
-    return { begun: idsOf(false), queued: idsOf(true) }
+    return { started: idsOf(false), queued: idsOf(true) }
   }
 
-  /** One, whosever it is. */
+  /** Returns a build of any account, or undefined. */
   find(id: string): BuildRow | undefined {
     return this.#queries.select().from(builds).where(eq(builds.id, id)).get()
   }
@@ -69,17 +69,17 @@ export class BuildRecords {
       .all()
   }
 
-  /** The last ones of a server that copied a template, newest first. */
-  scaffolded(serverId: string): BuildRow[] {
+  /** Returns the last builds of a server that copied a template, newest first. */
+  listScaffolded(serverId: string): BuildRow[] {
     const found = this.#queries.select().from(builds)
     return found
       .where(and(eq(builds.serverId, serverId), isNotNull(builds.template)))
       .orderBy(desc(sql`rowid`))
-      .limit(MOST_SCAFFOLDED)
+      .limit(MAX_SCAFFOLDED)
       .all()
   }
 
-  /** Writes a new build that waits for its turn, and charges it. */
+  /** Stores a new queued build and charges it. */
   add(accountId: string, serverId: string, goal: string): BuildRow {
     const { clock, ids, metering } = this.#dependencies
     return this.#queries.transaction(() => {
@@ -95,8 +95,8 @@ export class BuildRecords {
     })
   }
 
-  /** Its turn has come. @returns false where it was ended while it waited */
-  begins({ id, serverId }: BuildRow): boolean {
+  /** Marks a queued build as running. @returns false if it has ended meanwhile */
+  markRunning({ id, serverId }: BuildRow): boolean {
     return this.#queries.transaction(() => {
       if (this.find(id)?.status !== 'queued') return false
       this.#update(id, { status: 'running' })
@@ -105,14 +105,15 @@ export class BuildRecords {
     })
   }
 
-  /** A phase begins; those before it are done. Nothing changes for a build that is over. */
-  enters(id: string, key: StepKey, progress: Progress = {}): void {
+  /** Marks a phase as running and those before it as done. Does nothing if the build has ended. */
+  setRunningStep(id: string, key: StepKey, progress: BuildProgress = {}): void {
     this.#queries.transaction(() => {
       const row = this.find(id)
       if (row?.status !== 'running') return
-      const at = row.steps.findIndex((step) => step.key === key)
+      const current = row.steps.findIndex((step) => step.key === key)
       const steps = row.steps.map((step, n) => {
-        const status = n < at ? ('done' as const) : n === at ? ('running' as const) : ('pending' as const)
+        const status =
+          n < current ? ('done' as const) : n === current ? ('running' as const) : ('pending' as const)
         return { ...step, status }
       })
       this.#update(id, { ...progress, steps })
@@ -120,10 +121,11 @@ export class BuildRecords {
   }
 
   /**
-   * A build is over: with the URL where it answers, or without one, and then the phase that was under way counts as
-   * never begun. Nothing changes for one that is over already.
+   * Marks a build as completed. Does nothing if it is.
+   *
+   * @param url the app's URL; null if the build failed, which sets its running phase back to pending
    */
-  ends({ id, serverId }: BuildRow, url: string | null, progress: Progress = {}): void {
+  markCompleted({ id, serverId }: BuildRow, url: string | null, progress: BuildProgress = {}): void {
     this.#queries.transaction(() => {
       const row = this.find(id)
       if (row === undefined || row.status === 'completed') return
@@ -136,8 +138,8 @@ export class BuildRecords {
     })
   }
 
-  /** What a build that was cut short has made or changed is this. */
-  revises({ id }: BuildRow, artifacts: readonly string[]): void {
+  /** Replaces the artifacts of a build. */
+  setArtifacts({ id }: BuildRow, artifacts: readonly string[]): void {
     this.#update(id, { artifacts })
   }
 

@@ -57,7 +57,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         const { serverId, buildId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return builds().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.logs(caller, serverId, buildId, query.tail),
+            logs: await service.readLog(caller, serverId, buildId, query.tail),
           }))
         }
         return builds().then<Response>((service) => {

@@ -8,7 +8,7 @@ import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import { BuildLogs } from './logs.ts'
 import type { Build, CreatedBuild } from './model.ts'
-import { existing } from './pipeline.ts'
+import { filterExisting } from './pipeline.ts'
 import { BuildQueue, type QueueDependencies } from './queue.ts'
 import { BuildRecords, type RecordsDependencies } from './records.ts'
 import { type BuildRow, toBuild, toSteps } from './table.ts'
@@ -16,8 +16,8 @@ import { type BuildRow, toBuild, toSteps } from './table.ts'
 /** Default number of log lines. */
 const DEFAULT_TAIL = 200
 
-/** How long a stop of berth waits for builds that it has ended. */
-const STOP_PATIENCE_MS = 1_000
+/** Milliseconds that `close` waits for builds. */
+const STOP_TIMEOUT_MS = 1_000
 
 /** Dependencies of the builds. */
 interface BuildsDependencies
@@ -33,7 +33,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   readonly #dependencies: BuildsDependencies
   readonly #records: BuildRecords
   readonly #queue: BuildQueue
-  readonly #logs: BuildLogs
+  readonly #readLog: BuildLogs
   readonly #servers: ServersService
   #stopped = false
 
@@ -41,11 +41,11 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     const { clock, logger, logDirectory, queries, servers } = dependencies
     this.#dependencies = dependencies
     this.#records = new BuildRecords(dependencies)
-    this.#logs = new BuildLogs({ clock, logger, folder: logDirectory })
+    this.#readLog = new BuildLogs({ clock, logger, directory: logDirectory })
     this.#queue = new BuildQueue({
       ...dependencies,
       records: this.#records,
-      logs: this.#logs,
+      logs: this.#readLog,
       isInProject: (serverId, path) => isInProject(queries, serverId, path.split('/')),
     })
     this.#servers = servers
@@ -56,18 +56,18 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
       const workspace = this.#servers.findWorkspace(row.serverId)
-      const artifacts = workspace ? await existing({ workspace }, row.artifacts) : row.artifacts
-      this.#logs.conclude(row, 'berth ended unexpectedly while the build ran.')
-      await this.#logs.finish(row)
-      this.#records.ends(row, null, { artifacts })
+      const artifacts = workspace ? await filterExisting({ workspace }, row.artifacts) : row.artifacts
+      this.#readLog.appendLast(row, 'berth ended unexpectedly while the build ran.')
+      await this.#readLog.close(row)
+      this.#records.markCompleted(row, null, { artifacts })
     }
-    await this.#logs.sweep((serverId) => this.#servers.find(serverId) !== undefined)
+    await this.#readLog.removeOrphans((serverId) => this.#servers.find(serverId) !== undefined)
   }
 
   /** Continues with the waiting builds, after the servers have started. */
   start(): void {
     const servers = new Set(this.#records.listUnfinished().map(({ serverId }) => serverId))
-    for (const serverId of servers) this.#queue.go(serverId)
+    for (const serverId of servers) this.#queue.startNext(serverId)
   }
 
   /** Accepts no more builds and ends the running ones. Waiting builds continue at the next start. */
@@ -75,33 +75,33 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     this.#stopped = true
     for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
-      this.#records.ends(row, null)
-      this.#logs.conclude(row, 'berth was stopped while the build ran.')
+      this.#records.markCompleted(row, null)
+      this.#readLog.appendLast(row, 'berth was stopped while the build ran.')
     }
     this.#queue.stop()
   }
 
-  /** Waits until nothing of builds runs any more, and writes their logs. The servers have stopped. */
+  /** Waits for builds to end and closes their logs. The servers must have stopped. */
   async close(): Promise<void> {
-    await Promise.race([this.#queue.settled(), Bun.sleep(STOP_PATIENCE_MS)])
-    await this.#logs.finishAll()
+    await Promise.race([this.#queue.drain(), Bun.sleep(STOP_TIMEOUT_MS)])
+    await this.#readLog.closeAll()
   }
 
   /** Ends the builds that run or wait on the server. If berth stops, waiting builds stay for the next start. */
   serverStopping(serverId: string): void {
     if (this.#stopped) return
     try {
-      this.#endAll(serverId)
+      this.#endOnServer(serverId)
     } catch (error) {
-      // The server stops all the same.
+      // The server must stop even so.
       this.#dependencies.logger.error('the end of builds could not be written', { serverId, error })
     }
     this.#queue.abort(serverId)
   }
 
-  /** Removes the logs of the server's builds. A build that still ends, and may wait for the server, is not waited for. */
+  /** Removes the logs of the server's builds. Does not wait for a build that is ending: it may wait for the server. */
   serverDeleted(serverId: string): Promise<void> {
-    return this.#logs.remove(serverId)
+    return this.#readLog.remove(serverId)
   }
 
   /**
@@ -114,12 +114,12 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     return this.#records.listByServer(serverId).map(toBuild)
   }
 
-  /** One. @throws BerthError 404 */
+  /** Returns a build. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Build {
     return toBuild(this.getRow(caller, serverId, id))
   }
 
-  /** The record of one. @throws BerthError 404 */
+  /** Returns the record of a build. @throws BerthError 404 */
   getRow(caller: Caller, serverId: string, id: string): BuildRow {
     this.#servers.getRow(caller, serverId)
     const row = this.#records.find(id)
@@ -144,7 +144,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
       const waiting = this.#records.listUnfinished(serverId).length
       const row = this.#records.add(server.accountId, serverId, goal)
       if (waiting > 0)
-        this.#logs.note(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
+        this.#readLog.append(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
       this.#queue.add(row)
       return { build_id: row.id, status: row.status, steps: toSteps(row.steps) }
     } finally {
@@ -152,28 +152,28 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     }
   }
 
-  /** The last lines of a build's log, oldest first. @throws BerthError 404 */
-  async logs(caller: Caller, serverId: string, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
-    return [...(await this.#logs.tail(this.getRow(caller, serverId, id), tail))]
+  /** Returns the last lines of a build's log, oldest first. @throws BerthError 404 */
+  async readLog(caller: Caller, serverId: string, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
+    return [...(await this.#readLog.tail(this.getRow(caller, serverId, id), tail))]
   }
 
   /**
-   * Sends the last lines of a build's log as `line` events and then new ones, until the build has ended or the caller
+   * Sends the last lines of a build's log as `line` events, then new ones, until the build has ended or the caller
    * disconnects.
    */
-  follow(id: string, tail = DEFAULT_TAIL, gone: AbortSignal, send: SendEvent): Promise<void> {
+  follow(id: string, tail = DEFAULT_TAIL, signal: AbortSignal, send: SendEvent): Promise<void> {
     const row = this.#records.find(id)
-    return row === undefined ? Promise.resolve() : this.#logs.follow(row, tail, gone, send)
+    return row === undefined ? Promise.resolve() : this.#readLog.follow(row, tail, signal, send)
   }
 
-  #endAll(serverId: string): void {
+  #endOnServer(serverId: string): void {
     const left = this.#records.listUnfinished(serverId)
     const reason = left.length === 0 ? '' : this.#reasonOf(serverId)
     for (const row of left) {
-      this.#records.ends(row, null)
+      this.#records.markCompleted(row, null)
       const phase = row.status === 'running' ? 'while the build ran' : 'while the build waited for its turn'
-      this.#logs.conclude(row, `${reason} ${phase}.`)
-      if (row.status === 'queued') void this.#logs.finish(row)
+      this.#readLog.appendLast(row, `${reason} ${phase}.`)
+      if (row.status === 'queued') void this.#readLog.close(row)
     }
   }
 

@@ -3,7 +3,7 @@ import { toIso } from '../../runtime/clock.ts'
 import type { Build, BuildStatus, BuildStep, StepStatus } from './model.ts'
 import { STEP_KEYS, STEP_LABELS, type StepKey } from './steps.ts'
 
-/** How far each phase is, in their order. */
+/** The status of each phase, in order. */
 export type StepStates = readonly { readonly key: StepKey; readonly status: StepStatus }[]
 
 /** Builds. */
@@ -15,28 +15,28 @@ export const builds = sqliteTable('builds', {
   status: text('status').$type<BuildStatus>().notNull(),
   steps: text('steps', { mode: 'json' }).$type<StepStates>().notNull(),
   artifacts: text('artifacts', { mode: 'json' }).$type<readonly string[]>().notNull(),
-  /** The template whose files it copied; null where it went on with an app that was there. */
+  /** The template that it copied; null if it continued with an existing app. */
   template: text('template'),
-  /** The paths of these files, written before the first is copied. */
+  /** The paths of the template's files, stored before the first is copied. */
   scaffold: text('scaffold', { mode: 'json' }).$type<readonly string[]>().notNull().default([]),
   url: text('url'),
   createdAt: integer('created_at').notNull(),
 })
 
-/** States of a build that has not ended. */
+/** Statuses of a build that has not ended. */
 export const UNFINISHED_STATUSES = ['queued', 'running'] as const
 
 /** A build as it is stored. */
 export type BuildRow = typeof builds.$inferSelect
 
-/** The phases of a build that has not begun. */
+/** Returns the phases of a build that has not started. */
 export const pendingSteps = (): StepStates => STEP_KEYS.map((key) => ({ key, status: 'pending' }))
 
-/** Phases as callers see them. */
+/** Converts phases to the public form. */
 export const toSteps = (steps: StepStates): BuildStep[] =>
   steps.map(({ key, status }) => ({ key, label: STEP_LABELS[key], status }))
 
-/** The only way from a row to the public shape. */
+/** Converts a row to the public form. */
 export const toBuild = (row: BuildRow): Build => ({
   id: row.id,
   serverId: row.serverId,

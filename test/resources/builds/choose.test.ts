@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { chooseByWords } from '../../../src/resources/builds/plan/choose.ts'
+import { chooseByKeywords } from '../../../src/resources/builds/plan/choose.ts'
 import { KEYWORDS } from '../../../src/resources/builds/plan/keywords.ts'
 import { TemplateCatalog } from '../../../src/resources/templates/catalog.ts'
 
 const templates = new TemplateCatalog().list()
-const chosen = (goal: string, present: string | null = null) => chooseByWords(goal, templates, present)
+const chosen = (goal: string, present: string | null = null) => chooseByKeywords(goal, templates, present)
 const idOf = (goal: string, present: string | null = null) => chosen(goal, present).template.id
 
 describe('the words of a goal', () => {
@@ -32,7 +32,7 @@ describe('the words of a goal', () => {
   })
 
   test('are told, as they were written, with what speaks for others', () => {
-    expect(chosen('Landing pages with a chat').why).toBe(
+    expect(chosen('Landing pages with a chat').reason).toBe(
       '“Landing”, “pages” in the goal speak for it. Less was said for websocket-chat (“chat”).',
     )
   })
@@ -40,7 +40,7 @@ describe('the words of a goal', () => {
   test('without any, it is the simplest template', () => {
     for (const goal of ['Something nice', '…', '日本語', 'x'.repeat(2 ** 20)]) {
       expect(chosen(goal)).toMatchObject({ template: { id: 'static-site' }, steps: null })
-      expect(chosen(goal).why).toContain('No word of the goal')
+      expect(chosen(goal).reason).toContain('No word of the goal')
     }
   })
 
@@ -74,5 +74,5 @@ test('a template for which nobody has chosen words is found by its name', () => 
     label: 'Worker in Go',
     description: '',
   } as (typeof templates)[0]
-  expect(chooseByWords('A worker that mails', [...templates, added]).template).toBe(added)
+  expect(chooseByKeywords('A worker that mails', [...templates, added]).template).toBe(added)
 })

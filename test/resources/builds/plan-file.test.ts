@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { isUntouchedPlan, PlanFile } from '../../../src/resources/builds/plan/file.ts'
+import { isUnmodifiedPlan, PlanFile } from '../../../src/resources/builds/plan/file.ts'
 import { World } from '../../hosting/app-runtime/world.ts'
 
 let world: World
@@ -13,13 +13,13 @@ beforeEach(async () => {
 
 const shell = (command: string) => world.sandbox.exec({ command, timeoutMs: 10_000, onOutput() {} }).exit
 
-const choose = (id = 'bld_one') => PlanFile.choose(world.workspace, id)
+const choose = (id = 'bld_one') => PlanFile.create(world.workspace, id)
 const put = (path: string, text: string) => world.workspace.write(path, new TextEncoder().encode(text))
 const textOf = async (path: string) => new TextDecoder().decode(await world.workspace.read(path))
 
 test('a plan that berth left gives way to the next one', async () => {
   await (await choose('bld_one')).write('# First', '')
-  expect(await isUntouchedPlan(world.workspace, 'PLAN.md')).toBe(true)
+  expect(await isUnmodifiedPlan(world.workspace, 'PLAN.md')).toBe(true)
   const second = await choose('bld_two')
   expect(second.path).toBe('PLAN.md')
   await second.write('# Second', '')
@@ -33,7 +33,7 @@ test('what anybody else wrote stays: their own plan, one that was changed, one t
   await (await choose()).write('# Plan', '')
   expect(await textOf('PLAN.md')).toBe('mine')
   await put('PLAN-2.md', `${await textOf('PLAN-2.md')}`.replace('# Plan', '# Changed'))
-  expect(await isUntouchedPlan(world.workspace, 'PLAN-2.md')).toBe(false)
+  expect(await isUnmodifiedPlan(world.workspace, 'PLAN-2.md')).toBe(false)
   await put('PLAN-3.md', 'x\n\n<!-- berth wrote this for bld_x; 0123456789abcdef -->\n')
   const next = await choose()
   expect(next.path).toBe('PLAN-4.md')
@@ -55,7 +55,7 @@ test('it is brought up to date whole; where somebody changed it meanwhile, only 
   expect(await textOf('PLAN.md')).toMatch(
     /^# Plan\n\n- \[x\] what the agent has ticked off\n\n## News\n\n## More\n\n<!--/,
   )
-  expect(await isUntouchedPlan(world.workspace, 'PLAN.md')).toBe(true)
+  expect(await isUnmodifiedPlan(world.workspace, 'PLAN.md')).toBe(true)
   // What comes later adds to it too, each piece of news once.
   await plan.write('# Plan\n\n## News\n\nmore', '## News\n\nmore')
   expect(await textOf('PLAN.md')).toMatch(

@@ -54,8 +54,8 @@ test('what an agent says and does is told in lines', async () => {
 test('output of a command comes as it is printed, line by line, and not again at its end', async () => {
   const output = { stdout: 'one\ntwo\n', stderr: '', exitCode: 3, timedOut: false }
   transcript.report({ type: 'toolCall', call: 'a', tool: 'run', input: { command: 'make' } })
-  transcript.show({ type: 'output', call: 'a', stream: 'stdout', text: 'one\ntw' })
-  transcript.show({ type: 'output', call: 'a', stream: 'stdout', text: 'o\n' })
+  transcript.addDelta({ type: 'output', call: 'a', stream: 'stdout', text: 'one\ntw' })
+  transcript.addDelta({ type: 'output', call: 'a', stream: 'stdout', text: 'o\n' })
   expect(await lines()).toEqual(['implement: $ make', 'implement: one', 'implement: two'])
   transcript.report({ type: 'toolResult', call: 'a', tool: 'run', ok: false, output })
   expect((await lines()).slice(3)).toEqual(['implement: Failed with exit code 3.'])
@@ -63,7 +63,7 @@ test('output of a command comes as it is printed, line by line, and not again at
 
 test('output that nobody was shown comes with the result; pieces of a message do not come twice', async () => {
   const output = { stdout: 'all of it\n', stderr: 'and this\n', exitCode: 0 }
-  transcript.show({ type: 'text', text: 'I am about to say' })
+  transcript.addDelta({ type: 'text', text: 'I am about to say' })
   transcript.report({ type: 'toolResult', call: 'a', tool: 'run', ok: true, output })
   expect(await lines()).toEqual(['implement: all of it', 'implement: and this'])
 })

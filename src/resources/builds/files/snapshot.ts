@@ -1,74 +1,74 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 
 /**
- * Folders of packages, caches and compilers: no one looks for a build's work in them. The workspace is the home folder
- * of what runs there, so that some tools keep theirs in it.
+ * Directories of packages, caches and compilers, which are not part of an app. Some are there because the workspace is
+ * the home directory of the programs that run in it.
  */
-const LEFT_OUT = new Set([
+const EXCLUDED_DIRECTORIES = new Set([
   ...['node_modules', '.git', '.venv', 'venv', '__pycache__', '.cache', 'target'],
   ...['.bun', '.npm', '.pnpm-store', '.deno', '.cargo', '.rustup', '.local', '.config'],
 ])
 
-/** Files that are looked at before everything else may go on for a moment. */
-const SLICE = 200
+/** Number of files that are examined before other work gets a turn. */
+const FILES_PER_TURN = 200
 
-/** What differs between two looks at a workspace; paths, sorted. */
+/** The differences between two snapshots: sorted paths. */
 export interface Changes {
-  readonly made: readonly string[]
+  readonly created: readonly string[]
   readonly changed: readonly string[]
   readonly removed: readonly string[]
 }
 
-/** A workspace's files at one moment: path → what tells whether it is still the same. */
+/** The files of a workspace at one moment, by path. */
 export type Snapshot = ReadonlyMap<string, FileState>
 
-/** One file at one moment. */
+/** The state of a file at one moment. */
 export interface FileState {
-  /** Another for another file, and after each change of this one. */
+  /** Differs between files, and after each change of a file. */
   readonly identity: string
-  /** When anything of it last changed, milliseconds since 1970; no program can set this back. */
+  /** Time of the last change (ctime), in milliseconds since 1970. Programs cannot set it back. */
   readonly changedAt: number
 }
 
-/** Looks at all files that a build may be concerned with. */
+/** Takes a snapshot of the files that belong to the app. */
 export async function takeSnapshot(
   workspace: Workspace,
-  isElsewhere: (path: string) => boolean,
+  isExcluded: (path: string) => boolean,
 ): Promise<Snapshot> {
   const files = new Map<string, FileState>()
-  let looked = 0
+  let count = 0
   for (const path of await workspace.list({ all: false })) {
-    if (isLeftOut(path) || isElsewhere(path)) continue
-    looked += 1
-    if (looked % SLICE === 0) await new Promise<void>((resolve) => setImmediate(resolve))
+    if (isInExcludedDirectory(path) || isExcluded(path)) continue
+    count += 1
+    if (count % FILES_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve))
     const state = await stateOf(workspace, path)
     if (state !== null) files.set(path, state)
   }
   return files
 }
 
-/** What has become of the files between two moments. */
-export function compare(before: Snapshot, after: Snapshot): Changes {
+/** Returns the differences between two snapshots. */
+export function diffSnapshots(before: Snapshot, after: Snapshot): Changes {
   const paths = [...after.keys()]
   const isOld = (path: string): boolean => before.has(path)
   return {
-    made: paths.filter((path) => !isOld(path)),
+    created: paths.filter((path) => !isOld(path)),
     changed: paths.filter((path) => isOld(path) && before.get(path)?.identity !== after.get(path)?.identity),
     removed: [...before.keys()].filter((path) => !after.has(path)),
   }
 }
 
-/** Paths of files that were made or changed, sorted by code point as listings are. */
-export const written = ({ made, changed }: Changes): string[] =>
-  [...made, ...changed].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+/** Returns the paths of created and changed files, sorted by code point as listings are. */
+export const writtenPaths = ({ created, changed }: Changes): string[] =>
+  [...created, ...changed].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
-const isLeftOut = (path: string): boolean =>
+const isInExcludedDirectory = (path: string): boolean =>
   path
     .split('/')
     .slice(0, -1)
-    .some((name) => LEFT_OUT.has(name))
+    .some((name) => EXCLUDED_DIRECTORIES.has(name))
 
-/** Null where it has gone meanwhile. */
+/** Returns the state of a file; null if it no longer exists. */
 async function stateOf(workspace: Workspace, path: string): Promise<FileState | null> {
   try {
     using file = await workspace.open(path)

@@ -1,27 +1,28 @@
 import type { Agent, Outcome } from '../../../agents/agent.ts'
 import { Workbench } from '../../../agents/workbench/workbench.ts'
-import type { Beginning } from '../plan/document.ts'
-import type { Work } from '../work.ts'
+import { orAborted } from '../../../runtime/abort.ts'
+import type { BuildContext } from '../context.ts'
+import type { StartingPoint } from '../plan/document.ts'
 import { BuildTranscript } from './transcript.ts'
 
 /** Dependencies of the implementation. */
-interface ImplementParts {
+interface ImplementDependencies {
   agent: Agent
-  beginning: Beginning
+  startingPoint: StartingPoint
   /** Path of the plan. */
-  plan: string
-  /** The workspace has changed. */
-  changed: () => void
+  planPath: string
+  /** Called when the agent has changed the workspace. */
+  onChange: () => void
 }
 
 /**
- * Has an agent work on a build's goal; what it does stands in the log.
+ * Runs the agent on a build's goal. Its events go to the build's log.
  *
- * @throws as `Agent.work` does; the signal's reason as soon as it fires, also where the agent goes on
+ * @throws as `Agent.work` does; the signal's reason as soon as it fires, even if the agent continues
  */
 export async function implement(
-  { row, sandbox, workspace, log, signal, environment }: Work,
-  { agent, beginning, plan, changed }: ImplementParts,
+  { row, sandbox, workspace, log, signal, environment }: BuildContext,
+  { agent, startingPoint, planPath, onChange }: ImplementDependencies,
 ): Promise<Outcome> {
   environment()
   log.masks.add(agent.secrets ?? [])
@@ -30,16 +31,16 @@ export async function implement(
   const report: BuildTranscript['report'] = (event) => {
     if (!signal.aborted) transcript.report(event)
   }
-  const show: BuildTranscript['show'] = (delta) => {
-    if (!signal.aborted) transcript.show(delta)
+  const show: BuildTranscript['addDelta'] = (delta) => {
+    if (!signal.aborted) transcript.addDelta(delta)
   }
-  const parts = { sandbox, workspace, environment, masks, report, show, signal, changed }
+  const parts = { sandbox, workspace, environment, masks, report, show, signal, changed: onChange }
   try {
     const outcome = await orAborted(
       agent.work({
         id: row.id,
         goal: row.goal,
-        context: contextText(beginning, sandbox.home, plan),
+        context: contextText(startingPoint, sandbox.home, planPath),
         workbench: new Workbench(parts),
         sandbox,
         environment,
@@ -57,35 +58,21 @@ export async function implement(
   }
 }
 
-/** What an agent is to know beside the goal. */
-function contextText(beginning: Beginning, home: string, plan: string): string {
+/** Returns what the agent is told besides the goal. */
+function contextText(startingPoint: StartingPoint, home: string, plan: string): string {
   const lines = [
     `You work on an app that lies in ${home}, the workspace itself. The plan is in ${plan}.`,
-    ...(beginning.kind === 'template'
+    ...(startingPoint.kind === 'template'
       ? [
-          `It is a fresh copy of the template ${beginning.choice.template.id} (${beginning.choice.template.description}) Its README.md says where things are. Change its files so that it becomes what the goal asks for.`,
+          `It is a fresh copy of the template ${startingPoint.choice.template.id} (${startingPoint.choice.template.description}) Its README.md says where things are. Change its files so that it becomes what the goal asks for.`,
         ]
-      : [`It was there before: ${beginning.what}. Change it as the goal asks; keep what else it does.`]),
+      : [
+          `It was there before: ${startingPoint.description}. Change it as the goal asks; keep what else it does.`,
+        ]),
     'There is nobody to ask. When you are done, berth installs its packages, builds it, starts it and publishes it: do not start it to stay, and do not listen on ports.',
     'It must listen on the port in PORT at 127.0.0.1. How it is installed, built and started is found out from its files, or said in berth.json.',
     'Leave the folder projects/ alone: other apps lie in it.',
   ]
-  const steps = beginning.kind === 'template' ? beginning.choice.steps : null
+  const steps = startingPoint.kind === 'template' ? startingPoint.choice.steps : null
   return steps === null ? lines.join('\n') : `${lines.join('\n')}\n\nThe plan:\n\n${steps.trim()}`
-}
-
-/** What a promise brings, or the signal's reason where that fires before. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort)
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-    // Nobody listens to what comes too late.
-    promise.catch(() => {})
-    aborted.catch(() => {})
-  }
 }

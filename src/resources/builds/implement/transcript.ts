@@ -3,20 +3,20 @@ import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
 import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'
 
-/** Most characters of a tool's arguments or error that are shown. */
-const SHOWN_CHARACTERS = 400
+/** Most characters shown of a tool's arguments or error. */
+const MAX_SHOWN = 400
 
-/** Writes what an agent does into a build's log, as lines for people. */
+/** Writes the events of an agent to a build's log as readable lines. */
 export class BuildTranscript {
   readonly #log: AppLog
   readonly #source: LogSource
   readonly #encoder = new TextEncoder()
-  /** Output of commands under way, by call. */
+  /** Output of running commands, by call. */
   readonly #outputs = new Map<string, LogOutput>()
-  /** What was used of a language model, in all. */
-  #used: Extract<AgentEvent, { type: 'usage' }> | null = null
+  /** The last report of a language model's usage, which is cumulative. */
+  #usage: Extract<AgentEvent, { type: 'usage' }> | null = null
 
-  /** @param source under which the lines stand */
+  /** @param source the source of the lines in the log */
   constructor(log: AppLog, source: LogSource) {
     this.#log = log
     this.#source = source
@@ -24,18 +24,18 @@ export class BuildTranscript {
 
   /** Adds an event. */
   report(event: AgentEvent): void {
-    if (event.type === 'usage') this.#used = event
-    else if (event.type === 'toolCall') this.#line(callText(event.tool, event.input))
-    else if (event.type === 'toolResult') this.#result(event)
-    else if (event.text.trim() !== '') this.#line(event.text)
+    if (event.type === 'usage') this.#usage = event
+    else if (event.type === 'toolCall') this.#append(callText(event.tool, event.input))
+    else if (event.type === 'toolResult') this.#appendResult(event)
+    else if (event.text.trim() !== '') this.#append(event.text)
   }
 
-  /** Adds a piece of output while it is printed. Messages of the agent are added when they are complete. */
-  show(delta: OutputDelta): void {
+  /** Adds a piece of a command's output. Skips pieces of messages, which `report` receives complete. */
+  addDelta(delta: OutputDelta): void {
     if (delta.type === 'text') return
     const output = this.#outputs.get(delta.call) ?? this.#log.output(this.#source)
     this.#outputs.set(delta.call, output)
-    // What is printed faster than a log can take is left out there.
+    // Not awaited: the log drops output that is printed faster than it can store.
     void output.write(delta.stream, this.#encoder.encode(delta.text))
   }
 
@@ -43,29 +43,29 @@ export class BuildTranscript {
   end(): void {
     for (const output of this.#outputs.values()) output.end()
     this.#outputs.clear()
-    const used = this.#used
-    this.#used = null
+    const used = this.#usage
+    this.#usage = null
     if (used === null) return
     const cost = used.cost === undefined ? '' : `, ${used.cost.toFixed(4)} US dollars`
-    this.#line(`Used ${used.inputTokens} tokens of input and ${used.outputTokens} of output${cost}.`)
+    this.#append(`Used ${used.inputTokens} tokens of input and ${used.outputTokens} of output${cost}.`)
   }
 
-  #result({ call, ok, output }: Extract<AgentEvent, { type: 'toolResult' }>): void {
+  #appendResult({ call, ok, output }: Extract<AgentEvent, { type: 'toolResult' }>): void {
     const shown = this.#outputs.get(call)
     shown?.end()
     this.#outputs.delete(call)
     if (shown === undefined) {
       for (const stream of [output.stdout, output.stderr])
-        if (typeof stream === 'string' && stream !== '') this.#line(stream)
+        if (typeof stream === 'string' && stream !== '') this.#append(stream)
     }
     if (ok) return
     const { error, exitCode, timedOut } = output
-    if (typeof error === 'string') this.#line(`Failed: ${short(error)}`)
-    else if (timedOut === true) this.#line('Failed: it took too long.')
-    else this.#line(`Failed${exitCode === undefined ? '' : ` with exit code ${exitCode}`}.`)
+    if (typeof error === 'string') this.#append(`Failed: ${shorten(error)}`)
+    else if (timedOut === true) this.#append('Failed: it took too long.')
+    else this.#append(`Failed${exitCode === undefined ? '' : ` with exit code ${exitCode}`}.`)
   }
 
-  #line(text: string): void {
+  #append(text: string): void {
     this.#log.append(this.#source, text)
   }
 }
@@ -74,8 +74,7 @@ function callText(tool: string, input: ToolData): string {
   const { command, path } = input
   if (tool === 'run' && typeof command === 'string') return `$ ${command}`
   if ((tool === 'write' || tool === 'read') && typeof path === 'string') return `${tool} ${path}`
-  return `${tool} ${short(JSON.stringify(input))}`
+  return `${tool} ${shorten(JSON.stringify(input))}`
 }
 
-const short = (text: string): string =>
-  text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
+const shorten = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)

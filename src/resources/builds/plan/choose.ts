@@ -1,87 +1,90 @@
 import type { ProjectTemplate } from '../../templates/model.ts'
 import { KEYWORDS, type Keywords } from './keywords.ts'
 
-/** Characters of a goal in which words are looked for. */
-const MOST_READ = 64 * 1024
+/** Number of a goal's characters that are searched for keywords. */
+const MAX_GOAL_READ = 64 * 1024
 
-/** Points that another template needs more than the one that is there. */
-const CLEARLY = 3
+/** How many points more another template needs to replace the present one. */
+const REPLACEMENT_MARGIN = 3
 
-/** How much the words of a goal speak for a template. */
+/** A template's score for a goal. */
 export interface Score {
   readonly template: ProjectTemplate
   readonly points: number
-  /** The words that do, as the goal has them. */
+  /** The goal's words that matched, as written. */
   readonly words: readonly string[]
 }
 
-/** A template for a goal, and why. */
-export interface Choice {
+/** The template chosen for a goal. */
+export interface TemplateChoice {
   readonly template: ProjectTemplate
-  /** For a person; a sentence. */
-  readonly why: string
-  /** What is to be done, in Markdown, where somebody has planned it. */
+  /** Why it was chosen, as a sentence for the user. */
+  readonly reason: string
+  /** The agent's plan as Markdown, or null. */
   readonly steps: string | null
 }
 
 /**
- * Chooses a template by the words of a goal: no model is asked, and the same goal always gives the same one. What the
- * goal says first counts; the rest is looked at only where its first line speaks for none. Without any such word it is
- * the one that is there, else the first of the list.
+ * Chooses a template by keywords in the goal, always the same one for the same goal. Searches the goal's first line, and
+ * the rest only if that has no keyword. Without a keyword, returns the present template, else the first of the list.
  *
  * @param templates at least one, simplest first
- * @param present id of the template that the app is from which is there; what the goal says must speak clearly for
- *   another one that takes its place
+ * @param present id of the template that the existing app was copied from; another one needs `REPLACEMENT_MARGIN` more
+ *   points to replace it
  */
-export function chooseByWords(
+export function chooseByKeywords(
   goal: string,
   templates: readonly ProjectTemplate[],
   present: string | null = null,
-): Choice {
+): TemplateChoice {
   const [first] = templates
   if (first === undefined) throw new TypeError('There is no template to choose.')
-  const there = templates.find(({ id }) => id === present)
-  const text = goal.slice(0, MOST_READ).trim()
+  const presentTemplate = templates.find(({ id }) => id === present)
+  const text = goal.slice(0, MAX_GOAL_READ).trim()
   const end = text.indexOf('\n')
   const ranked = [text.slice(0, end === -1 ? text.length : end), text]
     .map((part) => rank(part, templates))
     .find((scores) => scores.length > 0)
   const [best, ...others] = ranked ?? []
   if (best === undefined) {
-    if (there)
-      return { template: there, why: 'No word of the goal speaks for another template.', steps: null }
-    const why = 'No word of the goal speaks for one of the templates, so that it is the simplest one.'
-    return { template: first, why, steps: null }
+    if (presentTemplate)
+      return {
+        template: presentTemplate,
+        reason: 'No word of the goal speaks for another template.',
+        steps: null,
+      }
+    const reason = 'No word of the goal speaks for one of the templates, so that it is the simplest one.'
+    return { template: first, reason, steps: null }
   }
-  const points = others.find(({ template }) => template === there)?.points ?? 0
-  if (there && best.template !== there && best.points < points + CLEARLY) {
-    const why = `What the goal says for another (${best.template.id}: ${quoted(best.words)}) is too little to replace it.`
-    return { template: there, why, steps: null }
+  const points = others.find(({ template }) => template === presentTemplate)?.points ?? 0
+  if (presentTemplate && best.template !== presentTemplate && best.points < points + REPLACEMENT_MARGIN) {
+    const reason = `What the goal says for another (${best.template.id}: ${quoted(best.words)}) is too little to replace it.`
+    return { template: presentTemplate, reason, steps: null }
   }
   const rest = others.map(({ template, words }) => `${template.id} (${quoted(words)})`)
   const also = rest.length === 0 ? '' : ` Less was said for ${rest.join(', ')}.`
   const verb = best.words.length === 1 ? 'speaks' : 'speak'
   return {
     template: best.template,
-    why: `${quoted(best.words)} in the goal ${verb} for it.${also}`,
+    reason: `${quoted(best.words)} in the goal ${verb} for it.${also}`,
     steps: null,
   }
 }
 
-/** The templates that words of a text speak for, best first. */
+/** Returns the templates with a keyword in the text, best first. */
 function rank(text: string, templates: readonly ProjectTemplate[]): Score[] {
   const found = wordsOf(text)
   const scores = templates.map((template) => {
-    const keywords = KEYWORDS[template.id] ?? ownWords(template)
+    const keywords = KEYWORDS[template.id] ?? keywordsFromLabel(template)
     const matching = [...found].filter(([word]) => Object.hasOwn(keywords, word))
     const points = matching.reduce((sum, [word]) => sum + (keywords[word] ?? 0), 0)
     return { template, points, words: matching.map(([, written]) => written) }
   })
-  // Sorting keeps the order of equals: the simplest template comes first.
+  // The sort is stable: of equals, the simplest template stays first.
   return scores.filter(({ points }) => points > 0).sort((a, b) => b.points - a.points)
 }
 
-/** A text's words and pairs of words, in the form of keywords → as they were written. */
+/** Returns a text's words and pairs of words: normalized like keywords → as written. */
 function wordsOf(text: string): Map<string, string> {
   const words = text.match(/[\p{L}\p{N}]+/gu) ?? []
   const found = new Map<string, string>()
@@ -100,8 +103,8 @@ function wordsOf(text: string): Map<string, string> {
 const singular = (word: string): string =>
   word.length > 3 && word.endsWith('s') && !word.endsWith('ss') ? word.slice(0, -1) : word
 
-/** The words of a template for which nobody has chosen any. */
-function ownWords({ id, label }: ProjectTemplate): Keywords {
+/** Returns keywords for a template that has none: the words of its id and label. */
+function keywordsFromLabel({ id, label }: ProjectTemplate): Keywords {
   return Object.fromEntries([...wordsOf(`${id} ${label}`).keys()].map((word) => [word, 2]))
 }
 

@@ -1,95 +1,96 @@
 import type { AppPlan } from '../../../hosting/app-runtime/plan.ts'
-import type { Scaffold } from '../files/scaffold.ts'
+import type { ScaffoldPlan } from '../files/scaffold.ts'
 import type { Changes } from '../files/snapshot.ts'
 import type { StepKey } from '../steps.ts'
-import type { Choice } from './choose.ts'
+import type { TemplateChoice } from './choose.ts'
 
-/** Characters of a goal that a plan repeats. */
-const SHOWN_GOAL = 2_000
+/** Most characters of the goal in a plan. */
+const MAX_GOAL_SHOWN = 2_000
 
-/** Paths that a list names one by one. */
-const SHOWN_PATHS = 40
+/** Most paths in a list. */
+const MAX_PATHS_SHOWN = 40
 
 /** What a build starts from: a template or the app in the workspace. */
-export type Beginning =
+export type StartingPoint =
   /** A template is copied. */
-  | { readonly kind: 'template'; readonly choice: Choice; readonly scaffold: Scaffold }
-  /** It goes on with the app that is there. */
+  | { readonly kind: 'template'; readonly choice: TemplateChoice; readonly scaffold: ScaffoldPlan }
+  /** The build continues with the app in the workspace. */
   | {
       readonly kind: 'app'
-      /** What it is, or what is wrong with it; for a person. */
-      readonly what: string
-      /** Why no template is copied: a sentence. */
-      readonly why: string
+      /** What kind of app it is, or what is wrong with it, for the user. */
+      readonly description: string
+      /** Why no template is copied, as a sentence. */
+      readonly reason: string
     }
 
-/** What came of the work on the goal. */
+/** The result of the work on the goal. */
 export interface Implementation {
-  /** Whether anything was done. */
+  /** Whether the agent did nothing. */
   readonly idle: boolean
-  /** What the agent says of it. */
+  /** The agent's summary. */
   readonly result: string
   readonly changes: Changes
 }
 
-/** All that a plan tells; what is not known yet is left out. */
-export interface PlanFacts {
+/** The content of a plan. Unknown parts are left out. */
+export interface PlanContent {
   readonly goal: string
-  readonly beginning: Beginning
+  readonly startingPoint: StartingPoint
   readonly implementation?: Implementation
   /** How the app is installed, built and started. */
   readonly app?: AppPlan
   readonly failure?: { readonly key: StepKey; readonly reason: string }
 }
 
-/** The plan as Markdown. */
-export const planText = (facts: PlanFacts): string =>
+/** Formats a plan as Markdown. */
+export const planText = (content: PlanContent): string =>
   [
     '# Plan',
-    quote(facts.goal),
+    quote(content.goal),
     '## What it begins with',
-    beginningText(facts.beginning),
+    startingPointText(content.startingPoint),
     '## What each phase does',
-    phasesText(facts),
-    ...stepsText(facts.beginning),
-    ...newsOf(facts),
+    phasesText(content),
+    ...stepsText(content.startingPoint),
+    ...outcomeSections(content),
   ].join('\n\n')
 
-/** What has come of it so far, as Markdown; empty for nothing. */
-export const newsText = (facts: PlanFacts): string => newsOf(facts).join('\n\n')
+/** Formats the outcome so far as Markdown; empty if there is none. */
+export const outcomeText = (content: PlanContent): string => outcomeSections(content).join('\n\n')
 
 /** Joins paths by commas. It names the first 40 and counts the rest. */
 export function pathsText(paths: readonly string[]): string {
-  const shown = paths.slice(0, SHOWN_PATHS).join(', ')
-  return paths.length > SHOWN_PATHS ? `${shown} and ${paths.length - SHOWN_PATHS} more` : shown
+  const shown = paths.slice(0, MAX_PATHS_SHOWN).join(', ')
+  return paths.length > MAX_PATHS_SHOWN ? `${shown} and ${paths.length - MAX_PATHS_SHOWN} more` : shown
 }
 
-/** What was changed, one line for each kind of change; none for nothing. */
-export const changeLines = ({ made, changed, removed }: Changes): string[] =>
+/** Formats changes as one line for each kind of change; none for no changes. */
+export const changeLines = ({ created, changed, removed }: Changes): string[] =>
   [
-    { what: 'Made', paths: made },
+    { what: 'Made', paths: created },
     { what: 'Changed', paths: changed },
     { what: 'Removed', paths: removed },
   ].flatMap(({ what, paths }) => (paths.length > 0 ? [`${what}: ${pathsText(paths)}.`] : []))
 
 function quote(goal: string): string {
-  const shown = goal.length > SHOWN_GOAL ? `${goal.slice(0, SHOWN_GOAL)}… (shortened)` : goal
+  const shown = goal.length > MAX_GOAL_SHOWN ? `${goal.slice(0, MAX_GOAL_SHOWN)}… (shortened)` : goal
   return shown
     .split('\n')
     .map((line) => `> ${line}`.trimEnd())
     .join('\n')
 }
 
-function beginningText(beginning: Beginning): string {
-  if (beginning.kind === 'app') return `The app that is there already: ${beginning.what}. ${beginning.why}`
-  const { id, label, description } = beginning.choice.template
-  return `The template **${id}**. ${label}: ${description}\n\nWhy this one: ${beginning.choice.why}`
+function startingPointText(startingPoint: StartingPoint): string {
+  if (startingPoint.kind === 'app')
+    return `The app that is there already: ${startingPoint.description}. ${startingPoint.reason}`
+  const { id, label, description } = startingPoint.choice.template
+  return `The template **${id}**. ${label}: ${description}\n\nWhy this one: ${startingPoint.choice.reason}`
 }
 
-function phasesText({ beginning, app }: PlanFacts): string {
+function phasesText({ startingPoint, app }: PlanContent): string {
   const phases = [
     ['Plan', 'writes this file.'],
-    ['Scaffold', scaffoldText(beginning)],
+    ['Scaffold', scaffoldText(startingPoint)],
     ['Implement', 'has the configured agent work on the goal.'],
     ['Install', commandText('installs the packages that the app asks for, if any.', app?.install)],
     ['Build', commandText('runs the build command of the app, if it has one.', app?.build)],
@@ -98,17 +99,17 @@ function phasesText({ beginning, app }: PlanFacts): string {
   return phases.map(([name, text], n) => `${n + 1}. **${name}** ${text}`).join('\n')
 }
 
-function scaffoldText(beginning: Beginning): string {
-  if (beginning.kind === 'app') return 'copies nothing: the app is there.'
-  const { copies, stays, removes } = beginning.scaffold
-  const removed = removes.map(({ path }) => path)
-  const from = [...new Set(removes.map(({ template }) => template))].join(', ')
+function scaffoldText(startingPoint: StartingPoint): string {
+  if (startingPoint.kind === 'app') return 'copies nothing: the app is there.'
+  const { copies, kept, removals } = startingPoint.scaffold
+  const removed = removals.map(({ path }) => path)
+  const from = [...new Set(removals.map(({ template }) => template))].join(', ')
   return [
     `copies ${copies.length === 0 ? 'nothing' : code(copies.map(({ path }) => path))}.`,
     ...(removed.length > 0
       ? [`It removes what an earlier build copied from ${from} and nobody has changed: ${code(removed)}.`]
       : []),
-    ...(stays.length > 0 ? [`These are there already and stay as they are: ${code(stays)}.`] : []),
+    ...(kept.length > 0 ? [`These are there already and stay as they are: ${code(kept)}.`] : []),
   ].join(' ')
 }
 
@@ -123,12 +124,12 @@ function startText(app: AppPlan | undefined): string {
   return `gives the files of ${start.folder === '' ? 'the workspace' : code([start.folder])} a URL.`
 }
 
-function stepsText(beginning: Beginning): string[] {
-  const steps = beginning.kind === 'template' ? beginning.choice.steps : null
+function stepsText(startingPoint: StartingPoint): string[] {
+  const steps = startingPoint.kind === 'template' ? startingPoint.choice.steps : null
   return steps === null ? [] : ["## The agent's plan", steps.trim()]
 }
 
-function newsOf({ implementation, failure }: PlanFacts): string[] {
+function outcomeSections({ implementation, failure }: PlanContent): string[] {
   return [
     ...(implementation === undefined ? [] : ['## What was implemented', implementedText(implementation)]),
     ...(failure === undefined
@@ -138,19 +139,21 @@ function newsOf({ implementation, failure }: PlanFacts): string[] {
 }
 
 function implementedText({ idle, result, changes }: Implementation): string {
-  const said = result.trim()
+  const message = result.trim()
   if (idle) {
-    const beneath = said === '' ? '' : `\n\n${quote(said)}`
-    return `Nothing was implemented: the app is what it began with. The agent says why:${beneath}`
+    const quotation = message === '' ? '' : `\n\n${quote(message)}`
+    return `Nothing was implemented: the app is what it began with. The agent says why:${quotation}`
   }
   const lines = changeLines(changes)
   return [
-    ...(said === '' ? [] : [quote(said)]),
+    ...(message === '' ? [] : [quote(message)]),
     lines.length === 0 ? 'No file was changed.' : lines.map((line) => `- ${line}`).join('\n'),
   ].join('\n\n')
 }
 
 const code = (paths: readonly string[]): string => {
-  const shown = paths.slice(0, SHOWN_PATHS).map((path) => `\`${path}\``)
-  return shown.join(', ') + (paths.length > SHOWN_PATHS ? ` and ${paths.length - SHOWN_PATHS} more` : '')
+  const shown = paths.slice(0, MAX_PATHS_SHOWN).map((path) => `\`${path}\``)
+  return (
+    shown.join(', ') + (paths.length > MAX_PATHS_SHOWN ? ` and ${paths.length - MAX_PATHS_SHOWN} more` : '')
+  )
 }

@@ -1,9 +1,9 @@
-/** Words that speak for a template, and how much; in the singular and in lower case. */
+/** A template's keywords and their points. Keywords are singular and lower-case. */
 export type Keywords = Readonly<Record<string, number>>
 
 /**
- * What goals say when they mean an app of a template's kind. A word of two parts stands here as one: `real time` and
- * `real-time` in a goal are `realtime`. 4 names the kind itself, 1 is a hint that decides between equals.
+ * The keywords of each template. Two words are joined: `real time` and `real-time` in a goal match `realtime`. 4 points
+ * for a name of the kind of app, 1 for a hint that decides between equals.
  */
 export const KEYWORDS: Readonly<Record<string, Keywords>> = {
   'static-site': {
@@ -32,5 +32,5 @@ export const KEYWORDS: Readonly<Record<string, Keywords>> = {
   },
 }
 
-/** Programs that a template's app needs of the machine; berth brings along what the others need. */
+/** Programs that must be installed on the machine for a template. The other templates need none. */
 export const NEEDED_TOOLS: Readonly<Record<string, string>> = { 'python-api': 'python3' }

@@ -3,12 +3,12 @@ import { type Agent, AgentError, type AgentPlan, type PlanRequest } from '../../
 import type { AppLog } from '../../../src/hosting/app-runtime/log/log.ts'
 import type { Packages } from '../../../src/hosting/npm-mirror/packages.ts'
 import { Preparation } from '../../../src/hosting/preparation.ts'
-import { scaffold } from '../../../src/resources/builds/files/scaffold.ts'
+import type { BuildContext } from '../../../src/resources/builds/context.ts'
+import { applyScaffold } from '../../../src/resources/builds/files/scaffold.ts'
 import { takeSnapshot } from '../../../src/resources/builds/files/snapshot.ts'
-import { decideBeginning } from '../../../src/resources/builds/plan/begin.ts'
-import type { Beginning } from '../../../src/resources/builds/plan/document.ts'
+import type { StartingPoint } from '../../../src/resources/builds/plan/document.ts'
+import { chooseStartingPoint } from '../../../src/resources/builds/plan/starting-point.ts'
 import { type BuildRow, pendingSteps } from '../../../src/resources/builds/table.ts'
-import type { Work } from '../../../src/resources/builds/work.ts'
 import type { ServerRow } from '../../../src/resources/servers/table.ts'
 import { TemplateCatalog } from '../../../src/resources/templates/catalog.ts'
 import { World } from '../../hosting/app-runtime/world.ts'
@@ -60,15 +60,15 @@ async function decide(
   agent: Agent = NO_PLANNER,
   earlier: BuildRow[] = [],
   signal = new AbortController().signal,
-): Promise<Beginning> {
+): Promise<StartingPoint> {
   const { workspace, sandbox } = world
-  const isElsewhere = () => false
-  const work: Work = {
-    ...{ row: rowOf(goal), server: {} as ServerRow, sandbox, workspace, log, signal, isElsewhere },
+  const isExcluded = () => false
+  const work: BuildContext = {
+    ...{ row: rowOf(goal), server: {} as ServerRow, sandbox, workspace, log, signal, isExcluded },
     environment: () => ({}),
   }
-  const snapshot = await takeSnapshot(workspace, isElsewhere)
-  return decideBeginning(work, { preparation, catalog, agent, earlier, snapshot })
+  const snapshot = await takeSnapshot(workspace, isExcluded)
+  return chooseStartingPoint(work, { preparation, catalog, agent, earlier, snapshot })
 }
 
 const told = async (): Promise<string> =>
@@ -83,10 +83,14 @@ describe('an agent that plans', () => {
       planning.report({ type: 'usage', inputTokens: 12, outputTokens: 3 })
       return { template: 'websocket-chat', steps: '- rename the rooms' }
     })
-    const beginning = await decide('A landing page', agent)
-    expect(beginning).toMatchObject({
+    const startingPoint = await decide('A landing page', agent)
+    expect(startingPoint).toMatchObject({
       kind: 'template',
-      choice: { template: { id: 'websocket-chat' }, why: 'The agent chose it.', steps: '- rename the rooms' },
+      choice: {
+        template: { id: 'websocket-chat' },
+        reason: 'The agent chose it.',
+        steps: '- rename the rooms',
+      },
     })
     expect(asked?.goal).toBe('A landing page')
     const python = Bun.which('python3') !== null
@@ -107,12 +111,12 @@ describe('an agent that plans', () => {
     ],
     ['that names none of the templates', async () => ({ template: 'rails', steps: '' }), '"rails"'],
   ])('%s leaves it to the words of the goal, and that is told', async (_, plan, why) => {
-    const beginning = await decide('A landing page', planner(plan))
-    expect(beginning).toMatchObject({
+    const startingPoint = await decide('A landing page', planner(plan))
+    expect(startingPoint).toMatchObject({
       kind: 'template',
       choice: { template: { id: 'static-site' }, steps: null },
     })
-    if (beginning.kind === 'template') expect(beginning.choice.why).toContain(why)
+    if (startingPoint.kind === 'template') expect(startingPoint.choice.reason).toContain(why)
     expect(await told()).toContain(why)
   })
 
@@ -136,12 +140,15 @@ describe('an agent that plans', () => {
 describe('a template that an earlier build copied', () => {
   /** Copies it, as far as it is said, and gives the record of the build that did. */
   async function copied(template: string, files = Number.POSITIVE_INFINITY): Promise<BuildRow> {
-    const beginning = await decide(template === 'static-site' ? 'A landing page' : 'build a todo api')
-    if (beginning.kind !== 'template') throw new Error('there is an app already')
-    expect(beginning.choice.template.id).toBe(template)
-    const { copies } = beginning.scaffold
+    const startingPoint = await decide(template === 'static-site' ? 'A landing page' : 'build a todo api')
+    if (startingPoint.kind !== 'template') throw new Error('there is an app already')
+    expect(startingPoint.choice.template.id).toBe(template)
+    const { copies } = startingPoint.scaffold
     const isWhole = files > copies.length
-    await scaffold(world.workspace, catalog, { ...beginning.scaffold, copies: copies.slice(0, files) })
+    await applyScaffold(world.workspace, catalog, {
+      ...startingPoint.scaffold,
+      copies: copies.slice(0, files),
+    })
     const status = isWhole ? 'done' : 'pending'
     const steps = pendingSteps().map((step) =>
       step.key === 'scaffold' ? { ...step, status } : step,
@@ -151,46 +158,46 @@ describe('a template that an earlier build copied', () => {
 
   test('whole, is the app that a goal of its kind goes on with', async () => {
     const earlier = await copied('bun-api')
-    const beginning = await decide('Another todo api', NO_PLANNER, [earlier])
-    expect(beginning).toMatchObject({ kind: 'app', what: 'Node.js (bun)' })
-    if (beginning.kind === 'app')
-      expect(beginning.why).toContain('from the template bun-api, which fits this goal too')
+    const startingPoint = await decide('Another todo api', NO_PLANNER, [earlier])
+    expect(startingPoint).toMatchObject({ kind: 'app', description: 'Node.js (bun)' })
+    if (startingPoint.kind === 'app')
+      expect(startingPoint.reason).toContain('from the template bun-api, which fits this goal too')
   })
 
   test('cut short, is completed', async () => {
     const earlier = await copied('static-site', 5)
-    const beginning = await decide('A landing page', NO_PLANNER, [earlier])
-    if (beginning.kind !== 'template') throw new Error('it goes on with half a template')
-    expect(beginning.scaffold.stays).toEqual([])
-    await scaffold(world.workspace, catalog, beginning.scaffold)
+    const startingPoint = await decide('A landing page', NO_PLANNER, [earlier])
+    if (startingPoint.kind !== 'template') throw new Error('it goes on with half a template')
+    expect(startingPoint.scaffold.kept).toEqual([])
+    await applyScaffold(world.workspace, catalog, startingPoint.scaffold)
     const files = [...(await catalog.files('static-site'))].map(({ path }) => path)
     expect(await world.workspace.list({ all: true })).toEqual(files.sort())
   })
 
   test('cut short, gives way as a whole one does', async () => {
     const earlier = await copied('static-site', 5)
-    const beginning = await decide('build a todo api', NO_PLANNER, [earlier])
-    if (beginning.kind !== 'template') throw new Error('it goes on with half a template')
-    await scaffold(world.workspace, catalog, beginning.scaffold)
+    const startingPoint = await decide('build a todo api', NO_PLANNER, [earlier])
+    if (startingPoint.kind !== 'template') throw new Error('it goes on with half a template')
+    await applyScaffold(world.workspace, catalog, startingPoint.scaffold)
     const files = [...(await catalog.files('bun-api'))].map(({ path }) => path)
     expect(await world.workspace.list({ all: true })).toEqual(files.sort())
   })
 
   test('a file that somebody changes between the plan and the copying stays', async () => {
     const earlier = await copied('static-site')
-    const beginning = await decide('build a todo api', NO_PLANNER, [earlier])
-    if (beginning.kind !== 'template') throw new Error('it does not give way')
+    const startingPoint = await decide('build a todo api', NO_PLANNER, [earlier])
+    if (startingPoint.kind !== 'template') throw new Error('it does not give way')
     await world.workspace.write('index.html', new TextEncoder().encode('mine'))
-    await scaffold(world.workspace, catalog, beginning.scaffold)
+    await applyScaffold(world.workspace, catalog, startingPoint.scaffold)
     expect(new TextDecoder().decode(await world.workspace.read('index.html'))).toBe('mine')
   })
 
   test('links that stand where the template has files stay, and lead nowhere else', async () => {
     await shell('mkdir apart; ln -s apart/x README.md; ln -s /etc/passwd tsconfig.json; ln -s apart src')
-    const beginning = await decide('build a todo api')
-    if (beginning.kind !== 'template') throw new Error('there is no app')
-    expect(beginning.scaffold.stays).toEqual(['README.md', 'tsconfig.json'])
-    await scaffold(world.workspace, catalog, beginning.scaffold)
+    const startingPoint = await decide('build a todo api')
+    if (startingPoint.kind !== 'template') throw new Error('there is no app')
+    expect(startingPoint.scaffold.kept).toEqual(['README.md', 'tsconfig.json'])
+    await applyScaffold(world.workspace, catalog, startingPoint.scaffold)
     // A folder may be a link: what is in it was made by nobody else.
     expect((await world.workspace.entries('apart')).map(({ name }) => name)).toEqual([
       ...['api.ts', 'http.ts', 'server.ts', 'tasks.ts'],

@@ -4,22 +4,22 @@ import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { BuildRow } from './table.ts'
 
-/** What the phases of one build work on. */
-export interface Work {
+/** The objects that the phases of one build use. */
+export interface BuildContext {
   readonly row: BuildRow
   readonly server: ServerRow
   readonly sandbox: Sandbox
   readonly workspace: Workspace
   readonly log: AppLog
-  /** Fires when the build is to end at once. */
+  /** Fires when the build must end. */
   readonly signal: AbortSignal
-  /** The server's own variables now; from then on the log shows none of their values. */
+  /** Returns the server's current variables, and masks their values in the log. */
   environment(): Readonly<Record<string, string>>
-  /** Whether a path is no business of builds: it lies in the folder of a project. */
-  isElsewhere(path: string): boolean
+  /** Reports whether builds ignore a path because it is in a project's directory. */
+  isExcluded(path: string): boolean
 }
 
-/** A build that cannot go on, with a sentence for a person: the cause and, where there is one, the remedy. */
+/** The failure of a build. The message is for the user: the cause and, if there is one, the remedy. */
 export class BuildFailure extends Error {
   override readonly name = 'BuildFailure'
 }
