@@ -20,7 +20,7 @@ import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
 import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
-import { LocalSandbox } from './sandbox.ts'
+import type { LocalSandbox } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
 /** Runs servers as processes of this machine; a `LocalIsolation` decides how they are isolated. */
@@ -129,7 +129,7 @@ export class LocalDriver implements ComputeDriver {
     }
     const marker = this.#directories.serverMarker(handle)
     const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
-    const limiter = await this.#chosenLimiter()
+    const [limiter, { LocalSandbox }] = await Promise.all([this.#chosenLimiter(), import('./sandbox.ts')])
     const group = limiter.openGroup(id, limits)
     try {
       const memoryEnforcedBy = limiter.enforced.memory

@@ -151,17 +151,24 @@ export class KeysService {
   ensureFirst(wanted: string | null, kept: string | null | undefined, ids?: FirstIds): string | null {
     const known = wanted ?? kept ?? null
     if (known !== null && this.#authenticator.isKey(known)) return known
-    return this.#queries.transaction((tx) => {
+    return this.#queries.transaction(() => {
       const now = this.#clock.now()
       const first = this.#firstAccount()
       if (wanted === null && kept !== undefined && first && this.#hasAccountWide(first.id)) return null
       const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
-      if (!first) tx.insert(accounts).values({ id: accountId, label: 'First account', createdAt: now }).run()
+      // Plain statements: the first use of a table's builder takes a start a millisecond.
+      if (!first) {
+        this.#queries.run(
+          sql`INSERT INTO accounts (id, label, created_at) VALUES (${accountId}, 'First account', ${now})`,
+        )
+      }
       const key = known ?? this.#generate()
-      const scope = { allowedServerIds: [], allowedProjectIds: [] }
-      // Not sealed yet, to keep the start quick: sealing loads a library. `keepCopy` does it later.
       const id = first ? this.#nextId() : (ids?.keyId ?? this.#nextId())
-      this.#insert({ id, accountId, label: 'First key', key, scope, cipher: null })
+      // Not sealed yet: sealing loads a library. `keepCopy` does it later.
+      this.#queries.run(
+        sql`INSERT INTO api_keys (id, account_id, label, hash, last_four, allowed_server_ids, allowed_project_ids, created_at)
+          VALUES (${id}, ${accountId}, 'First key', ${hashOf(key)}, ${key.slice(-4)}, '[]', '[]', ${now})`,
+      )
       return key
     })
   }
@@ -277,7 +284,8 @@ export class KeysService {
   }
 
   #firstAccount(): { id: string } | undefined {
-    return this.#queries.select({ id: accounts.id }).from(accounts).orderBy(sql`rowid`).limit(1).get()
+    const [first] = this.#queries.values<[string]>(sql`SELECT id FROM accounts ORDER BY rowid LIMIT 1`)
+    return first && { id: first[0] }
   }
 
   /** Generates a key that does not exist yet. A deterministic source repeats its keys after a restart. */
@@ -290,7 +298,7 @@ export class KeysService {
 
   #nextId(): string {
     const taken = (id: string) =>
-      this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.id, id)).get() !== undefined
+      this.#queries.values(sql`SELECT 1 FROM api_keys WHERE id = ${id}`).length > 0
     return this.#ids.next('key', taken)
   }
 
