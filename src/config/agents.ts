@@ -1,6 +1,5 @@
 import { StartupError } from '../errors.ts'
-import { parseDuration } from '../runtime/duration.ts'
-import { integer, list, object, oneOf, regularExpression, serviceUrl, text } from './values.ts'
+import { choice, list, url } from './values.ts'
 
 /** The kinds of agents. */
 export const AGENTS = ['scripted', 'openai', 'anthropic', 'command'] as const
@@ -87,68 +86,79 @@ export const AGENT_OPTIONS = [
     value: 'AGENT',
     choices: AGENTS,
     description: `who does tasks and builds: ${AGENTS.join(', ')} (default scripted)`,
-    parse: (value: unknown) => ({ agent: oneOf(value, AGENTS) }),
+    setting: 'agent',
+    kind: choice(AGENTS),
   },
   {
     name: 'openai-base-url',
     value: 'URL',
     description: 'where the OpenAI protocol is spoken to, a local model server for example',
-    parse: (value: unknown) => ({ openaiBaseUrl: serviceUrl(value) }),
+    setting: 'openaiBaseUrl',
+    kind: url('http://127.0.0.1:11434/v1'),
   },
   {
     name: 'openai-api-key',
     value: 'KEY',
     description: 'the key for it; better given in the environment, which no process list shows',
-    parse: (value: unknown) => ({ openaiApiKey: text(value) }),
+    setting: 'openaiApiKey',
+    kind: { kind: 'text' },
   },
   {
     name: 'openai-model',
     value: 'MODEL',
     description: 'the model to ask for there',
-    parse: (value: unknown) => ({ openaiModel: text(value) }),
+    setting: 'openaiModel',
+    kind: { kind: 'text' },
   },
   {
     name: 'anthropic-base-url',
     value: 'URL',
     description: 'where the Anthropic protocol is spoken to',
-    parse: (value: unknown) => ({ anthropicBaseUrl: serviceUrl(value) }),
+    setting: 'anthropicBaseUrl',
+    kind: url('http://127.0.0.1:11434/v1'),
   },
   {
     name: 'anthropic-api-key',
     value: 'KEY',
     description: 'the key for it; better given in the environment',
-    parse: (value: unknown) => ({ anthropicApiKey: text(value) }),
+    setting: 'anthropicApiKey',
+    kind: { kind: 'text' },
   },
   {
     name: 'anthropic-model',
     value: 'MODEL',
     description: 'the model to ask for there',
-    parse: (value: unknown) => ({ anthropicModel: text(value) }),
+    setting: 'anthropicModel',
+    kind: { kind: 'text' },
   },
   {
     name: 'agent-command',
     value: 'COMMAND',
     description: 'the command line that is the command agent, run on the server (see docs/command-agent.md)',
-    parse: (value: unknown) => ({ agentCommand: text(value) }),
+    setting: 'agentCommand',
+    kind: { kind: 'text' },
   },
   {
     name: 'agent-input',
     value: 'HOW',
     choices: AGENT_INPUTS,
     description: 'how it is given the goal: argument, stdin (default argument)',
-    parse: (value: unknown) => ({ agentInput: oneOf(value, AGENT_INPUTS) }),
+    setting: 'agentInput',
+    kind: choice(AGENT_INPUTS),
   },
   {
     name: 'agent-question',
     value: 'REGEX',
     description: 'a line of its output that this matches is a question to the caller',
-    parse: (value: unknown) => ({ agentQuestion: regularExpression(value) }),
+    setting: 'agentQuestion',
+    kind: { kind: 'pattern' },
   },
   {
     name: 'agent-limits',
     value: 'JSON',
     description: 'what a piece of work may use, such as {"steps":50,"time":"10m"} (see docs/agents.md)',
-    parse: (value: unknown) => ({ agentLimits: agentLimits(value) }),
+    setting: 'agentLimits',
+    kind: { kind: 'agent-limits' },
   },
   {
     name: 'fixtures',
@@ -156,7 +166,8 @@ export const AGENT_OPTIONS = [
     repeatable: true,
     description:
       'a file that says what there is at the start (see docs/fixtures.md); may be repeated, the variable takes several with ":" between',
-    parse: (value: unknown) => ({ fixtures: list(value, 'files') }),
+    setting: 'fixtures',
+    kind: list('files'),
   },
 ] as const
 
@@ -179,45 +190,4 @@ export function checkAgent(config: AgentConfig): void {
   throw new StartupError(
     `The agent "${config.agent}" needs --${option} as well. Give it, or set ${variable}; without --agent berth runs the scripted one.`,
   )
-}
-
-/** How each limit is read. */
-const READERS: Record<string, (value: unknown) => Partial<AgentLimits>> = {
-  steps: (value) => ({ steps: integer(value, 1, 100_000) }),
-  tokens: (value) => ({ tokens: integer(value, 1, Number.MAX_SAFE_INTEGER) }),
-  context: (value) => ({ context: integer(value, 1_000, 100_000_000) }),
-  cost: (value) => ({ cost: price(value) }),
-  time: (value) => ({ timeMs: duration(value) }),
-  input_price: (value) => ({ inputPrice: price(value) }),
-  output_price: (value) => ({ outputPrice: price(value) }),
-}
-
-function agentLimits(value: unknown): AgentLimits {
-  let limits = LIMITS
-  for (const [name, given] of Object.entries(object(value))) {
-    const read = READERS[name]
-    if (!read) throw new Error(`an object with ${Object.keys(READERS).join(', ')}, not "${name}"`)
-    try {
-      limits = { ...limits, ...read(given) }
-    } catch (error) {
-      throw new Error(`for "${name}" ${error instanceof Error ? error.message : error}`)
-    }
-  }
-  const { cost, inputPrice, outputPrice } = limits
-  if (cost !== null && (inputPrice === null || outputPrice === null)) {
-    throw new Error('"input_price" and "output_price", US dollars for a million tokens, beside "cost"')
-  }
-  return limits
-}
-
-function price(value: unknown): number | null {
-  if (value === null) return null
-  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value
-  throw new Error('an amount of US dollars')
-}
-
-function duration(value: unknown): number {
-  const ms = parseDuration(String(value))
-  if (ms !== null && ms > 0) return ms
-  throw new Error('a duration such as 90s, 10m or 2h')
 }

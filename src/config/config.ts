@@ -1,24 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { StartupError, UsageError } from '../errors.ts'
-import { parseIso } from '../runtime/clock.ts'
-import { parseDuration } from '../runtime/duration.ts'
-import { messageOf } from '../runtime/error-info.ts'
-import { parseKeyText } from '../runtime/key-text.ts'
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
-import { AGENT_DEFAULTS, AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig, checkAgent } from './agents.ts'
-import {
-  boolean,
-  integer,
-  list,
-  machineRegistry,
-  object,
-  oneOf,
-  type PortRange,
-  portRange,
-  registryUrl,
-  text,
-} from './values.ts'
+import { AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig } from './agents.ts'
+import { choice, integer, list, type PortRange, url, type ValueKind } from './values.ts'
 
 /** The isolations that a server can run under, strongest first. */
 export const ISOLATIONS = ['bubblewrap', 'landlock', 'none'] as const
@@ -81,15 +63,13 @@ export interface ConfigOption {
   /** All values, if they are few, for completion. */
   readonly choices?: readonly string[]
   readonly description: string
-  /** Converts a value to the setting; throws an Error that says what was expected. */
-  readonly parse: (value: unknown) => Partial<Record<keyof Config, unknown>>
+  /** The setting that it makes. */
+  readonly setting: keyof Config
+  readonly kind: ValueKind
 }
 
-/** Matches a key that a person chose. */
-export const API_KEY = /^sk_live_[A-Za-z0-9_-]{8,128}$/
-
 /** Options whose values, even wrong ones, may hold a credential. */
-const SECRET = ['api-key', 'npm-registry', ...AGENT_SECRETS]
+export const SECRET_OPTIONS: readonly string[] = ['api-key', 'npm-registry', ...AGENT_SECRETS]
 
 /** The options of `serve`, the one list that flags, environment, file and help are made from. */
 export const CONFIG_OPTIONS: readonly ConfigOption[] = [
@@ -97,218 +77,142 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     name: 'host',
     value: 'ADDRESS',
     description: 'address to listen on (default 127.0.0.1)',
-    parse: (value) => ({ host: text(value) }),
+    setting: 'host',
+    kind: { kind: 'text' },
   },
   {
     name: 'port',
     value: 'PORT',
     description: 'port to listen on, 0 for any free one (default 4747)',
-    parse: (value) => ({ port: integer(value, 0, 65_535) }),
+    setting: 'port',
+    kind: integer(0, 65_535),
   },
   {
     name: 'data',
     value: 'DIR',
     description: 'folder that keeps everything (default .berth)',
-    parse: (value) => ({ dataDir: text(value) }),
+    setting: 'dataDir',
+    kind: { kind: 'text' },
   },
   {
     name: 'ephemeral',
     description: 'keep everything in a temporary folder that is removed at exit',
-    parse: (value) => ({ ephemeral: boolean(value) }),
+    setting: 'ephemeral',
+    kind: { kind: 'switch' },
   },
   {
     name: 'json',
     description: 'print one JSON line when ready; logs go to stderr',
-    parse: (value) => ({ json: boolean(value) }),
+    setting: 'json',
+    kind: { kind: 'switch' },
   },
   {
     name: 'isolation',
     value: 'TIER',
     choices: ['auto', ...ISOLATIONS],
     description: `how servers are isolated: auto, ${ISOLATIONS.join(', ')} (default auto)`,
-    parse: (value) => ({ isolation: oneOf(value, ['auto', ...ISOLATIONS]) }),
+    setting: 'isolation',
+    kind: choice(['auto', ...ISOLATIONS]),
   },
   {
     name: 'api-key',
     value: 'KEY',
     description: 'the first API key, for a headless start (sk_live_…)',
-    parse: (value) => {
-      if (typeof value === 'string' && API_KEY.test(value)) return { apiKey: value }
-      throw new Error('sk_live_ followed by 8 to 128 letters, digits, "_" or "-"')
-    },
+    setting: 'apiKey',
+    kind: { kind: 'key' },
   },
   {
     name: 'rng-seed',
     value: 'N',
     description: 'make ids and keys repeat from run to run (keys are then guessable)',
-    parse: (value) => ({ rngSeed: integer(value, 0, Number.MAX_SAFE_INTEGER) }),
+    setting: 'rngSeed',
+    kind: integer(0, Number.MAX_SAFE_INTEGER),
   },
   {
     name: 'freeze',
     value: 'TIME',
     description: 'let the clock stand at this ISO 8601 time',
-    parse: (value) => {
-      const at = typeof value === 'string' ? parseIso(value) : null
-      if (at === null) throw new Error('an ISO 8601 time such as 2030-01-01T00:00:00Z')
-      return { freeze: at }
-    },
+    setting: 'freeze',
+    kind: { kind: 'time' },
   },
   {
     name: 'expose-control',
     description: 'let callers from other machines use the control API too',
-    parse: (value) => ({ exposeControl: boolean(value) }),
+    setting: 'exposeControl',
+    kind: { kind: 'switch' },
   },
   {
     name: 'allow-local-webhooks',
     description: 'let webhooks go to http and loopback addresses too, for development',
-    parse: (value) => ({ allowLocalWebhooks: boolean(value) }),
+    setting: 'allowLocalWebhooks',
+    kind: { kind: 'switch' },
   },
   {
     name: 'project-ports',
     value: 'FIRST-LAST',
     description: 'ports of projects and deployments (default 4800-4999)',
-    parse: (value) => ({ projectPorts: portRange(value) }),
+    setting: 'projectPorts',
+    kind: { kind: 'ports' },
   },
   {
     name: 'source-folders',
     value: 'DIRS',
     description: 'folders, with ":" between, whose git repositories projects may be made from (default none)',
-    parse: (value) => ({ sourceFolders: list(value, 'folders') }),
+    setting: 'sourceFolders',
+    kind: list('folders'),
   },
   {
     name: 'npm-registry',
     value: 'URL',
     description:
       'where servers install npm packages from, through a cache (default npm_config_registry of the environment, else npm’s own)',
-    parse: (value) => ({ npmRegistry: registryUrl(value) }),
+    setting: 'npmRegistry',
+    kind: url('https://registry.npmjs.org'),
   },
   {
     name: 'allow-local-sources',
     description: "let projects' code come from this machine's and private networks' addresses too",
-    parse: (value) => ({ allowLocalSources: boolean(value) }),
+    setting: 'allowLocalSources',
+    kind: { kind: 'switch' },
   },
   {
     name: 'public-host',
     value: 'NAME',
     description: 'a further host name under which requests are accepted',
-    parse: (value) => ({ publicHost: text(value).toLowerCase() }),
+    setting: 'publicHost',
+    kind: { kind: 'host' },
   },
   {
     name: 'log-level',
     value: 'LEVEL',
     choices: LOG_LEVELS,
     description: `${LOG_LEVELS.join(', ')} (default info)`,
-    parse: (value) => ({ logLevel: oneOf(value, LOG_LEVELS) }),
+    setting: 'logLevel',
+    kind: choice(LOG_LEVELS),
   },
   {
     name: 'idle-timeout',
     value: 'DURATION',
     description: 'let a server sleep after this long without use, such as 15m (default off)',
-    parse: (value) => {
-      if (value === 'off' || value === false || value === null) return { idleTimeoutMs: null }
-      const ms = parseDuration(String(value))
-      if (ms === null) throw new Error('a duration such as 90s, 15m or 2h, or "off"')
-      return { idleTimeoutMs: ms === 0 ? null : ms }
-    },
+    setting: 'idleTimeoutMs',
+    kind: { kind: 'timeout' },
   },
   {
     name: 'journal-size',
     value: 'N',
     description: 'how many requests the journal keeps, 0 for none (default 1000)',
-    parse: (value) => ({ journalSize: integer(value, 0, 100_000) }),
+    setting: 'journalSize',
+    kind: integer(0, 100_000),
   },
   {
     name: 'plan',
     value: 'JSON',
     description: 'what accounts may have and pay, such as {"servers":5} (see docs/accounts.md)',
-    parse: (value) => ({ plan: object(value) }),
+    setting: 'plan',
+    kind: { kind: 'object', example: '{"servers":5}' },
   },
   ...AGENT_OPTIONS,
 ]
-
-/** The sources of a configuration. */
-export interface ConfigSources {
-  /** Flags as given, by option name. */
-  flags: Record<string, unknown>
-  env: Record<string, string | undefined>
-  /** The working directory. */
-  cwd: string
-}
-
-const DEFAULT_FILE = 'berth.config.json'
-
-/**
- * Determines the configuration. A flag overrides the environment, the environment overrides the config file
- * (`--config`, `BERTH_CONFIG`, else `berth.config.json` if it exists), the file overrides the default.
- *
- * @throws UsageError for a bad flag, StartupError for a bad variable or file
- */
-export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
-  const file = readConfigFile(flags.config ?? env.BERTH_CONFIG, cwd)
-  const settings: Partial<Record<keyof Config, unknown>> = {
-    host: '127.0.0.1',
-    port: 4747,
-    dataDir: '.berth',
-    ephemeral: false,
-    json: false,
-    isolation: 'auto',
-    apiKey: null,
-    masterKey: null,
-    rngSeed: null,
-    freeze: null,
-    exposeControl: false,
-    allowLocalWebhooks: false,
-    projectPorts: { first: 4800, last: 4999 },
-    sourceFolders: [],
-    npmRegistry: machineRegistry(env),
-    allowLocalSources: false,
-    publicHost: null,
-    logLevel: 'info',
-    idleTimeoutMs: null,
-    journalSize: 1_000,
-    plan: null,
-    ...AGENT_DEFAULTS,
-  }
-  for (const option of CONFIG_OPTIONS) {
-    const variable = environmentName(option.name)
-    const [value, source] =
-      flags[option.name] !== undefined
-        ? [flags[option.name], 'flag' as const]
-        : env[variable] !== undefined && env[variable] !== ''
-          ? [env[variable], 'variable' as const]
-          : [file.values[option.name], 'file' as const]
-    if (value === undefined) continue
-    try {
-      Object.assign(settings, option.parse(value))
-    } catch (error) {
-      const expected = messageOf(error)
-      const shown = SECRET.includes(option.name) ? 'the given value' : JSON.stringify(value)
-      if (source === 'flag') throw new UsageError(`--${option.name}: expected ${expected}, got ${shown}.`)
-      const where = source === 'variable' ? variable : `"${option.name}" in ${file.path}`
-      throw new StartupError(`${where}: expected ${expected}, got ${shown}. Correct or remove it.`)
-    }
-  }
-  settings.dataDir = resolve(cwd, String(settings.dataDir))
-  for (const name of ['sourceFolders', 'fixtures'] as const) {
-    settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
-  }
-  settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
-  const config = settings as unknown as Config
-  checkAgent(config)
-  return Object.freeze(config)
-}
-
-/**
- * Reads the key from its variable only: a flag would show in process lists, and a file would keep it in plain text.
- */
-function masterKeyOf(text: string | undefined): Uint8Array | null {
-  if (text === undefined || text === '') return null
-  const key = parseKeyText(text)
-  if (key) return key
-  throw new StartupError(
-    'BERTH_MASTER_KEY: expected 32 bytes as base64 or hex, such as "openssl rand -base64 32" prints. Correct or unset it.',
-  )
-}
 
 /** Returns the environment variable of an option: `idle-timeout` → `BERTH_IDLE_TIMEOUT`. */
 export const environmentName = (option: string): string =>
@@ -327,34 +231,4 @@ export function reachLoopbackDirectly(): void {
       .filter(Boolean)
       .join(',')
   }
-}
-
-function readConfigFile(given: unknown, cwd: string): { path: string; values: Record<string, unknown> } {
-  const path = resolve(cwd, typeof given === 'string' ? given : DEFAULT_FILE)
-  if (typeof given !== 'string' && !existsSync(path)) return { path, values: {} }
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    const cause = messageOf(error)
-    throw new StartupError(
-      `The config file ${path} cannot be read: ${cause}. Correct it or leave out --config.`,
-    )
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new StartupError(`The config file ${path} must hold one JSON object.`)
-  }
-  const known = new Set(CONFIG_OPTIONS.map((option) => option.name))
-  const values: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(parsed)) {
-    if (key === '$schema') continue
-    const name = key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    if (!known.has(name)) {
-      throw new StartupError(
-        `The config file ${path} has an unknown key "${key}". Known keys: ${[...known].join(', ')}.`,
-      )
-    }
-    values[name] = value
-  }
-  return { path, values }
 }

@@ -3,7 +3,7 @@ import { parseServeFlags } from '../../src/cli/commands/serve-flags.ts'
 import { serveFlags } from '../../src/cli/commands/serve-options.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 
 const sink = { write: async () => {}, isTTY: false, colours: false }
 const terminal: Terminal = {

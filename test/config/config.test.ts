@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CONFIG_OPTIONS, type Config, environmentName, loadConfig } from '../../src/config/config.ts'
+import { CONFIG_OPTIONS, type Config, environmentName } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { StartupError, UsageError } from '../../src/errors.ts'
 import { configuredPlan } from '../../src/resources/accounts/configured-plan.ts'
 
@@ -103,7 +104,7 @@ const CASES: Record<
       { steps: 5, tokens: 1_000, context: 8_000, timeMs: 90_000, cost: 0.5, inputPrice: 3, outputPrice: 15 },
     ],
     other: '{"steps":6}',
-    bad: '{"stairs":6}',
+    bad: 'stairs',
   },
   fixtures: {
     setting: 'fixtures',
@@ -139,7 +140,7 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
   expect(() => load({ env: { [environmentName(name)]: bad } })).toThrow(`${environmentName(name)}: expected `)
   expect(() => load({ file: { [name]: bad } })).toThrow(StartupError)
   expect(() => load({ file: { [name]: bad } })).toThrow(
-    new RegExp(`"${name}" in .*berth\\.config\\.json: expected `),
+    new RegExp(`berth\\.config\\.json, line 1, column ${name.length + 5}: "${name}": expected `),
   )
 })
 
@@ -204,11 +205,11 @@ test('an agent that needs more than was said stops the start with what is missin
 
 test('a limit of cost needs the prices that it goes by', () => {
   expect(() => load({ flags: { 'agent-limits': '{"cost":1}' } })).toThrow(/input_price/)
-  expect(() => load({ flags: { 'agent-limits': '{"time":"soon"}' } })).toThrow(/"time" a duration/)
+  expect(() => load({ flags: { 'agent-limits': '{"time":"soon"}' } })).toThrow('"time": expected a duration')
 })
 
 test('a refused model key is not repeated', () => {
-  expect(() => load({ file: { openaiApiKey: 5 } })).toThrow(/the given value/)
+  expect(() => load({ file: { openaiApiKey: 5 } })).toThrow(/"openaiApiKey": expected a text, got a number\./)
 })
 
 test('an empty variable counts as unset', () => {
@@ -224,11 +225,22 @@ test('the file takes the names of flags, camel case too, and values of their own
 
 test('an unknown key of the file is refused with the known ones', () => {
   expect(() => load({ file: { prot: 1 } })).toThrow(StartupError)
-  expect(() => load({ file: { prot: 1 } })).toThrow(/unknown key "prot".*Known keys: .*port/)
+  expect(() => load({ file: { prot: 1 } })).toThrow(
+    /line 1, column 2: "prot" is not a known field\. Did you mean port\? Known fields: .*port/,
+  )
+})
+
+test('all mistakes of the file are told, each with its line', () => {
+  const file = '{\n  "port": 70000,\n  "agentLimits": {"steps": 0, "tokenz": 1},\n  "log-level": "wran"\n}'
+  expect(() => load({ file })).toThrow(
+    /line 2, column 11: "port": .* 65535, got 70000\. Line 3, column 28: "agentLimits\.steps": .* Line 3, column 31: "agentLimits\.tokenz" is not a known field.* Did you mean tokens\? Line 4, column 16: "log-level": .* Did you mean warn\? Correct it/,
+  )
 })
 
 test('a file that is no JSON object is refused', () => {
-  expect(() => load({ file: '{' })).toThrow(/berth\.config\.json cannot be read: /)
+  expect(() => load({ file: '{' })).toThrow(
+    /berth\.config\.json, line 1, column 2: expected a name in double quotes/,
+  )
   expect(() => load({ file: '[]' })).toThrow(/must hold one JSON object/)
 })
 

@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
 import { StartStopped } from '../../instance/start.ts'
 import { listed, startInstance } from '../instances/start.ts'
 import { printLog, type Terminal } from '../terminal.ts'

@@ -1,5 +1,5 @@
 import { openLibc } from '../../compute/sandboxd/libc.ts'
-import { loadConfig } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
 import { UsageError } from '../../errors.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { parseServeFlags } from '../commands/serve-flags.ts'

@@ -1,5 +1,5 @@
 import { selfCommand } from '../../compute/self.ts'
-import { loadConfig } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { printReady } from '../commands/banner.ts'
 import { BACKGROUND } from '../commands/serve-flags.ts'

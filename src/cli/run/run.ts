@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { type Config, loadConfig } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
 import { StartupError } from '../../errors.ts'
 import { removeAbandoned } from '../../instance/abandoned.ts'
 import { type Berth, StartStopped } from '../../instance/start.ts'

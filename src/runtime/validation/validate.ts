@@ -51,6 +51,20 @@ export class Validator<Shape extends TSchema> {
   }
 }
 
+/**
+ * Returns a value that fits a schema. Unlike a Validator it compiles nothing: for what is checked once.
+ *
+ * @throws ValidationError for the first mistake, with the others that were found
+ */
+export function checked<Shape extends TSchema>(
+  value: unknown,
+  shape: Shape,
+  path: JsonPath = [],
+): Static<Shape> {
+  if (Value.Check(shape, value)) return value
+  throw mistakesIn(value, shape, path)
+}
+
 /** Says what is wrong with a value that does not fit a schema. */
 export function mistakesIn(value: unknown, shape: TSchema, path: JsonPath = []): ValidationError {
   const mistakes = [...explain(value, shape, path)]

@@ -37,6 +37,11 @@ export class ValidationError extends Error {
     return new ValidationError(this.path, this.reason, this.kind, others)
   }
 
+  /** The same mistake, of a value that stands below a key. */
+  below(key: string): ValidationError {
+    return new ValidationError([key, ...this.path], this.reason, this.kind, this.others)
+  }
+
   /**
    * Describes this mistake alone.
    *

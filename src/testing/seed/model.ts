@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ScenarioText } from '../../agents/scripted/model.ts'
-import { API_KEY } from '../../config/config.ts'
+import { API_KEY } from '../../config/values.ts'
 import { oneOf, text } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'

@@ -232,8 +232,14 @@ describe('berth.json', () => {
     ['{\n  "start": "a",\n  "port": 80,\n}', 'line 4, column 1: expected a name in double quotes, got "}"'],
     ["{\n\n'start': 1}", 'line 3, column 1: expected a name in double quotes'],
     ['{"start": nope}', 'line 1, column 11: expected a value, got "nope}"'],
-    ['[]', 'berth.json, line 1, column 1: expected an object with install, build, start, static, port, health, watch and env, got []'],
-    ['{"strat": "a"}', 'line 1, column 2: "strat" is not a known field; known are install, build, start, static, port, health, watch, env. Did you mean start?'],
+    [
+      '[]',
+      'berth.json, line 1, column 1: expected an object with install, build, start, static, port, health, watch and env, got []',
+    ],
+    [
+      '{"strat": "a"}',
+      'line 1, column 2: "strat" is not a known field; known are install, build, start, static, port, health, watch, env. Did you mean start?',
+    ],
     ['{"start": ""}', '"start": expected a shell command, got ""'],
     ['{"build": 5}', '"build": expected a shell command, or null for none, got 5'],
     ['{"port": 70000}', '"port": expected a port, 1 to 65535, got 70000'],
@@ -241,9 +247,15 @@ describe('berth.json', () => {
     ['{"health": "healthz"}', '"health": expected a path that begins with "/"'],
     ['{"health": "/a b\\r\\nX: y"}', '"health": expected a path that begins with "/"'],
     ['{"watch": 1}', '"watch": expected true or false, got 1'],
-    ['{"env": {"A-B": {}}}', '"env.A-B": expected a name of letters, digits and "_" that does not begin with a digit.'],
+    [
+      '{"env": {"A-B": {}}}',
+      '"env.A-B": expected a name of letters, digits and "_" that does not begin with a digit.',
+    ],
     ['{"env": {"A": "x"}}', '"env.A": expected an object with required, description and default, got "x"'],
-    ['{"env": {"A": {"defualt": "x"}}}', '"env.A.defualt" is not a known field; known are required, description, default. Did you mean default?'],
+    [
+      '{"env": {"A": {"defualt": "x"}}}',
+      '"env.A.defualt" is not a known field; known are required, description, default. Did you mean default?',
+    ],
     ['{"env": {"A": {"default": 1}}}', '"env.A.default": expected a string without NUL, got 1'],
     ['{"static": {"folder": "../.."}}', '"static.folder": expected a folder inside the app'],
     ['{"env": {"1A": {}}}', '"env.1A": expected a name of letters, digits and "_" that does not begin with'],
@@ -286,7 +298,9 @@ describe('berth.json', () => {
 describe('a broken file of the app', () => {
   test('is named with the line', async () => {
     using folder = new Folder({ 'package.json': '{\n  "name": "x",\n  "scripts": {,}\n}' })
-    expect(folder.plan()).rejects.toThrow('package.json, line 3, column 15: expected a name in double quotes, got ",}"')
+    expect(folder.plan()).rejects.toThrow(
+      'package.json, line 3, column 15: expected a name in double quotes, got ",}"',
+    )
   })
 
   test('that is none of a JSON object is refused', async () => {

@@ -1,7 +1,7 @@
 import type { AgentPlan } from '../../../src/agents/agent.ts'
 import type { AgentEvent } from '../../../src/agents/events.ts'
 import { anthropicAgent, type ModelAgentOptions, openaiAgent } from '../../../src/agents/model/agent.ts'
-import { loadConfig } from '../../../src/config/config.ts'
+import { loadConfig } from '../../../src/config/load.ts'
 import type { SteerableClock } from '../../../src/runtime/clock.ts'
 import { MovedClock } from '../clock.ts'
 import { call } from './reply.ts'

@@ -1,0 +1,162 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { StartupError, UsageError } from '../errors.ts'
+import { messageOf } from '../runtime/error-info.ts'
+import { parseKeyText } from '../runtime/key-text.ts'
+import { JsonDocument, JsonSyntaxError } from '../runtime/validation/json-document.ts'
+import { unknownField } from '../runtime/validation/validate.ts'
+import { ValidationError } from '../runtime/validation/validation-error.ts'
+import { AGENT_DEFAULTS, checkAgent } from './agents.ts'
+import { checkValue, plainUrl } from './check-value.ts'
+import { CONFIG_OPTIONS, type Config, environmentName, SECRET_OPTIONS } from './config.ts'
+
+/** The sources of a configuration. */
+export interface ConfigSources {
+  /** Flags as given, by option name. */
+  flags: Record<string, unknown>
+  env: Record<string, string | undefined>
+  /** The working directory. */
+  cwd: string
+}
+
+const DEFAULT_FILE = 'berth.config.json'
+
+/**
+ * Determines the configuration. A flag overrides the environment, the environment overrides the config file
+ * (`--config`, `BERTH_CONFIG`, else `berth.config.json` if it exists), the file overrides the default.
+ *
+ * @throws UsageError for a bad flag, StartupError for a bad variable or file
+ */
+export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
+  const file = readConfigFile(flags.config ?? env.BERTH_CONFIG, cwd)
+  const settings: Partial<Record<keyof Config, unknown>> = {
+    host: '127.0.0.1',
+    port: 4747,
+    dataDir: '.berth',
+    ephemeral: false,
+    json: false,
+    isolation: 'auto',
+    apiKey: null,
+    masterKey: null,
+    rngSeed: null,
+    freeze: null,
+    exposeControl: false,
+    allowLocalWebhooks: false,
+    projectPorts: { first: 4800, last: 4999 },
+    sourceFolders: [],
+    npmRegistry: machineRegistry(env),
+    allowLocalSources: false,
+    publicHost: null,
+    logLevel: 'info',
+    idleTimeoutMs: null,
+    journalSize: 1_000,
+    plan: null,
+    ...AGENT_DEFAULTS,
+  }
+  for (const { name, setting, kind } of CONFIG_OPTIONS) {
+    const check = (value: unknown): unknown => checkValue(value, kind, SECRET_OPTIONS.includes(name))
+    const variable = environmentName(name)
+    if (flags[name] !== undefined) {
+      settings[setting] = refusing(
+        () => check(flags[name]),
+        (error) => new UsageError(`--${name}: ${error.describe('')}`),
+      )
+    } else if (env[variable]) {
+      settings[setting] = refusing(
+        () => check(env[variable]),
+        (error) => new StartupError(`${variable}: ${error.describe('')} Correct or remove it.`),
+      )
+    } else file.use(name, (value) => (settings[setting] = check(value)))
+  }
+  file.end()
+  settings.dataDir = resolve(cwd, String(settings.dataDir))
+  for (const name of ['sourceFolders', 'fixtures'] as const) {
+    settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
+  }
+  settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
+  const config = settings as unknown as Config
+  checkAgent(config)
+  return Object.freeze(config)
+}
+
+/** Does something. @param refusal makes the error to throw in place of a ValidationError */
+function refusing<Result>(work: () => Result, refusal: (error: ValidationError) => Error): Result {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof ValidationError ? refusal(error) : error
+  }
+}
+
+/** Returns npm's registry on this machine by the environment, or npm's default. */
+const machineRegistry = (env: Readonly<Record<string, string | undefined>>): string =>
+  plainUrl(env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY ?? '') ?? 'https://registry.npmjs.org'
+
+/**
+ * Reads the key from its variable only: a flag would show in process lists, and a file would keep it in plain text.
+ */
+function masterKeyOf(text: string | undefined): Uint8Array | null {
+  if (text === undefined || text === '') return null
+  const key = parseKeyText(text)
+  if (key) return key
+  throw new StartupError(
+    'BERTH_MASTER_KEY: expected 32 bytes as base64 or hex, such as "openssl rand -base64 32" prints. Correct or unset it.',
+  )
+}
+
+/** The config file while its values are used. */
+interface ConfigFile {
+  /** Passes on the value of an option, if the file has one. A ValidationError is kept for `end`. */
+  use(option: string, read: (value: unknown) => void): void
+  /** @throws StartupError for all mistakes that were found, with their lines */
+  end(): void
+}
+
+function readConfigFile(given: unknown, cwd: string): ConfigFile {
+  const path = resolve(cwd, typeof given === 'string' ? given : DEFAULT_FILE)
+  if (typeof given !== 'string' && !existsSync(path)) return { use: () => {}, end: () => {} }
+  const document = readJson(path)
+  const values = document.value
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    throw new StartupError(`The config file ${path} must hold one JSON object.`)
+  }
+  const known = CONFIG_OPTIONS.map(({ name }) => name)
+  const keys = Object.keys(values).filter((key) => key !== '$schema')
+  const unknown = keys.filter((key) => !known.includes(optionOf(key)))
+  const mistakes = unknown.map((key) => unknownField([key], known))
+  return {
+    use(option, read) {
+      const key = keys.findLast((one) => optionOf(one) === option)
+      if (key === undefined) return
+      try {
+        read((values as Record<string, unknown>)[key])
+      } catch (error) {
+        if (!(error instanceof ValidationError)) throw error
+        mistakes.push(...error.all.map((one) => one.below(key)))
+      }
+    },
+    end() {
+      const [first, ...others] = mistakes
+      if (!first) return
+      const names = unknown.length > 0 ? ` Known fields: ${known.join(', ')}.` : ''
+      throw new StartupError(
+        `The config file ${path}, ${document.describe(first.with(others))}${names} Correct it, or leave the file out.`,
+      )
+    },
+  }
+}
+
+/** Returns the option that a key of the file means: `idleTimeout` → `idle-timeout`. */
+const optionOf = (key: string): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+function readJson(path: string): JsonDocument {
+  try {
+    return new JsonDocument(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new StartupError(
+      error instanceof JsonSyntaxError
+        ? `The config file ${path}, ${error.message} Correct it or leave out --config.`
+        : `The config file ${path} cannot be read: ${messageOf(error)}. Correct it or leave out --config.`,
+    )
+  }
+}
