@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { circles, importsOf, sourceFiles, TEMPLATE_APPS } from '../scripts/import-graph.ts'
+import SLOW_FILES from '../scripts/suite/slow-files.json'
 
 const src = join(import.meta.dir, '../src')
 
@@ -108,6 +109,11 @@ describe('src', () => {
     const long = files.filter((path) => readFileSync(join(src, path), 'utf8').split('\n').length > 400)
     expect(long).toEqual([])
   })
+})
+
+test('every test file that is known as slow is there', () => {
+  const missing = Object.keys(SLOW_FILES.seconds).filter((path) => !existsSync(join(src, '..', path)))
+  expect(missing).toEqual([])
 })
 
 /** A file's text without its comments. */

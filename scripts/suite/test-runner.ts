@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { TemporaryDirectory } from './leftovers.ts'
 import { root, runProgram } from './programs.ts'
+import SLOW_FILES from './slow-files.json'
 
 /** A test with how it ended. */
 export interface TestResult {
@@ -34,13 +35,14 @@ const REPORT_LINES = 60
 const memory = join(root, 'dist/tests')
 
 /**
- * How many files run beside each other: one more than there are processors, since tests wait for processes and for time to
+ * How many files run beside each other: two more than there are processors, since tests wait for processes and for time to
  * pass as often as they compute. With many more, tests are late for their own timeouts.
  */
-export const WORKERS = availableParallelism() + 1
+export const WORKERS = availableParallelism() + 2
 
 /**
- * Runs test files in parallel, those that were slow the last time first.
+ * Runs test files in parallel, those that were slow the last time first, or in a first run those of `slow-files.json`. A
+ * slow file that began last would leave the other processors without work.
  *
  * @param name names the reports and times below dist/tests
  * @param files paths relative to the repository's root
@@ -54,14 +56,11 @@ export async function runTests(
 ): Promise<TestRun> {
   mkdirSync(memory, { recursive: true })
   const report = join(memory, `${name}.xml`)
+  const timings = join(memory, `${name}.json`)
+  writeFileSync(timings, JSON.stringify({ version: 1, files: expectedMilliseconds(files, timings) }))
   rmSync(report, { force: true })
   using temporary = new TemporaryDirectory()
-  const parallel = [
-    `--parallel=${WORKERS}`,
-    '--no-isolate',
-    `--timings=${join(memory, `${name}.json`)}`,
-    '--update-timings',
-  ]
+  const parallel = [`--parallel=${WORKERS}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
   const command = [
     process.execPath,
     'test',
@@ -85,6 +84,16 @@ export async function runTests(
     fileSeconds: fileSecondsIn(xml),
     leftovers: await temporary.leftovers(),
   }
+}
+
+/**
+ * Returns how long each file is expected to take, by what an earlier run noted. Each file has a number, because Bun starts
+ * those first of which it knows nothing.
+ */
+function expectedMilliseconds(files: readonly string[], timings: string): Record<string, number> {
+  const slow: Record<string, number> = SLOW_FILES.seconds
+  const unknown = files.map((file) => [file, (slow[file] ?? 0) * 1_000])
+  return { ...Object.fromEntries(unknown), ...JSON.parse(readIfThere(timings) || '{}').files }
 }
 
 /** Returns the lines between each failure and the result before it. */
