@@ -265,9 +265,9 @@ describe('a question', () => {
 
   test('stops the clock, and holds nothing up where the agent ends or the work is called off', async () => {
     const command = `echo '? Which'; read -r a; echo "$a" #`
-    const slow = server.begin(agentWith(command, { ...asking, ...limits(4000) }), 'x')
+    const slow = server.begin(agentWith(command, { ...asking, ...limits(2000) }), 'x')
     await slow.asked.promise
-    await Bun.sleep(4500)
+    await Bun.sleep(2200)
     slow.answer('late')
     expect((await slow.done).result).toEndWith('late')
     const { outcome } = await worked(`echo '? Which'; sleep 0.5; exit 4 #`, 'x', asking, {

@@ -47,13 +47,13 @@ test('time ends a request and a command, and runs though berth’s clock stands'
 
 test('the time for which the caller is waited for does not count', async () => {
   using model = modelServer('openai', [call('ask', { question: 'Well?' }), finish('done')])
-  await using berth = await berthWith(model, { 'agent-limits': '{"time":"4s"}' })
+  await using berth = await berthWith(model, { 'agent-limits': '{"time":"2s"}' })
   const server = await berth.server()
   const task = await giveGoal(berth, server, 'Ask me')
   const { event } = await task.event('question')
   expect(event).toBe('question')
   // Longer than the whole budget.
-  await Bun.sleep(4_500)
+  await Bun.sleep(2_200)
   await berth.call('POST', `/servers/${server}/tasks/${task.id}/input`, { answer: 'Yes.' })
   expect(await task.done).toMatchObject({ status: 'completed' })
 })

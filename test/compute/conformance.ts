@@ -1,18 +1,24 @@
 import { describe } from 'bun:test'
-import type { Isolation } from '../../src/config/config.ts'
+import { ISOLATIONS, type Isolation } from '../../src/config/config.ts'
+import { thorough } from '../support/thorough.ts'
 import { Bench } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
 import { endTests } from './conformance/end.ts'
 import { folderTests } from './conformance/folders.ts'
 import { limitTests } from './conformance/limits.ts'
-import { longTests } from './conformance/long.ts'
+import { longTests, portTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
-import { terminalTests } from './conformance/terminals.ts'
+import { terminalEndTests, terminalOutputTests, terminalTests } from './conformance/terminals.ts'
 import { toolTests } from './conformance/tools.ts'
 
 /**
- * What every compute driver keeps. A tier that this machine does not offer is passed over with the
- * reason; `isolation` adds what the tier alone promises.
+ * Tests what every compute driver keeps. An isolation that this machine does not offer is passed over with the reason.
+ *
+ * Three kinds of tests run once, unless everything is tried thoroughly. Output passes between sandboxd and its commands, and
+ * the isolation has no part in it: the strongest one of this machine is tried. Ends and limits depend on whether the
+ * sandbox has namespaces of its own: bubblewrap is tried, and of the others the stronger one.
+ *
+ * @param isolation adds what the isolation alone promises
  */
 export async function conformance(name: Isolation, isolation: () => void): Promise<void> {
   await using bench = new Bench(name)
@@ -23,15 +29,36 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
     return
   }
   const enforced = await probe.enforced()
+  const outputIsTried = !thorough && (await isAnyAvailable(strongerThan(name)))
+  const endIsTried =
+    !thorough && (await isAnyAvailable(strongerThan(name).filter((one) => one !== 'bubblewrap')))
   describe(name, () => {
     commandTests(name)
-    outputTests(name)
     terminalTests(name)
-    endTests(name)
-    longTests(name)
-    limitTests(name, enforced)
+    if (!outputIsTried) {
+      outputTests(name)
+      terminalOutputTests(name)
+      longTests(name)
+    }
+    if (!endIsTried) {
+      endTests(name)
+      terminalEndTests(name)
+      limitTests(name, enforced)
+    }
+    portTests(name)
     folderTests(name)
     toolTests(name)
     isolation()
   })
+}
+
+/** The isolations that are stronger than another: the list has the strongest first. */
+const strongerThan = (name: Isolation): Isolation[] => ISOLATIONS.slice(0, ISOLATIONS.indexOf(name))
+
+async function isAnyAvailable(names: readonly Isolation[]): Promise<boolean> {
+  for (const name of names) {
+    await using bench = new Bench(name)
+    if ((await bench.driver.probe()).available) return true
+  }
+  return false
 }

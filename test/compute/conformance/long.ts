@@ -64,7 +64,10 @@ export function longTests(name: Isolation): void {
       expect(await bench.commands()).toEqual([])
     })
   })
+}
 
+/** Which ports of a command are found. */
+export function portTests(name: Isolation): void {
   describe('ports', () => {
     test.each([
       ['127.0.0.1', ['127.0.0.1']],

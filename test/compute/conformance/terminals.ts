@@ -135,7 +135,10 @@ export function terminalTests(name: Isolation): void {
       expect([one.text, two.text]).toEqual(['1\r\none 1\r\n', '2\r\ntwo 2\r\n'])
     })
   })
+}
 
+/** How output of a terminal arrives. */
+export function terminalOutputTests(name: Isolation): void {
   describe('output of a terminal', () => {
     test('is complete and in order, and all there when the command has ended', async () => {
       await using bench = new Bench(name)
@@ -189,7 +192,10 @@ export function terminalTests(name: Isolation): void {
       await until('the command to end', async () => (await bench.commands()).length === 0)
     })
   })
+}
 
+/** How a command on a terminal ends. */
+export function terminalEndTests(name: Isolation): void {
   describe('the end of a command on a terminal', () => {
     test('by cancelling takes all along that it started, in sessions of their own too', async () => {
       await using bench = new Bench(name)
