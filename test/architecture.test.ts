@@ -82,7 +82,7 @@ describe('src', () => {
       ...['testing/api/app.ts', 'testing/faults/gate.ts', 'testing/seed/apply/apply.ts'],
       ...['resources/projects/table.ts', 'resources/deployments/table.ts', 'resources/tasks/table.ts'],
       ...['resources/builds/table.ts', 'resources/accounts/model.ts', 'testing/faults/fault.ts'],
-      ...['compute/local/sandbox.ts', 'compute/sandboxd/connection.ts'],
+      ...['compute/local/sandbox.ts', 'compute/sandboxd/client.ts', 'signin/oauth/client-metadata.ts'],
     ]
     expect(onFirstUse.filter((path) => !files.includes(path))).toEqual([])
     const routes = files.filter((path) => path.endsWith('/routes.ts'))

@@ -94,9 +94,3 @@ function optional(given: SentMetadata, field: 'client_uri' | 'software_id' | 'so
 const refused = (message: string): OAuthProblem => new OAuthProblem('invalid_redirect_uri', `${message}.`)
 
 const invalid = (message: string): OAuthProblem => new OAuthProblem('invalid_client_metadata', `${message}.`)
-
-/** Returns a client's name for pages: the name that it chose, or else its address. */
-export function clientName({ client_name, redirect_uris }: ClientMetadata): string {
-  const [uri = ''] = redirect_uris
-  return client_name || `A client at ${/^[^:]+:\/*[^/?]*/.exec(uri)?.[0] ?? 'an unknown place'}`
-}

@@ -5,8 +5,8 @@ import { pageResponse } from '../pages/page.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
 import type { AuthorizationRequest, ReturnAddress } from './authorization-request.ts'
 import type { Choices } from './choices.ts'
-import { clientName } from './client-metadata.ts'
 import { destinationOf, policySource } from './redirect-uri.ts'
+import { clientName } from './table.ts'
 
 /** The parts of the consent page. */
 interface ConsentPage {

@@ -49,3 +49,9 @@ export const oauthTokens = sqliteTable('oauth_tokens', {
   /** When a refresh token was exchanged for the next one. */
   replacedAt: integer('replaced_at'),
 })
+
+/** Returns a client's name for pages: the name that it chose, or else its address. */
+export function clientName({ client_name, redirect_uris }: ClientMetadata): string {
+  const [uri = ''] = redirect_uris
+  return client_name || `A client at ${/^[^:]+:\/*[^/?]*/.exec(uri)?.[0] ?? 'an unknown place'}`
+}
