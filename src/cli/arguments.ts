@@ -16,24 +16,25 @@ const DEFAULTS: ReadonlyMap<string, string> = new Map(
  * Returns what a line means that leaves something out, or says it in another way: plain `berth` is `berth serve`, plain `berth
  * servers` is `berth servers list`, `berth help faults add` is `berth faults add --help`.
  */
-export function withDefaults(args: readonly string[]): readonly string[] {
+export function expandDefaults(args: readonly string[]): readonly string[] {
   const [first, second] = args
-  if (first === 'help' && second !== undefined && !isOption(second)) return [...args.slice(1), '--help']
+  if (first === 'help' && second !== undefined && !isOptionOrMissing(second))
+    return [...args.slice(1), '--help']
   if (first === '-v' || first === '--version') return ['version', ...args.slice(1)]
   const command = first === undefined ? undefined : DEFAULTS.get(first)
-  if (first !== undefined && command !== undefined && isOption(second))
+  if (first !== undefined && command !== undefined && isOptionOrMissing(second))
     return [first, command, ...args.slice(1)]
-  return isOption(first) ? ['serve', ...args] : args
+  return isOptionOrMissing(first) ? ['serve', ...args] : args
 }
 
-const isOption = (arg: string | undefined): boolean =>
+const isOptionOrMissing = (arg: string | undefined): boolean =>
   arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')
 
 /**
  * The arguments up to the first word that names no command, where a command is to be named: `--help` behind it would
  * otherwise explain something else, and succeed.
  */
-export function upToUnknown(program: Command, args: readonly string[]): readonly string[] {
+export function truncateAtUnknownCommand(program: Command, args: readonly string[]): readonly string[] {
   let command = program
   for (const [at, word] of args.entries()) {
     if (command.commands.length === 0 || word.startsWith('-')) return args

@@ -9,14 +9,14 @@ import {
   type StreamId,
 } from '../client/client.ts'
 import { CommandError, NO_CONNECTION } from './errors.ts'
-import type { Instance } from './instance.ts'
+import type { InstanceConnection } from './find-instance.ts'
 
 /** The instance to talk to; without a credential for what needs none. */
-export type Addressed = Omit<Instance, 'credential'> & { readonly credential: string | null }
+export type ClientTarget = Omit<InstanceConnection, 'credential'> & { readonly credential: string | null }
 
 /** Calls one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
 export class Client {
-  constructor(private readonly instance: Addressed) {}
+  constructor(private readonly instance: ClientTarget) {}
 
   /** The instance's address, without a trailing slash. */
   get baseUrl(): string {
@@ -27,11 +27,11 @@ export class Client {
   async call<Id extends CallId>(id: Id, ...parts: ArgumentsOf<Id>): Promise<ResponseOf<Id>> {
     const request = requestOf(id, ...parts)
     const response = await this.send(request, 'application/json')
-    const text = await response.text().catch((error: unknown) => this.broken(error, request))
+    const text = await response.text().catch((error: unknown) => this.throwConnectionLost(error, request))
     try {
       return JSON.parse(text) as ResponseOf<Id>
     } catch {
-      throw this.notBerth(response.status)
+      throw this.notBerthError(response.status)
     }
   }
 
@@ -43,20 +43,21 @@ export class Client {
     const request = requestOf(id, ...parts)
     const response = await this.send(request, 'text/event-stream')
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
-      throw this.notBerth(response.status)
+      throw this.notBerthError(response.status)
     try {
       const events = response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())
       for await (const { event, data } of events) {
         const parsed: unknown = JSON.parse(data)
-        if (event === 'error') throw this.refused(parsed as Refusal) ?? this.notBerth(response.status)
+        if (event === 'error')
+          throw this.errorFromBody(parsed as ErrorBody) ?? this.notBerthError(response.status)
         yield { event, data: parsed } as StreamEventOf<Id>
       }
     } catch (error) {
       if (error instanceof CommandError) throw error
-      if (error instanceof SyntaxError) throw this.notBerth(response.status)
-      this.broken(error, request)
+      if (error instanceof SyntaxError) throw this.notBerthError(response.status)
+      this.throwConnectionLost(error, request)
     }
   }
 
@@ -89,16 +90,16 @@ export class Client {
       )
     }
     if (response.ok) return response
-    throw await this.failure(response)
+    throw await this.errorFromResponse(response)
   }
 
-  private async failure(response: Response): Promise<CommandError> {
-    const body = (await response.json().catch(() => null)) as Refusal | null
-    return this.refused(body) ?? this.notBerth(response.status)
+  private async errorFromResponse(response: Response): Promise<CommandError> {
+    const body = (await response.json().catch(() => null)) as ErrorBody | null
+    return this.errorFromBody(body) ?? this.notBerthError(response.status)
   }
 
   /** Returns the error of a failure's body; null if it is none. */
-  private refused(body: Refusal | null): CommandError | null {
+  private errorFromBody(body: ErrorBody | null): CommandError | null {
     if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
     const message =
       body.error === 'missing_or_invalid_api_key' && this.instance.source === 'login'
@@ -108,7 +109,7 @@ export class Client {
   }
 
   /** Throws the error of a connection that ended amid a response: on purpose, or because berth is gone. */
-  private broken(error: unknown, { signal }: HttpRequest): never {
+  private throwConnectionLost(error: unknown, { signal }: HttpRequest): never {
     if (signal?.aborted) throw error
     throw new CommandError(
       `The connection to ${this.instance.baseUrl} broke (${causeOf(error)}). Is berth still running?`,
@@ -117,7 +118,7 @@ export class Client {
     )
   }
 
-  private notBerth(status: number): CommandError {
+  private notBerthError(status: number): CommandError {
     return new CommandError(
       `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address.`,
     )
@@ -125,7 +126,7 @@ export class Client {
 }
 
 /** The body of a failure, unchecked. */
-interface Refusal {
+interface ErrorBody {
   error?: unknown
   message?: unknown
 }

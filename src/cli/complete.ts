@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
-import { withDefaults } from './arguments.ts'
+import { expandDefaults } from './arguments.ts'
 import type { Candidate } from './runner.ts'
 
 /** The shells that completion is made for. */
@@ -19,7 +19,7 @@ export type Placeholders = ReadonlyMap<string, boolean>
 export type Completion =
   | { kind: 'words'; candidates: Candidate[] }
   | { kind: 'files'; prefix: string }
-  | { kind: 'folders'; prefix: string }
+  | { kind: 'directories'; prefix: string }
   | { kind: 'ids'; placeholder: string; prefix: string }
 
 /**
@@ -29,40 +29,43 @@ export type Completion =
  */
 export function complete(program: Command, words: readonly string[], placeholders: Placeholders): Completion {
   const valuesOf = (of: Option | Argument, prefix: string, current: string) =>
-    valuesFor(of, prefix, current, placeholders)
+    completeValue(of, prefix, current, placeholders)
   const current = words.at(-1) ?? ''
-  const state = follow(program, meant(words).slice(0, -1))
-  if (state.verbatim) return { kind: 'files', prefix: '' }
+  const state = parseWords(program, expandWords(words).slice(0, -1))
+  if (state.isAfterDoubleDash) return { kind: 'files', prefix: '' }
   if (state.option) return valuesOf(state.option, '', current)
-  if (!current.startsWith('-')) return operands(state, current, valuesOf)
+  if (!current.startsWith('-')) return completeOperand(state, current, valuesOf)
   const [name = '', value] = splitOption(current)
   if (value === undefined)
-    return fitting(current, state.command.createHelp().visibleOptions(state.command).flatMap(described))
+    return matchPrefix(
+      current,
+      state.command.createHelp().visibleOptions(state.command).flatMap(optionCandidates),
+    )
   const option = findOption(state.command, name)
-  return option?.required ? valuesOf(option, `${name}=`, value) : fitting(current, [])
+  return option?.required ? valuesOf(option, `${name}=`, value) : matchPrefix(current, [])
 }
 
 /** The words with what is left out: behind `berth help` a command is named, and plain `berth faults` has the options of `list`. */
-function meant(words: readonly string[]): readonly string[] {
+function expandWords(words: readonly string[]): readonly string[] {
   if (words[0] === 'help' && words.length > 1) return words.slice(1)
-  return words.length > 1 && !words[0]?.startsWith('-') ? withDefaults(words) : words
+  return words.length > 1 && !words[0]?.startsWith('-') ? expandDefaults(words) : words
 }
 
-interface State {
+interface ParseState {
   command: Command
   /** How many operands of the command have been given. */
-  given: number
+  operandCount: number
   /** The option whose value is to come. */
   option?: Option
   /** Behind `--`. */
-  verbatim: boolean
+  isAfterDoubleDash: boolean
 }
 
-function follow(program: Command, words: readonly string[]): State {
-  const state: State = { command: program, given: 0, verbatim: false }
+function parseWords(program: Command, words: readonly string[]): ParseState {
+  const state: ParseState = { command: program, operandCount: 0, isAfterDoubleDash: false }
   for (const word of words) {
     if (state.option) delete state.option
-    else if (word === '--') return { ...state, verbatim: true }
+    else if (word === '--') return { ...state, isAfterDoubleDash: true }
     else if (word.startsWith('-')) {
       const [name = '', value] = splitOption(word)
       const option = findOption(state.command, name)
@@ -72,14 +75,14 @@ function follow(program: Command, words: readonly string[]): State {
         (command) => command.name() === word || command.aliases().includes(word),
       )
       if (next) Object.assign(state, { command: next, given: 0 })
-      else state.given++
+      else state.operandCount++
     }
   }
   return state
 }
 
-function operands(
-  { command, given }: State,
+function completeOperand(
+  { command, operandCount }: ParseState,
   current: string,
   valuesOf: (of: Argument, prefix: string, current: string) => Completion,
 ): Completion {
@@ -89,16 +92,16 @@ function operands(
       value: sub.name(),
       description: sub.summary() || sub.description(),
     }))
-    return fitting(current, given === 0 ? names : [])
+    return matchPrefix(current, operandCount === 0 ? names : [])
   }
   const declared = command.registeredArguments
   const last = declared.at(-1)
-  const argument = declared[given] ?? (last?.variadic ? last : undefined)
-  return argument ? valuesOf(argument, '', current) : fitting(current, [])
+  const argument = declared[operandCount] ?? (last?.variadic ? last : undefined)
+  return argument ? valuesOf(argument, '', current) : matchPrefix(current, [])
 }
 
 /** Returns the values of an option or argument: its choices, else those of its placeholder. */
-function valuesFor(
+function completeValue(
   of: Option | Argument,
   prefix: string,
   current: string,
@@ -108,14 +111,14 @@ function valuesFor(
   const choices = name === 'OPERATION' ? API_OPERATION_IDS : of.argChoices
   if (choices) {
     const candidates = choices.map((choice) => ({ value: choice, description: '' }))
-    const { candidates: values } = fitting(current, candidates)
+    const { candidates: values } = matchPrefix(current, candidates)
     return {
       kind: 'words',
       candidates: values.map(({ value }) => ({ value: prefix + value, description: '' })),
     }
   }
   if (name === 'FILE') return { kind: 'files', prefix }
-  if (name === 'DIR') return { kind: 'folders', prefix }
+  if (name === 'DIR') return { kind: 'directories', prefix }
   const several = name === undefined ? undefined : placeholders.get(name)
   if (name !== undefined && several !== undefined) {
     const before = several ? current.slice(0, current.lastIndexOf(',') + 1) : ''
@@ -128,12 +131,15 @@ function valuesFor(
 const valueName = ({ flags, long }: Option): string | undefined =>
   long === '--base-url' ? 'INSTANCE' : /<([^>]+)>/.exec(flags)?.[1]
 
-const fitting = (current: string, candidates: Candidate[]): { kind: 'words'; candidates: Candidate[] } => ({
+const matchPrefix = (
+  current: string,
+  candidates: Candidate[],
+): { kind: 'words'; candidates: Candidate[] } => ({
   kind: 'words',
   candidates: candidates.filter(({ value }) => value.startsWith(current)),
 })
 
-const described = (option: Option): Candidate[] =>
+const optionCandidates = (option: Option): Candidate[] =>
   option.long ? [{ value: option.long, description: option.description }] : []
 
 const findOption = (command: Command, name: string): Option | undefined =>

@@ -11,8 +11,8 @@ import { createLogger } from '../runtime/logger.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { readInstance } from '../storage/data-directory.ts'
 import { makeTemporary } from '../storage/ephemeral.ts'
-import { findDataDirectory } from './instance.ts'
-import type { Terminal } from './terminal.ts'
+import { findDataDirectory } from './find-instance.ts'
+import type { ProcessContext } from './process-context.ts'
 import { type VersionInfo, versionInfo } from './version.ts'
 
 /** All findings on this machine. */
@@ -32,7 +32,7 @@ export interface Report extends VersionInfo {
  * @param data the data directory, in place of the configured one
  * @throws StartupError for a bad configuration
  */
-export async function examine(data: string | undefined, { env, cwd }: Terminal): Promise<Report> {
+export async function examine(data: string | undefined, { env, cwd }: ProcessContext): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
   const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
@@ -145,10 +145,10 @@ export function examineDirectory(directory: string): Finding {
   try {
     rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
     const { bavail, bsize } = statfsSync(existing)
-    return ok('data folder', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
+    return ok('data directory', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
   } catch (error) {
     return failed(
-      'data folder',
+      'data directory',
       `${directory} cannot be written: ${messageOf(error)}`,
       'Mend its permissions or free its disk, or choose another with --data.',
     )
@@ -164,7 +164,7 @@ const HANG_MS = 10_000
 /** What the instance that the data directory names says of itself. */
 export async function examineInstance(url: string | null): Promise<Finding> {
   const name = 'instance'
-  if (url === null) return { name, status: 'absent', detail: 'none runs on the data folder' }
+  if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
   try {
     const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
     const { version } = (await response.json()) as { version?: unknown }

@@ -17,7 +17,7 @@ export function reflow(text: string, width: number): string {
   const out: string[] = []
   let paragraph: string[] = []
   const flush = () => {
-    out.push(...(paragraph.some((line) => line.length > width) ? broken(paragraph, width) : paragraph))
+    out.push(...(paragraph.some((line) => line.length > width) ? wrapParagraph(paragraph, width) : paragraph))
     paragraph = []
   }
   for (const line of text.split('\n')) {
@@ -31,7 +31,7 @@ export function reflow(text: string, width: number): string {
   return out.join('\n')
 }
 
-function broken(paragraph: readonly string[], width: number): string[] {
+function wrapParagraph(paragraph: readonly string[], width: number): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of paragraph.join(' ').split(' ')) {

@@ -3,33 +3,33 @@ import { parseRun } from './commands/run-flags.ts'
 import { BACKGROUND, parseServeFlags } from './commands/serve-flags.ts'
 import { startService } from './commands/start-service.ts'
 import { CommandError } from './errors.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { type ProcessContext, processContext } from './process-context.ts'
 
 /** Runs the command line and ends the process with its exit code. */
 export async function run(args: readonly string[]): Promise<void> {
-  const terminal = processTerminal()
-  process.exit(await runCommand(args, terminal))
+  const context = processContext()
+  process.exit(await runCommand(args, context))
 }
 
 /**
  * Runs one command; resolves to the exit code: 0, 1 where it could not be done, 2 for wrong usage,
  * or what the command says of itself.
  */
-export async function runCommand(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function runCommand(args: readonly string[], context: ProcessContext): Promise<number> {
   try {
     const flags = parseServeFlags(args)
-    if (flags) return await startService(flags, terminal)
+    if (flags) return await startService(flags, context)
     const asked = parseRun(args)
-    if (asked) return await (await import('./run/run.ts')).run(asked, terminal)
+    if (asked) return await (await import('./run/run.ts')).run(asked, context)
     if (args[0] === BACKGROUND) {
-      return await (await import('./instances/background.ts')).background(args.slice(1), terminal)
+      return await (await import('./instances/background.ts')).background(args.slice(1), context)
     }
     const { runProgram } = await import('./program.ts')
-    return await runProgram(args, { terminal, exitCode: 0 })
+    return await runProgram(args, { context, exitCode: 0 })
   } catch (error) {
     // It may quote a file, or another server's response.
-    const { plain } = await import('./plain-text.ts')
-    await terminal.stderr.write(`berth: ${plain(describe(error))}\n`)
+    const { toPlainText } = await import('./plain-text.ts')
+    await context.stderr.write(`berth: ${toPlainText(describe(error))}\n`)
     if (error instanceof UsageError) return 2
     return error instanceof CommandError ? error.exitCode : 1
   }

@@ -16,16 +16,16 @@ import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
 import { isInUse } from '../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
-import { findDataDirectory } from './instance.ts'
-import { heldBy, realPath } from './instances/holder.ts'
+import { findDataDirectory } from './find-instance.ts'
+import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
 import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
 import { count, paint, printable } from './output.ts'
+import type { OutputStream, ProcessContext } from './process-context.ts'
 import { shellQuote } from './quote.ts'
 import type { Print } from './runner.ts'
-import type { Sink, Terminal } from './terminal.ts'
 
 /** Where leaks are looked for. */
-export interface LeakScope extends Pick<Terminal, 'env' | 'cwd'> {
+export interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
   /** A data directory to look at, in place of the nearest. */
   data: string | undefined
 }
@@ -34,7 +34,7 @@ export interface LeakScope extends Pick<Terminal, 'env' | 'cwd'> {
 export function findLeaks(scope: LeakScope): Leak[] {
   const { directories, temporary } = knownDirectories(scope)
   const own = ownProcesses()
-  const knowledge = learn(directories, heldDirectories(own))
+  const knowledge = classifyDirectories(directories, heldDirectories(own))
   const processes = leakedProcesses(own, knowledge)
   const doomed = new Set(processes.map(({ pid }) => pid))
   return [
@@ -43,7 +43,7 @@ export function findLeaks(scope: LeakScope): Leak[] {
     ...temporary.map(temporaryLeak),
     ...directories
       .filter((directory) => !temporary.includes(directory) && !knowledge.live.has(markerOf(directory)))
-      .flatMap(halfMade),
+      .flatMap(unfinishedDirectories),
     ...staleEntries(scope.env).map(
       ({ file, instance }): Leak => ({
         kind: 'entry',
@@ -60,12 +60,12 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   // Each look is a new one: whatever has come to life meanwhile is left alone.
   await killAll(() => {
     const own = ownProcesses()
-    const knowledge = learn(knownDirectories(scope).directories, heldDirectories(own))
+    const knowledge = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
     return leakedProcesses(own, knowledge).map(({ pid }) => pid)
   })
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
-    else if (kind === 'folder') removeTemporary(id)
+    else if (kind === 'directory') removeTemporary(id)
     else if (kind === 'entry') removeEntry(id)
   }
   return findLeaks(scope)
@@ -82,7 +82,7 @@ function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[
   }
 }
 
-function learn(known: readonly string[], held: readonly string[]): Knowledge {
+function classifyDirectories(known: readonly string[], held: readonly string[]): KnownDirectories {
   return {
     directories: new Map(known.map((directory) => [markerOf(directory), directory])),
     // A berth in another container is known by its lock alone.
@@ -93,7 +93,10 @@ function learn(known: readonly string[], held: readonly string[]): Knowledge {
 const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
 
 /** The control groups of dead instances. One with processes counts where all of these are left behind too. */
-function leakedGroups({ live, directories }: Knowledge, doomed: ReadonlySet<number>): DataDirectoryGroup[] {
+function leakedGroups(
+  { live, directories }: KnownDirectories,
+  doomed: ReadonlySet<number>,
+): DataDirectoryGroup[] {
   const user = process.getuid?.()
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
@@ -115,7 +118,7 @@ const groupsBelow = (path: string): string[] =>
 
 /** Something that an instance which does not run any more has left behind. */
 export interface Leak {
-  kind: 'process' | 'folder' | 'group' | 'entry'
+  kind: 'process' | 'directory' | 'group' | 'entry'
   /** The pid, or the path. */
   id: string
   /** What it is, in words. */
@@ -131,7 +134,7 @@ const temporaryLeak = (path: string): Leak =>
   directoryLeak(path, 'the temporary directory of an instance that was killed')
 
 /** What a killed instance was just making in its data directory. The next start there removes it too. */
-function halfMade(dataDir: string): Leak[] {
+function unfinishedDirectories(dataDir: string): Leak[] {
   const servers = join(dataDir, 'servers')
   const staged = list(servers).flatMap((server) => {
     const staging = join(servers, server, STAGING)
@@ -153,7 +156,7 @@ function halfMade(dataDir: string): Leak[] {
 }
 
 const directoryLeak = (path: string, detail: string): Leak => ({
-  kind: 'folder',
+  kind: 'directory',
   id: path,
   detail,
   remedy: `rm -rf ${shellQuote([path])}`,
@@ -169,7 +172,7 @@ function list(directory: string): string[] {
 }
 
 /** What is known of the instances of this machine. */
-interface Knowledge {
+interface KnownDirectories {
   /** Data directories by the twelve hex digits of their hash, those of dead instances too. */
   directories: ReadonlyMap<string, string>
   /** The digits of those that an instance runs on. */
@@ -191,14 +194,18 @@ function ownProcesses(): ProcessInfo[] {
 }
 
 /** The data directories that processes of this user hold now. */
-const heldDirectories = (own: readonly ProcessInfo[]): string[] => own.flatMap(({ pid }) => heldBy(pid))
+const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
+  own.flatMap(({ pid }) => directoriesHeldBy(pid))
 
 /**
  * Returns the processes that carry the marker of a server whose instance is gone. Other programs may carry something
  * that looks like a marker: one of an unknown directory counts only if the process names the directory itself, or is an
  * orphaned sandboxd.
  */
-function leakedProcesses(own: readonly ProcessInfo[], { directories, live }: Knowledge): LeakedProcess[] {
+function leakedProcesses(
+  own: readonly ProcessInfo[],
+  { directories, live }: KnownDirectories,
+): LeakedProcess[] {
   return own.flatMap((info) => {
     const marker = readMarker(info.pid)
     if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
@@ -235,7 +242,7 @@ function directoryOf(pid: number, marker: string): string | null {
 /** A sandboxd whose parent is not a berth. */
 function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
   const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
-  return isSandboxd && heldBy(parent).length === 0
+  return isSandboxd && directoriesHeldBy(parent).length === 0
 }
 
 const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
@@ -257,14 +264,14 @@ interface LeakOptions {
 
 const NOUNS: Record<Leak['kind'], string> = {
   process: 'process',
-  folder: 'folder',
+  directory: 'directory',
   group: 'control group',
   entry: 'entry',
 }
 
 /** Says what dead instances have left, and removes it where that is asked for; resolves to the exit code. */
 export async function reportLeaks(
-  { env, cwd }: Terminal,
+  { env, cwd }: ProcessContext,
   print: Print,
   { data, fix }: LeakOptions,
 ): Promise<number> {
@@ -272,24 +279,24 @@ export async function reportLeaks(
   const leaks = findLeaks(scope)
   const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
   const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
-  await print({ ok: left.length === 0, leaks: left, removed }, (_, { sink }) => {
+  await print({ ok: left.length === 0, leaks: left, removed }, (_, { out }) => {
     if (leaks.length + left.length === 0) return 'Nothing is left behind.\n'
     return [
-      ...removed.map((leak) => line(sink, 'removed', leak)),
-      ...left.map((leak) => line(sink, 'left', leak)),
-      left.length > 0 ? advice(left.length, fix) : '',
+      ...removed.map((leak) => leakText(out, 'removed', leak)),
+      ...left.map((leak) => leakText(out, 'left', leak)),
+      left.length > 0 ? summaryText(left.length, fix) : '',
     ].join('')
   })
   return left.length === 0 ? 0 : 1
 }
 
-function line(sink: Sink, state: 'removed' | 'left', { kind, id, detail, remedy }: Leak): string {
-  const sign = state === 'removed' ? paint(sink, 'green', '✓ removed') : paint(sink, 'red', '✗')
-  const remark = state === 'removed' ? '' : `  ${paint(sink, 'dim', printable(remedy))}\n`
+function leakText(out: OutputStream, state: 'removed' | 'left', { kind, id, detail, remedy }: Leak): string {
+  const sign = state === 'removed' ? paint(out, 'green', '✓ removed') : paint(out, 'red', '✗')
+  const remark = state === 'removed' ? '' : `  ${paint(out, 'dim', printable(remedy))}\n`
   return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
 }
 
-const advice = (number: number, tried: boolean): string =>
+const summaryText = (number: number, tried: boolean): string =>
   tried
     ? `\n${count(number, 'thing')} could not be removed: follow the remedies above.\n`
     : `\n${count(number, 'thing')} left behind. "berth doctor --leaks --fix" removes all.\n`

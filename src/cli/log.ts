@@ -2,8 +2,8 @@ import type { ResponseOf, StreamEventOf } from '../client/client.ts'
 import type { Client } from './client.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { count, paint, printable } from './output.ts'
+import type { OutputStream } from './process-context.ts'
 import type { Print } from './runner.ts'
-import type { Sink } from './terminal.ts'
 
 /** The end of a log, as the API gives it. */
 type LogEnd = ResponseOf<'projects.logs'>
@@ -45,9 +45,9 @@ const SOURCE_WIDTH = 7
  *
  * @param width of the column with the source
  */
-export function logText(sink: Sink, { source, text }: LogLine, width = SOURCE_WIDTH): string {
-  const shown = sink.isTTY ? printable(Bun.stripANSI(text).replaceAll('\t', '    ')) : text
-  return `${paint(sink, 'dim', source.padEnd(width))}  ${shown}\n`
+export function logText(out: OutputStream, { source, text }: LogLine, width = SOURCE_WIDTH): string {
+  const shown = out.isTTY ? printable(Bun.stripANSI(text).replaceAll('\t', '    ')) : text
+  return `${paint(out, 'dim', source.padEnd(width))}  ${shown}\n`
 }
 
 /** Yields the lines of a log as they come, the last `tail` that are there already first. */
@@ -82,12 +82,12 @@ export async function showLog(
   if (follow) {
     return untilInterrupted(async (signal) => {
       for await (const line of followLog(log, tail, signal))
-        await print(line, (_, { sink }) => logText(sink, line, width))
+        await print(line, (_, { out }) => logText(out, line, width))
       return 0
     })
   }
-  await print(await log.read(tail), ({ logs }, { sink }) =>
-    logs.map((line) => logText(sink, line, width)).join(''),
+  await print(await log.read(tail), ({ logs }, { out }) =>
+    logs.map((line) => logText(out, line, width)).join(''),
   )
   return 0
 }

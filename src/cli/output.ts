@@ -1,4 +1,4 @@
-import type { Sink } from './terminal.ts'
+import type { OutputStream } from './process-context.ts'
 
 const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 
@@ -6,8 +6,8 @@ const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as c
 export type Style = keyof typeof CODES
 
 /** Colours text for this sink, or leaves it alone where colours do not belong. */
-export const paint = (sink: Sink, style: Style, text: string): string =>
-  sink.colours && text !== '' ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
+export const paint = (out: OutputStream, style: Style, text: string): string =>
+  out.hasColors && text !== '' ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
 
 /** Makes text from elsewhere harmless on a terminal: control characters cannot move the cursor or hide a line. */
 export const printable = (text: string): string =>
@@ -23,7 +23,7 @@ export interface Column<Row> {
 }
 
 /** Rows as aligned columns under headings, one line a row, newline at the end. */
-export function table<Row>(sink: Sink, columns: readonly Column<Row>[], rows: readonly Row[]): string {
+export function table<Row>(out: OutputStream, columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))))
   const widths = columns.map((column, at) =>
     Math.max(column.heading.length, ...cells.map((line) => Bun.stringWidth(line[at] ?? ''))),
@@ -33,22 +33,25 @@ export function table<Row>(sink: Sink, columns: readonly Column<Row>[], rows: re
     if (columns[at]?.right) return gap + shown
     return at === columns.length - 1 ? shown : shown + gap
   }
-  const heading = columns.map(({ heading: text }, at) => pad(text, at, paint(sink, 'dim', text)))
+  const heading = columns.map(({ heading: text }, at) => pad(text, at, paint(out, 'dim', text)))
   const lines = cells.map((line, index) =>
     line.map((text, at) => {
       const row = rows[index]
       const style = row === undefined ? undefined : columns[at]?.style?.(row)
-      return pad(text, at, style ? paint(sink, style, text) : text)
+      return pad(text, at, style ? paint(out, style, text) : text)
     }),
   )
   return `${[heading, ...lines].map((line) => line.join('  ').trimEnd()).join('\n')}\n`
 }
 
 /** Facts about one thing as aligned `label  value` lines, newline at the end. */
-export function facts(sink: Sink, entries: ReadonlyArray<readonly [label: string, value: string]>): string {
+export function facts(
+  out: OutputStream,
+  entries: ReadonlyArray<readonly [label: string, value: string]>,
+): string {
   const width = Math.max(...entries.map(([label]) => label.length))
   return entries
-    .map(([label, value]) => `${paint(sink, 'dim', label.padEnd(width))}  ${printable(value)}\n`)
+    .map(([label, value]) => `${paint(out, 'dim', label.padEnd(width))}  ${printable(value)}\n`)
     .join('')
 }
 
@@ -62,8 +65,8 @@ export function formatBytes(bytes: number): string {
 export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
 /** Prints a value as one line of JSON. */
-export const printJson = (sink: Sink, value: unknown): Promise<void> =>
-  sink.write(`${JSON.stringify(value)}\n`)
+export const printJson = (out: OutputStream, value: unknown): Promise<void> =>
+  out.write(`${JSON.stringify(value)}\n`)
 
 /**
  * Prints a result: as a line of JSON with `json`, else as a text for people.
@@ -71,11 +74,11 @@ export const printJson = (sink: Sink, value: unknown): Promise<void> =>
  * @param show returns the text, or the bytes that the result is; called only if it is printed
  */
 export async function printResult<Result>(
-  sink: Sink,
+  out: OutputStream,
   json: boolean | undefined,
   result: Result,
   show: (result: Result) => string | Uint8Array | Promise<string | Uint8Array>,
 ): Promise<void> {
-  if (json) await printJson(sink, result)
-  else await sink.write(await show(result))
+  if (json) await printJson(out, result)
+  else await out.write(await show(result))
 }

@@ -14,7 +14,7 @@ const ESCAPE = new RegExp(
 )
 
 /** The beginning of one, or of a line's end, at the end of a text. */
-const BEGUN = new RegExp(
+const INCOMPLETE_ESCAPE = new RegExp(
   `(?:${ESC}(?:\\[[0-?]*[ -/]*|\\][^\\u0007${ESC}\\n]*${ESC}?|[PX^_][^${ESC}\\n]*${ESC}?|[ -/]*)|\\r+)$`,
 )
 
@@ -25,7 +25,7 @@ const LONGEST_ESCAPE = 4_096
  * Text that anybody may have written, for a terminal: lines stay lines, colours and whatever else steers a terminal go,
  * and control characters that are left show as `�`. A line that a program wrote over itself shows as several.
  */
-export const plain = (text: string): string =>
+export const toPlainText = (text: string): string =>
   text
     .replace(ESCAPE, '')
     .replace(/\r+\n?/g, '\n')
@@ -35,23 +35,23 @@ export const plain = (text: string): string =>
     .join('\n')
 
 /** The same for text in pieces, which may cut a sequence in two. */
-export class PlainText {
+export class PlainTextStream {
   #held = ''
 
   /** Takes the next piece; returns what is sure by now. */
   push(piece: string): string {
     const text = this.#held + piece
     const end = text.slice(-LONGEST_ESCAPE)
-    const begun = BEGUN.exec(end)?.index ?? end.length
+    const begun = INCOMPLETE_ESCAPE.exec(end)?.index ?? end.length
     const sure = text.length - end.length + begun
     this.#held = text.slice(sure)
-    return plain(text.slice(0, sure))
+    return toPlainText(text.slice(0, sure))
   }
 
   /** Ends the text; returns what was held back. */
   end(): string {
     const rest = this.#held
     this.#held = ''
-    return plain(rest)
+    return toPlainText(rest)
   }
 }

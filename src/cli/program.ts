@@ -1,6 +1,6 @@
 import { type Argument, Command, CommanderError } from 'commander'
-import { upToUnknown, withDefaults } from './arguments.ts'
-import { completeWords, completion } from './commands/completion.ts'
+import { expandDefaults, truncateAtUnknownCommand } from './arguments.ts'
+import { completion, registerCompletion } from './commands/completion.ts'
 import { deploy } from './commands/deploy.ts'
 import { doctor } from './commands/doctor.ts'
 import { exec } from './commands/exec.ts'
@@ -19,7 +19,7 @@ import { API_NOUNS, CONTROL_NOUNS } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
 import { addCommand, addNoun, type Noun, type RunnableCommand } from './runner.ts'
-import type { Session } from './session.ts'
+import type { CliSession } from './session.ts'
 
 const EXAMPLES = `
 Examples:
@@ -46,27 +46,28 @@ const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun
 ]
 
 /** Returns all commands with their options and help, ready to parse. */
-export function createProgram(session: Session): Command {
-  const { stdout, stderr } = session.terminal
+export function createProgram(session: CliSession): Command {
+  const { stdout, stderr } = session.context
   const program = new Command('berth')
   program
     .description('A local server-provisioning and agent-task API in one executable.')
     .usage('[command] [options]')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void stdout.write(reflow(text, widthOf(program))),
+      writeOut: (text) => void stdout.write(reflow(text, helpWidth(program))),
       writeErr: (text) => void stderr.write(text),
-      getOutHasColors: () => stdout.colours,
-      getErrHasColors: () => stderr.colours,
-      outputError: (text, write) => write(inOurWords(text)),
+      getOutHasColors: () => stdout.hasColors,
+      getErrHasColors: () => stderr.hasColors,
+      outputError: (text, write) => write(rewriteUsageError(text)),
     })
     .configureHelp({
       groupItems,
       styleTitle: (text) => paint(stdout, 'bold', text),
       subcommandTerm: (command) =>
-        [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(termOf)].join(
-          ' ',
-        ),
+        [
+          [command.name(), ...command.aliases()].join('|'),
+          ...command.registeredArguments.map(argumentTerm),
+        ].join(' '),
       optionDescription: (option) => option.description,
       argumentDescription: (argument) => argument.description,
     })
@@ -88,16 +89,16 @@ export function createProgram(session: Session): Command {
       else addCommand(program, session, member)
     }
   }
-  completeWords(program, session)
-  pointToHelp(program, 'berth')
+  registerCompletion(program, session)
+  addHelpHints(program, 'berth')
   return program
 }
 
 /** How wide help may be; the library says nothing where no terminal does. */
-const widthOf = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
+const helpWidth = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
 
 /** What the library says of wrong usage, as berth says such things. */
-const inOurWords = (text: string): string =>
+const rewriteUsageError = (text: string): string =>
   text
     .replace(
       /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
@@ -108,16 +109,16 @@ const inOurWords = (text: string): string =>
     .replace(/^error: /, 'berth: ')
 
 /** What follows a usage error: where the help is. */
-function pointToHelp(parent: Command, path: string): void {
+function addHelpHints(parent: Command, path: string): void {
   for (const command of parent.commands) {
     const full = `${path} ${command.name()}`
     command.showHelpAfterError(`Run "${full} --help" for what it takes.`)
-    pointToHelp(command, full)
+    addHelpHints(command, full)
   }
   if (path === 'berth') parent.showHelpAfterError('Run "berth help" for all commands.')
 }
 
-function termOf(argument: Argument): string {
+function argumentTerm(argument: Argument): string {
   const name = argument.variadic ? `${argument.name()}...` : argument.name()
   return argument.required ? `<${name}>` : `[${name}]`
 }
@@ -126,10 +127,10 @@ function termOf(argument: Argument): string {
  * Parses the arguments and runs the command they name. Resolves to the exit code; what a command
  * throws passes through.
  */
-export async function runProgram(args: readonly string[], session: Session): Promise<number> {
+export async function runProgram(args: readonly string[], session: CliSession): Promise<number> {
   try {
     const program = createProgram(session)
-    await program.parseAsync(upToUnknown(program, withDefaults(args)), { from: 'user' })
+    await program.parseAsync(truncateAtUnknownCommand(program, expandDefaults(args)), { from: 'user' })
     return session.exitCode
   } catch (error) {
     // Commander has printed its message already. Help that was asked for is no failure.

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { CommandError } from './errors.ts'
-import type { Terminal } from './terminal.ts'
+import type { ProcessContext } from './process-context.ts'
 
 /** Milliseconds for which what was typed before the question is thrown away. */
 const DISCARD_MS = 30
@@ -14,10 +14,10 @@ const CTRL_D = '\x04'
 const CTRL_U = '\x15'
 
 /** Whether there is a person who can be asked. */
-export const canAsk = ({ stdin, stderr }: Terminal): boolean => stdin.isTTY && stderr.isTTY
+export const isInteractive = ({ stdin, stderr }: ProcessContext): boolean => stdin.isTTY && stderr.isTTY
 
 /** What becomes of what was typed before the question: it answers it, or was meant for something else. */
-export type TypedBefore = 'counts' | 'is thrown away'
+export type TypeAhead = 'counts' | 'is thrown away'
 
 /**
  * Asks for a line at the terminal, or for the lines that are pasted at once. Ctrl-C becomes SIGINT, which is to fire
@@ -26,10 +26,10 @@ export type TypedBefore = 'counts' | 'is thrown away'
  * @param signal ends the asking, when an answer is wanted no more
  * @returns null where none is given: Ctrl-D, or `signal`
  */
-export async function askLine(
+export async function promptLine(
   prompt: string,
   signal: AbortSignal,
-  typedBefore: TypedBefore = 'is thrown away',
+  typedBefore: TypeAhead = 'is thrown away',
 ): Promise<string | null> {
   if (typedBefore === 'is thrown away') await discardTyped()
   if (signal.aborted) return null
@@ -92,7 +92,10 @@ const withoutControls = (line: string): string => line.replace(/(?!\t)\p{Cc}/gu,
  * @param prompts what to ask for
  * @throws CommandError with exit code 130 where it is given up with Ctrl-C or Ctrl-D
  */
-export async function askHidden(prompts: readonly string[], { stderr }: Terminal): Promise<string[]> {
+export async function promptHidden(
+  prompts: readonly string[],
+  { stderr }: ProcessContext,
+): Promise<string[]> {
   const { stdin } = process
   const typed = characters(stdin)
   stdin.setRawMode(true)

@@ -7,11 +7,11 @@ import {
   type ResponseOf,
 } from '../client/client.ts'
 import type { Client } from './client.ts'
-import type { ConnectionOptions } from './instance.ts'
+import type { ConnectionOptions } from './find-instance.ts'
 import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'
 import { type Column, facts, printResult, table } from './output.ts'
-import { connect, type Session } from './session.ts'
-import type { Sink } from './terminal.ts'
+import type { OutputStream } from './process-context.ts'
+import { type CliSession, connect } from './session.ts'
 
 /** What a command talks to: the API by a key, the control API by the admin token, or nothing. */
 export type Access = 'api' | 'control' | 'none'
@@ -61,7 +61,7 @@ export interface Noun {
 export interface IdSource {
   readonly placeholder: string
   /** The placeholder takes several ids with commas between. */
-  readonly several?: true
+  readonly isCommaSeparated?: true
   list(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]>
 }
 
@@ -73,7 +73,7 @@ export interface Candidate {
 
 /** One run of a command. */
 export interface Invocation<Args, Options> {
-  readonly session: Session
+  readonly session: CliSession
   readonly args: Args
   readonly options: Options & CommonOptions
   /** Finds the instance, once. @throws CommandError, UsageError where there is none to talk to */
@@ -100,7 +100,7 @@ export type Show<Result, Args = unknown> = (
 
 /** What a text for people is made with. */
 export interface ShowContext<Args> {
-  readonly sink: Sink
+  readonly out: OutputStream
   readonly args: Args
   connect(): Promise<Client>
 }
@@ -177,18 +177,18 @@ export const rows =
     empty: string | ((context: ShowContext<Args>) => string | Promise<string>) = '',
   ): Show<{ [Name in Key]: Row[] }, Args> =>
   (result, context) => {
-    if (result[key].length > 0 || empty === '') return table(context.sink, columns, result[key])
+    if (result[key].length > 0 || empty === '') return table(context.out, columns, result[key])
     return typeof empty === 'string' ? empty : empty(context)
   }
 
 /** Shows one thing as facts. */
-export const details =
+export const factSheet =
   <Result>(factsOf: (result: Result) => ReadonlyArray<readonly [string, string]>): Show<Result> =>
-  (result, { sink }) =>
-    facts(sink, factsOf(result))
+  (result, { out }) =>
+    facts(out, factsOf(result))
 
 /** Adds a noun with its commands to the program. */
-export function addNoun(program: Command, session: Session, noun: Noun): void {
+export function addNoun(program: Command, session: CliSession, noun: Noun): void {
   const command = program.command(noun.name).helpCommand(false)
   command.summary(noun.summary).description(noun.description)
   if (noun.aliases) command.aliases([...noun.aliases])
@@ -207,7 +207,7 @@ export const defaultOf = ({ commands }: Noun): string | undefined =>
   commands.find(({ usage }) => usage === 'list' || usage === 'get')?.usage
 
 /** Adds a command to the program, or to a noun. */
-export function addCommand(parent: Command, session: Session, spec: RunnableCommand): void {
+export function addCommand(parent: Command, session: CliSession, spec: RunnableCommand): void {
   const command = parent.command(spec.usage).description(spec.description)
   if (spec.summary) command.summary(spec.summary)
   if (spec.aliases) command.aliases([...spec.aliases])
@@ -264,12 +264,12 @@ const withHints =
   }
 
 function invocationOf(
-  session: Session,
+  session: CliSession,
   access: Access,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
 ): Invocation<readonly unknown[], Record<string, unknown>> {
-  const { stdout: sink } = session.terminal
+  const { stdout: out } = session.context
   let client: Promise<Client> | undefined
   const reconnect = (): Promise<Client> => connect(session, options, access === 'control' ? 'control' : 'api')
   const connectOnce = (): Promise<Client> => {
@@ -283,7 +283,7 @@ function invocationOf(
     connect: connectOnce,
     reconnect,
     async print(result, show) {
-      await printResult(sink, options.json, result, () => show(result, { sink, args, connect: connectOnce }))
+      await printResult(out, options.json, result, () => show(result, { out, args, connect: connectOnce }))
       return 0
     },
   }

@@ -1,23 +1,26 @@
 import { reachLoopbackDirectly } from '../config/config.ts'
 import type { Client } from './client.ts'
-import type { ConnectionOptions, Entrance } from './instance.ts'
-import type { Terminal } from './terminal.ts'
+import type { ApiKind, ConnectionOptions } from './find-instance.ts'
+import type { ProcessContext } from './process-context.ts'
 
 /** What the commands of one invocation share. */
-export interface Session {
-  readonly terminal: Terminal
+export interface CliSession {
+  readonly context: ProcessContext
   /** The code the process exits with; a command sets it. */
   exitCode: number
 }
 
 /** Returns a client for the instance that the options, the environment or the data directory name. */
 export async function connect(
-  { terminal }: Session,
+  { context }: CliSession,
   options: ConnectionOptions,
-  entrance: Entrance,
+  api: ApiKind,
 ): Promise<Client> {
-  const [{ Client }, { findInstance }] = await Promise.all([import('./client.ts'), import('./instance.ts')])
-  const instance = findInstance(options, terminal, entrance)
+  const [{ Client }, { findInstance }] = await Promise.all([
+    import('./client.ts'),
+    import('./find-instance.ts'),
+  ])
+  const instance = findInstance(options, context, api)
   reachLoopbackDirectly()
   return new Client(instance)
 }

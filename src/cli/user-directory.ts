@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import type { Terminal } from './terminal.ts'
+import type { ProcessContext } from './process-context.ts'
 
 /**
  * A directory of this user for files of one kind (XDG Base Directory Specification, where a relative path counts as none).
@@ -9,7 +9,7 @@ import type { Terminal } from './terminal.ts'
  * @param usual where it is without that, from the home
  * @returns null for a user without a home, as in a container that runs under a number that nobody has
  */
-export function userDirectory(env: Terminal['env'], variable: string, usual: string): string | null {
+export function userDirectory(env: ProcessContext['env'], variable: string, usual: string): string | null {
   const given = env[variable] ?? ''
   if (isAbsolute(given)) return given
   const home = env.HOME || homeOfUser()

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { CommandError } from './errors.ts'
-import type { Terminal } from './terminal.ts'
+import type { ProcessContext } from './process-context.ts'
 
 /** Environment variables by name. */
 export type Variables = Record<string, string>
@@ -38,7 +38,7 @@ export function parsePairs(pairs: readonly string[], where: string): Variables {
  *
  * @throws CommandError where it cannot be read or a line is no variable, which the message names by its number
  */
-export async function readVariables(file: string, { cwd, stdin }: Terminal): Promise<Variables> {
+export async function readVariables(file: string, { cwd, stdin }: ProcessContext): Promise<Variables> {
   const bytes =
     file === '-'
       ? await stdin.bytes()

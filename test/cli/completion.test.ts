@@ -48,7 +48,7 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('run', '--cov')).toEqual(['--coverage'])
   expect(await offered('run', '--coverage', '')).toEqual(['files'])
   expect(await offered('run', '--keep', '--', 'sett')).toEqual(['files'])
-  expect(await offered('stop', '--data', '')).toEqual(['folders'])
+  expect(await offered('stop', '--data', '')).toEqual(['directories'])
   expect(await offered('help', 'snap')).toEqual(['snapshot'])
   expect(await offered('help', 'faults', 'ad')).toEqual(['add'])
   // Plain "berth deliveries" is "berth deliveries list".
@@ -103,11 +103,11 @@ test('slugs of projects, their ids and ids of templates are offered where they a
   expect(await offered('projects', 'create', '--template=static')).toEqual(['--template=static-site'])
   expect(await offered('projects', 'create', '--server', '')).toEqual([server])
   expect(await offered('projects', 'create', '--archive', '')).toEqual(['files'])
-  expect(await offered('projects', 'create', '')).toEqual(['folders'])
+  expect(await offered('projects', 'create', '')).toEqual(['directories'])
   expect(await offered('secrets', 'set', 'A=1', '--project=corner')).toEqual(['--project=corner-shop'])
   expect(await offered('secrets', 'set', 'A=1', '--project=prj_')).toEqual([`--project=${id}`])
   expect(await offered('secrets', 'import', '')).toEqual(['files'])
-  expect(await offered('deploy', '')).toEqual(['folders'])
+  expect(await offered('deploy', '')).toEqual(['directories'])
   expect(await offered('keys', 'create', 'x', '--projects', '')).toEqual([id])
   const { stdout: described } = await run(['__complete', 'fish', '--', 'projects', 'get', ''], {
     cwd: folder.path,
@@ -131,7 +131,7 @@ test('ids of accounts and deliveries, which the control API knows, are offered w
 
 test('files, folders and server ids are offered where they are meant', async () => {
   expect(await offered('serve', '--config', '')).toEqual(['files'])
-  expect(await offered('serve', '--data=')).toEqual(['folders'])
+  expect(await offered('serve', '--data=')).toEqual(['directories'])
   expect(await offered('files', 'put', server, 'x', '')).toEqual(['files'])
   expect(await offered('exec', server, '--', 'l')).toEqual(['files'])
   expect(await offered('exec', 'srv_')).toEqual([server])

@@ -34,7 +34,7 @@ test('doctor tells what there is, makes nothing, and succeeds where berth can ru
     'terminal',
     'git',
     'port 4747',
-    'data folder',
+    'data directory',
   ])
     expect(stdout).toMatch(new RegExp(`^[✓–✗] ${name} `, 'm'))
   expect(existsSync(join(folder.path, '.berth'))).toBe(false)
@@ -57,8 +57,8 @@ test('doctor --json agrees with what a berth started here enforces', async () =>
 test('doctor fails and says what is missing where berth cannot run as configured', async () => {
   const { exitCode, stdout, stderr } = await run(['doctor', '--data', '/proc/none/.berth'])
   expect(exitCode).toBe(1)
-  expect(stdout).toMatch(/^✗ data folder .*cannot be written/m)
-  expect(stderr).toBe('berth: cannot run here: data folder\n')
+  expect(stdout).toMatch(/^✗ data directory .*cannot be written/m)
+  expect(stderr).toBe('berth: cannot run here: data directory\n')
 })
 
 test('the strongest tier that works is used; one that was asked for and is missing is a failure', async () => {

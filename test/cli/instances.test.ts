@@ -187,7 +187,7 @@ test.skipIf(process.getuid?.() !== 0 || Bun.which('setpriv') === null)(
     await using here = place()
     mkdirSync(join(here.path, 'a/.berth'), { recursive: true, mode: 0o700 })
     for (const folder of [here.path, join(here.path, 'a')]) chmodSync(folder, 0o755)
-    const holder = join(import.meta.dir, '../../src/cli/instances/holder.ts')
+    const holder = join(import.meta.dir, '../../src/cli/instances/directory-lock.ts')
     const script = `(await import(${JSON.stringify(holder)})).checkEntered(${JSON.stringify(join(here.path, 'a/.berth'))})`
     const child = Bun.spawn(
       ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, '-e', script],

@@ -76,7 +76,7 @@ test('what a killed instance left is found with its remedy, what a living one ha
   await killWithAgents(killed.child.pid)
   expect(readProcess(orphan.pid)).not.toBeNull()
   const found = await here.leaks()
-  expect([...new Set(found.kinds)]).toEqual(expect.arrayContaining(['entry', 'folder', 'process']))
+  expect([...new Set(found.kinds)]).toEqual(expect.arrayContaining(['entry', 'directory', 'process']))
   const leaked = found.leaks.find(({ id }) => id === String(orphan.pid))
   expect(leaked).toMatchObject({ kind: 'process', ports: [orphan.port], remedy: `kill -9 ${orphan.pid}` })
   expect(leaked?.detail).toContain(killed.info.data_dir)
@@ -165,7 +165,7 @@ test('a doctor that was killed amid its trials leaves nothing that stays', async
   })
   const folder = (await doctor.stdout.text()).trim()
   await doctor.exited
-  expect(await here.leaks()).toMatchObject({ kinds: ['folder'], leaks: [{ id: folder }] })
+  expect(await here.leaks()).toMatchObject({ kinds: ['directory'], leaks: [{ id: folder }] })
   expect(await here.leaks('--fix')).toMatchObject({ leaks: [], removed: [{ id: folder }] })
 })
 

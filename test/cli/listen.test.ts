@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { readTarget } from '../../src/cli/commands/listen.ts'
+import { parseTarget } from '../../src/cli/commands/listen.ts'
 import { forward } from '../../src/cli/listen/forward.ts'
 import { receiver, replyWith, verify } from '../support/receiver.ts'
 import { type Served, serve, start, temporaryFolder } from './command.ts'
@@ -96,7 +96,7 @@ describe('berth listen', () => {
     }
     expect(await outcome()).toMatchObject({
       status: 500,
-      answer: 'no such table',
+      response: 'no such table',
       error: expect.stringContaining('500'),
     })
     target.reply = replyWith(302, '', { location: elsewhere.url })
@@ -244,7 +244,7 @@ test.each([
   ['[::1]:3000', 'http://[::1]:3000/'],
   ['https://app.test/hook', 'https://app.test/hook'],
 ])('--forward-to %s means %s', (given, url) => {
-  expect(readTarget(given)).toBe(url)
+  expect(parseTarget(given)).toBe(url)
 })
 
 async function control(method: string, path: string, body: unknown) {

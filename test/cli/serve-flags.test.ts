@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { parseServeFlags } from '../../src/cli/commands/serve-flags.ts'
-import { serveFlags } from '../../src/cli/commands/serve-options.ts'
+import { givenFlags } from '../../src/cli/commands/serve-options.ts'
+import type { ProcessContext } from '../../src/cli/process-context.ts'
 import { createProgram } from '../../src/cli/program.ts'
-import type { Terminal } from '../../src/cli/terminal.ts'
 import { loadConfig } from '../../src/config/load.ts'
 
-const sink = { write: async () => {}, isTTY: false, colours: false }
-const terminal: Terminal = {
+const sink = { write: async () => {}, isTTY: false, hasColors: false }
+const context: ProcessContext = {
   env: {},
   cwd: '/',
   stdin: { isTTY: false, bytes: async () => new Uint8Array() },
@@ -16,12 +16,12 @@ const terminal: Terminal = {
 
 /** What the command-line library makes of the same line. */
 async function byLibrary(args: string[]): Promise<Record<string, unknown>> {
-  const program = createProgram({ terminal, exitCode: 0 })
+  const program = createProgram({ context, exitCode: 0 })
   const serve = program.commands.find((command) => command.name() === 'serve')
   if (!serve) throw new Error('no serve')
   serve.action(() => {})
   await program.parseAsync(['serve', ...args], { from: 'user' })
-  return serveFlags(serve)
+  return givenFlags(serve)
 }
 
 test.each([

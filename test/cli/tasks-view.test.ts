@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { PlainText, plain } from '../../src/cli/plain-text.ts'
+import { PlainTextStream, toPlainText } from '../../src/cli/plain-text.ts'
 import type { TranscriptItem } from '../../src/cli/tasks/transcript.ts'
 import { TranscriptView } from '../../src/cli/tasks/view.ts'
 
@@ -31,7 +31,7 @@ async function shown(...items: TranscriptItem[]): Promise<string> {
       all += data
     },
     isTTY: false,
-    colours: false,
+    hasColors: false,
   }
   const view = new TranscriptView(sink)
   for (const item of items) await view.show(item)
@@ -159,17 +159,17 @@ test.each([
   ['a\u001b]0;title\nb', 'a�]0;title\nb'],
   ['a\u009b31mb\u0000\u202e', 'a�31mb��'],
 ])('%j is shown as %j, however it is cut', (raw, expected) => {
-  expect(plain(raw)).toBe(expected)
+  expect(toPlainText(raw)).toBe(expected)
   for (let at = 0; at <= raw.length; at += 1) {
-    const text = new PlainText()
+    const text = new PlainTextStream()
     expect(text.push(raw.slice(0, at)) + text.push(raw.slice(at)) + text.end()).toBe(expected)
   }
-  const single = new PlainText()
+  const single = new PlainTextStream()
   expect([...raw].map((character) => single.push(character)).join('') + single.end()).toBe(expected)
 })
 
 test('a sequence that never ends holds back no more than 4,096 characters', () => {
-  const text = new PlainText()
+  const text = new PlainTextStream()
   const pushed = text.push(`\u001b]${'x'.repeat(5_000)}`)
   expect(pushed.length).toBe(5_002)
   expect(text.push('y')).toBe('y')

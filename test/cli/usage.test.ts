@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createProgram, runProgram } from '../../src/cli/program.ts'
-import type { Session } from '../../src/cli/session.ts'
+import type { CliSession } from '../../src/cli/session.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
 import { run, temporaryFolder } from './command.ts'
 
@@ -40,10 +40,10 @@ async function helpOf(words: readonly string[]): Promise<string> {
   return parts.join('')
 }
 
-function sessionFor(print: (text: string) => void): Session {
-  const sink = { isTTY: false, colours: false, write: async (text: unknown) => print(String(text)) }
+function sessionFor(print: (text: string) => void): CliSession {
+  const sink = { isTTY: false, hasColors: false, write: async (text: unknown) => print(String(text)) }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
-  return { terminal: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
+  return { context: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
 }
 
 test('the help of every command fits in 80 columns and tells how it finds an instance at the end', async () => {

@@ -34,13 +34,13 @@ test('tells instance, key, account and reach, and what else is remembered', asyn
   expect(stdout).toMatch(new RegExp(`${one.info.base_url} .*Z  yes\n`))
 })
 
-test('tells where the credential is from, and of a key of the data folder its label', async () => {
+test('tells where the credential is from, and of a key of the data directory its label', async () => {
   using person = newPerson()
   const { base_url, api_key } = one.info
   const folder = dataFolder(person.cwd, one)
   const ways: [args: string[], env: Record<string, string>, from: string][] = [
-    [[], {}, 'data folder'],
-    [['--data', folder], {}, 'data folder'],
+    [[], {}, 'data directory'],
+    [['--data', folder], {}, 'data directory'],
     [['--base-url', base_url, '--api-key', api_key], {}, 'flag'],
     [[], { BERTH_BASE_URL: base_url, BERTH_API_KEY: api_key }, 'environment'],
   ]

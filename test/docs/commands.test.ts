@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
-import type { Session } from '../../src/cli/session.ts'
+import type { CliSession } from '../../src/cli/session.ts'
 import { codeLines, inlineCode, PAGES } from './pages.ts'
 
 test('every command and every flag that a page shows exists', () => {
@@ -77,8 +77,8 @@ function problemOf(program: Command, words: readonly string[]): string | null {
   return unknown === undefined ? null : `no flag ${unknown}`
 }
 
-function session(): Session {
-  const sink = { isTTY: false, colours: false, write: async () => {} }
+function session(): CliSession {
+  const sink = { isTTY: false, hasColors: false, write: async () => {} }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
-  return { terminal: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
+  return { context: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { surveyDirectory } from '../../src/cli/directory/survey.ts'
 import { findLeaks } from '../../src/cli/leaks.ts'
-import { readOwn } from '../../src/cli/login/private-file.ts'
+import { readPrivateFile } from '../../src/cli/login/private-file.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { removeAbandoned } from '../../src/instance/abandoned.ts'
 import { SourceError } from '../../src/resources/projects/sources/errors.ts'
@@ -81,7 +81,7 @@ describe('what another process removes meanwhile is passed over:', () => {
   test('the file of keys', async () => {
     chmodSync(folder, 0o700)
     await amidChurn(at('berth'), ['credentials.json'], () => {
-      const text = readOwn(at('berth/credentials.json'))
+      const text = readPrivateFile(at('berth/credentials.json'))
       if (text !== null && text !== '') expect(text).toBe('{}')
     })
   })

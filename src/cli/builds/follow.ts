@@ -5,13 +5,13 @@ import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { buildLog, followLog, logText } from '../log.ts'
 import { paint, printResult } from '../output.ts'
-import type { Session } from '../session.ts'
+import type { CliSession } from '../session.ts'
 
 /** As wide as the name of the longest phase. */
 export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
 
 /** Milliseconds between two looks at a build that nobody watches. */
-const LOOK_EVERY = 150
+const POLL_INTERVAL_MS = 150
 
 /** As many lines as the API gives at once. */
 const ALL_LINES = 10_000
@@ -20,7 +20,7 @@ const ALL_LINES = 10_000
 const SHOWN_LINES = 50
 
 /** Which build is meant. */
-type Of = Pick<Build, 'id' | 'serverId'>
+type BuildRef = Pick<Build, 'id' | 'serverId'>
 
 /**
  * Follows a build to its end, with its phases and its log on stderr and the URL on stdout. Ctrl-C leaves it going.
@@ -29,15 +29,15 @@ type Of = Pick<Build, 'id' | 'serverId'>
  * @returns the exit code: 0 where the app answers, 1 where the build failed
  */
 export async function followBuild(
-  session: Session,
+  session: CliSession,
   client: Client,
-  build: Of,
+  build: BuildRef,
   json = false,
 ): Promise<number> {
-  const { stdout, stderr } = session.terminal
+  const { stdout, stderr } = session.context
   const code = await untilInterrupted(async (signal) => {
     if (!json) await watch(session, client, build, signal)
-    const ended = await atEnd(client, build, signal)
+    const ended = await waitUntilCompleted(client, build, signal)
     await printResult(stdout, json, ended, ({ url }) => {
       if (url === null) throw failure(ended)
       return `${url}\n`
@@ -53,8 +53,13 @@ export async function followBuild(
 }
 
 /** Shows phases and log until no more comes. */
-async function watch(session: Session, client: Client, build: Of, signal: AbortSignal): Promise<void> {
-  const { stderr } = session.terminal
+async function watch(
+  session: CliSession,
+  client: Client,
+  build: BuildRef,
+  signal: AbortSignal,
+): Promise<void> {
+  const { stderr } = session.context
   let at = -1
   for await (const line of followLog(buildLog(client, build), ALL_LINES, signal)) {
     const phase = STEP_KEYS.indexOf(line.source as StepKey)
@@ -67,17 +72,25 @@ async function watch(session: Session, client: Client, build: Of, signal: AbortS
 }
 
 /** Resolves to the build when it is over. */
-async function atEnd(client: Client, { serverId, id }: Of, signal: AbortSignal): Promise<Build> {
+async function waitUntilCompleted(
+  client: Client,
+  { serverId, id }: BuildRef,
+  signal: AbortSignal,
+): Promise<Build> {
   const params = { serverId, buildId: id }
   for (;;) {
     const { build } = await client.call('builds.get', { params, signal })
     if (build.status === 'completed') return build
-    await Bun.sleep(LOOK_EVERY)
+    await Bun.sleep(POLL_INTERVAL_MS)
     signal.throwIfAborted()
   }
 }
 
-async function printFailure({ terminal: { stderr } }: Session, client: Client, build: Of): Promise<void> {
+async function printFailure(
+  { context: { stderr } }: CliSession,
+  client: Client,
+  build: BuildRef,
+): Promise<void> {
   const { logs } = await buildLog(client, build).read(SHOWN_LINES)
   for (const line of logs) await stderr.write(logText(stderr, line, SOURCE_WIDTH))
 }

@@ -1,7 +1,7 @@
 import type { Isolation } from '../../config/config.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { facts, paint } from '../output.ts'
-import { printNow, type Terminal } from '../terminal.ts'
+import { type ProcessContext, writeLineSync } from '../process-context.ts'
 
 const ISOLATION_MEANS: Record<Isolation, string> = {
   bubblewrap: 'each server has its own files, users and processes; the network is shared',
@@ -24,14 +24,14 @@ export interface BannerParts {
 export const printReady = async (
   json: boolean,
   ready: ReadyInfo,
-  terminal: Terminal,
+  context: ProcessContext,
   parts: BannerParts,
 ): Promise<void> =>
   json
-    ? printNow(JSON.stringify({ event: 'ready', ...ready }))
-    : terminal.stdout.write(banner(ready, terminal, parts))
+    ? writeLineSync(JSON.stringify({ event: 'ready', ...ready }))
+    : context.stdout.write(banner(ready, context, parts))
 
-function banner(ready: ReadyInfo, { stdout }: Terminal, { stop, log }: BannerParts): string {
+function banner(ready: ReadyInfo, { stdout }: ProcessContext, { stop, log }: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
   const lines = facts(stdout, [
     ['API', base_url],

@@ -3,10 +3,10 @@ import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import { NOUNS } from '../nouns/index.ts'
 import { action, type Candidate, type IdSource } from '../runner.ts'
-import { connect, type Session } from '../session.ts'
+import { type CliSession, connect } from '../session.ts'
 
 /** Long enough for an instance on this machine, be that busy; a person at the TAB key waits no longer. */
-const IDS_WITHIN_MS = 1_000
+const LIST_TIMEOUT_MS = 1_000
 
 /** `berth completion` */
 export const completion = action({
@@ -23,7 +23,7 @@ Load it for good:
   fish   berth completion fish > ~/.config/fish/completions/berth.fish
 `,
   async run({ session, args: [shell] }) {
-    await session.terminal.stdout.write(SHELL_SCRIPTS[shell as Shell])
+    await session.context.stdout.write(SHELL_SCRIPTS[shell as Shell])
   },
 })
 
@@ -42,22 +42,22 @@ const SOURCES: ReadonlyMap<string, AccessibleSource> = new Map(
 
 /** The placeholders whose values can be listed, and whether they take several with commas between. */
 const PLACEHOLDERS: Placeholders = new Map([
-  ...[...SOURCES].map(([name, { several }]) => [name, several === true] as const),
+  ...[...SOURCES].map(([name, { isCommaSeparated }]) => [name, isCommaSeparated === true] as const),
   ['EVENTS', true],
   ['INSTANCE', false],
 ])
 
 /** Adds the hidden command that the completion scripts call. */
-export function completeWords(program: Command, session: Session): void {
-  const { stdout } = session.terminal
+export function registerCompletion(program: Command, session: CliSession): void {
+  const { stdout } = session.context
   program
     .command('__complete <SHELL> [WORD...]', { hidden: true })
     .allowUnknownOption()
     .helpOption(false)
     .action(async (shell: Shell, given: string[]) => {
-      const words = shell === 'bash' ? joinBroken(given) : given
+      const words = shell === 'bash' ? joinSplitWords(given) : given
       const found = complete(program, words, PLACEHOLDERS)
-      if (found.kind === 'files' || found.kind === 'folders') return stdout.write(`${found.kind}\n`)
+      if (found.kind === 'files' || found.kind === 'directories') return stdout.write(`${found.kind}\n`)
       const typed = words.at(-1) ?? ''
       const candidates =
         found.kind === 'words'
@@ -67,7 +67,7 @@ export function completeWords(program: Command, session: Session): void {
               .filter(({ value }) => !found.prefix.includes(value))
               .map(({ value, description }) => ({ value: found.prefix + value, description }))
               .filter(({ value }) => value.startsWith(typed))
-      const before = shell === 'bash' ? brokenOff(given, words) : 0
+      const before = shell === 'bash' ? keptPrefixLength(given, words) : 0
       const shown = candidates.map(({ value, description }) => ({ value: value.slice(before), description }))
       const lines = shown.map(({ value, description }) => `${value}\t${description}\n`)
       await stdout.write(`words\n${lines.join('')}`)
@@ -75,7 +75,7 @@ export function completeWords(program: Command, session: Session): void {
 }
 
 /** Bash breaks words at "=" and ":"; this puts `--tier = small` together again. */
-function joinBroken(words: readonly string[]): string[] {
+function joinSplitWords(words: readonly string[]): string[] {
   const joined: string[] = []
   let open = false
   for (const word of words) {
@@ -88,20 +88,20 @@ function joinBroken(words: readonly string[]): string[] {
 }
 
 /** Returns how much of the word at the cursor bash keeps: it replaces only what follows the last "=" or ":". */
-function brokenOff(given: readonly string[], words: readonly string[]): number {
+function keptPrefixLength(given: readonly string[], words: readonly string[]): number {
   const last = given.at(-1) ?? ''
   return (words.at(-1) ?? '').length - (last === '=' || last === ':' ? 0 : last.length)
 }
 
 /** Lists the values of a placeholder; none if no instance responds: a TAB must not print errors. */
-async function candidatesFor(session: Session, placeholder: string, typed: string): Promise<Candidate[]> {
+async function candidatesFor(session: CliSession, placeholder: string, typed: string): Promise<Candidate[]> {
   if (placeholder === 'EVENTS') return EVENT_NAMES.map((value) => ({ value, description: '' }))
   try {
     if (placeholder === 'INSTANCE') return await loginCandidates(session)
     const source = SOURCES.get(placeholder)
     if (!source) return []
     const client = await connect(session, {}, source.access)
-    const found = await source.list(client, AbortSignal.timeout(IDS_WITHIN_MS), typed)
+    const found = await source.list(client, AbortSignal.timeout(LIST_TIMEOUT_MS), typed)
     return found.map(({ value, description }) => ({ value, description: description.replace(/\s+/g, ' ') }))
   } catch {
     return []
@@ -109,14 +109,14 @@ async function candidatesFor(session: Session, placeholder: string, typed: strin
 }
 
 /** The instances that this user is signed in to, which need not run. */
-const loginCandidates = async ({ terminal }: Session): Promise<Candidate[]> =>
+const loginCandidates = async ({ context }: CliSession): Promise<Candidate[]> =>
   (await import('../login/whoami.ts'))
-    .rememberedLogins(terminal)
+    .listLogins(context)
     .map(({ base_url, label }) => ({ value: base_url, description: label }))
 
 /**
  * The scripts that hand a shell's completion to `berth __complete SHELL -- WORD…`. That prints what kind
- * of thing can stand at the cursor (`words`, `files`, `folders`) and then one candidate a line, its
+ * of thing can stand at the cursor (`words`, `files`, `directories`) and then one candidate a line, its
  * description behind a tab. The words go as arguments and never through `eval`: what a person is
  * typing for `berth exec` must not run when TAB is pressed.
  */
@@ -132,7 +132,7 @@ _berth() {
   [[ $current == '=' ]] && current=''
   case $kind in
     files) ;;
-    folders)
+    directories)
       compopt -o filenames 2>/dev/null
       while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -d -- "$current")
       ;;
@@ -150,7 +150,7 @@ _berth() {
   shift lines
   case $kind in
     files) compset -P '*='; _files ;;
-    folders) compset -P '*='; _files -/ ;;
+    directories) compset -P '*='; _files -/ ;;
     *)
       lines=("\${(@)lines//:/\\\\:}")
       lines=("\${(@)lines/$'\\t'/:}")
@@ -171,7 +171,7 @@ function __berth_complete
       for path in (__fish_complete_path (string replace -- "$option" '' (commandline -ct)))
         echo "$option$path"
       end
-    case folders
+    case directories
       for path in (__fish_complete_directories (string replace -- "$option" '' (commandline -ct)))
         echo "$option$path"
       end

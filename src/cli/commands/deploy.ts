@@ -5,8 +5,8 @@ import { CommandError } from '../errors.ts'
 import { chooseServer } from '../nouns/servers.ts'
 import { flag, text } from '../options.ts'
 import { count, printable } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 
 /** `berth deploy` */
 export const deploy = action({
@@ -35,15 +35,15 @@ Examples:
     const sent =
       directory === undefined
         ? {}
-        : { files: await send(session.terminal, client, serverId, directory, options.clean) }
+        : { files: await upload(session.context, client, serverId, directory, options.clean) }
     const published = await client.call('deployments.create', { params: { serverId } })
     await print({ ...published, ...sent }, ({ url }) => `Published ${serverId} at ${url}\n`)
   },
 })
 
 /** Writes a directory into the workspace; resolves to the number of its files. */
-async function send(
-  { stderr, cwd }: Terminal,
+async function upload(
+  { stderr, cwd }: ProcessContext,
   client: Client,
   server: string,
   directory: string,

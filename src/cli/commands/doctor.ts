@@ -2,8 +2,8 @@ import { UsageError } from '../../errors.ts'
 import type { Finding } from '../doctor.ts'
 import { flag, text } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
+import type { OutputStream } from '../process-context.ts'
 import { action } from '../runner.ts'
-import type { Sink } from '../terminal.ts'
 
 const SIGNS: Record<Finding['status'], [sign: string, style: Style]> = {
   ok: ['✓', 'green'],
@@ -27,27 +27,27 @@ export const doctor = action({
 Exits with 1 only where berth cannot run as it is configured; with --leaks, where something is left behind.
 What belongs to an instance that runs is never reported, and neither is anything of other users.
 `,
-  async run({ session: { terminal }, options: { data, leaks, fix, json }, print }) {
+  async run({ session: { context }, options: { data, leaks, fix, json }, print }) {
     if (fix && !leaks) throw new UsageError('--fix belongs to --leaks: berth doctor --leaks --fix')
     if (leaks) {
       const { reportLeaks } = await import('../leaks.ts')
-      return reportLeaks(terminal, print, { data, fix: fix ?? false })
+      return reportLeaks(context, print, { data, fix: fix ?? false })
     }
     const { examine } = await import('../doctor.ts')
-    const report = await examine(data, terminal)
-    await print(report, ({ version, bun, platform, findings }, { sink }) => {
-      const lines = findings.map((finding) => findingText(sink, finding))
+    const report = await examine(data, context)
+    await print(report, ({ version, bun, platform, findings }, { out }) => {
+      const lines = findings.map((finding) => findingText(out, finding))
       return `berth ${version} (Bun ${bun}, ${platform})\n\n${lines.join('')}`
     })
     if (report.ok) return 0
     const failures = report.findings.filter(({ status }) => status === 'failed').map(({ name }) => name)
-    if (!json) await terminal.stderr.write(`berth: cannot run here: ${failures.join(', ')}\n`)
+    if (!json) await context.stderr.write(`berth: cannot run here: ${failures.join(', ')}\n`)
     return 1
   },
 })
 
-function findingText(sink: Sink, { name, status, detail, remedy }: Finding): string {
+function findingText(out: OutputStream, { name, status, detail, remedy }: Finding): string {
   const [sign, style] = SIGNS[status]
-  const remark = remedy ? `\n${' '.repeat(18)}${paint(sink, 'dim', printable(remedy))}` : ''
-  return `${paint(sink, style, sign)} ${name.padEnd(14)}  ${printable(detail)}${remark}\n`
+  const remark = remedy ? `\n${' '.repeat(18)}${paint(out, 'dim', printable(remedy))}` : ''
+  return `${paint(out, style, sign)} ${name.padEnd(14)}  ${printable(detail)}${remark}\n`
 }

@@ -6,9 +6,9 @@ import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, type OptionsOf, repeated, text } from '../options.ts'
 import { printJson } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
 import { action } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 
@@ -38,14 +38,14 @@ Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… 'cd app && npm test | tail -5'
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
-  async run({ session: { terminal }, args: [serverId, words], options, connect }) {
-    const body = await requestBody(words, options, terminal)
+  async run({ session: { context }, args: [serverId, words], options, connect }) {
+    const body = await requestBody(words, options, context)
     const client = await connect()
     return untilInterrupted(async (signal) => {
       const parts = { params: { serverId }, body, signal }
-      if (!options.json) return runStreaming(terminal, client, parts)
+      if (!options.json) return runStreaming(context, client, parts)
       const result = await client.call('exec.run', parts)
-      await printJson(terminal.stdout, result)
+      await printJson(context.stdout, result)
       return exitCodeOf(result)
     })
   },
@@ -57,7 +57,7 @@ const exitCodeOf = ({ timedOut, exitCode }: Pick<ResponseOf<'exec.run'>, 'timedO
 async function requestBody(
   words: readonly string[],
   { timeout, cwd, env, stdin }: OptionsOf<typeof options>,
-  terminal: Terminal,
+  context: ProcessContext,
 ): Promise<ExecRequest> {
   const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout)
   if (timeoutMs === null || timeoutMs === 0)
@@ -68,7 +68,7 @@ async function requestBody(
     cwd,
     env: env && parseVariables(env),
     timeoutMs,
-    stdin: stdin ? utf8(await terminal.stdin.bytes()) : undefined,
+    stdin: stdin ? utf8(await context.stdin.bytes()) : undefined,
   }
 }
 
@@ -93,7 +93,7 @@ function utf8(bytes: Uint8Array): string {
 }
 
 async function runStreaming(
-  { stdout, stderr }: Terminal,
+  { stdout, stderr }: ProcessContext,
   client: Client,
   parts: PartsOf<'exec.run'>,
 ): Promise<number> {

@@ -2,9 +2,9 @@ import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { CommandError } from '../errors.ts'
-import { findDataDirectory } from '../instance.ts'
+import { findDataDirectory } from '../find-instance.ts'
 import type { ListedInstance } from '../instances/registry.ts'
-import type { Stopped } from '../instances/stop.ts'
+import type { StoppedInstance } from '../instances/stop.ts'
 import { ENV_SHELLS } from '../instances/variables.ts'
 import { choice, flag, text } from '../options.ts'
 import type { Column } from '../output.ts'
@@ -16,7 +16,7 @@ const DATA = 'the data directory (default: the nearest .berth) [BERTH_DATA]'
 const TIMEOUT = '10s'
 
 const COLUMNS: readonly Column<ListedInstance>[] = [
-  { heading: 'FOLDER', cell: ({ data_dir }) => data_dir },
+  { heading: 'DIRECTORY', cell: ({ data_dir }) => data_dir },
   { heading: 'URL', cell: ({ base_url }) => base_url },
   { heading: 'PID', cell: ({ pid }) => String(pid), right: true },
   { heading: 'STARTED', cell: ({ started_at }) => started_at },
@@ -33,7 +33,7 @@ export const list = action({
   async run({ session, print }) {
     const { listInstances } = await import('../instances/registry.ts')
     const none = 'No berth runs. Start one with "berth serve", or "berth serve --detach".\n'
-    await print({ instances: listInstances(session.terminal.env) }, rows('instances', COLUMNS, none))
+    await print({ instances: listInstances(session.context.env) }, rows('instances', COLUMNS, none))
   },
 })
 
@@ -50,12 +50,12 @@ export const wait = action({
     baseUrl: text('URL', 'the instance to wait for [BERTH_BASE_URL]'),
     data: text('DIR', `else: the instance of ${DATA}`),
   },
-  async run({ session: { terminal }, options: { timeout = TIMEOUT, ...options } }) {
+  async run({ session: { context }, options: { timeout = TIMEOUT, ...options } }) {
     const timeoutMs = durationOf('--timeout', timeout)
     reachLoopbackDirectly()
     const { waitUntilReady } = await import('../instances/wait.ts')
-    const baseUrl = await waitUntilReady(options, terminal, timeoutMs)
-    await terminal.stdout.write(`${baseUrl} is ready.\n`)
+    const baseUrl = await waitUntilReady(options, context, timeoutMs)
+    await context.stdout.write(`${baseUrl} is ready.\n`)
   },
 })
 
@@ -77,11 +77,11 @@ Examples:
   berth env | source                           fish
   berth env --shell powershell | Invoke-Expression
 `,
-  async run({ session: { terminal }, options: { shell, data } }) {
+  async run({ session: { context }, options: { shell, data } }) {
     const { shellText, variablesOfDirectory } = await import('../instances/variables.ts')
-    const usual = /(?:^|\/)fish$/.test(terminal.env.SHELL ?? '') ? 'fish' : 'bash'
-    const variables = variablesOfDirectory(findDataDirectory(data, terminal.env, terminal.cwd))
-    await terminal.stdout.write(shellText(variables, shell ?? usual))
+    const usual = /(?:^|\/)fish$/.test(context.env.SHELL ?? '') ? 'fish' : 'bash'
+    const variables = variablesOfDirectory(findDataDirectory(data, context.env, context.cwd))
+    await context.stdout.write(shellText(variables, shell ?? usual))
   },
 })
 
@@ -98,9 +98,9 @@ export const stop = action({
     timeout: text('DURATION', `how long it may take, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
     force: flag('kill what has not ended by then'),
   },
-  async run({ session: { terminal }, options: { data, all, timeout = TIMEOUT, force = false }, print }) {
+  async run({ session: { context }, options: { data, all, timeout = TIMEOUT, force = false }, print }) {
     if (all && data !== undefined) throw new UsageError('--all means every directory: leave out --data.')
-    const { env, cwd, stderr } = terminal
+    const { env, cwd, stderr } = context
     const how = { timeoutMs: durationOf('--timeout', timeout), force, env }
     const [{ stopInstance }, { listInstances }] = await Promise.all([
       import('../instances/stop.ts'),
@@ -122,7 +122,7 @@ export const stop = action({
   },
 })
 
-const stoppedText = ({ data_dir, pid, killed }: Stopped): string =>
+const stoppedText = ({ data_dir, pid, killed }: StoppedInstance): string =>
   `${killed ? 'Killed' : 'Stopped'} the berth on ${data_dir} (pid ${pid}).\n`
 
 function durationOf(flag: string, given: string): number {

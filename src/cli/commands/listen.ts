@@ -32,11 +32,11 @@ Examples:
   async run({ session, options }) {
     const { listenToEvents, openConnection } = await import('../listen/listen.ts')
     if (options.printSecret) {
-      await session.terminal.stdout.write(`${openConnection(session, options).secret}\n`)
+      await session.context.stdout.write(`${openConnection(session, options).secret}\n`)
       return 0
     }
-    const target = options.forwardTo === undefined ? undefined : readTarget(options.forwardTo)
-    const events = readEvents(options.events)
+    const target = options.forwardTo === undefined ? undefined : parseTarget(options.forwardTo)
+    const events = parseEvents(options.events)
     const { account, json } = options
     return listenToEvents(session, options, { target, events, account, json })
   },
@@ -48,7 +48,7 @@ Examples:
  *
  * @throws UsageError
  */
-export function readTarget(given: string): string {
+export function parseTarget(given: string): string {
   const url = URL.parse(withScheme(given))
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.port === '0') {
     throw new UsageError(
@@ -71,7 +71,7 @@ function withScheme(given: string): string {
  *
  * @throws UsageError for a name that is none
  */
-function readEvents(given: string | undefined): ReadonlySet<EventName> {
+function parseEvents(given: string | undefined): ReadonlySet<EventName> {
   const names = given?.split(',').flatMap((name) => name.trim() || [])
   if (names === undefined || names.length === 0) return new Set(EVENT_NAMES)
   return new Set(names.flatMap(matchingEvents))

@@ -33,7 +33,7 @@ Examples:
 `,
   async run({ session, args: [instance], options, print }) {
     const { signIn } = await import('../login/login.ts')
-    return signIn(session.terminal, instance, { ...options, browser: !options.noBrowser }, print)
+    return signIn(session.context, instance, { ...options, browser: !options.noBrowser }, print)
   },
 })
 
@@ -48,7 +48,7 @@ export const logout = action({
   options: { all: flag('of every instance that you are signed in to') },
   async run({ session, args: [instance], options, print }) {
     const { signOut } = await import('../login/logout.ts')
-    await signOut(session.terminal, instance, options.all === true, print)
+    await signOut(session.context, instance, options.all === true, print)
   },
 })
 
@@ -64,6 +64,6 @@ export const whoami = action({
   async run({ session, options, print }) {
     const { showIdentity } = await import('../login/whoami.ts')
     reachLoopbackDirectly()
-    await showIdentity(session.terminal, options, print)
+    await showIdentity(session.context, options, print)
   },
 })

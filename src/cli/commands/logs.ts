@@ -4,13 +4,13 @@ import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
 import { count, paint, printable, type Style } from '../output.ts'
-import { plain } from '../plain-text.ts'
-import { isPassing, pauseBefore } from '../reconnect.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
+import { isTransient, waitBeforeRetry } from '../reconnect.ts'
 import { action, jsonLines } from '../runner.ts'
-import type { Sink } from '../terminal.ts'
 
 /** Requests that are listed where nothing else is said. */
-const LISTED = 100
+const DEFAULT_LIMIT = 100
 
 /** `berth logs` */
 export const logs = action({
@@ -29,7 +29,7 @@ export const logs = action({
     status: text('STATUS', 'those with a status, or 4xx for all of its hundred'),
     operation: text('OPERATION', 'those of one operation'),
     account: text('ACCOUNT', 'those of one account'),
-    limit: wholeNumber('N', `how many at most, the latest (default ${LISTED})`, { least: 1 }),
+    limit: wholeNumber('N', `how many at most, the latest (default ${DEFAULT_LIMIT})`, { least: 1 }),
     clear: flag('forget all requests instead'),
   },
   help: `
@@ -39,7 +39,7 @@ Examples:
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
 `,
-  async run({ session: { terminal }, options, connect, reconnect, print }) {
+  async run({ session: { context }, options, connect, reconnect, print }) {
     const { bodies = false, limit } = options
     if (options.clear) {
       const client = await connect()
@@ -54,12 +54,12 @@ Examples:
       near_misses: nearMisses ? ('true' as const) : undefined,
     }
     const show = (entry: JournalEntry): Promise<number> =>
-      print(entry, (_, { sink }) => requestText(sink, entry, bodies))
+      print(entry, (_, { out }) => requestText(out, entry, bodies))
     if (options.follow) {
-      const onChange = noticeTo(terminal.stderr)
+      const onConnectionChange = connectionReporter(context.stderr)
       return untilInterrupted(async (signal) => {
         let left = limit ?? Number.POSITIVE_INFINITY
-        for await (const entry of followRequests({ open: reconnect, query, signal, onChange })) {
+        for await (const entry of followRequests({ connect: reconnect, query, signal, onConnectionChange })) {
           await show(entry)
           left -= 1
           if (left === 0) break
@@ -69,10 +69,10 @@ Examples:
     }
     const client = await connect()
     const { requests } = await client.call('control.requests.list', {
-      query: { ...query, limit: limit ?? LISTED },
+      query: { ...query, limit: limit ?? DEFAULT_LIMIT },
     })
     if (requests.length === 0 && !options.json)
-      await terminal.stdout.write('No requests that fit. "berth logs -f" shows them as they come.\n')
+      await context.stdout.write('No requests that fit. "berth logs -f" shows them as they come.\n')
     for (const entry of requests.toReversed()) await show(entry)
     return 0
   },
@@ -82,22 +82,23 @@ Examples:
 type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
 
 /** Returns what prints that the instance is gone, or back. */
-const noticeTo =
-  (stderr: Sink) =>
+const connectionReporter =
+  (stderr: OutputStream) =>
   (reason: string | null): Promise<void> => {
-    const notice = reason === null ? 'The instance is back.' : `${plain(reason)} Waiting until it is back.`
+    const notice =
+      reason === null ? 'The instance is back.' : `${toPlainText(reason)} Waiting until it is back.`
     return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
   }
 
 /** Which requests are followed, and where. */
-interface Following {
+interface FollowOptions {
   /** Finds the instance; it may have come back at another address. */
-  open: () => Promise<Client>
+  connect: () => Promise<Client>
   /** Which ones, as the control API takes it. */
   query: PartsOf<'control.requests.list'>['query']
   signal: AbortSignal
   /** The instance is gone for now, for this reason, or, with null, back. */
-  onChange: (reason: string | null) => Promise<void>
+  onConnectionChange: (reason: string | null) => Promise<void>
 }
 
 /**
@@ -106,20 +107,20 @@ interface Following {
  * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
  */
 async function* followRequests({
-  open,
+  connect,
   query,
   signal,
-  onChange,
-}: Following): AsyncGenerator<JournalEntry, void> {
-  let client = await open()
-  let [last, failures, lost] = [await newest(client, signal), 0, false]
+  onConnectionChange,
+}: FollowOptions): AsyncGenerator<JournalEntry, void> {
+  let client = await connect()
+  let [last, failures, lost] = [await newestRequestId(client, signal), 0, false]
   for (;;) {
     try {
       if (failures > 0) {
-        client = await open()
+        client = await connect()
         // A journal begins anew with a start and with a reset.
-        if (!(await knows(client, last, signal))) last = 'start'
-        if (lost) await onChange(null)
+        if (!(await hasRequest(client, last, signal))) last = 'start'
+        if (lost) await onConnectionChange(null)
         ;[failures, lost] = [0, false]
       }
       const asked = { ...query, follow: 'true', after: last } as const
@@ -129,25 +130,25 @@ async function* followRequests({
       }
       failures += 1
     } catch (error) {
-      if (signal.aborted || !isPassing(error, failures)) throw error
+      if (signal.aborted || !isTransient(error, failures)) throw error
       failures += 1
       if (!lost && failures > 1) {
         lost = true
-        await onChange(error.message)
+        await onConnectionChange(error.message)
       }
     }
-    await pauseBefore(failures, signal)
+    await waitBeforeRetry(failures, signal)
   }
 }
 
 /** The id of the last request; `start` where there is none. */
-async function newest(client: Client, signal: AbortSignal): Promise<string> {
+async function newestRequestId(client: Client, signal: AbortSignal): Promise<string> {
   const query = { limit: 1 }
   const { requests } = await client.call('control.requests.list', { query, signal })
   return requests[0]?.id ?? 'start'
 }
 
-async function knows(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
+async function hasRequest(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
   try {
     await client.call('control.requests.list', { query: { after: id, limit: 1 }, signal })
     return true
@@ -164,11 +165,11 @@ const METHOD_WIDTH = 'DELETE'.length
 const INDENT = ' '.repeat('00:00:00  '.length)
 
 /** Returns a request as text: one line, below it its near misses and, with `bodies`, the bodies. */
-function requestText(sink: Sink, entry: JournalEntry, bodies: boolean): string {
-  const dim = (text: string): string => paint(sink, 'dim', text)
-  const status = paint(sink, styleOf(entry.status), String(entry.status))
+function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): string {
+  const dim = (text: string): string => paint(out, 'dim', text)
+  const status = paint(out, styleOf(entry.status), String(entry.status))
   const who = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
-  const gone = entry.aborted ? `  ${paint(sink, 'yellow', 'the client had gone')}` : ''
+  const gone = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
   const line = [
     dim(entry.at.slice(11, 19)),
     status,
@@ -177,7 +178,7 @@ function requestText(sink: Sink, entry: JournalEntry, bodies: boolean): string {
     printable(entry.path),
   ].join('  ')
   const misses = entry.near_misses.map(({ at, message }) =>
-    below(paint(sink, 'yellow', `${printable(at)}: `) + printable(message)),
+    indentLine(paint(out, 'yellow', `${printable(at)}: `) + printable(message)),
   )
   const shown = bodies
     ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
@@ -185,16 +186,16 @@ function requestText(sink: Sink, entry: JournalEntry, bodies: boolean): string {
   return [`${line}  ${dim(printable(who))}${gone}\n`, ...misses, ...shown.map((text) => dim(text))].join('')
 }
 
-const below = (text: string): string => `${INDENT}${text}\n`
+const indentLine = (text: string): string => `${INDENT}${text}\n`
 
 function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
   if (body === null) {
     const isJson = type === null || type.startsWith('application/json')
-    return isJson ? '' : below(`${sign} (${printable(type)})`)
+    return isJson ? '' : indentLine(`${sign} (${printable(type)})`)
   }
   const text = typeof body.body === 'string' ? body.body : JSON.stringify(body.body, null, 2)
-  const lines = plain(`${text}${body.truncated ? '…' : ''}`).split('\n')
-  return lines.map((line, at) => below(`${at === 0 ? sign : ' '} ${line}`)).join('')
+  const lines = toPlainText(`${text}${body.truncated ? '…' : ''}`).split('\n')
+  return lines.map((line, at) => indentLine(`${at === 0 ? sign : ' '} ${line}`)).join('')
 }
 
 function styleOf(status: number): Style {

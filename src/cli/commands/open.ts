@@ -22,7 +22,7 @@ Examples:
   berth open --page /docs           another of its pages
   berth open --print                the link alone, for a browser elsewhere
 `,
-  async run({ session: { terminal }, options, connect, print }) {
+  async run({ session: { context }, options, connect, print }) {
     const { account, page } = options
     if (page !== undefined && !isReturnPath(page))
       throw new UsageError(
@@ -33,8 +33,8 @@ Examples:
     await print(await client.call('control.signInLinks.create', { body }), async ({ url }) => {
       if (options.print) return `${url}\n`
       const { openInBrowser } = await import('../browser.ts')
-      if (await openInBrowser(url, terminal)) return `Opened ${new URL(url).origin} in the browser.\n`
-      await terminal.stderr.write('berth: no browser was found here. Open this within five minutes:\n')
+      if (await openInBrowser(url, context)) return `Opened ${new URL(url).origin} in the browser.\n`
+      await context.stderr.write('berth: no browser was found here. Open this within five minutes:\n')
       return `${url}\n`
     })
   },

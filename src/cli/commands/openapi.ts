@@ -12,6 +12,6 @@ export const openapi = action({
   async run({ session, options: { control } }) {
     const { describeApi, describeControl } = await import('../../instance/describe.ts')
     const document = await (control ? describeControl() : describeApi())
-    await session.terminal.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+    await session.context.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
   },
 })

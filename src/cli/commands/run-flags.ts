@@ -11,7 +11,7 @@ export const RUN_FLAGS: readonly OwnFlag[] = [
 ]
 
 /** Options of `serve` that mean something else to `run`: what is said of them, by name. Flags alone set them. */
-export const RUN_MEANINGS: Readonly<Record<string, string>> = {
+export const RUN_DESCRIPTIONS: Readonly<Record<string, string>> = {
   host: 'address to listen on (default 127.0.0.1)',
   port: 'port to listen on (default: any free one)',
   data: 'run on this directory, and keep it (default: a temporary one)',

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
-import type { Session } from '../session.ts'
-import { RUN_FLAGS, RUN_MEANINGS } from './run-flags.ts'
-import { addServeOptions, serveFlags } from './serve-options.ts'
+import type { CliSession } from '../session.ts'
+import { RUN_DESCRIPTIONS, RUN_FLAGS } from './run-flags.ts'
+import { addServeOptions, givenFlags } from './serve-options.ts'
 
-const MORE = `
+const HELP = `
 CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERTH_MCP_URL and BERTH_DATA. The options are
 those of "berth serve"; variables and the config file set them too, but for where it listens and keeps its data: that is
 a free port, free project ports and a temporary directory unless a flag says otherwise.
@@ -19,7 +19,7 @@ Examples:
 `
 
 /** Adds `run`, for its help and for what is wrong with a line; a right one is read without this library. */
-export function registerRun(program: Command, session: Session): void {
+export function registerRun(program: Command, session: CliSession): void {
   const run = program
     .command('run')
     .argument('[CMD...]', 'the command and its arguments, behind "--"')
@@ -28,14 +28,14 @@ export function registerRun(program: Command, session: Session): void {
     .description(
       'Starts an instance for one command, runs the command, and removes the instance with all it made.',
     )
-    .addHelpText('after', MORE)
-  addServeOptions(run, RUN_FLAGS, RUN_MEANINGS)
+    .addHelpText('after', HELP)
+  addServeOptions(run, RUN_FLAGS, RUN_DESCRIPTIONS)
   // Behind the command's name options are the command's own.
   run.passThroughOptions()
   run.action(async ([name, ...args]: string[]) => {
     if (name === undefined)
       throw new UsageError('What is to run is missing. Put it behind "--": berth run -- bun test')
-    const request = { flags: serveFlags(run), command: [name, ...args] as const }
-    session.exitCode = await (await import('../run/run.ts')).run(request, session.terminal)
+    const request = { flags: givenFlags(run), command: [name, ...args] as const }
+    session.exitCode = await (await import('../run/run.ts')).run(request, session.context)
   })
 }

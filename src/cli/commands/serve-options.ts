@@ -1,15 +1,15 @@
 import { type Command, Option } from 'commander'
 import { CONFIG_OPTIONS, environmentName } from '../../config/config.ts'
-import type { Session } from '../session.ts'
+import type { CliSession } from '../session.ts'
 import { type OwnFlag, SERVE_FLAGS } from './serve-flags.ts'
 import { startService } from './start-service.ts'
 
-const MORE = `
+const HELP = `
 Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.
 A flag beats the variable, the variable beats the file, the file beats the default.
 A switch that a variable or the file turns on is turned off with --no-NAME.
 BERTH_MASTER_KEY is a variable alone: 32 bytes as base64 or hex that secrets are encrypted under, in place of the
-data folder's master.key.
+data directory's master.key.
 
 Examples:
   berth serve                              keep everything in ./.berth
@@ -18,15 +18,15 @@ Examples:
 `
 
 /** Adds `serve`. */
-export function registerServe(program: Command, session: Session): void {
+export function registerServe(program: Command, session: CliSession): void {
   const serve = program
     .command('serve')
     .summary('run the service (also plain "berth")')
     .description('Runs the service until Ctrl-C or SIGTERM; a second signal exits at once.')
-    .addHelpText('after', MORE)
+    .addHelpText('after', HELP)
   addServeOptions(serve, SERVE_FLAGS)
   serve.action(async () => {
-    session.exitCode = await startService(serveFlags(serve), session.terminal)
+    session.exitCode = await startService(givenFlags(serve), session.context)
   })
 }
 
@@ -55,7 +55,7 @@ export function addServeOptions(
 }
 
 /** The flags that were given, by option name, once the command is parsed. */
-export function serveFlags(serve: Command): Record<string, unknown> {
+export function givenFlags(serve: Command): Record<string, unknown> {
   const given = serve.options.filter((option) => serve.getOptionValueSource(option.attributeName()) === 'cli')
   return Object.fromEntries(
     given.map((option) => [option.name().replace(/^no-/, ''), serve.getOptionValue(option.attributeName())]),

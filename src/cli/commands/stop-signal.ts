@@ -1,24 +1,24 @@
 /** The signals that end the service. */
 export interface StopSignal {
-  readonly arrived: Promise<void>
+  readonly received: Promise<void>
   /** Is called when a second one ends the process on the spot. */
-  lastWords: () => void
+  onForcedExit: () => void
   /** Lets the end of the terminal count as well. */
-  heedHangUp(): void
+  handleHangup(): void
 }
 
 /** Listens for SIGINT and SIGTERM. The second signal ends the process on the spot. */
-export function stopSignal(): StopSignal {
-  const { promise: arrived, resolve } = Promise.withResolvers<void>()
+export function listenForStopSignal(): StopSignal {
+  const { promise: received, resolve } = Promise.withResolvers<void>()
   let given = false
   const signal: StopSignal = {
-    arrived,
-    lastWords: () => {},
-    heedHangUp: () => void process.on('SIGHUP', onSignal),
+    received,
+    onForcedExit: () => {},
+    handleHangup: () => void process.on('SIGHUP', onSignal),
   }
   const onSignal = () => {
     if (given) {
-      signal.lastWords()
+      signal.onForcedExit()
       process.exit(0)
     }
     given = true

@@ -7,8 +7,8 @@ import { CommandError } from '../errors.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
 import { text } from '../options.ts'
 import { type Column, count, paint, table } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 
 type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]
 
@@ -49,19 +49,19 @@ Examples:
 `,
   async run({ session, args: [event], options, connect, print }) {
     checkDirectory(options.data)
-    const data = await readPayload(options.payload, session.terminal)
+    const data = await readPayload(options.payload, session.context)
     const client = await connect()
     const body = { event: event as EventName, data, account_id: options.account }
     const emitted = await client.call('control.events.emit', { body })
     const { deliveries = [] } = await client.call('control.wait', {
       query: { deliveries: emitted.id, timeout_ms: WAIT_MS },
     })
-    await print({ ...emitted, deliveries }, (_, { sink }) => {
+    await print({ ...emitted, deliveries }, (_, { out }) => {
       const head = `Emitted ${event}: ${emitted.id}\n`
-      if (deliveries.length === 0) return head + paint(sink, 'dim', NO_WEBHOOK)
+      if (deliveries.length === 0) return head + paint(out, 'dim', NO_WEBHOOK)
       const takers = count(deliveries.length, 'webhook')
       const verb = deliveries.length === 1 ? 'takes' : 'take'
-      return `${head}\n${takers} ${verb} it:\n${table(sink, COLUMNS, deliveries)}`
+      return `${head}\n${takers} ${verb} it:\n${table(out, COLUMNS, deliveries)}`
     })
   },
 })
@@ -81,7 +81,7 @@ function checkDirectory(data: string | undefined): void {
  */
 async function readPayload(
   given: string | undefined,
-  { cwd, stdin }: Terminal,
+  { cwd, stdin }: ProcessContext,
 ): Promise<Record<string, unknown> | undefined> {
   if (given === undefined) return undefined
   const fromFile = given.startsWith('@')

@@ -6,7 +6,7 @@ import type { Header, Pack } from 'tar-stream'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { CommandError } from '../errors.ts'
 import { formatBytes } from '../output.ts'
-import type { Survey } from './survey.ts'
+import type { DirectorySurvey } from './survey.ts'
 
 /** Bytes of a request that are left for what surrounds an archive in it. */
 export const FORM_OVERHEAD = 64 * 1024
@@ -21,7 +21,7 @@ const NAMED = 3
  * @throws CommandError where it gets larger, naming the largest files, or a file cannot be read
  */
 export async function packDirectory(
-  survey: Survey,
+  survey: DirectorySurvey,
   room: number = BODY_LIMIT - FORM_OVERHEAD,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { pack } = await import('tar-stream')
@@ -40,7 +40,7 @@ export async function packDirectory(
 }
 
 /** Adds the entries one after the other, no faster than they are taken. */
-async function fill(tar: Pack, { root, files, links }: Survey): Promise<void> {
+async function fill(tar: Pack, { root, files, links }: DirectorySurvey): Promise<void> {
   for (const { path, isExecutable, modifiedAt } of files) {
     const content = await readFile(join(root, path)).catch((error: Error) => {
       throw new CommandError(`${path} cannot be read: ${error.message}.`)
@@ -64,7 +64,7 @@ const add = (
     entry.on('error', reject)
   })
 
-function tooLarge({ root, files }: Survey): CommandError {
+function tooLarge({ root, files }: DirectorySurvey): CommandError {
   const largest = [...files]
     .sort((a, b) => b.size - a.size)
     .slice(0, NAMED)

@@ -1,11 +1,11 @@
 import { count, formatBytes, printable } from '../output.ts'
-import type { Survey } from './survey.ts'
+import type { DirectorySurvey } from './survey.ts'
 
 /** Paths that are named one by one; of more only the number is given. */
 const NAMED = 5
 
 /** How many files of a directory go, and how large they are: `3 files, 1.2 KB`. */
-export function sizeOf({ files, links }: Survey): string {
+export function sizeOf({ files, links }: DirectorySurvey): string {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   return `${count(files.length + links.length, 'file')}, ${formatBytes(bytes)}`
 }
@@ -16,7 +16,7 @@ export function sizeOf({ files, links }: Survey): string {
  * @param sendSecrets what is typed before the name of a `.env` file to send the variables in it
  */
 export function leftOutText(
-  { leftOut: { generated, ignored, secret, special } }: Survey,
+  { leftOut: { generated, ignored, secret, special } }: DirectorySurvey,
   sendSecrets: string,
 ): string {
   const parts = [

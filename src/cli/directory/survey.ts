@@ -3,7 +3,7 @@ import { lstat, readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
-import { IgnoreRules } from './rules.ts'
+import { IgnoreRules } from './gitignore.ts'
 
 /** A file that goes to a server. */
 export interface LocalFile {
@@ -24,7 +24,7 @@ export interface LocalLink {
 }
 
 /** Why something of a directory stays behind. */
-export type Reason =
+export type SkipReason =
   /** `.env` and its kind: the values may be secret. */
   | 'secret'
   /** A `.gitignore` file says so. */
@@ -35,17 +35,17 @@ export type Reason =
   | 'special'
 
 /** What of a directory goes to a server, and what stays behind. */
-export interface Survey {
+export interface DirectorySurvey {
   /** The directory's absolute path. */
   readonly root: string
   readonly files: readonly LocalFile[]
   readonly links: readonly LocalLink[]
   /** Paths by reason; those of directories end with `/`. */
-  readonly leftOut: Readonly<Record<Reason, readonly string[]>>
+  readonly leftOut: Readonly<Record<SkipReason, readonly string[]>>
 }
 
 /** More files are no app's sources, but a home directory or a disk that was named by mistake. */
-const MOST_FILES = 20_000
+const MAX_FILES = 20_000
 
 const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
 
@@ -58,7 +58,7 @@ const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
  * @param directory an absolute path
  * @throws CommandError where the directory cannot be read, has far too many files, or has a link that leads out
  */
-export async function surveyDirectory(directory: string): Promise<Survey> {
+export async function surveyDirectory(directory: string): Promise<DirectorySurvey> {
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
     throw unreadable(directory, error)
   })
@@ -67,7 +67,7 @@ export async function surveyDirectory(directory: string): Promise<Survey> {
   return surveyor
 }
 
-class Surveyor implements Survey {
+class Surveyor implements DirectorySurvey {
   readonly files: LocalFile[] = []
   readonly links: LocalLink[] = []
   readonly leftOut = {
@@ -112,7 +112,7 @@ class Surveyor implements Survey {
     }
   }
 
-  #reasonAgainst(full: string, entry: Dirent): Reason | undefined {
+  #reasonAgainst(full: string, entry: Dirent): SkipReason | undefined {
     if (GENERATED.has(entry.name)) return 'generated'
     if (SECRET.test(entry.name)) return 'secret'
     if (this.rules.ignores(full, entry.isDirectory())) return 'ignored'
@@ -121,9 +121,9 @@ class Surveyor implements Survey {
   }
 
   async #file(full: string): Promise<LocalFile> {
-    if (this.files.length >= MOST_FILES) {
+    if (this.files.length >= MAX_FILES) {
       throw new CommandError(
-        `${this.root} has more than ${MOST_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore file.`,
+        `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore file.`,
       )
     }
     const { size, mode, mtimeMs } = await lstat(full)

@@ -6,16 +6,16 @@ import { CommandError } from '../errors.ts'
 import { encode, listFiles } from '../nouns/files.ts'
 import { formatBytes } from '../output.ts'
 import { shellQuote } from '../quote.ts'
-import type { LocalFile, Survey } from './survey.ts'
+import type { DirectorySurvey, LocalFile } from './survey.ts'
 
 /** Requests under way at a time. */
-const AT_ONCE = 8
+const CONCURRENCY = 8
 
 /** Bytes of a file that fit into a request: base64 takes four thirds, the rest is for the path. */
-const MOST_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
+const MAX_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
 
 /** Characters of a command, well under what Linux takes as one argument. */
-const MOST_COMMAND = 64 * 1024
+const MAX_COMMAND_LENGTH = 64 * 1024
 
 /**
  * Writes a directory's files into a server's workspace, several at a time. Then it makes files executable and creates
@@ -23,15 +23,19 @@ const MOST_COMMAND = 64 * 1024
  *
  * @throws CommandError where one is too large, cannot be read or is refused; some may be written by then
  */
-export async function uploadDirectory(client: Client, serverId: string, survey: Survey): Promise<void> {
+export async function uploadDirectory(
+  client: Client,
+  serverId: string,
+  survey: DirectorySurvey,
+): Promise<void> {
   const { root, files, links } = survey
-  const large = files.find(({ size }) => size > MOST_BYTES)
+  const large = files.find(({ size }) => size > MAX_BYTES)
   if (large) {
     throw new CommandError(
-      `${large.path} has ${formatBytes(large.size)}; a file that is uploaded may have ${formatBytes(MOST_BYTES)}. Leave it out with a .gitignore file, or fetch it on the server.`,
+      `${large.path} has ${formatBytes(large.size)}; a file that is uploaded may have ${formatBytes(MAX_BYTES)}. Leave it out with a .gitignore file, or fetch it on the server.`,
     )
   }
-  await eachAtOnce(files, (file) => upload(client, serverId, root, file))
+  await forEachConcurrently(files, (file) => upload(client, serverId, root, file))
   const executable = files.filter(({ isExecutable }) => isExecutable).map((file) => file.path)
   await runAll(
     client,
@@ -57,7 +61,7 @@ export async function uploadDirectory(client: Client, serverId: string, survey: 
 export async function removeOthers(
   client: Client,
   serverId: string,
-  { files, links }: Survey,
+  { files, links }: DirectorySurvey,
 ): Promise<number> {
   const present = await listFiles(client, serverId, true)
   const { projects } = await client.call('projects.list', { params: { serverId } })
@@ -66,7 +70,7 @@ export async function removeOthers(
   const others = present.filter((file) => !kept.has(file) && !isProject(file))
   const stays = directoriesOf(present.filter((file) => kept.has(file) || isProject(file)))
   const gone = new Set(others.map((file) => outermost(file, stays)))
-  await eachAtOnce([...gone], (path) =>
+  await forEachConcurrently([...gone], (path) =>
     client.call('files.delete', { params: { serverId }, query: { path } }),
   )
   return others.length
@@ -105,7 +109,7 @@ async function upload(client: Client, serverId: string, root: string, file: Loca
 async function runAll(client: Client, serverId: string, commands: readonly string[]): Promise<void> {
   for (let next = 0; next < commands.length; ) {
     let command = commands[next] ?? ''
-    for (next += 1; next < commands.length && command.length < MOST_COMMAND; next += 1)
+    for (next += 1; next < commands.length && command.length < MAX_COMMAND_LENGTH; next += 1)
       command += ` && ${commands[next]}`
     const { exitCode, stderr } = await client.call('exec.run', { params: { serverId }, body: { command } })
     if (exitCode !== 0) {
@@ -117,7 +121,10 @@ async function runAll(client: Client, serverId: string, commands: readonly strin
 }
 
 /** Does something for each of many, some at a time. The first failure ends it. */
-async function eachAtOnce<One>(many: readonly One[], act: (one: One) => Promise<unknown>): Promise<void> {
+async function forEachConcurrently<One>(
+  many: readonly One[],
+  act: (one: One) => Promise<unknown>,
+): Promise<void> {
   let next = 0
   const work = async (): Promise<void> => {
     for (let one = many[next++]; one !== undefined; one = many[next++]) {
@@ -127,5 +134,5 @@ async function eachAtOnce<One>(many: readonly One[], act: (one: One) => Promise<
       })
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
 }

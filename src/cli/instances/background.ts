@@ -3,10 +3,10 @@ import { loadConfig } from '../../config/load.ts'
 import { UsageError } from '../../errors.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { parseServeFlags } from '../commands/serve-flags.ts'
-import { stopSignal } from '../commands/stop-signal.ts'
-import { printLog, printNow, type Terminal } from '../terminal.ts'
-import { LogFile } from './log-file.ts'
-import { enlist } from './registry.ts'
+import { listenForStopSignal } from '../commands/stop-signal.ts'
+import { type ProcessContext, printLog, writeLineSync } from '../process-context.ts'
+import { InstanceLogFile } from './log-file.ts'
+import { registerInstance } from './registry.ts'
 import { startInstance } from './start.ts'
 
 /** What an instance in the background writes to the process that started it. */
@@ -22,33 +22,33 @@ export interface BackgroundReady {
  * is ready it speaks to who started it: one line on stdout when all is there, recovery included, and failures on stderr.
  * From then on all goes to the log in the data directory.
  */
-export async function background(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { env, cwd } = terminal
+export async function background(args: readonly string[], context: ProcessContext): Promise<number> {
+  const { env, cwd } = context
   const flags = parseServeFlags(args)
   if (flags === null) throw new UsageError('Start it with "berth serve --detach".')
   const config = loadConfig({ flags, env, cwd })
-  const signal = stopSignal()
-  const log = new LogFile()
+  const signal = listenForStopSignal()
+  const log = new InstanceLogFile()
   let write = (line: string): void => {
     printLog(line)
     log.write(line)
   }
-  const berth = await startInstance(config, terminal, { log: (line) => write(line) })
-  signal.lastWords = () => berth.abandon()
+  const berth = await startInstance(config, context, { log: (line) => write(line) })
+  signal.onForcedExit = () => berth.abandon()
   let unlist = () => {}
   try {
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
-    unlist = enlist(berth.info, 'serve --detach', env)
+    unlist = registerInstance(berth.info, 'serve --detach', env)
     const report: BackgroundReady = { ready: berth.info, log: path }
     write = log.write
     try {
-      printNow(JSON.stringify(report))
+      writeLineSync(JSON.stringify(report))
     } catch {
       // Who started it was killed meanwhile: it runs as was asked.
     }
     redirectOutput(fd)
-    await signal.arrived
+    await signal.received
   } finally {
     await berth.stop()
     unlist()

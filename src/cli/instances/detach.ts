@@ -4,10 +4,10 @@ import type { ReadyInfo } from '../../instance/start.ts'
 import { printReady } from '../commands/banner.ts'
 import { BACKGROUND } from '../commands/serve-flags.ts'
 import { CommandError } from '../errors.ts'
-import { findDataDirectory } from '../instance.ts'
+import { findDataDirectory } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
-import type { Terminal } from '../terminal.ts'
 import type { BackgroundReady } from './background.ts'
 
 /**
@@ -16,8 +16,8 @@ import type { BackgroundReady } from './background.ts'
  * @param flags the options given on the command line, by name
  * @throws UsageError, StartupError for a bad configuration
  */
-export async function detach(flags: Record<string, unknown>, terminal: Terminal): Promise<number> {
-  const { env, cwd, stderr } = terminal
+export async function detach(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
+  const { env, cwd, stderr } = context
   const { json } = loadConfig({ flags, env, cwd })
   return untilInterrupted(async (interrupted) => {
     const child = Bun.spawn([...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, ...toArgs(flags)], {
@@ -27,11 +27,11 @@ export async function detach(flags: Record<string, unknown>, terminal: Terminal)
       detached: true,
     })
     interrupted.addEventListener('abort', () => child.kill('SIGTERM'))
-    const said = passOn(child.stderr, (text) => stderr.write(text))
+    const stderrCopied = copyStream(child.stderr, (text) => stderr.write(text))
     const line = await firstLine(child.stdout)
     if (line === null) {
       // It has said why.
-      await said
+      await stderrCopied
       const code = await child.exited
       interrupted.throwIfAborted()
       if (child.signalCode !== null)
@@ -39,10 +39,10 @@ export async function detach(flags: Record<string, unknown>, terminal: Terminal)
       return code === 0 ? 1 : code
     }
     // It ends when the instance turns to its log.
-    await said
+    await stderrCopied
     child.unref()
     const { ready, log } = JSON.parse(line) as BackgroundReady
-    await printReady(json, ready, terminal, { stop: `Stop with "${stopCommand(ready, terminal)}".`, log })
+    await printReady(json, ready, context, { stop: `Stop with "${stopCommand(ready, context)}".`, log })
     return 0
   })
 }
@@ -56,13 +56,13 @@ function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
 }
 
 /** What ends it: below its directory it is found without being named. */
-function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: Terminal): string {
+function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: ProcessContext): string {
   const found = findDataDirectory(undefined, env, cwd) === data_dir
   return found ? 'berth stop' : `berth stop --data ${shellQuote([data_dir])}`
 }
 
 /** Copies a stream to its end. */
-async function passOn(
+async function copyStream(
   stream: ReadableStream<Uint8Array>,
   write: (text: Uint8Array) => Promise<void>,
 ): Promise<void> {

@@ -15,8 +15,8 @@ const KEPT_ERRORS = 5
 const ERROR = /^\S+ ERROR /
 
 /** The log of an instance in its own data directory. Lines that come before the directory is known are kept until then. */
-export class LogFile {
-  #waiting: string[] = []
+export class InstanceLogFile {
+  #buffer: string[] = []
   #fd: number | null = null
   readonly #errors: string[] = []
 
@@ -24,13 +24,13 @@ export class LogFile {
   readonly write = (line: string): void => {
     if (ERROR.test(line)) this.#errors.push(line)
     if (this.#errors.length > KEPT_ERRORS) this.#errors.shift()
-    if (this.#fd === null) this.#waiting.push(line)
+    if (this.#fd === null) this.#buffer.push(line)
     else writeLine(this.#fd, line)
   }
 
   /** What was logged while there was no file. */
-  get early(): string {
-    return this.#waiting.join('')
+  get buffered(): string {
+    return this.#buffer.join('')
   }
 
   /** The last lines with errors. */
@@ -45,8 +45,8 @@ export class LogFile {
     if (size > LARGE_BYTES) ifPresent(() => renameSync(path, `${path}.old`))
     const fd = openSync(path, 'a', 0o600)
     this.#fd = fd
-    for (const line of this.#waiting) writeLine(fd, line)
-    this.#waiting = []
+    for (const line of this.#buffer) writeLine(fd, line)
+    this.#buffer = []
     return { fd, path }
   }
 }

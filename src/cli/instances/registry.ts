@@ -5,9 +5,9 @@ import { machineNow } from '../../runtime/clock.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import type { Terminal } from '../terminal.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
-import { heldBy, holds } from './holder.ts'
+import { directoriesHeldBy, holdsDirectory } from './directory-lock.ts'
 
 /** Which command an instance was started with. */
 export type StartedBy = 'serve' | 'serve --detach' | 'run'
@@ -28,13 +28,13 @@ export interface ListedInstance {
  * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none). Null for a
  * user without a home, as in a container that runs under a number that nobody has.
  */
-function registryDirectory(env: Terminal['env']): string | null {
+function registryDirectory(env: ProcessContext['env']): string | null {
   const directory = userDirectory(env, 'XDG_STATE_HOME', '.local/state')
   return directory && join(directory, 'berth/instances')
 }
 
 /** The files of all entries. @throws CommandError where the directory may not be read */
-function entryFiles(env: Terminal['env']): string[] {
+function entryFiles(env: ProcessContext['env']): string[] {
   const directory = registryDirectory(env)
   if (directory === null) return []
   try {
@@ -53,7 +53,11 @@ function entryFiles(env: Terminal['env']): string[] {
  *
  * @returns takes it out again
  */
-export function enlist(ready: ReadyInfo, startedBy: StartedBy, env: Terminal['env']): () => void {
+export function registerInstance(
+  ready: ReadyInfo,
+  startedBy: StartedBy,
+  env: ProcessContext['env'],
+): () => void {
   const { data_dir, base_url, pid, version } = ready
   const startedAt = new Date(machineNow()).toISOString()
   const entry: ListedInstance = {
@@ -73,7 +77,7 @@ export function enlist(ready: ReadyInfo, startedBy: StartedBy, env: Terminal['en
     // Those of berths that were killed: nobody may ever ask for the list.
     for (const stale of entryFiles(env)) {
       const other = readEntry(stale)
-      if (other && !existsSync(`/proc/${other.pid}`)) removeStale(stale)
+      if (other && !existsSync(`/proc/${other.pid}`)) readOrRemoveStale(stale)
     }
   } catch {}
   return () => removeEntry(file)
@@ -87,38 +91,38 @@ export function removeEntry(file: string): void {
 }
 
 /** The instances of this user that run, oldest first. What killed ones have left is removed. */
-export function listInstances(env: Terminal['env']): ListedInstance[] {
-  const found = entryFiles(env).flatMap((file) => removeStale(file) ?? [])
+export function listInstances(env: ProcessContext['env']): ListedInstance[] {
+  const found = entryFiles(env).flatMap((file) => readOrRemoveStale(file) ?? [])
   return found.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
 }
 
 /** The data directories of all entries, those of instances that do not run any more too. */
-export function registeredDirectories(env: Terminal['env']): string[] {
+export function registeredDirectories(env: ProcessContext['env']): string[] {
   return entryFiles(env).flatMap((file) => readEntry(file)?.data_dir ?? [])
 }
 
 /** The entries of instances that do not run any more. */
-export function staleEntries(env: Terminal['env']): { file: string; instance: ListedInstance }[] {
+export function staleEntries(env: ProcessContext['env']): { file: string; instance: ListedInstance }[] {
   return entryFiles(env).flatMap((file) => {
     const instance = readEntry(file)
-    return instance && current(instance) === null ? [{ file, instance }] : []
+    return instance && findRunning(instance) === null ? [{ file, instance }] : []
   })
 }
 
 /** Returns the instance of an entry as it is now, also if its directory was moved; null if it does not run any more. */
-function current(entry: ListedInstance): ListedInstance | null {
+function findRunning(entry: ListedInstance): ListedInstance | null {
   const { pid, data_dir, base_url } = entry
-  if (holds(pid, data_dir) || isInUse(data_dir)) return entry
-  const moved = heldBy(pid).find((directory) => {
+  if (holdsDirectory(pid, data_dir) || isInUse(data_dir)) return entry
+  const moved = directoriesHeldBy(pid).find((directory) => {
     const instance = readInstance(directory)
     return instance?.pid === pid && instance.base_url === base_url
   })
   return moved === undefined ? null : { ...entry, data_dir: moved }
 }
 
-function removeStale(file: string): ListedInstance | null {
+function readOrRemoveStale(file: string): ListedInstance | null {
   const entry = readEntry(file)
-  const now = entry && current(entry)
+  const now = entry && findRunning(entry)
   if (entry !== null && now === null) removeEntry(file)
   return now
 }

@@ -2,7 +2,7 @@ import { selfCommand } from '../../compute/self.ts'
 import type { Config } from '../../config/config.ts'
 import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
-import type { Terminal } from '../terminal.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { versionInfo } from '../version.ts'
 import type { StartedBy } from './registry.ts'
 
@@ -19,7 +19,7 @@ export interface Listeners {
 /** Starts a berth in this process. @throws StartupError where it cannot start */
 export function startInstance(
   config: Config,
-  { env }: Terminal,
+  { env }: ProcessContext,
   { log, ...listeners }: Listeners,
 ): Promise<Berth> {
   return startBerth(config, {
@@ -38,13 +38,17 @@ export function startInstance(
  *
  * @returns ends it
  */
-export function listed({ recovered, info }: Berth, startedBy: StartedBy, { env }: Terminal): () => void {
+export function registerWhenRecovered(
+  { recovered, info }: Berth,
+  startedBy: StartedBy,
+  { env }: ProcessContext,
+): () => void {
   let over = false
   let remove = () => {}
   void recovered
     .then(() => import('./registry.ts'))
-    .then(({ enlist }) => {
-      if (!over) remove = enlist(info, startedBy, env)
+    .then(({ registerInstance }) => {
+      if (!over) remove = registerInstance(info, startedBy, env)
     })
   return () => {
     over = true

@@ -2,19 +2,19 @@ import { signal } from '../../compute/terminate.ts'
 import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
-import type { Terminal } from '../terminal.ts'
-import { checkEntered, holds } from './holder.ts'
+import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 import { listInstances } from './registry.ts'
 
 /** Milliseconds between two looks at whether it has ended. */
-const LOOK_MS = 20
+const POLL_INTERVAL_MS = 20
 
 /** Milliseconds that the kernel may take to end a process that is killed. */
-const KILLED_MS = 5_000
+const KILL_TIMEOUT_MS = 5_000
 
 /** An instance that was ended. */
-export interface Stopped {
+export interface StoppedInstance {
   data_dir: string
   pid: number
   /** Whether it had to be killed. */
@@ -28,7 +28,7 @@ export interface StopOptions {
   /** Kill it when they are over. */
   force: boolean
   /** Where the list of instances lies. */
-  env: Terminal['env']
+  env: ProcessContext['env']
 }
 
 /**
@@ -40,34 +40,38 @@ export interface StopOptions {
 export async function stopInstance(
   dataDir: string,
   { timeoutMs, force, env }: StopOptions,
-): Promise<Stopped> {
-  checkEntered(dataDir)
-  const found = await processOf(dataDir, timeoutMs, env)
+): Promise<StoppedInstance> {
+  checkAccessible(dataDir)
+  const found = await findProcess(dataDir, timeoutMs, env)
   const { pid } = found
   signal(pid, 'SIGTERM')
   // One that was stopped with Ctrl-Z acts on it only when it runs again.
   signal(pid, 'SIGCONT')
-  if (await gone(found, timeoutMs)) return { data_dir: dataDir, pid, killed: false }
+  if (await waitForExit(found, timeoutMs)) return { data_dir: dataDir, pid, killed: false }
   if (!force) {
     throw new CommandError(
       `The berth on ${dataDir} (pid ${pid}) has not ended within ${timeoutMs / 1_000} s. Give it longer with --timeout, or have it killed then: berth stop --force --data ${shellQuote([dataDir])}`,
     )
   }
   if (isAlive(found)) signal(pid, 'SIGKILL')
-  if (await gone(found, KILLED_MS)) return { data_dir: dataDir, pid, killed: true }
+  if (await waitForExit(found, KILL_TIMEOUT_MS)) return { data_dir: dataDir, pid, killed: true }
   throw new CommandError(
     `The berth on ${dataDir} (pid ${pid}) does not end when it is killed: the kernel holds it.`,
   )
 }
 
 /** The process of a directory's instance. One that is just starting is waited for. */
-async function processOf(dataDir: string, timeoutMs: number, env: Terminal['env']): Promise<ProcessMark> {
-  for (const deadline = performance.now() + timeoutMs; ; await Bun.sleep(LOOK_MS)) {
+async function findProcess(
+  dataDir: string,
+  timeoutMs: number,
+  env: ProcessContext['env'],
+): Promise<ProcessMark> {
+  for (const deadline = performance.now() + timeoutMs; ; await Bun.sleep(POLL_INTERVAL_MS)) {
     // A directory that was removed under its berth says nothing any more: the list still does.
     const named = readInstance(dataDir) ?? listInstances(env).find(({ data_dir }) => data_dir === dataDir)
     // In this order: what holds the lock behind its mark is what the mark is of.
     const mark = named && markOf(named.pid)
-    if (mark && holds(mark.pid, dataDir)) return mark
+    if (mark && holdsDirectory(mark.pid, dataDir)) return mark
     if (!isInUse(dataDir))
       throw new CommandError(`No berth runs on ${dataDir}. "berth list" shows those that run.`)
     if (performance.now() < deadline) continue
@@ -77,8 +81,8 @@ async function processOf(dataDir: string, timeoutMs: number, env: Terminal['env'
   }
 }
 
-async function gone(mark: ProcessMark, withinMs: number): Promise<boolean> {
-  for (const deadline = performance.now() + withinMs; isAlive(mark); await Bun.sleep(LOOK_MS)) {
+async function waitForExit(mark: ProcessMark, withinMs: number): Promise<boolean> {
+  for (const deadline = performance.now() + withinMs; isAlive(mark); await Bun.sleep(POLL_INTERVAL_MS)) {
     if (performance.now() > deadline) return false
   }
   return true

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { type CredentialsFile, isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
-import { checkEntered, holds } from './holder.ts'
+import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 
 /** The variables by which programs find an instance, and the commands of berth too. */
 export interface InstanceVariables {
@@ -29,9 +29,9 @@ export const variablesOf = ({
 
 /** The variables of the instance that runs on a data directory. @throws CommandError where none does */
 export function variablesOfDirectory(directory: string): InstanceVariables {
-  checkEntered(directory)
+  checkAccessible(directory)
   const instance = readInstance(directory)
-  if (!instance || !(holds(instance.pid, directory) || isInUse(directory))) {
+  if (!instance || !(holdsDirectory(instance.pid, directory) || isInUse(directory))) {
     throw new CommandError(
       `No berth runs on ${directory}. Start one with "berth serve --detach", or name its directory with --data.`,
     )

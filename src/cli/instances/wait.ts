@@ -1,9 +1,9 @@
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findBaseUrl } from '../instance.ts'
-import type { Terminal } from '../terminal.ts'
+import { type ConnectionOptions, findBaseUrl } from '../find-instance.ts'
+import type { ProcessContext } from '../process-context.ts'
 
 /** Milliseconds between two looks. */
-const LOOK_MS = 25
+const POLL_INTERVAL_MS = 25
 
 /**
  * Waits until an instance is ready, recovery and fixtures included. It may still have to be started.
@@ -13,31 +13,31 @@ const LOOK_MS = 25
  */
 export async function waitUntilReady(
   options: ConnectionOptions,
-  terminal: Terminal,
+  context: ProcessContext,
   timeoutMs: number,
 ): Promise<string> {
   const deadline = performance.now() + timeoutMs
   let state = ''
   for (;;) {
-    const { baseUrl, directory } = findBaseUrl(options, terminal)
+    const { baseUrl, directory } = findBaseUrl(options, context)
     if (baseUrl === undefined) state = `no berth runs on ${directory}`
     else {
-      const response = await ask(baseUrl, deadline)
+      const response = await probe(baseUrl, deadline)
       if (response === 'ready') return baseUrl
       // An attempt that the time limit cuts off says less than the one before it.
-      if (response !== 'cut off' || state === '') state = STATES[response](baseUrl)
+      if (response !== 'cut off' || state === '') state = DESCRIPTIONS[response](baseUrl)
     }
-    if (performance.now() + LOOK_MS > deadline) {
+    if (performance.now() + POLL_INTERVAL_MS > deadline) {
       throw new CommandError(
         `Not ready within ${timeoutMs / 1_000} s: ${state}. Give it longer with --timeout, or see that it was started.`,
       )
     }
-    await Bun.sleep(LOOK_MS)
+    await Bun.sleep(POLL_INTERVAL_MS)
   }
 }
 
 /** Returns a sentence about what an attempt has found. */
-const STATES = {
+const DESCRIPTIONS = {
   'cut off': (baseUrl: string) => `${baseUrl} does not answer`,
   nothing: (baseUrl: string) => `nothing answers at ${baseUrl}`,
   'no berth': (baseUrl: string) => `what answers at ${baseUrl} is no berth`,
@@ -45,7 +45,7 @@ const STATES = {
 } as const
 
 /** What is at an address. */
-async function ask(baseUrl: string, deadline: number): Promise<keyof typeof STATES | 'ready'> {
+async function probe(baseUrl: string, deadline: number): Promise<keyof typeof DESCRIPTIONS | 'ready'> {
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())))
   let response: Response
   try {

@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { isPassing, pauseBefore } from '../reconnect.ts'
+import { isTransient, waitBeforeRetry } from '../reconnect.ts'
 
 /** An event, as the control API gives it. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
@@ -13,7 +13,7 @@ const START = 'start'
 const REMEMBERED = 1_000
 
 /** A connection to the instance. */
-export interface Connection {
+export interface EventConnection {
   client: Client
   /** The secret that signs forwarded events. */
   secret: string
@@ -22,19 +22,19 @@ export interface Connection {
 /** What `berth listen` receives. */
 export type ListenEvent =
   /** Events that are emitted from here on are yielded. */
-  | { readonly type: 'ready'; readonly connection: Connection }
-  | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: Connection }
+  | { readonly type: 'ready'; readonly connection: EventConnection }
+  | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: EventConnection }
   /** The instance cannot be reached any more, for this reason. */
   | { readonly type: 'lost'; readonly reason: string }
   /** The instance can be reached again. */
-  | { readonly type: 'back'; readonly connection: Connection }
+  | { readonly type: 'back'; readonly connection: EventConnection }
   /** It was reset, or an earlier state was restored: its events begin anew. */
-  | { readonly type: 'anew'; readonly connection: Connection }
+  | { readonly type: 'anew'; readonly connection: EventConnection }
 
 /** Which events are followed, and where. */
-export interface Following {
+export interface FollowOptions {
   /** Finds the instance; it may have come back at another address. */
-  open: () => Promise<Connection>
+  connect: () => Promise<EventConnection>
   accountId: string | undefined
   signal: AbortSignal
 }
@@ -46,16 +46,16 @@ export interface Following {
  * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
  */
 export async function* followEvents(
-  connection: Connection,
-  { open, accountId, signal }: Following,
+  connection: EventConnection,
+  { connect, accountId, signal }: FollowOptions,
 ): AsyncGenerator<ListenEvent, void> {
-  const position = await Position.now(connection.client, signal)
+  const position = await EventPosition.now(connection.client, signal)
   yield { type: 'ready', connection }
   let [current, failures, isLost] = [connection, 0, false]
   for (;;) {
     try {
       if (failures > 0) {
-        current = await open()
+        current = await connect()
         const isAnew = await position.check(current.client, signal)
         failures = 0
         if (isLost) yield { type: 'back', connection: current }
@@ -64,12 +64,12 @@ export async function* followEvents(
       }
       const query = { follow: 'true', after: position.last, account_id: accountId } as const
       for await (const { data: event } of current.client.stream('control.events.list', { query, signal })) {
-        position.passes(event.id)
+        position.advance(event.id)
         yield { type: 'event', event, connection: current }
       }
       failures += 1
     } catch (error) {
-      if (signal.aborted || !isPassing(error, failures)) throw error
+      if (signal.aborted || !isTransient(error, failures)) throw error
       failures += 1
       // A reset is over before the next attempt: it is worth no word.
       if (!isLost && failures > 1) {
@@ -77,12 +77,12 @@ export async function* followEvents(
         yield { type: 'lost', reason: error.message }
       }
     }
-    await pauseBefore(failures, signal)
+    await waitBeforeRetry(failures, signal)
   }
 }
 
 /** How far the events have been yielded. */
-class Position {
+class EventPosition {
   /** The last one. */
   last = START
   readonly #known: Set<string>
@@ -93,12 +93,12 @@ class Position {
   }
 
   /** Behind everything that was emitted so far. */
-  static async now(client: Client, signal: AbortSignal): Promise<Position> {
-    return new Position((await newestIds(client, signal)).reverse())
+  static async now(client: Client, signal: AbortSignal): Promise<EventPosition> {
+    return new EventPosition((await newestIds(client, signal)).reverse())
   }
 
   /** Moves behind an event that was yielded. */
-  passes(id: string): void {
+  advance(id: string): void {
     this.last = id
     this.#known.add(id)
     if (this.#known.size <= 2 * REMEMBERED) return

@@ -11,18 +11,18 @@ const TIMEOUT_MS = 15_000
 const RESPONSE_LIMIT = 1_024
 
 /** What came of forwarding an event. */
-export interface Forwarded {
+export interface ForwardResult {
   /** Null if there was no response. */
   status: number | null
   ms: number
   /** Why it counts as a failure; null for 2xx. */
   error: string | null
   /** The response's first KiB. */
-  answer: string
+  response: string
 }
 
 /** Where events are forwarded to, and how. */
-export interface Forwarding {
+export interface ForwardOptions {
   url: string
   secret: string
   /** Ends it. */
@@ -37,13 +37,13 @@ export interface Forwarding {
  */
 export async function forward(
   event: EmittedEvent,
-  { url, secret, signal, timeoutMs = TIMEOUT_MS }: Forwarding,
-): Promise<Forwarded> {
+  { url, secret, signal, timeoutMs = TIMEOUT_MS }: ForwardOptions,
+): Promise<ForwardResult> {
   const body = JSON.stringify(payloadOf(event.event, event.data, event.created_at))
   const began = performance.now()
   const timeout = new AbortController()
   const timer = setTimeout(() => timeout.abort(), timeoutMs)
-  const forwarded: Forwarded = { status: null, ms: 0, error: null, answer: '' }
+  const forwarded: ForwardResult = { status: null, ms: 0, error: null, response: '' }
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -60,7 +60,7 @@ export async function forward(
     })
     forwarded.status = response.status
     forwarded.error = refusalOf(response)
-    forwarded.answer = await beginningOf(response)
+    forwarded.response = await readPrefix(response)
   } catch (error) {
     signal.throwIfAborted()
     forwarded.error = timeout.signal.aborted
@@ -80,7 +80,7 @@ function refusalOf({ ok, status, headers }: Response): string | null {
   return `The receiver answered with ${status}${to ? `, to ${to}` : ''}. Redirects are not followed.`
 }
 
-async function beginningOf(response: Response): Promise<string> {
+async function readPrefix(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body ?? []) {

@@ -4,14 +4,14 @@ import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findInstance } from '../instance.ts'
+import { type ConnectionOptions, findInstance } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { count, paint, printable, printJson, type Style } from '../output.ts'
-import { plain } from '../plain-text.ts'
-import type { Session } from '../session.ts'
-import type { Sink } from '../terminal.ts'
-import { type Connection, type EmittedEvent, followEvents, type ListenEvent } from './events.ts'
-import { type Forwarded, forward } from './forward.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
+import type { CliSession } from '../session.ts'
+import { type EmittedEvent, type EventConnection, followEvents, type ListenEvent } from './events.ts'
+import { type ForwardResult, forward } from './forward.ts'
 
 /** What is listened to, and what for. */
 export interface ListenOptions {
@@ -23,8 +23,8 @@ export interface ListenOptions {
 }
 
 /** Finds the instance, and the secret that goes with it. */
-export function openConnection(session: Session, options: ConnectionOptions): Connection {
-  const instance = findInstance(options, session.terminal, 'control')
+export function openConnection(session: CliSession, options: ConnectionOptions): EventConnection {
+  const instance = findInstance(options, session.context, 'control')
   reachLoopbackDirectly()
   return { client: new Client(instance), secret: listenSecret(instance.credential) }
 }
@@ -35,7 +35,7 @@ export function openConnection(session: Session, options: ConnectionOptions): Co
  * @returns the exit code: 0 after Ctrl-C
  */
 export function listenToEvents(
-  session: Session,
+  session: CliSession,
   connected: ConnectionOptions,
   options: ListenOptions,
 ): Promise<number> {
@@ -45,13 +45,13 @@ export function listenToEvents(
       const connection = openConnection(session, connected)
       await checkAccount(connection.client, options.account)
       const received = followEvents(connection, {
-        open: async () => openConnection(session, connected),
+        connect: async () => openConnection(session, connected),
         accountId: options.account,
         signal,
       })
       for await (const one of received) {
         const wanted = one.type !== 'event' || options.events.has(one.event.event)
-        if (wanted) await reporter.report(one, await forwarded(one, options.target, signal))
+        if (wanted) await reporter.report(one, await forwardIfWanted(one, options.target, signal))
       }
     } catch (error) {
       if (!signal.aborted) throw error
@@ -61,11 +61,11 @@ export function listenToEvents(
   })
 }
 
-async function forwarded(
+async function forwardIfWanted(
   received: ListenEvent,
   url: string | undefined,
   signal: AbortSignal,
-): Promise<Forwarded | null> {
+): Promise<ForwardResult | null> {
   if (received.type !== 'event' || url === undefined) return null
   return forward(received.event, { url, secret: received.connection.secret, signal })
 }
@@ -80,21 +80,21 @@ async function checkAccount(client: Client, id: string | undefined): Promise<voi
 
 /** Prints what is received. */
 interface Reporter {
-  report(received: ListenEvent, forwarded: Forwarded | null): Promise<void>
+  report(received: ListenEvent, forwarded: ForwardResult | null): Promise<void>
   end(): Promise<void>
 }
 
-function jsonReporter(session: Session, { target }: ListenOptions): Reporter {
+function jsonReporter(session: CliSession, { target }: ListenOptions): Reporter {
   return {
     report(received, forwarded) {
       if (received.type === 'event') {
         const { type, event } = received
-        return printJson(session.terminal.stdout, { type, ...event, forwarded })
+        return printJson(session.context.stdout, { type, ...event, forwarded })
       }
-      if (received.type === 'lost') return printJson(session.terminal.stdout, received)
+      if (received.type === 'lost') return printJson(session.context.stdout, received)
       const { client, secret } = received.connection
       const forwarding = target === undefined ? {} : { forward_to: target, secret }
-      return printJson(session.terminal.stdout, {
+      return printJson(session.context.stdout, {
         type: received.type,
         base_url: client.baseUrl,
         ...forwarding,
@@ -104,10 +104,10 @@ function jsonReporter(session: Session, { target }: ListenOptions): Reporter {
   }
 }
 
-function textReporter(session: Session, { target }: ListenOptions): Reporter {
-  const view = new ListenView(session.terminal.stdout)
+function textReporter(session: CliSession, { target }: ListenOptions): Reporter {
+  const view = new ListenView(session.context.stdout)
   let [secret, isReady] = ['', false]
-  const sayIfChanged = async (connection: Connection): Promise<void> => {
+  const sayIfChanged = async (connection: EventConnection): Promise<void> => {
     if (connection.secret === secret || target === undefined) return
     secret = connection.secret
     await view.notice(`It is another instance: its signing secret is ${secret}`, 'yellow')
@@ -148,26 +148,26 @@ const INDENT = ' '.repeat('00:00:00  '.length)
 
 /** Shows events to a person as they come, one line each. */
 class ListenView {
-  readonly #sink: Sink
+  readonly #out: OutputStream
   #events = 0
   #failed = 0
 
-  constructor(sink: Sink) {
-    this.#sink = sink
+  constructor(out: OutputStream) {
+    this.#out = out
   }
 
   /** Says what is listened to, and where it goes. */
   async intro(baseUrl: string, target: string | undefined, secret: string): Promise<void> {
-    const end = paint(this.#sink, 'dim', 'Ctrl-C ends this.')
+    const end = paint(this.#out, 'dim', 'Ctrl-C ends this.')
     if (target === undefined) {
-      const hint = paint(this.#sink, 'dim', 'Nothing is forwarded without --forward-to URL.')
-      return this.#sink.write(`Listening to ${printable(baseUrl)}. ${hint} ${end}\n\n`)
+      const hint = paint(this.#out, 'dim', 'Nothing is forwarded without --forward-to URL.')
+      return this.#out.write(`Listening to ${printable(baseUrl)}. ${hint} ${end}\n\n`)
     }
-    await this.#sink.write(
+    await this.#out.write(
       [
         `Forwarding the events of ${printable(baseUrl)} to ${printable(target)}`,
-        `Signing secret: ${paint(this.#sink, 'bold', secret)}`,
-        paint(this.#sink, 'dim', 'It stays the same for this instance: give it to the receiver once. ') + end,
+        `Signing secret: ${paint(this.#out, 'bold', secret)}`,
+        paint(this.#out, 'dim', 'It stays the same for this instance: give it to the receiver once. ') + end,
         '',
         '',
       ].join('\n'),
@@ -175,21 +175,21 @@ class ListenView {
   }
 
   /** Shows an event, with what came of forwarding it. */
-  async event({ id, event, data }: EmittedEvent, forwarded: Forwarded | null): Promise<void> {
+  async event({ id, event, data }: EmittedEvent, forwarded: ForwardResult | null): Promise<void> {
     this.#events += 1
-    const dim = (text: string): string => paint(this.#sink, 'dim', text)
+    const dim = (text: string): string => paint(this.#out, 'dim', text)
     const ids = Object.entries(data).flatMap(([name, value]) =>
       name.endsWith('_id') && typeof value === 'string' ? [printable(value)] : [],
     )
     const outcome = forwarded === null ? '' : `${this.#outcome(forwarded)}  `
     const line = `${dim(timeOfDay())}  ${event.padEnd(EVENT_WIDTH)}  ${outcome}${dim([id, ...ids].join('  '))}\n`
-    await this.#sink.write(line + (forwarded === null ? '' : this.#trouble(forwarded)))
+    await this.#out.write(line + (forwarded === null ? '' : this.#failureText(forwarded)))
   }
 
   /** Says that the instance is gone for now, that it is back, or that its events begin anew. */
   async notice(text: string, style: Style): Promise<void> {
-    await this.#sink.write(
-      `${paint(this.#sink, 'dim', timeOfDay())}  ${paint(this.#sink, style, plain(text))}\n`,
+    await this.#out.write(
+      `${paint(this.#out, 'dim', timeOfDay())}  ${paint(this.#out, style, toPlainText(text))}\n`,
     )
   }
 
@@ -197,22 +197,22 @@ class ListenView {
   async summary(wasForwarded: boolean): Promise<void> {
     const failed = this.#failed > 0 ? `, ${this.#failed} of which the receiver did not take` : ''
     const what = wasForwarded ? 'forwarded' : 'seen'
-    await this.#sink.write(paint(this.#sink, 'dim', `${count(this.#events, 'event')} ${what}${failed}.\n`))
+    await this.#out.write(paint(this.#out, 'dim', `${count(this.#events, 'event')} ${what}${failed}.\n`))
   }
 
-  #outcome({ status, ms, error }: Forwarded): string {
+  #outcome({ status, ms, error }: ForwardResult): string {
     const style = error === null ? 'green' : status === null || status >= 400 ? 'red' : 'yellow'
-    return `${paint(this.#sink, style, String(status ?? '---'))}  ${`${Math.round(ms)} ms`.padStart(8)}`
+    return `${paint(this.#out, style, String(status ?? '---'))}  ${`${Math.round(ms)} ms`.padStart(8)}`
   }
 
   /** What a failure is about, and what the receiver said. */
-  #trouble({ error, answer }: Forwarded): string {
+  #failureText({ error, response }: ForwardResult): string {
     if (error === null) return ''
     this.#failed += 1
-    const said = plain(answer).trim().replace(/\s+/g, ' ').slice(0, SHOWN_RESPONSE)
+    const said = toPlainText(response).trim().replace(/\s+/g, ' ').slice(0, SHOWN_RESPONSE)
     const lines = [
-      paint(this.#sink, 'red', printable(error)),
-      ...(said === '' ? [] : [paint(this.#sink, 'dim', said)]),
+      paint(this.#out, 'red', printable(error)),
+      ...(said === '' ? [] : [paint(this.#out, 'dim', said)]),
     ]
     return lines.map((line) => `${INDENT}${line}\n`).join('')
   }

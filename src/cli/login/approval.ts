@@ -4,22 +4,22 @@ import { systemRandom } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { canOpenBrowser, openInBrowser } from '../browser.ts'
 import { CommandError } from '../errors.ts'
-import { askLine, canAsk } from '../prompt.ts'
-import type { Terminal } from '../terminal.ts'
-import { type Ending, listenForCallback } from './callback.ts'
+import type { ProcessContext } from '../process-context.ts'
+import { isInteractive, promptLine } from '../prompt.ts'
+import { listenForCallback, type ResultPage } from './callback.ts'
 
 /** A person's approval. */
-export interface Approved {
-  attempt: Attempt
+export interface Approval {
+  attempt: PkceAttempt
   code: string
   /** Asks for the code once more; null where nobody typed it. */
-  again: (() => Promise<string>) | null
+  retypeCode: (() => Promise<string>) | null
   /** Shows in the person's browser how it ended, if it came back by itself. */
-  end: (ending: Ending) => Promise<void>
+  showResult: (ending: ResultPage) => Promise<void>
 }
 
 /** What is asked for. */
-export interface Wanted {
+export interface ApprovalOptions {
   baseUrl: string
   label: string | undefined
   /** Whether a browser is to be opened. */
@@ -33,38 +33,42 @@ export interface Wanted {
  * @throws CommandError if it is denied or there is no code; the signal's reason when it fires
  */
 export async function awaitApproval(
-  { baseUrl, label, browser }: Wanted,
-  terminal: Terminal,
+  { baseUrl, label, browser }: ApprovalOptions,
+  context: ProcessContext,
   signal: AbortSignal,
-): Promise<Approved> {
+): Promise<Approval> {
   const asking = { baseUrl, attempt: newAttempt(), host: hostname(), label, port: null }
-  const approved = browser && canOpenBrowser(terminal) ? await byBrowser(asking, terminal, signal) : null
-  return approved ?? byCode(asking, terminal, signal)
+  const approved = browser && canOpenBrowser(context) ? await byBrowser(asking, context, signal) : null
+  return approved ?? byCode(asking, context, signal)
 }
 
 /** Null where the browser could not be opened. */
-async function byBrowser(asking: Asking, terminal: Terminal, signal: AbortSignal): Promise<Approved | null> {
+async function byBrowser(
+  asking: ApprovalRequest,
+  context: ProcessContext,
+  signal: AbortSignal,
+): Promise<Approval | null> {
   const { attempt } = asking
   const listener = listenForCallback(attempt.state)
   try {
     const url = pageUrl({ ...asking, port: listener.port })
-    await terminal.stderr.write(
+    await context.stderr.write(
       `Approve in the browser that opens. Where none does, open this address on this machine:\n\n  ${url}\n\n`,
     )
     // It may stay for as long as the browser does.
-    const failed = openInBrowser(url, terminal).then((opened) => (opened ? never() : null))
+    const failed = openInBrowser(url, context).then((opened) => (opened ? never() : null))
     const callback = await Promise.race([listener.arrived, failed, aborted(signal)])
     if (callback === null) {
-      await terminal.stderr.write('The browser could not be opened.\n')
+      await context.stderr.write('The browser could not be opened.\n')
       await listener.stop()
       return null
     }
-    const end = (ending: Ending): Promise<void> => {
+    const showResult = (ending: ResultPage): Promise<void> => {
       callback.respond(ending)
       return listener.stop()
     }
-    if (callback.code !== null) return { attempt, code: callback.code, again: null, end }
-    await end({ title: 'Denied', text: 'The terminal gets no key. You can close this page.' })
+    if (callback.code !== null) return { attempt, code: callback.code, retypeCode: null, showResult }
+    await showResult({ title: 'Denied', text: 'The terminal gets no key. You can close this page.' })
     throw new CommandError('It was denied in the browser; nothing was changed.')
   } catch (error) {
     await listener.stop()
@@ -72,16 +76,20 @@ async function byBrowser(asking: Asking, terminal: Terminal, signal: AbortSignal
   }
 }
 
-async function byCode(asking: Asking, terminal: Terminal, signal: AbortSignal): Promise<Approved> {
-  await terminal.stderr.write(
+async function byCode(
+  asking: ApprovalRequest,
+  context: ProcessContext,
+  signal: AbortSignal,
+): Promise<Approval> {
+  await context.stderr.write(
     `Open this address in a browser, approve, and type in the code that it shows:\n\n  ${pageUrl(asking)}\n\n`,
   )
-  const read = (): Promise<string> => readCode(terminal, signal)
+  const read = (): Promise<string> => readCode(context, signal)
   return {
     attempt: asking.attempt,
     code: await read(),
-    again: canAsk(terminal) ? read : null,
-    end: async () => {},
+    retypeCode: isInteractive(context) ? read : null,
+    showResult: async () => {},
   }
 }
 
@@ -94,7 +102,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   })
 
 /** What a terminal makes up for one sign-in. */
-export interface Attempt {
+export interface PkceAttempt {
   /** Leaves the terminal with the code alone, for the instance (RFC 7636, 4.1). */
   readonly verifier: string
   /** S256 of the verifier, which the browser carries. */
@@ -104,15 +112,15 @@ export interface Attempt {
 }
 
 /** A new one, by the system's randomness. */
-function newAttempt(): Attempt {
+function newAttempt(): PkceAttempt {
   const verifier = newSecret(systemRandom)
   return { verifier, challenge: challengeOf(verifier), state: newSecret(systemRandom) }
 }
 
 /** What the page shows of the terminal. */
-interface Asking {
+interface ApprovalRequest {
   baseUrl: string
-  attempt: Attempt
+  attempt: PkceAttempt
   /** The name of this machine. */
   host: string
   label: string | undefined
@@ -121,7 +129,7 @@ interface Asking {
 }
 
 /** The address of the page on which a person approves. It carries nothing secret. */
-function pageUrl({ baseUrl, attempt, host, label, port }: Asking): string {
+function pageUrl({ baseUrl, attempt, host, label, port }: ApprovalRequest): string {
   const query = new URLSearchParams({
     challenge: attempt.challenge,
     ...(port === null ? {} : { state: attempt.state, redirect_port: String(port) }),
@@ -139,8 +147,8 @@ const LINE_BYTES = 1_000
  *
  * @throws CommandError if there is none; the signal's reason when it fires
  */
-async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string> {
-  const line = canAsk(terminal) ? await typedLine(signal) : await firstLine(signal)
+async function readCode(context: ProcessContext, signal: AbortSignal): Promise<string> {
+  const line = isInteractive(context) ? await typedLine(signal) : await firstLine(signal)
   signal.throwIfAborted()
   const code = line?.trim() ?? ''
   if (code !== '') return code
@@ -151,7 +159,7 @@ async function readCode(terminal: Terminal, signal: AbortSignal): Promise<string
 async function typedLine(signal: AbortSignal): Promise<string | null> {
   for (;;) {
     // The address is printed before the prompt: a code that is pasted at once was meant for it.
-    const lines = await askLine('Code: ', signal, 'counts')
+    const lines = await promptLine('Code: ', signal, 'counts')
     const line = lines === null ? null : lines.split('\n').find((text) => text.trim() !== '')
     if (line !== undefined) return line
   }

@@ -5,7 +5,7 @@ import { htmlDocument } from '../../signin/pages/page.ts'
 import css from '../../signin/pages/style.css' with { type: 'text' }
 
 /** How a sign-in ended, as the browser's page says it. */
-export interface Ending {
+export interface ResultPage {
   title: string
   text: string
 }
@@ -15,7 +15,7 @@ export interface Callback {
   /** Null where the person denied it. */
   code: string | null
   /** Shows in the browser how it ended; the page waits for that. */
-  respond: (ending: Ending) => void
+  respond: (ending: ResultPage) => void
 }
 
 /** A listener for one callback. */
@@ -51,7 +51,7 @@ export function listenForCallback(state: string): CallbackListener {
       if (code === null && query.get('error') === null) return page(400, NOT_OURS)
       if (isTaken) return page(410, OVER)
       isTaken = true
-      const ending = Promise.withResolvers<Ending>()
+      const ending = Promise.withResolvers<ResultPage>()
       resolve({ code: query.has('error') ? null : code, respond: ending.resolve })
       return ending.promise.then((how) => page(200, how))
     },
@@ -67,15 +67,15 @@ export function listenForCallback(state: string): CallbackListener {
   }
 }
 
-const NOTHING: Ending = {
+const NOTHING: ResultPage = {
   title: 'Nothing is here',
   text: 'A terminal that signs in with "berth login" listens here for a moment.',
 }
-const NOT_OURS: Ending = {
+const NOT_OURS: ResultPage = {
   title: 'Not the answer that is waited for',
   text: 'The terminal goes on waiting. Use the page that "berth login" has opened.',
 }
-const OVER: Ending = {
+const OVER: ResultPage = {
   title: 'This sign-in is over',
   text: 'The terminal has had its answer. Close this page.',
 }
@@ -84,7 +84,7 @@ const OVER: Ending = {
 const STYLE_HASH = createHash('sha256').update(css).digest('base64')
 
 /** Returns a page that loads and runs nothing, is in no frame and sends its address, which has the code, nowhere. */
-function page(status: number, { title, text }: Ending): Response {
+function page(status: number, { title, text }: ResultPage): Response {
   const document = htmlDocument({
     title,
     body: html`<p>${text}</p>`,

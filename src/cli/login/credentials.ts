@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
-import type { Terminal } from '../terminal.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
-import { checkDirectory, checkNoLink, makeOwn, readOwn } from './private-file.ts'
+import { checkDirectory, checkNoLink, createPrivateFile, readPrivateFile } from './private-file.ts'
 
 /** What is kept of a sign-in: the key, and what is known of it. */
 export interface Login {
@@ -25,7 +25,7 @@ export interface Logins {
 }
 
 /** The file that keeps them. @throws CommandError for a user without a home */
-export function credentialsPath(env: Terminal['env']): string {
+export function credentialsPath(env: ProcessContext['env']): string {
   const directory = userDirectory(env, 'XDG_CONFIG_HOME', '.config')
   if (directory !== null) return join(directory, 'berth/credentials.json')
   throw new CommandError(
@@ -34,11 +34,11 @@ export function credentialsPath(env: Terminal['env']): string {
 }
 
 /** Reads them. @throws CommandError where others can read or change the file too, or it is damaged */
-export function readLogins(env: Terminal['env']): Logins {
+export function readLogins(env: ProcessContext['env']): Logins {
   if (userDirectory(env, 'XDG_CONFIG_HOME', '.config') === null)
     return { current: null, instances: new Map() }
   const path = credentialsPath(env)
-  const text = readOwn(path)
+  const text = readPrivateFile(path)
   if (text === null || text.trim() === '') return { current: null, instances: new Map() }
   const parsed = parse(text)
   if (parsed) return parsed
@@ -48,7 +48,7 @@ export function readLogins(env: Terminal['env']): Logins {
 }
 
 /** Looks whether a key could be kept, and what is kept read. @throws CommandError where not */
-export function checkKeepable(env: Terminal['env']): void {
+export function checkWritable(env: ProcessContext['env']): void {
   const directory = dirname(credentialsPath(env))
   if (existsSync(directory)) checkDirectory(directory)
   checkNoLink(join(directory, LOCK))
@@ -60,7 +60,10 @@ export function checkKeepable(env: Terminal['env']): void {
  *
  * @throws CommandError where the file cannot be read or written
  */
-export async function changeLogins(env: Terminal['env'], change: (logins: Logins) => void): Promise<void> {
+export async function updateLogins(
+  env: ProcessContext['env'],
+  change: (logins: Logins) => void,
+): Promise<void> {
   const path = credentialsPath(env)
   const directory = dirname(path)
   const { Database } = await import('bun:sqlite')
@@ -71,7 +74,7 @@ export async function changeLogins(env: Terminal['env'], change: (logins: Logins
     chmodSync(directory, 0o700)
     const lockPath = join(directory, LOCK)
     // SQLite would follow a link, and let others read it.
-    makeOwn(lockPath)
+    createPrivateFile(lockPath)
     // The kernel drops the lock of a process that dies.
     lock = new Database(lockPath)
     lock.run(`PRAGMA busy_timeout = ${LOCK_MS}`)

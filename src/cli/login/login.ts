@@ -3,16 +3,16 @@ import { UsageError } from '../../errors.ts'
 import type { LoginKey } from '../../signin/command-line/routes.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findInstance } from '../instance.ts'
+import { type ConnectionOptions, findInstance } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { facts } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
-import { type Approved, awaitApproval } from './approval.ts'
-import type { Ending } from './callback.ts'
-import { changeLogins, checkKeepable, credentialsPath, type Login, readLogins } from './credentials.ts'
+import { type Approval, awaitApproval } from './approval.ts'
+import type { ResultPage } from './callback.ts'
+import { checkWritable, credentialsPath, type Login, readLogins, updateLogins } from './credentials.ts'
 import { revoke } from './revoke.ts'
-import { knownLogin, targetOf } from './target.ts'
+import { findLogin, findTarget } from './target.ts'
 
 /** How a person signs in. */
 export interface LoginOptions extends ConnectionOptions {
@@ -26,12 +26,12 @@ export interface LoginOptions extends ConnectionOptions {
 /** Characters of a key's label. */
 const LABEL_LENGTH = 40
 
-const DONE: Ending = {
+const DONE: ResultPage = {
   title: 'You are signed in',
   text: 'Go back to the terminal. You can close this page.',
 }
 
-const NOT_DONE: Ending = {
+const NOT_DONE: ResultPage = {
   title: 'You are not signed in',
   text: 'It did not work; the terminal says why.',
 }
@@ -44,35 +44,35 @@ const NOT_DONE: Ending = {
  * @throws CommandError, UsageError
  */
 export async function signIn(
-  terminal: Terminal,
+  context: ProcessContext,
   given: string | undefined,
   options: LoginOptions,
   print: Print,
 ): Promise<number> {
-  if (options.switch) return switchTo(terminal, given, options, print)
+  if (options.switch) return switchTo(context, given, options, print)
   const { label, browser } = options
   checkLabel(label)
-  const baseUrl = targetOf(given, options, terminal)
+  const baseUrl = findTarget(given, options, context)
   // What is wrong with the file is said before anybody approves anything.
-  checkKeepable(terminal.env)
+  checkWritable(context.env)
   reachLoopbackDirectly()
   await checkInstance(baseUrl)
-  if (isOverheard(baseUrl)) {
-    await terminal.stderr.write(
+  if (isUnencrypted(baseUrl)) {
+    await context.stderr.write(
       `Caution: the connection to ${baseUrl} is not encrypted. Whoever is between reads the key.\n`,
     )
   }
   return untilInterrupted(async (signal) => {
-    const approved = await awaitApproval({ baseUrl, label, browser }, terminal, signal)
+    const approved = await awaitApproval({ baseUrl, label, browser }, context, signal)
     try {
-      const made = await exchange(baseUrl, approved, terminal)
-      const { kept, before } = await keep(baseUrl, made, terminal.env)
-      if (before) await replace(baseUrl, before, terminal)
-      await approved.end(DONE)
-      await report(terminal, baseUrl, kept, print)
+      const made = await exchange(baseUrl, approved, context)
+      const { kept, before } = await saveLogin(baseUrl, made, context.env)
+      if (before) await revokePrevious(baseUrl, before, context)
+      await approved.showResult(DONE)
+      await printLogin(context, baseUrl, kept, print)
       return 0
     } catch (error) {
-      await approved.end(NOT_DONE)
+      await approved.showResult(NOT_DONE)
       throw error
     }
   })
@@ -83,16 +83,16 @@ export async function signIn(
  *
  * @returns what is kept now, and what it has replaced, which another berth may have written since this one began
  */
-async function keep(
+async function saveLogin(
   baseUrl: string,
   made: LoginKey,
-  env: Terminal['env'],
+  env: ProcessContext['env'],
 ): Promise<{ kept: Login; before: Login | undefined }> {
   const { key, id, account_id, label, created_at } = made
   const login: Login = { api_key: key, key_id: id, account_id, label, created_at }
   let before: Login | undefined
   try {
-    await changeLogins(env, (logins) => {
+    await updateLogins(env, (logins) => {
       before = logins.instances.get(baseUrl)
       logins.instances.set(baseUrl, login)
       logins.current = baseUrl
@@ -105,7 +105,7 @@ async function keep(
 }
 
 /** Keys do not pile up: the one that was kept for this instance before has no use any more. */
-async function replace(baseUrl: string, before: Login, { stderr }: Terminal): Promise<void> {
+async function revokePrevious(baseUrl: string, before: Login, { stderr }: ProcessContext): Promise<void> {
   const revoked = await revoke(baseUrl, before).catch(() => 'unreachable')
   if (revoked === 'deleted' || revoked === 'unknown') return
   await stderr.write(
@@ -113,36 +113,36 @@ async function replace(baseUrl: string, before: Login, { stderr }: Terminal): Pr
   )
 }
 
-async function report(
-  terminal: Terminal,
+async function printLogin(
+  context: ProcessContext,
   baseUrl: string,
   { key_id, account_id, label, created_at }: Login,
   print: Print,
 ): Promise<void> {
-  const kept = credentialsPath(terminal.env)
+  const kept = credentialsPath(context.env)
   const signedIn = { base_url: baseUrl, account_id, key_id, label, created_at, kept_in: kept }
-  await print(signedIn, (_, { sink }) => {
-    const lines = facts(sink, [
+  await print(signedIn, (_, { out }) => {
+    const lines = facts(out, [
       ['Account', account_id],
       ['Key', `${label} (${key_id})`],
       ['Kept in', kept],
     ])
     return `Signed in to ${baseUrl}.\n${lines}`
   })
-  const other = otherInstance(baseUrl, terminal)
-  if (other !== null) await terminal.stderr.write(other)
+  const other = otherInstanceWarning(baseUrl, context)
+  if (other !== null) await context.stderr.write(other)
 }
 
 /** Says so where plain commands go elsewhere, or use another key. */
-function otherInstance(baseUrl: string, terminal: Terminal): string | null {
-  const { BERTH_API_KEY, BERTH_BASE_URL } = terminal.env
+function otherInstanceWarning(baseUrl: string, context: ProcessContext): string | null {
+  const { BERTH_API_KEY, BERTH_BASE_URL } = context.env
   const byVariable = BERTH_API_KEY
     ? 'BERTH_API_KEY is set here: commands use that key, and not this login, until you unset it.\n'
     : null
   try {
-    const used = findInstance({}, terminal)
+    const used = findInstance({}, context)
     if (used.baseUrl === baseUrl) return byVariable
-    const why = BERTH_BASE_URL ? 'BERTH_BASE_URL says so' : 'it is that of the nearest data folder'
+    const why = BERTH_BASE_URL ? 'BERTH_BASE_URL says so' : 'it is that of the nearest data directory'
     return `Commands here still talk to ${used.baseUrl}: ${why}. Name this one with --base-url ${baseUrl}\n`
   } catch {
     return byVariable
@@ -150,7 +150,7 @@ function otherInstance(baseUrl: string, terminal: Terminal): string | null {
 }
 
 async function switchTo(
-  { env }: Terminal,
+  { env }: ProcessContext,
   given: string | undefined,
   { baseUrl: named }: LoginOptions,
   print: Print,
@@ -158,9 +158,9 @@ async function switchTo(
   const wanted = given ?? named
   if (wanted === undefined)
     throw new UsageError('Say which instance is to be the current one: berth login --switch URL')
-  const { baseUrl } = knownLogin(readLogins(env), wanted)
-  await changeLogins(env, (logins) => {
-    logins.current = knownLogin(logins, wanted).baseUrl
+  const { baseUrl } = findLogin(readLogins(env), wanted)
+  await updateLogins(env, (logins) => {
+    logins.current = findLogin(logins, wanted).baseUrl
   })
   await print({ current: baseUrl }, () => `${baseUrl} is the current instance.\n`)
   return 0
@@ -174,16 +174,17 @@ function checkLabel(label: string | undefined): void {
 }
 
 /** Whether others can read what is sent there: it leaves this machine without TLS. */
-function isOverheard(baseUrl: string): boolean {
+function isUnencrypted(baseUrl: string): boolean {
   const { protocol, hostname } = new URL(baseUrl)
   return protocol === 'http:' && !/^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 /** Times that a person may type the code. */
-const TRIES = 3
+const MAX_ATTEMPTS = 3
 
 /** A client of an instance for what needs no credential. */
-const strange = (baseUrl: string): Client => new Client({ baseUrl, credential: null, source: 'login' })
+const anonymousClient = (baseUrl: string): Client =>
+  new Client({ baseUrl, credential: null, source: 'login' })
 
 /**
  * Asks an instance whether a terminal can sign in to it, before a person is sent to a browser.
@@ -192,7 +193,7 @@ const strange = (baseUrl: string): Client => new Client({ baseUrl, credential: n
  */
 async function checkInstance(baseUrl: string): Promise<void> {
   try {
-    await strange(baseUrl).call('signIn.exchange', { body: { code: '', verifier: '' } })
+    await anonymousClient(baseUrl).call('signIn.exchange', { body: { code: '', verifier: '' } })
   } catch (error) {
     // An exchange of nothing is refused by what knows of exchanges.
     if (!isRefused(error)) throw error
@@ -206,34 +207,34 @@ async function checkInstance(baseUrl: string): Promise<void> {
  */
 async function exchange(
   baseUrl: string,
-  { attempt, code: given, again }: Approved,
-  { stderr }: Terminal,
+  { attempt, code: given, retypeCode }: Approval,
+  { stderr }: ProcessContext,
 ): Promise<LoginKey> {
-  const client = strange(baseUrl)
+  const client = anonymousClient(baseUrl)
   let code = given
   for (let tries = 1; ; tries += 1) {
     try {
       const body = { code, verifier: attempt.verifier }
       const made = await client.call('signIn.exchange', { body })
       // What is kept must be whole: a file with less in it is taken for damaged, with all the keys that it has.
-      if (isWhole(made)) return made
+      if (isLoginKey(made)) return made
       throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)
     } catch (error) {
       if (!isRefused(error)) throw error
-      if (again === null || tries >= TRIES) throw plainly(error)
+      if (retypeCode === null || tries >= MAX_ATTEMPTS) throw withoutErrorCode(error)
       await stderr.write('This code is not valid. Type it again, or end with Ctrl-C.\n')
-      code = await again()
+      code = await retypeCode()
     }
   }
 }
 
 const FIELDS = ['key', 'id', 'account_id', 'label', 'created_at'] as const
 
-const isWhole = (made: LoginKey | null): boolean =>
+const isLoginKey = (made: LoginKey | null): boolean =>
   FIELDS.every((field) => typeof made?.[field] === 'string' && made[field] !== '')
 
 /** The same without the API's code: a person who mistyped has asked no API. */
-const plainly = ({ message, code }: CommandError): CommandError =>
+const withoutErrorCode = ({ message, code }: CommandError): CommandError =>
   new CommandError(message.replace(` (${code})`, ''), 1, code)
 
 const isRefused = (error: unknown): error is CommandError =>

@@ -1,18 +1,18 @@
 import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
+import type { ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
-import { changeLogins, readLogins } from './credentials.ts'
-import { type Revoked, revoke } from './revoke.ts'
-import { type Known, knownLogin } from './target.ts'
+import { readLogins, updateLogins } from './credentials.ts'
+import { type RevokeResult, revoke } from './revoke.ts'
+import { findLogin, type KnownLogin } from './target.ts'
 
 /** An instance that was signed out of, as `berth logout --json` prints it. */
 interface SignedOut {
   base_url: string
   key_id: string
   /** What became of the key there. */
-  key: Exclude<Revoked, 'last'>
+  key: Exclude<RevokeResult, 'last'>
 }
 
 /**
@@ -23,17 +23,17 @@ interface SignedOut {
  * @throws CommandError where an instance keeps the key: it is then not forgotten
  */
 export async function signOut(
-  terminal: Terminal,
+  context: ProcessContext,
   given: string | undefined,
   all: boolean,
   print: Print,
 ): Promise<void> {
-  const { env, stderr } = terminal
+  const { env, stderr } = context
   if (all && given !== undefined) throw new UsageError('--all means every instance: leave out the URL.')
   const logins = readLogins(env)
   const leaving = all
     ? [...logins.instances].map(([baseUrl, login]) => ({ baseUrl, login }))
-    : [knownLogin(logins, given)]
+    : [findLogin(logins, given)]
   reachLoopbackDirectly()
   const left: SignedOut[] = []
   const texts: string[] = []
@@ -41,7 +41,7 @@ export async function signOut(
   for (const known of leaving) {
     try {
       const { baseUrl, login } = known
-      const key = await leave(terminal, known)
+      const key = await revokeAndForget(context, known)
       left.push({ base_url: baseUrl, key_id: login.key_id, key })
       texts.push(`Signed out of ${baseUrl}. ${OUTCOMES[key](known)}\n`)
     } catch (error) {
@@ -58,14 +58,17 @@ export async function signOut(
 }
 
 /** @returns what became of the key */
-async function leave(terminal: Terminal, { baseUrl, login }: Known): Promise<SignedOut['key']> {
+async function revokeAndForget(
+  context: ProcessContext,
+  { baseUrl, login }: KnownLogin,
+): Promise<SignedOut['key']> {
   const revoked = await revoke(baseUrl, login)
   if (revoked === 'last') {
     throw new CommandError(
       `${baseUrl} keeps the key ${login.key_id}: it is the last one that reaches the whole account. Make another with "berth keys create LABEL --base-url ${baseUrl}", keep that one, and run "berth logout ${baseUrl}" again.`,
     )
   }
-  await changeLogins(terminal.env, (logins) => {
+  await updateLogins(context.env, (logins) => {
     // Another berth may have signed in anew meanwhile.
     if (logins.instances.get(baseUrl)?.key_id !== login.key_id) return
     logins.instances.delete(baseUrl)
@@ -74,7 +77,7 @@ async function leave(terminal: Terminal, { baseUrl, login }: Known): Promise<Sig
   return revoked
 }
 
-const OUTCOMES: Record<SignedOut['key'], (known: Known) => string> = {
+const OUTCOMES: Record<SignedOut['key'], (known: KnownLogin) => string> = {
   deleted: () => 'The key is deleted there.',
   unknown: () => 'It did not know the key any more.',
   unreachable: ({ login }) =>

@@ -22,7 +22,7 @@ const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
  *
  * @throws CommandError where others can read or write it, or replace it, or it cannot be read
  */
-export function readOwn(path: string): string | null {
+export function readPrivateFile(path: string): string | null {
   let file: number
   try {
     // A pipe would be waited for.
@@ -48,7 +48,7 @@ export function readOwn(path: string): string | null {
 export function checkDirectory(directory: string): void {
   const stats = statSync(directory)
   if (isForeign(stats)) {
-    throw refusal(
+    throw refusalError(
       directory,
       `belongs to another user (${stats.uid}), and so keys in it are not used`,
       FOREIGN,
@@ -56,18 +56,18 @@ export function checkDirectory(directory: string): void {
   }
   if ((stats.mode & 0o022) !== 0) {
     const problem = `can be written by other users (${modeOf(stats)}), and so keys in it are not used`
-    throw refusal(directory, problem, `Run: chmod 700 ${directory}. Look first at what is in it.`)
+    throw refusalError(directory, problem, `Run: chmod 700 ${directory}. Look first at what is in it.`)
   }
 }
 
 /** Makes a file that others can neither read nor lock, where there is none, and follows no link to it. @throws CommandError */
-export function makeOwn(path: string): void {
+export function createPrivateFile(path: string): void {
   checkNoLink(path)
   const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
   try {
     const stats = fstatSync(file)
     if (isForeign(stats)) {
-      throw refusal(path, `belongs to another user (${stats.uid}), and so is not used`, FOREIGN)
+      throw refusalError(path, `belongs to another user (${stats.uid}), and so is not used`, FOREIGN)
     }
     if (isOpenToOthers(stats)) fchmodSync(file, 0o600)
   } finally {
@@ -84,12 +84,12 @@ export function checkNoLink(path: string): void {
 }
 
 function checkFile(path: string, stats: Stats): void {
-  if (!stats.isFile()) throw refusal(path, 'is no file', 'Remove it.')
+  if (!stats.isFile()) throw refusalError(path, 'is no file', 'Remove it.')
   if (isForeign(stats)) {
-    throw refusal(path, `belongs to another user (${stats.uid}), and so its keys are not used`, FOREIGN)
+    throw refusalError(path, `belongs to another user (${stats.uid}), and so its keys are not used`, FOREIGN)
   }
   if (isOpenToOthers(stats)) {
-    throw refusal(
+    throw refusalError(
       path,
       `is open to other users (${modeOf(stats)}), and so its keys are not used`,
       `Run: chmod 600 ${path}. Where somebody may have read it, sign out and in again.`,
@@ -100,7 +100,7 @@ function checkFile(path: string, stats: Stats): void {
 const FOREIGN = 'Run berth as that user, remove it, or name another directory with XDG_CONFIG_HOME.'
 
 /** What is wrong and what helps: of a link to remove that, since what it leads to may be needed as it is. */
-function refusal(path: string, problem: string, remedy: string): CommandError {
+function refusalError(path: string, problem: string, remedy: string): CommandError {
   const link = [path, dirname(path)].find(isLink)
   if (link === undefined) return new CommandError(`${path} ${problem}. ${remedy}`)
   const led = link === path ? `${path} is a link to` : `${path}, by the link ${link}, is`

@@ -3,7 +3,7 @@ import { CommandError, NO_CONNECTION } from '../errors.ts'
 import type { Login } from './credentials.ts'
 
 /** What became of a key on its instance. */
-export type Revoked =
+export type RevokeResult =
   | 'deleted'
   /** The instance did not know it any more. */
   | 'unknown'
@@ -14,7 +14,7 @@ export type Revoked =
   /** It is the last one that reaches the whole account, which the instance keeps. */
   | 'last'
 
-const BY_CODE: Readonly<Record<string, Revoked>> = {
+const BY_CODE: Readonly<Record<string, RevokeResult>> = {
   missing_or_invalid_api_key: 'unknown',
   not_found: 'unknown',
   [NO_CONNECTION]: 'unreachable',
@@ -26,7 +26,7 @@ const BY_CODE: Readonly<Record<string, Revoked>> = {
 export async function revoke(
   baseUrl: string,
   { api_key, key_id }: Pick<Login, 'api_key' | 'key_id'>,
-): Promise<Revoked> {
+): Promise<RevokeResult> {
   const client = new Client({ baseUrl, credential: api_key, source: 'login' })
   try {
     await client.call('keys.delete', { params: { keyId: key_id } })

@@ -1,11 +1,11 @@
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, checkUrl, findBaseUrl } from '../instance.ts'
-import type { Terminal } from '../terminal.ts'
+import { type ConnectionOptions, findBaseUrl, normalizeBaseUrl } from '../find-instance.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { type Login, type Logins, readLogins } from './credentials.ts'
 
 /** An instance that this user is signed in to. */
-export interface Known {
+export interface KnownLogin {
   baseUrl: string
   login: Login
 }
@@ -16,41 +16,41 @@ export interface Known {
  *
  * @throws UsageError for an address that is none, CommandError where none is known
  */
-export function targetOf(
+export function findTarget(
   given: string | undefined,
   options: ConnectionOptions,
-  terminal: Pick<Terminal, 'env' | 'cwd'>,
+  context: Pick<ProcessContext, 'env' | 'cwd'>,
 ): string {
-  const { baseUrl, directory } = findBaseUrl(given === undefined ? options : { baseUrl: given }, terminal)
+  const { baseUrl, directory } = findBaseUrl(given === undefined ? options : { baseUrl: given }, context)
   // A directory that is named has to have one.
-  const isNamed = options.data !== undefined || Boolean(terminal.env.BERTH_DATA)
-  const target = baseUrl ?? (isNamed ? null : readLogins(terminal.env).current)
-  if (target !== null) return checkPlain(target)
+  const isNamed = options.data !== undefined || Boolean(context.env.BERTH_DATA)
+  const target = baseUrl ?? (isNamed ? null : readLogins(context.env).current)
+  if (target !== null) return checkInstanceUrl(target)
   throw new CommandError(
     `No berth runs on ${directory}. Say which instance is meant: berth login http://127.0.0.1:4747`,
   )
 }
 
 /** What is kept of an instance: the given one, else the current one. @throws CommandError where there is none */
-export function knownLogin(logins: Logins, given: string | undefined): Known {
+export function findLogin(logins: Logins, given: string | undefined): KnownLogin {
   const { current, instances } = logins
-  const baseUrl = given === undefined ? current : checkUrl(given)
+  const baseUrl = given === undefined ? current : normalizeBaseUrl(given)
   const login = baseUrl === null ? undefined : instances.get(baseUrl)
   if (baseUrl !== null && login) return { baseUrl, login }
   const known = [...instances.keys()]
-  throw new CommandError(baseUrl === null ? noneMeant(known) : notKnown(baseUrl, known))
+  throw new CommandError(baseUrl === null ? noCurrentMessage(known) : unknownLoginMessage(baseUrl, known))
 }
 
-const noneMeant = (known: readonly string[]): string =>
+const noCurrentMessage = (known: readonly string[]): string =>
   known.length === 0
     ? 'You are signed in to no instance. Sign in with "berth login URL".'
     : `None of the instances that you are signed in to is the current one. Name the one that is meant: ${known.join(', ')}.`
 
-const notKnown = (baseUrl: string, known: readonly string[]): string =>
+const unknownLoginMessage = (baseUrl: string, known: readonly string[]): string =>
   `You are not signed in to ${baseUrl}, ${known.length === 0 ? 'nor to another instance' : `but to ${known.join(', ')}`}.`
 
 /** An address is shown, kept and compared: it holds no password, and nothing that leads to one page alone. */
-function checkPlain(baseUrl: string): string {
+function checkInstanceUrl(baseUrl: string): string {
   const { origin, username, password, pathname, search, hash } = new URL(baseUrl)
   if (`${username}${password}${search}${hash}` !== '') {
     throw new UsageError('The base URL must have no user, password, query or fragment in it.')

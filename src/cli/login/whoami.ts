@@ -1,13 +1,18 @@
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, type CredentialSource, findInstance, type Instance } from '../instance.ts'
+import {
+  type ConnectionOptions,
+  type CredentialSource,
+  findInstance,
+  type InstanceConnection,
+} from '../find-instance.ts'
 import { type Column, facts, table } from '../output.ts'
+import type { OutputStream, ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
-import type { Sink, Terminal } from '../terminal.ts'
 import { readLogins } from './credentials.ts'
 
 /** What a credential reaches; null where its instance does not say. */
-export type Reach = 'account' | 'limited' | null
+export type KeyScope = 'account' | 'limited' | null
 
 /** Whom commands act for, as `berth whoami --json` prints it. */
 export interface Identity {
@@ -20,7 +25,7 @@ export interface Identity {
   label: string | null
   /** Its prefix and its last four characters. */
   masked: string
-  scope: Reach
+  scope: KeyScope
   /** Ids; null where they are not known. */
   allowed_server_ids: string[] | null
   allowed_project_ids: string[] | null
@@ -43,7 +48,7 @@ export interface RememberedLogin {
 const SOURCES: Record<CredentialSource, string> = {
   flag: 'the flag --api-key',
   environment: 'BERTH_API_KEY',
-  'data folder': 'the data directory of the instance',
+  'data directory': 'the data directory of the instance',
   login: 'berth login',
 }
 
@@ -61,25 +66,25 @@ const COLUMNS: Column<RememberedLogin>[] = [
  * @throws CommandError where the instance does not take the credential or cannot be asked: what is known here was printed then
  */
 export async function showIdentity(
-  terminal: Terminal,
+  context: ProcessContext,
   options: ConnectionOptions,
   print: Print,
 ): Promise<void> {
-  const instance = findInstance(options, terminal)
-  const { known, failure } = await ask(instance)
+  const instance = findInstance(options, context)
+  const { known, failure } = await lookUpKey(instance)
   const identity: Identity = {
     base_url: instance.baseUrl,
     credential_from: instance.source,
     account_id: instance.login?.account_id ?? null,
     ...known,
-    logins: rememberedLogins(terminal),
+    logins: listLogins(context),
   }
-  await print(identity, (_, { sink }) => identityText(sink, identity))
+  await print(identity, (_, { out }) => identityText(out, identity))
   if (failure) throw failure
 }
 
 /** The sign-ins that are remembered, the first one first. */
-export function rememberedLogins({ env }: Terminal): RememberedLogin[] {
+export function listLogins({ env }: ProcessContext): RememberedLogin[] {
   const { current, instances } = readLogins(env)
   return [...instances].map(([base_url, { account_id, key_id, label, created_at }]) => ({
     base_url,
@@ -91,12 +96,12 @@ export function rememberedLogins({ env }: Terminal): RememberedLogin[] {
   }))
 }
 
-type Facts = Omit<Identity, 'base_url' | 'credential_from' | 'account_id' | 'logins'>
+type KeyInfo = Omit<Identity, 'base_url' | 'credential_from' | 'account_id' | 'logins'>
 
 /** What the instance says of the credential. */
-async function ask(instance: Instance): Promise<{ known: Facts; failure?: CommandError }> {
+async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo; failure?: CommandError }> {
   const { credential, login } = instance
-  const here: Facts = {
+  const here: KeyInfo = {
     key_id: login?.key_id ?? null,
     label: login?.label ?? null,
     masked: mask(credential),
@@ -128,20 +133,20 @@ async function ask(instance: Instance): Promise<{ known: Facts; failure?: Comman
 const mask = (credential: string): string =>
   `${credential.startsWith('sk_live_') ? 'sk_live_' : ''}…${credential.length >= 16 ? credential.slice(-4) : ''}`
 
-const REACHES: Record<NonNullable<Reach>, string> = {
+const SCOPE_TEXTS: Record<NonNullable<KeyScope>, string> = {
   account: 'the whole account',
   limited: 'some servers or projects; which ones a key of the whole account sees with "berth keys"',
 }
 
-function identityText(sink: Sink, identity: Identity): string {
+function identityText(out: OutputStream, identity: Identity): string {
   const { base_url, credential_from, account_id, key_id, label, masked, scope, valid, logins } = identity
   const named = label === null ? masked : `${masked}, ${label} (${key_id})`
-  const text = facts(sink, [
+  const text = facts(out, [
     ['Instance', base_url],
     ['Key', valid ? named : `${named}: ${valid === false ? 'not accepted' : 'could not be checked'}`],
     ['Found in', SOURCES[credential_from]],
     ...(account_id === null ? [] : [['Account', account_id] as const]),
-    ...(scope === null ? [] : [['Reaches', REACHES[scope]] as const]),
+    ...(scope === null ? [] : [['Reaches', SCOPE_TEXTS[scope]] as const]),
   ])
-  return logins.length === 0 ? text : `${text}\n${table(sink, COLUMNS, logins)}`
+  return logins.length === 0 ? text : `${text}\n${table(out, COLUMNS, logins)}`
 }

@@ -4,7 +4,7 @@ import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { type OptionsOf, parsed, text } from '../options.ts'
 import { type Column, facts } from '../output.ts'
-import { type Candidate, call, details, type Noun, rows } from '../runner.ts'
+import { type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
 
 type Account = ResponseOf<'control.accounts.list'>['accounts'][number]
 
@@ -86,8 +86,8 @@ export const accounts: Noun = {
       description: 'make an account and print its key, this once',
       options: plan,
       request: (_, options) => ({ body: fieldsOf(options) }),
-      show: ({ id, api_key }, { sink }) =>
-        `${facts(sink, [
+      show: ({ id, api_key }, { out }) =>
+        `${facts(out, [
           ['ID', id],
           ['API key', api_key],
         ])}
@@ -113,7 +113,7 @@ Examples:
           )
         return { params: { accountId }, body }
       },
-      show: details(accountFacts),
+      show: factSheet(accountFacts),
     }),
     call('control.accounts.delete', {
       usage: 'delete <ACCOUNT>',

@@ -5,8 +5,8 @@ import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { flag, tail, text } from '../options.ts'
 import { type Column, count, facts, type Style } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 import { chooseServer } from './servers.ts'
 
 /** Characters of a goal in a table. */
@@ -92,14 +92,14 @@ Examples:
   berth builds run - < goal.md
 `,
       async run({ session, args: [given], options, connect, print }) {
-        const goal = await readGoal(given, session.terminal)
+        const goal = await readGoal(given, session.context)
         const client = await connect()
         const serverId = await chooseServer(client, options.server)
         const created = await client.call('builds.create', { params: { serverId }, body: { goal } })
         const { build_id: id } = created
         const started = `Building ${id} on ${serverId}.\n`
-        if (options.detach) return print(created, () => started + howToLook(id))
-        if (!options.json) await session.terminal.stderr.write(started)
+        if (options.detach) return print(created, () => started + logsHint(id))
+        if (!options.json) await session.context.stderr.write(started)
         const { followBuild } = await import('../builds/follow.ts')
         return followBuild(session, client, { id, serverId }, options.json)
       },
@@ -113,7 +113,7 @@ Examples:
         const serverId = await chooseServer(await connect(), options.server)
         return { params: { serverId }, body: { goal } }
       },
-      show: ({ build_id: id }) => `Building ${id}.\n${howToLook(id)}`,
+      show: ({ build_id: id }) => `Building ${id}.\n${logsHint(id)}`,
     }),
     action({
       usage: 'list',
@@ -135,7 +135,7 @@ Examples:
       options: { server },
       async run({ args: [id], options, connect, print }) {
         const build = await findBuild(await connect(), id, options.server)
-        await print({ build }, (_, { sink }) => facts(sink, buildFacts(build)))
+        await print({ build }, (_, { out }) => facts(out, buildFacts(build)))
       },
     }),
     action({
@@ -170,11 +170,11 @@ async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]
   }))
 }
 
-const howToLook = (id: string): string => `Look at it with: berth builds logs ${id} -f\n`
+const logsHint = (id: string): string => `Look at it with: berth builds logs ${id} -f\n`
 
-async function readGoal(given: string, terminal: Terminal): Promise<string> {
+async function readGoal(given: string, context: ProcessContext): Promise<string> {
   const { readText } = await import('../tasks/goal.ts')
-  const goal = given === '-' ? await readText('-', terminal) : given
+  const goal = given === '-' ? await readText('-', context) : given
   if (goal.trim() === '') throw new UsageError('The goal is empty. Say what is to be built.')
   return goal
 }

@@ -1,5 +1,5 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
-import { call, details, type Noun } from '../runner.ts'
+import { call, factSheet, type Noun } from '../runner.ts'
 
 type Clock = ResponseOf<'control.clock.read'>
 type Move = NonNullable<PartsOf<'control.clock.move'>['body']>
@@ -36,7 +36,7 @@ const move = <const Usage extends string>(usage: Usage, description: string, bod
     usage,
     description,
     request: ([given]: readonly unknown[]) => ({ body: body(String(given)) }),
-    show: details(clockFacts),
+    show: factSheet(clockFacts),
   })
 
 /** `berth clock` */
@@ -58,7 +58,7 @@ Examples:
       usage: 'get',
       aliases: ['show'],
       description: 'show what time it is there',
-      show: details(clockFacts),
+      show: factSheet(clockFacts),
     }),
     move('advance <DURATION>', 'let time pass, such as 90s, 15m, 2h or 30d', (advance) => ({ advance })),
     move('set <TIME>', 'go to an ISO 8601 time', (set) => ({ set })),

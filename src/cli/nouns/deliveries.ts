@@ -2,9 +2,9 @@ import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { choice, text, wholeNumber } from '../options.ts'
 import { type Column, facts, paint, type Style } from '../output.ts'
-import { plain } from '../plain-text.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
 import { type Candidate, call, type Noun, rows } from '../runner.ts'
-import type { Sink } from '../terminal.ts'
 
 type Delivery = ResponseOf<'control.deliveries.get'>
 type Attempt = Delivery['attempts'][number]
@@ -56,7 +56,7 @@ export const deliveries: Noun = {
       aliases: ['show'],
       description: 'show one with all its attempts',
       request: ([deliveryId]) => ({ params: { deliveryId } }),
-      show: (delivery, { sink }) => deliveryText(sink, delivery),
+      show: (delivery, { out }) => deliveryText(out, delivery),
     }),
     call('control.deliveries.retry', {
       usage: 'retry <DELIVERY>',
@@ -77,9 +77,9 @@ const outcomeOf = (attempt: Attempt | undefined): string =>
   attempt === undefined ? '–' : attempt.status === null ? (attempt.error ?? 'none') : String(attempt.status)
 
 /** Returns a delivery in full. What was sent is the same in each attempt but for its signature. */
-function deliveryText(sink: Sink, delivery: Delivery): string {
+function deliveryText(out: OutputStream, delivery: Delivery): string {
   const { id, status, event, event_id, webhook_id, account_id, url, created_at, next_attempt_at } = delivery
-  const head = facts(sink, [
+  const head = facts(out, [
     ['ID', id],
     ['Status', status],
     ['Event', `${event} (${event_id})`],
@@ -89,22 +89,22 @@ function deliveryText(sink: Sink, delivery: Delivery): string {
     ['Created', created_at],
     ...(next_attempt_at === null ? [] : [['Next', next_attempt_at] as const]),
   ])
-  return head + delivery.attempts.map((attempt) => attemptText(sink, attempt)).join('')
+  return head + delivery.attempts.map((attempt) => attemptText(out, attempt)).join('')
 }
 
-function attemptText(sink: Sink, attempt: Attempt): string {
+function attemptText(out: OutputStream, attempt: Attempt): string {
   const { number, at, ms, error, request, response } = attempt
   const title = `\nAttempt ${number}, ${at}: ${outcomeOf(attempt)} after ${Math.round(ms)} ms\n`
   const block = (label: string, text: string): string => {
     if (text === '') return ''
-    const indented = plain(text)
+    const indented = toPlainText(text)
       .trimEnd()
       .replace(/^(?=.)/gm, '  ')
-    return `${paint(sink, 'dim', label)}\n${indented}\n`
+    return `${paint(out, 'dim', label)}\n${indented}\n`
   }
   const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`)
   return (
-    paint(sink, 'bold', title) +
+    paint(out, 'bold', title) +
     block('Sent', [...headers, '', request.body].join('\n')) +
     block('Answered', response?.body ?? '') +
     block('Error', error ?? '')

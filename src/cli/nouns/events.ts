@@ -3,8 +3,8 @@ import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { choice, flag, text, wholeNumber } from '../options.ts'
 import { paint, printable } from '../output.ts'
+import type { OutputStream } from '../process-context.ts'
 import { action, jsonLines, type Noun } from '../runner.ts'
-import type { Sink } from '../terminal.ts'
 
 type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 
@@ -38,7 +38,7 @@ Examples:
       async run({ options, connect, print }) {
         const client = await connect()
         const { follow, event, account, after, limit } = options
-        const show = (one: EmittedEvent): Promise<number> => print(one, (_, { sink }) => eventText(sink, one))
+        const show = (one: EmittedEvent): Promise<number> => print(one, (_, { out }) => eventText(out, one))
         const query = { event, account_id: account, after, limit }
         if (follow) {
           return untilInterrupted(async (signal) => {
@@ -57,7 +57,7 @@ Examples:
   ],
 }
 
-function eventText(sink: Sink, { id, event, data, created_at }: EmittedEvent): string {
-  const [time, name] = [paint(sink, 'dim', created_at), paint(sink, 'bold', event)]
+function eventText(out: OutputStream, { id, event, data, created_at }: EmittedEvent): string {
+  const [time, name] = [paint(out, 'dim', created_at), paint(out, 'bold', event)]
   return `${time}  ${id}  ${name}  ${printable(JSON.stringify(data))}\n`
 }

@@ -5,8 +5,8 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { flag, type OptionSpec } from '../options.ts'
 import { printable } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 
 const output: OptionSpec<string> = {
   placeholder: 'FILE',
@@ -28,8 +28,8 @@ export const files: Noun = {
       async run({ args: [serverId], options: { all }, connect, print }) {
         const files = await listFiles(await connect(), serverId, all)
         // A program gets each name as it is; on a terminal a name must not be able to control it.
-        await print({ files }, (_, { sink }) =>
-          files.map((name) => `${sink.isTTY ? printable(name) : name}\n`).join(''),
+        await print({ files }, (_, { out }) =>
+          files.map((name) => `${out.isTTY ? printable(name) : name}\n`).join(''),
         )
       },
     }),
@@ -43,7 +43,7 @@ export const files: Noun = {
         await print(await readRemote(await connect(), serverId, path), async (file) => {
           const bytes = bytesOf(file)
           if (options.output === undefined || options.output === '-') return bytes
-          await saveLocal(options.output, bytes, session.terminal)
+          await saveLocal(options.output, bytes, session.context)
           return ''
         })
       },
@@ -55,7 +55,7 @@ export const files: Noun = {
       access: 'api',
       help: '\nWithout FILE, or with -, the content comes from standard input.',
       async run({ session, args: [serverId, path, source], connect, print }) {
-        const bytes = await loadLocal(source, session.terminal)
+        const bytes = await loadLocal(source, session.context)
         const client = await connect()
         const body = { path, ...encode(bytes) }
         const response = await client.call('files.write', { params: { serverId }, body })
@@ -105,7 +105,10 @@ export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64
   }
 }
 
-async function loadLocal(source: string | undefined, { stdin, stderr, cwd }: Terminal): Promise<Uint8Array> {
+async function loadLocal(
+  source: string | undefined,
+  { stdin, stderr, cwd }: ProcessContext,
+): Promise<Uint8Array> {
   if (source !== undefined && source !== '-') {
     return readFile(resolve(cwd, source)).catch((error: Error) => {
       throw new CommandError(`${source} cannot be read: ${error.message}.`)
@@ -115,7 +118,7 @@ async function loadLocal(source: string | undefined, { stdin, stderr, cwd }: Ter
   return stdin.bytes()
 }
 
-async function saveLocal(target: string, bytes: Uint8Array, { cwd }: Terminal): Promise<void> {
+async function saveLocal(target: string, bytes: Uint8Array, { cwd }: ProcessContext): Promise<void> {
   await writeFile(resolve(cwd, target), bytes).catch((error: Error) => {
     throw new CommandError(`${target} cannot be written: ${error.message}.`)
   })

@@ -36,13 +36,13 @@ Examples:
       description: 'find mistakes in fixtures files, which belong together; no instance has to run',
       access: 'none',
       json: null,
-      async run({ session: { terminal }, args: [files] }) {
+      async run({ session: { context }, args: [files] }) {
         const { readFixtures } = await import('../../testing/seed/read.ts')
         readFixtures(
-          files.map((file) => resolve(terminal.cwd, file)),
-          terminal.env,
+          files.map((file) => resolve(context.cwd, file)),
+          context.env,
         )
-        await terminal.stdout.write(
+        await context.stdout.write(
           files.length === 1 ? 'The file is good.\n' : `The ${files.length} files are good.\n`,
         )
       },
@@ -52,9 +52,9 @@ Examples:
       description: 'print the JSON Schema of fixtures files, for editors; no instance has to run',
       access: 'none',
       json: null,
-      async run({ session: { terminal } }) {
+      async run({ session: { context } }) {
         const { fixturesSchema } = await import('../../testing/seed/schema.ts')
-        await terminal.stdout.write(`${JSON.stringify(fixturesSchema(), null, 2)}\n`)
+        await context.stdout.write(`${JSON.stringify(fixturesSchema(), null, 2)}\n`)
       },
     }),
   ],

@@ -4,9 +4,9 @@ import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, wholeNumber } from '../options.ts'
 import { type Column, formatBytes, paint, printable } from '../output.ts'
-import { plain } from '../plain-text.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
 import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
-import type { Sink } from '../terminal.ts'
 
 type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 type Entry = ResponseOf<'control.inbox.read'>['entries'][number]
@@ -72,10 +72,10 @@ With "?respond=503,200" after the URL the first attempt of each event gets 503 a
           const none = `Nothing yet. It is at ${client.baseUrl}/_berth/inbox/${encodeURIComponent(name)}.\n`
           return print(
             response,
-            (_, { sink }) => oldestFirst.map((entry) => entryText(sink, entry)).join('') || none,
+            (_, { out }) => oldestFirst.map((entry) => entryText(out, entry)).join('') || none,
           )
         }
-        const show = (entry: Entry): Promise<number> => print(entry, (_, { sink }) => entryText(sink, entry))
+        const show = (entry: Entry): Promise<number> => print(entry, (_, { out }) => entryText(out, entry))
         for (const entry of oldestFirst) await show(entry)
         return untilInterrupted(async (signal) => {
           const query = { follow: 'true', after: response.entries[0]?.id ?? 'start' } as const
@@ -114,7 +114,7 @@ async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]
 }
 
 /** Returns an entry in full. */
-function entryText(sink: Sink, entry: Entry): string {
+function entryText(out: OutputStream, entry: Entry): string {
   const { id, received_at, verified, reason, status, query, headers } = entry
   const [mark, style] =
     verified === null
@@ -123,17 +123,17 @@ function entryText(sink: Sink, entry: Entry): string {
         ? (['✓', 'green'] as const)
         : (['✗', 'red'] as const)
   const head = [
-    paint(sink, 'bold', id),
+    paint(out, 'bold', id),
     received_at,
     `answered ${status}`,
     query === '' ? '' : `?${printable(query)}`,
   ]
   const lines = Object.entries(headers)
     .filter(([name]) => !COMMON_HEADERS.has(name))
-    .map(([name, value]) => `  ${paint(sink, 'dim', `${printable(name)}:`)} ${printable(value)}`)
+    .map(([name, value]) => `  ${paint(out, 'dim', `${printable(name)}:`)} ${printable(value)}`)
   return [
     head.filter(Boolean).join('  '),
-    `  ${paint(sink, style, `${mark} ${reason}`)}`,
+    `  ${paint(out, style, `${mark} ${reason}`)}`,
     ...lines,
     ...bodyText(entry)
       .split('\n')
@@ -144,7 +144,7 @@ function entryText(sink: Sink, entry: Entry): string {
 }
 
 function bodyText({ body, json, encoding }: Entry): string {
-  if (json !== undefined) return plain(JSON.stringify(json, null, 2))
+  if (json !== undefined) return toPlainText(JSON.stringify(json, null, 2))
   if (body === '') return '(no body)'
-  return encoding ? `(${encoding}) ${body}` : plain(body.trimEnd())
+  return encoding ? `(${encoding}) ${body}` : toPlainText(body.trimEnd())
 }

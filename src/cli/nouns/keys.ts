@@ -11,11 +11,11 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   { heading: 'KEY', cell: (key) => key.masked },
   { heading: 'LAST USED', cell: (key) => key.last_used_at ?? 'never' },
   { heading: 'CREATED', cell: (key) => key.created_at },
-  { heading: 'SERVERS', cell: (key) => reach(key.allowed_server_ids) },
-  { heading: 'PROJECTS', cell: (key) => reach(key.allowed_project_ids) },
+  { heading: 'SERVERS', cell: (key) => scopeCell(key.allowed_server_ids) },
+  { heading: 'PROJECTS', cell: (key) => scopeCell(key.allowed_project_ids) },
 ]
 
-const reach = (ids: readonly string[]): string => (ids.length === 0 ? 'all' : ids.join(' '))
+const scopeCell = (ids: readonly string[]): string => (ids.length === 0 ? 'all' : ids.join(' '))
 
 const scope = {
   servers: parsed('SERVERS', 'ids of the servers that it reaches, with commas between', idsOf),
@@ -65,10 +65,10 @@ export const keys: Noun = {
       request: ([label], { servers, projects }) => ({
         body: { label, allowed_server_ids: servers, allowed_project_ids: projects },
       }),
-      show: (created, { sink }) =>
+      show: (created, { out }) =>
         `Created ${created.id} (${printable(created.label)}, ${scopeText(created)}):
 
-  ${paint(sink, 'bold', created.key)}
+  ${paint(out, 'bold', created.key)}
 
 Commands take it from BERTH_API_KEY. Keep it: only /access in the browser shows it again (berth open).
 `,

@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { flag, repeated, tail, text } from '../options.ts'
 import { type Column, facts, printable, type Style } from '../output.ts'
-import { action, type Candidate, call, details, type Noun, rows } from '../runner.ts'
+import { action, type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -87,7 +87,7 @@ export const projects: Noun = {
     'Creates and manages projects: apps on a server, each with a URL of its own. Plain "berth projects" lists them. A project is named by its id, its slug or its name.',
   ids: [
     { placeholder: 'PROJECT', list: listNames },
-    { placeholder: 'PROJECTS', several: true, list: listIds },
+    { placeholder: 'PROJECTS', isCommaSeparated: true, list: listIds },
   ],
   commands: [
     action({
@@ -150,11 +150,11 @@ Examples:
       access: 'api',
       async run({ args: [named], connect, print }) {
         const client = await connect()
-        await print(await findProject(client, named), async (project, { sink }) => {
-          const shown = facts(sink, projectFacts(project))
+        await print(await findProject(client, named), async (project, { out }) => {
+          const shown = facts(out, projectFacts(project))
           if (project.init_phase !== 'awaiting_secrets') return shown
-          const { waitingText } = await import('../projects/missing.ts')
-          return `${shown}\n${await waitingText(client, project)}`
+          const { missingVariablesText } = await import('../projects/missing-variables.ts')
+          return `${shown}\n${await missingVariablesText(client, project)}`
         })
       },
     }),
@@ -204,7 +204,7 @@ ${EXIT_CODES}
         }
         return { ...(await projectParams(named, connect)), body }
       },
-      show: details(projectFacts),
+      show: factSheet(projectFacts),
     }),
     call('projects.delete', {
       usage: 'delete <PROJECT>',
@@ -238,7 +238,7 @@ ${EXIT_CODES}
       description: 'open its URL in the browser',
       access: 'api',
       json: null,
-      async run({ session: { terminal }, args: [named], connect }) {
+      async run({ session: { context }, args: [named], connect }) {
         const { id, slug, url } = await findProject(await connect(), named)
         if (url === null) {
           throw new CommandError(
@@ -246,8 +246,8 @@ ${EXIT_CODES}
           )
         }
         const { openInBrowser } = await import('../browser.ts')
-        const isOpen = await openInBrowser(url, terminal)
-        await terminal.stdout.write(isOpen ? `Opened ${url}\n` : `${url}\n`)
+        const isOpen = await openInBrowser(url, context)
+        await context.stdout.write(isOpen ? `Opened ${url}\n` : `${url}\n`)
       },
     }),
   ],

@@ -3,8 +3,8 @@ import { resolve } from 'node:path'
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { CommandError } from '../errors.ts'
 import { type Column, count } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 
 type ScenarioTexts = PartsOf<'control.scenarios.replace'>['body']['scenarios']
 type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
@@ -39,7 +39,7 @@ Example:
   echo '[{"match":"slow","steps":[{"hold":true}]}]' | berth scenarios set -
 `,
       async run({ session, args: [file], connect, print }) {
-        const scenarios = await readScenarios(file, session.terminal)
+        const scenarios = await readScenarios(file, session.context)
         const client = await connect()
         const response = await client.call('control.scenarios.replace', { body: { scenarios } })
         await print(response, ({ scenarios: all }) => {
@@ -57,7 +57,7 @@ Example:
 }
 
 /** Reads the scenarios of a file, unchecked: berth checks them, and names the place of a mistake. */
-async function readScenarios(file: string, { stdin, cwd }: Terminal): Promise<ScenarioTexts> {
+async function readScenarios(file: string, { stdin, cwd }: ProcessContext): Promise<ScenarioTexts> {
   const bytes =
     file === '-'
       ? await stdin.bytes()

@@ -4,8 +4,8 @@ import type { SecretChanges } from '../../resources/secrets/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action, type Invocation, type Noun } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
 import { findProject } from './projects.ts'
 import { chooseServer } from './servers.ts'
@@ -18,7 +18,7 @@ const owner = {
   project: text('PROJECT', 'of this project'),
 }
 
-const MORE = `
+const HELP = `
 With --project they are those of a project, else those of a whole server: all its commands and apps get them,
 and a project's own win. Apps that they concern are restarted; a bring-up that waited for them goes on.
 Values are never shown.
@@ -37,7 +37,7 @@ export const secrets: Noun = {
       access: 'api',
       options: owner,
       async run({ options, connect, print }) {
-        const send = await sender(options, connect)
+        const send = await secretsSetter(options, connect)
         // The response to a change of nothing has the names.
         await print(await send({}), (response) =>
           response.keys.length === 0
@@ -52,7 +52,7 @@ export const secrets: Noun = {
       description: 'set some, each given as NAME=VALUE or as NAME alone',
       access: 'api',
       options: owner,
-      help: `${MORE}
+      help: `${HELP}
 NAME alone asks for the value and shows nothing of it; in a script it takes the value from standard input.
 So it is neither in the history of the shell nor in the list of processes.
 
@@ -67,7 +67,7 @@ Examples:
           args[0].map((one) => one.split('=', 1)[0] ?? ''),
           'NAME=VALUE or NAME',
         )
-        return change(invocation, 'Set', () => valuesOf(args[0], session.terminal))
+        return changeSecrets(invocation, 'Set', () => valuesOf(args[0], session.context))
       },
     }),
     action({
@@ -76,11 +76,11 @@ Examples:
       description: 'remove some',
       access: 'api',
       options: owner,
-      help: MORE,
+      help: HELP,
       run(invocation) {
         const [names] = invocation.args
         checkNames(names, 'a name')
-        return change(invocation, 'Removed', async () =>
+        return changeSecrets(invocation, 'Removed', async () =>
           Object.fromEntries(names.map((name) => [name, null])),
         )
       },
@@ -90,11 +90,11 @@ Examples:
       description: 'set all that a .env file has; - is standard input',
       access: 'api',
       options: owner,
-      help: MORE,
+      help: HELP,
       run(invocation) {
         const [file] = invocation.args
-        return change(invocation, 'Set', async () => {
-          const variables = await readVariables(file, invocation.session.terminal)
+        return changeSecrets(invocation, 'Set', async () => {
+          const variables = await readVariables(file, invocation.session.context)
           if (Object.keys(variables).length > 0) return variables
           throw new CommandError(`${file === '-' ? 'Standard input' : file} has no variable.`)
         })
@@ -104,12 +104,12 @@ Examples:
 }
 
 /** Sends changes, once they are known, and prints what was changed. */
-async function change(
+async function changeSecrets(
   { options, connect, print }: Invocation<unknown, OptionsOf<typeof owner>>,
   verb: string,
   changesOf: () => Promise<SecretChanges>,
 ): Promise<number> {
-  const send = await sender(options, connect)
+  const send = await secretsSetter(options, connect)
   const changes = await changesOf()
   return print(
     await send(changes),
@@ -118,7 +118,7 @@ async function change(
 }
 
 /** Finds out whose secrets are meant; returns what changes them. */
-async function sender(
+async function secretsSetter(
   { server, project }: OptionsOf<typeof owner>,
   connect: () => Promise<Client>,
 ): Promise<(changes: SecretChanges) => Promise<Secrets>> {
@@ -147,29 +147,29 @@ function checkNames(names: readonly string[], expected: string): void {
 }
 
 /** Returns the values on the command line; those that are not there are asked for, or read from a pipe. */
-async function valuesOf(given: readonly string[], terminal: Terminal): Promise<Variables> {
+async function valuesOf(given: readonly string[], context: ProcessContext): Promise<Variables> {
   const pairs = given.filter((one) => one.includes('='))
   const asked = given.filter((one) => !one.includes('='))
-  const values = asked.length === 0 ? [] : await askedValues(asked, terminal)
+  const values = asked.length === 0 ? [] : await askedValues(asked, context)
   return {
     ...parsePairs(pairs, 'secrets set'),
     ...Object.fromEntries(asked.map((name, at) => [name, values[at] ?? ''])),
   }
 }
 
-async function askedValues(names: readonly string[], terminal: Terminal): Promise<string[]> {
-  const values = terminal.stdin.isTTY
-    ? await (await import('../prompt.ts')).askHidden(
+async function askedValues(names: readonly string[], context: ProcessContext): Promise<string[]> {
+  const values = context.stdin.isTTY
+    ? await (await import('../prompt.ts')).promptHidden(
         names.map((name) => `Value of ${name} (not shown)`),
-        terminal,
+        context,
       )
-    : await pipedValue(names, terminal)
+    : await pipedValue(names, context)
   const empty = names.find((_, at) => !values[at])
   if (empty === undefined) return values
   throw new CommandError(`There was no value for ${empty}; nothing was set. Give an empty one as ${empty}=`)
 }
 
-async function pipedValue(names: readonly string[], { stdin }: Terminal): Promise<string[]> {
+async function pipedValue(names: readonly string[], { stdin }: ProcessContext): Promise<string[]> {
   if (names.length > 1) {
     throw new UsageError(
       'Standard input gives the value of one name. For several, pipe NAME=VALUE lines to: berth secrets import -',

@@ -4,7 +4,7 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { choice, text } from '../options.ts'
 import { type Column, count, printable, type Style } from '../output.ts'
-import { type Candidate, call, details, type Noun, rows } from '../runner.ts'
+import { type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]
 const REGIONS = ['us-east', 'us-west', 'eu-west'] as const satisfies readonly Server['region'][]
@@ -52,7 +52,7 @@ export const servers: Noun = {
   description: 'Provisions and manages servers. Plain "berth servers" lists them.',
   ids: [
     { placeholder: 'SERVER', list: listIds },
-    { placeholder: 'SERVERS', several: true, list: listIds },
+    { placeholder: 'SERVERS', isCommaSeparated: true, list: listIds },
   ],
   commands: [
     call('servers.list', {
@@ -71,7 +71,7 @@ export const servers: Noun = {
       usage: 'get <SERVER>',
       description: 'show one server',
       request: ([serverId]) => ({ params: { serverId } }),
-      show: details(serverFacts),
+      show: factSheet(serverFacts),
     }),
     call('servers.update', {
       usage: 'update <SERVER>',
@@ -82,7 +82,7 @@ export const servers: Noun = {
           throw new UsageError('Say what to change: --task or --region.')
         return { params: { serverId }, body: { task, region } }
       },
-      show: details(serverFacts),
+      show: factSheet(serverFacts),
     }),
     call('servers.delete', {
       usage: 'delete <SERVER>',

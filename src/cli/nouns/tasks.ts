@@ -3,7 +3,7 @@ import type { Client } from '../client.ts'
 import { flag, text, wholeNumber } from '../options.ts'
 import { action, type Candidate, call, jsonLines, type Noun, rows } from '../runner.ts'
 import { findTask, listTasks } from '../tasks/find.ts'
-import { howToAnswer, howToGoOn, shortened, TASK_COLUMNS, taskText } from '../tasks/show.ts'
+import { answerHint, goalSummary, nextStepsText, TASK_COLUMNS, taskText } from '../tasks/show.ts'
 import { chooseServer } from './servers.ts'
 
 const CODES =
@@ -60,14 +60,14 @@ Examples:
 `,
       async run({ session, args: [given], options, connect, print }) {
         const { readGoal } = await import('../tasks/goal.ts')
-        const goal = await readGoal(given, options.file, session.terminal)
+        const goal = await readGoal(given, options.file, session.context)
         const client = await connect()
         const serverId = await chooseServer(client, options.server)
         const created = await client.call('tasks.create', { params: { serverId }, body: { goal } })
         const task = { id: created.task_id, serverId }
         const started = `Started ${task.id} on ${serverId}.\n`
-        if (options.detach) return print(created, () => started + howToGoOn(task))
-        if (!options.json) await session.terminal.stderr.write(started)
+        if (options.detach) return print(created, () => started + nextStepsText(task))
+        if (!options.json) await session.context.stderr.write(started)
         const { followToEnd } = await import('../tasks/follow.ts')
         return followToEnd(session, client, task, { json: options.json })
       },
@@ -82,7 +82,7 @@ Examples:
         const serverId = await chooseServer(await connect(), options.server)
         return { params: { serverId }, body: { goal } }
       },
-      show: ({ task_id: id }) => `Started ${id}.\n${howToGoOn({ id })}`,
+      show: ({ task_id: id }) => `Started ${id}.\n${nextStepsText({ id })}`,
     }),
     action({
       usage: 'get <TASK>',
@@ -91,9 +91,9 @@ Examples:
       options: { server },
       async run({ args: [id], options, connect, print }) {
         const task = await findTask(await connect(), id, options.server)
-        await print({ task }, (_, { sink }) => {
-          const shown = taskText(sink, task)
-          return task.status === 'awaiting_input' ? `${shown}\n${howToAnswer(task)}` : shown
+        await print({ task }, (_, { out }) => {
+          const shown = taskText(out, task)
+          return task.status === 'awaiting_input' ? `${shown}\n${answerHint(task)}` : shown
         })
       },
     }),
@@ -157,5 +157,5 @@ ${CODES}
 
 async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
   const all = await listTasks(client, undefined, signal)
-  return all.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${shortened(goal)}` }))
+  return all.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${goalSummary(goal)}` }))
 }

@@ -41,8 +41,8 @@ export const webhooks: Noun = {
         // The API says which names there are.
         return { body: { url, events: names as EventName[] | undefined } }
       },
-      show: (created, { sink }) =>
-        `${facts(sink, [
+      show: (created, { out }) =>
+        `${facts(out, [
           ['ID', created.id],
           ['URL', created.url],
           ['Events', eventsText(created.events)],

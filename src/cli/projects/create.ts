@@ -10,8 +10,8 @@ import { surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import { chooseServer } from '../nouns/servers.ts'
 import { formatBytes, printable } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
-import type { Terminal } from '../terminal.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
 
@@ -45,16 +45,16 @@ export async function createProject({
     throw new UsageError('Name the directory once: with --from or without.')
   const source = { template, git, ref, archive, from: from ?? directory }
   checkSource(source)
-  const variables = await variablesOf(options, session.terminal)
+  const variables = await variablesOf(options, session.context)
   const client = await connect()
   const server = await chooseServer(client, options.server)
-  const code = await prepareCode(source, session.terminal)
+  const code = await prepareCode(source, session.context)
   const created = await post(client, server, bodyOf(options, code, variables), code.archive)
   const { id, slug, name, server_id, init_phase } = created
   const { json, detach } = options
   const head = `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
   if (init_phase !== null && !detach) {
-    if (!json) await session.terminal.stdout.write(head)
+    if (!json) await session.context.stdout.write(head)
     return followBringUp(session, client, created, { json, since: created.created_at })
   }
   const next =
@@ -67,10 +67,10 @@ export async function createProject({
 
 async function variablesOf(
   { env = [], envFile = [] }: CreateOptions,
-  terminal: Terminal,
+  context: ProcessContext,
 ): Promise<Variables> {
   const given = parsePairs(env, '--env')
-  const files = await Promise.all(envFile.map((file) => readVariables(file, terminal)))
+  const files = await Promise.all(envFile.map((file) => readVariables(file, context)))
   return Object.assign({}, ...files, given)
 }
 
@@ -142,23 +142,26 @@ function checkSource({ ref, ...sources }: SourceOptions): void {
  *
  * @throws CommandError where it cannot be read or is too large for a request
  */
-async function prepareCode(options: SourceOptions, terminal: Terminal): Promise<ProjectCode> {
+async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<ProjectCode> {
   const { template, git, ref, archive, from } = options
   if (template !== undefined) return { body: { template } }
   if (git !== undefined) {
     // A path is one of this machine, as the person sees it.
-    const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(terminal.cwd, git) : git
-    return { body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } }, ...named(url) }
+    const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(context.cwd, git) : git
+    return {
+      body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } },
+      ...nameFromPath(url),
+    }
   }
-  if (from !== undefined) return packed(from, terminal)
+  if (from !== undefined) return packSource(from, context)
   if (archive === undefined) return { body: {} }
   if (/^https?:\/\//i.test(archive)) {
-    return { body: { source: { type: 'archive', url: archive } }, ...named(new URL(archive).pathname) }
+    return { body: { source: { type: 'archive', url: archive } }, ...nameFromPath(new URL(archive).pathname) }
   }
-  return { body: {}, archive: await readArchive(archive, terminal), ...named(archive) }
+  return { body: {}, archive: await readArchive(archive, context), ...nameFromPath(archive) }
 }
 
-async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectCode> {
+async function packSource(from: string, { cwd, stderr }: ProcessContext): Promise<ProjectCode> {
   const directory = resolve(cwd, from)
   const survey = await surveyDirectory(directory)
   const leftOut = leftOutText(survey, '--env-file')
@@ -168,10 +171,10 @@ async function packed(from: string, { cwd, stderr }: Terminal): Promise<ProjectC
     `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
   )
   await stderr.write(leftOut)
-  return { body: {}, archive, ...named(directory) }
+  return { body: {}, archive, ...nameFromPath(directory) }
 }
 
-async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<ArrayBuffer>> {
+async function readArchive(file: string, { cwd }: ProcessContext): Promise<Uint8Array<ArrayBuffer>> {
   const path = resolve(cwd, file)
   try {
     const { size } = await stat(path)
@@ -185,7 +188,7 @@ async function readArchive(file: string, { cwd }: Terminal): Promise<Uint8Array<
 }
 
 /** Returns the last part of a path or URL, without its extension. */
-function named(path: string): { name?: string } {
+function nameFromPath(path: string): { name?: string } {
   const name = basename(path.replaceAll('\\', '/'))
     .replace(/\.(?:git|zip|tar|tgz|tar\.gz)$/i, '')
     .replaceAll(/\p{Cc}/gu, '')

@@ -4,17 +4,17 @@ import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { followLog, logText, projectLog } from '../log.ts'
 import { paint, printable, printJson } from '../output.ts'
-import type { Session } from '../session.ts'
-import { waitingText } from './missing.ts'
+import type { CliSession } from '../session.ts'
+import { missingVariablesText } from './missing-variables.ts'
 
 /** The exit code where the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3
 
 /** Milliseconds between two looks at the phase. */
-const LOOK_EVERY = 150
+const POLL_INTERVAL_MS = 150
 
 /** Looks at whether lines still come when the bring-up is over. */
-const MOST_LOOKS = 5
+const MAX_POLLS = 5
 
 /** Lines of the log that a program gets of a failure. */
 const SHOWN_LINES = 50
@@ -23,7 +23,7 @@ const SHOWN_LINES = 50
 const ALL_LINES = 10_000
 
 /** Phases in which nothing goes on by itself. */
-const AT_REST: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
+const FINAL_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
 
 /** How a bring-up is followed. */
 export interface FollowOptions {
@@ -40,15 +40,15 @@ export interface FollowOptions {
  * @returns the exit code: 0 where the app is ready, 1 where it failed, AWAITS_SECRETS where variables are missing
  */
 export async function followBringUp(
-  session: Session,
+  session: CliSession,
   client: Client,
   project: Project,
   { json = false, since }: FollowOptions,
 ): Promise<number> {
-  const { stderr } = session.terminal
+  const { stderr } = session.context
   const code = await untilInterrupted(async (signal) => {
     const settled = json
-      ? await atRest(client, project, signal)
+      ? await waitUntilFinal(client, project, signal)
       : await watch(session, client, project, since, signal)
     return json ? printOutcome(session, client, settled) : printOutcomeText(session, client, settled)
   })
@@ -62,13 +62,13 @@ export async function followBringUp(
 
 /** Shows phases and log until the bring-up rests. */
 async function watch(
-  session: Session,
+  session: CliSession,
   client: Client,
   project: Project,
   since: string,
   interrupted: AbortSignal,
 ): Promise<Project> {
-  const { stderr } = session.terminal
+  const { stderr } = session.context
   const done = new AbortController()
   const signal = AbortSignal.any([interrupted, done.signal])
   let lines = 0
@@ -82,15 +82,15 @@ async function watch(
   const showing = show().catch((error: unknown) => {
     if (!signal.aborted) throw error
   })
-  const resting = atRest(client, project, signal, (phase) =>
+  const resting = waitUntilFinal(client, project, signal, (phase) =>
     stderr.write(`${paint(stderr, 'bold', `→ ${phase}`)}\n`),
   )
   try {
     const settled = await Promise.race([resting, showing.then(() => resting)])
     // What was logged before the end is on its way. An app may go on talking for ever.
-    for (let seen = -1, looks = 0; seen !== lines && looks < MOST_LOOKS; looks += 1) {
+    for (let seen = -1, looks = 0; seen !== lines && looks < MAX_POLLS; looks += 1) {
       seen = lines
-      await Bun.sleep(LOOK_EVERY)
+      await Bun.sleep(POLL_INTERVAL_MS)
     }
     return settled
   } finally {
@@ -100,7 +100,7 @@ async function watch(
 }
 
 /** Resolves to the project when its bring-up rests. */
-async function atRest(
+async function waitUntilFinal(
   client: Client,
   { id }: Project,
   signal: AbortSignal,
@@ -112,17 +112,17 @@ async function atRest(
     const { init_phase: phase } = project
     if (phase !== null && phase !== last) await onPhase(phase)
     last = phase
-    if (AT_REST.has(phase)) return project
-    await Bun.sleep(LOOK_EVERY)
+    if (FINAL_PHASES.has(phase)) return project
+    await Bun.sleep(POLL_INTERVAL_MS)
     signal.throwIfAborted()
   }
 }
 
-async function printOutcome(session: Session, client: Client, project: Project): Promise<number> {
-  const { stderr } = session.terminal
-  await printJson(session.terminal.stdout, project)
+async function printOutcome(session: CliSession, client: Client, project: Project): Promise<number> {
+  const { stderr } = session.context
+  await printJson(session.context.stdout, project)
   if (project.init_phase === 'awaiting_secrets') {
-    await stderr.write(await waitingText(client, project))
+    await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
   if (project.init_phase !== 'failed') return 0
@@ -131,8 +131,8 @@ async function printOutcome(session: Session, client: Client, project: Project):
   return 1
 }
 
-async function printOutcomeText(session: Session, client: Client, project: Project): Promise<number> {
-  const { stdout, stderr } = session.terminal
+async function printOutcomeText(session: CliSession, client: Client, project: Project): Promise<number> {
+  const { stdout, stderr } = session.context
   const { id, slug, url, init_phase: phase } = project
   if (phase === 'failed') {
     throw new CommandError(
@@ -140,7 +140,7 @@ async function printOutcomeText(session: Session, client: Client, project: Proje
     )
   }
   if (phase === 'awaiting_secrets') {
-    await stderr.write(await waitingText(client, project))
+    await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
   if (url !== null) await stdout.write(`${printable(slug)} is ready at ${url}\n`)

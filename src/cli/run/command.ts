@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { CommandError } from '../errors.ts'
-import type { Terminal } from '../terminal.ts'
-import { codeOfSignal } from './signals.ts'
+import type { ProcessContext } from '../process-context.ts'
+import { signalExitCode } from './signals.ts'
 
 /** The command that is run, with the streams of this process. */
 export type RunningCommand = Bun.Subprocess<'inherit', 'inherit', 'inherit'>
@@ -48,7 +48,7 @@ export function startCommand({ program, command, env, ignored }: CommandStart): 
 
 /** Its exit code once it has ended, 128+n where signal n did that. */
 export const exitCodeOf = ({ exitCode, signalCode }: RunningCommand): number =>
-  signalCode === null ? (exitCode ?? 1) : codeOfSignal(signalCode as NodeJS.Signals)
+  signalCode === null ? (exitCode ?? 1) : signalExitCode(signalCode as NodeJS.Signals)
 
 /** Exit codes that shells give (POSIX.1-2024, XCU 2.8.2). */
 const NOT_FOUND = 127
@@ -60,7 +60,7 @@ const NOT_EXECUTABLE = 126
  * @returns its path
  * @throws CommandError with exit code 127 where there is none, 126 where it cannot be executed
  */
-export function findProgram(name: string, { env, cwd }: Pick<Terminal, 'env' | 'cwd'>): string {
+export function findProgram(name: string, { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>): string {
   const candidates = name.includes('/')
     ? [resolve(cwd, name)]
     : (env.PATH ?? '').split(':').map((directory) => resolve(cwd, join(directory, name)))

@@ -7,7 +7,7 @@ import { StartupError } from '../../errors.ts'
 /** Counts the statuses of each operation's responses while a command runs. */
 export class Coverage {
   readonly #path: string
-  readonly #seen: Seen = { operations: new Map(), unmatched: new Map() }
+  readonly #seen: ObservedResponses = { operations: new Map(), unmatched: new Map() }
   readonly #index = new OperationIndex(listOperations(API_OPERATIONS))
 
   /** @throws StartupError where the file cannot be written: better before the command than after */
@@ -50,7 +50,7 @@ export class Coverage {
 }
 
 /** The coverage that goes to a file. @throws StartupError where that cannot be written */
-export const coverageInto = (file: string, cwd: string): Coverage => new Coverage(resolve(cwd, file))
+export const createCoverage = (file: string, cwd: string): Coverage => new Coverage(resolve(cwd, file))
 
 const summary = ({ summary: { operations, statuses } }: CoverageReport): string =>
   `reached ${operations.reached} of ${operations.documented} operations and ${statuses.reached} of ${statuses.documented} documented statuses`
@@ -60,7 +60,7 @@ function add(counts: Map<number, number>, status: number): void {
 }
 
 /** Responses: status → how often. */
-interface Seen {
+interface ObservedResponses {
   /** By operation id. */
   operations: Map<string, Map<number, number>>
   /** Requests that mean no operation: an unknown path, or a method that it does not have. */
@@ -100,10 +100,14 @@ interface CoverageReport {
 }
 
 /** Lays what was seen beside what the OpenAPI document says can be. */
-function report(seen: Seen, document: OpenApiDocument, command: readonly string[]): CoverageReport {
+function report(
+  seen: ObservedResponses,
+  document: OpenApiDocument,
+  command: readonly string[],
+): CoverageReport {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId, responses }]) =>
-      covered({ operation: operationId, method: method.toUpperCase(), path }, responses, seen),
+      operationCoverage({ operation: operationId, method: method.toUpperCase(), path }, responses, seen),
     ),
   )
   const documented = operations.flatMap(({ statuses, missing, undocumented }) => [
@@ -125,10 +129,10 @@ function report(seen: Seen, document: OpenApiDocument, command: readonly string[
   }
 }
 
-function covered(
+function operationCoverage(
   operation: Pick<CoveredOperation, 'operation' | 'method' | 'path'>,
   responses: object,
-  { operations }: Seen,
+  { operations }: ObservedResponses,
 ): CoveredOperation {
   const seen = operations.get(operation.operation) ?? new Map<number, number>()
   const documented = Object.keys(responses).map(Number).sort(ascending)

@@ -29,7 +29,7 @@ export interface PortBlock {
 export function takePortBlock(prefer: number): PortBlock {
   for (let tried = 0; tried < BLOCKS; tried += 1) {
     const first = FIRST + ((prefer + tried) % BLOCKS) * SIZE
-    const guard = listenAlone(first)
+    const guard = listenExclusively(first)
     if (guard === null) continue
     return { ports: { first: first + 1, last: first + SIZE - 1 }, release: () => guard.stop(true) }
   }
@@ -38,7 +38,7 @@ export function takePortBlock(prefer: number): PortBlock {
   )
 }
 
-function listenAlone(port: number): Bun.TCPSocketListener<undefined> | null {
+function listenExclusively(port: number): Bun.TCPSocketListener<undefined> | null {
   try {
     const socket = { open: (opened: Bun.Socket<undefined>) => void opened.end(), data() {} }
     const listener = Bun.listen<undefined>({ hostname: '127.0.0.1', port, exclusive: true, socket })

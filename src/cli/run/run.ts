@@ -8,15 +8,15 @@ import { type Berth, StartStopped } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { makeDirectory, removeTemporary } from '../../storage/ephemeral.ts'
 import type { RunRequest } from '../commands/run-flags.ts'
-import { LogFile } from '../instances/log-file.ts'
-import { enlist } from '../instances/registry.ts'
+import { InstanceLogFile } from '../instances/log-file.ts'
+import { registerInstance } from '../instances/registry.ts'
 import { startInstance } from '../instances/start.ts'
 import { variablesOf } from '../instances/variables.ts'
-import { printLog, type Terminal } from '../terminal.ts'
+import { type ProcessContext, printLog } from '../process-context.ts'
 import { exitCodeOf, findProgram, startCommand } from './command.ts'
 import type { Coverage } from './coverage.ts'
 import { takePortBlock } from './ports.ts'
-import { codeOfSignal, ignoredSignals, SignalRelay } from './signals.ts'
+import { ignoredSignals, SignalRelay, signalExitCode } from './signals.ts'
 
 /**
  * Runs a command beside an instance of its own, in this process, and removes the instance afterwards.
@@ -24,32 +24,32 @@ import { codeOfSignal, ignoredSignals, SignalRelay } from './signals.ts'
  * @returns the command's exit code, 128+n where signal n ended it
  * @throws UsageError, StartupError where berth cannot start; CommandError with 126 or 127 where the command cannot
  */
-export async function run({ flags, command }: RunRequest, terminal: Terminal): Promise<number> {
+export async function run({ flags, command }: RunRequest, context: ProcessContext): Promise<number> {
   const { keep, coverage: coverageFile, json, ...options } = flags
-  const program = findProgram(command[0], terminal)
+  const program = findProgram(command[0], context)
   const ignored = ignoredSignals()
   const relay = new SignalRelay(ignored)
   const coverage =
     typeof coverageFile === 'string'
-      ? (await import('./coverage.ts')).coverageInto(coverageFile, terminal.cwd)
+      ? (await import('./coverage.ts')).createCoverage(coverageFile, context.cwd)
       : null
-  const { config, giveUp, release } = disposable(options, keep === true, terminal)
-  const log = new LogFile()
-  const berth = await startInstance(config, terminal, {
+  const { config, discard, releasePorts } = disposableConfig(options, keep === true, context)
+  const log = new InstanceLogFile()
+  const berth = await startInstance(config, context, {
     log: log.write,
-    stopRequested: relay.arrived,
+    stopRequested: relay.firstSignal,
     ...(coverage === null ? {} : { observe: coverage.observe }),
   }).catch((error) => {
     if (error instanceof StartStopped) {
-      giveUp()
+      discard()
       return null
     }
     // What it said before it failed may say why.
-    printLog(log.early)
-    giveUp()
+    printLog(log.buffered)
+    discard()
     throw error
   })
-  if (berth === null) return codeOfSignal(relay.received ?? 'SIGTERM')
+  if (berth === null) return signalExitCode(relay.received ?? 'SIGTERM')
   let logPath = ''
   let unlist = () => {}
   let code = 1
@@ -58,29 +58,29 @@ export async function run({ flags, command }: RunRequest, terminal: Terminal): P
     logPath = log.open(berth.info.data_dir).path
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
-      const child = startCommand({ program, command, env: environmentOf(berth, terminal.env), ignored })
-      relay.to(child.pid)
+      const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
+      relay.relayTo(child.pid)
       // While the command starts.
-      unlist = enlist(berth.info, 'run', terminal.env)
+      unlist = registerInstance(berth.info, 'run', context.env)
       await child.exited
       code = exitCodeOf(child)
-    } else code = codeOfSignal(relay.received)
+    } else code = signalExitCode(relay.received)
   } finally {
-    relay.over(() => berth.abandon())
+    relay.childExited(() => berth.abandon())
     await berth.stop()
     unlist()
-    release()
+    releasePorts()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
     // Nothing is left behind where it cannot be written.
-    if (coverage) isWritten = await written(coverage, command)
+    if (coverage) isWritten = await writeCoverage(coverage, command)
   }
   if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
-  else if (code !== 0 && relay.received === null) printLog(afterFailure(command[0], code, log.errors))
+  else if (code !== 0 && relay.received === null) printLog(failureText(command[0], code, log.errors))
   return code === 0 && !isWritten ? 1 : code
 }
 
 /** Writes what was reached and says how much that is, or why it cannot be written. @returns whether it could */
-async function written(coverage: Coverage, command: readonly string[]): Promise<boolean> {
+async function writeCoverage(coverage: Coverage, command: readonly string[]): Promise<boolean> {
   try {
     printLog(`berth: ${await coverage.write(command)}\n`)
     return true
@@ -92,20 +92,24 @@ async function written(coverage: Coverage, command: readonly string[]): Promise<
 }
 
 /** The configuration of an instance for one command. */
-interface Disposable {
+interface DisposableConfig {
   config: Config
   /** Removes what was made for an instance that could not start. */
-  giveUp(): void
+  discard(): void
   /** Gives back what it had beside its directory. */
-  release(): void
+  releasePorts(): void
 }
 
 /**
  * Where it listens and keeps its data is settled by flags alone: what a variable or the config file says of these is
  * meant for the instance that somebody works with.
  */
-function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd }: Terminal): Disposable {
-  const kept = keep && options.data === undefined ? makeKept() : null
+function disposableConfig(
+  options: Record<string, unknown>,
+  keep: boolean,
+  { env, cwd }: ProcessContext,
+): DisposableConfig {
+  const kept = keep && options.data === undefined ? makeKeptDirectory() : null
   const flags = {
     host: '127.0.0.1',
     port: '0',
@@ -116,13 +120,13 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
   }
   try {
     const config = loadConfig({ flags, env, cwd })
-    const giveUp = (): void => {
+    const discard = (): void => {
       if (kept !== null) removeTemporary(kept)
     }
-    if (options['project-ports'] !== undefined) return { config, giveUp, release() {} }
+    if (options['project-ports'] !== undefined) return { config, discard, releasePorts() {} }
     // With a seed, ports repeat from run to run as long as no other run is under way.
-    const { ports, release } = takePortBlock(config.rngSeed === null ? process.pid : 0)
-    return { config: { ...config, projectPorts: ports }, giveUp, release }
+    const { ports, release: releasePorts } = takePortBlock(config.rngSeed === null ? process.pid : 0)
+    return { config: { ...config, projectPorts: ports }, discard, releasePorts }
   } catch (error) {
     if (kept !== null) removeTemporary(kept)
     throw error
@@ -130,16 +134,16 @@ function disposable(options: Record<string, unknown>, keep: boolean, { env, cwd 
 }
 
 /** A directory that nothing removes: its name is not one of those that go with their run. */
-const makeKept = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
+const makeKeptDirectory = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
 
 /** The command's environment: this process's, and where the instance is. */
-function environmentOf({ info }: Berth, env: Terminal['env']): Record<string, string | undefined> {
+function commandEnvironment({ info }: Berth, env: ProcessContext['env']): Record<string, string | undefined> {
   const { BERTH_API_KEY, ...variables } = variablesOf(info)
   return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
 }
 
 /** What is printed if the command failed and its instance is gone. */
-function afterFailure(name: string, code: number, errors: readonly string[]): string {
+function failureText(name: string, code: number, errors: readonly string[]): string {
   const logged = errors.length === 0 ? '' : `berth: the instance had logged errors:\n${errors.join('')}`
   return `${logged}berth: ${name} ended with ${code}. "berth run --keep" keeps the instance's data and log.\n`
 }

@@ -3,15 +3,15 @@ import { constants } from 'node:os'
 import { signal as send } from '../../compute/terminate.ts'
 
 /** What is passed on to the command. Those that stop and continue a job, or report a terminal's size, go to its whole group. */
-const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
+const RELAYED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
 
-type PassedOn = (typeof PASSED_ON)[number]
+type RelayedSignal = (typeof RELAYED_SIGNALS)[number]
 
 /** Milliseconds after which it is certain whether a signal was sent to the whole group: its copies come together. */
-const SETTLE_MS = 10
+const RELAY_DELAY_MS = 10
 
 /** Exit code of a process that a signal ended, as shells report it. */
-export const codeOfSignal = (name: NodeJS.Signals): number => 128 + constants.signals[name]
+export const signalExitCode = (name: NodeJS.Signals): number => 128 + constants.signals[name]
 
 /**
  * Passes signals on to the command. One that its whole process group was sent, as Ctrl-C on a terminal is, has reached
@@ -20,22 +20,22 @@ export const codeOfSignal = (name: NodeJS.Signals): number => 128 + constants.si
 export class SignalRelay {
   /** Without `SIG`. */
   readonly #ignored: readonly string[]
-  readonly #pending = new Set<PassedOn>()
-  readonly #listeners = new Map<PassedOn, () => void>()
+  readonly #pending = new Set<RelayedSignal>()
+  readonly #listeners = new Map<RelayedSignal, () => void>()
   #pid: number | null = null
-  #watch: GroupWatch | null = null
-  #received: PassedOn | null = null
-  readonly #arrived = Promise.withResolvers<void>()
-  #onSignal: (name: PassedOn) => void = (name) => this.#settle(name)
+  #watch: GroupSignalDetector | null = null
+  #received: RelayedSignal | null = null
+  readonly #firstSignal = Promise.withResolvers<void>()
+  #onSignal: (name: RelayedSignal) => void = (name) => this.#relay(name)
 
   /** @param ignored signals that this process was started to ignore, as `nohup` does: they stay ignored */
   constructor(ignored: ReadonlySet<string>) {
     this.#ignored = [...ignored].map((name) => name.slice('SIG'.length))
-    for (const name of PASSED_ON) {
+    for (const name of RELAYED_SIGNALS) {
       if (ignored.has(name)) continue
       const listener = (): void => {
         this.#received ??= name
-        this.#arrived.resolve()
+        this.#firstSignal.resolve()
         this.#onSignal(name)
       }
       this.#listeners.set(name, listener)
@@ -44,19 +44,19 @@ export class SignalRelay {
   }
 
   /** The first signal that came, null where none did. */
-  get received(): PassedOn | null {
+  get received(): RelayedSignal | null {
     return this.#received
   }
 
   /** Resolves at the first signal. */
-  get arrived(): Promise<void> {
-    return this.#arrived.promise
+  get firstSignal(): Promise<void> {
+    return this.#firstSignal.promise
   }
 
   /** Passes further signals on to a child, which is in the process group of this process. */
-  to(pid: number): void {
+  relayTo(pid: number): void {
     this.#pid = pid
-    this.#watch = new GroupWatch(this.#ignored)
+    this.#watch = new GroupSignalDetector(this.#ignored)
   }
 
   /**
@@ -65,7 +65,7 @@ export class SignalRelay {
    *
    * @param lastWords is called before
    */
-  over(lastWords: () => void): void {
+  childExited(lastWords: () => void): void {
     this.#pid = null
     this.#watch?.close()
     let warned = false
@@ -75,18 +75,18 @@ export class SignalRelay {
         return
       }
       lastWords()
-      process.exit(codeOfSignal(name))
+      process.exit(signalExitCode(name))
     }
   }
 
-  #settle(name: PassedOn): void {
+  #relay(name: RelayedSignal): void {
     if (this.#pid === null || this.#pending.has(name)) return
     this.#pending.add(name)
     setTimeout(async () => {
       this.#pending.delete(name)
-      const wasForAll = await this.#watch?.saw(name)
+      const wasForAll = await this.#watch?.wasSent(name)
       if (this.#pid !== null && !wasForAll) send(this.#pid, name)
-    }, SETTLE_MS)
+    }, RELAY_DELAY_MS)
   }
 }
 
@@ -95,8 +95,9 @@ export function ignoredSignals(): Set<string> {
   try {
     const [, mask = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
     const bits = BigInt(`0x${mask}`)
-    const isIgnored = (name: PassedOn): boolean => ((bits >> BigInt(constants.signals[name] - 1)) & 1n) === 1n
-    return new Set(PASSED_ON.filter(isIgnored))
+    const isIgnored = (name: RelayedSignal): boolean =>
+      ((bits >> BigInt(constants.signals[name] - 1)) & 1n) === 1n
+    return new Set(RELAYED_SIGNALS.filter(isIgnored))
   } catch {
     return new Set()
   }
@@ -108,13 +109,13 @@ const WAIT = 'trap "" $0; ulimit -c 0; exec cat'
 type Waiting = Bun.Subprocess<'pipe', 'ignore', 'ignore'>
 
 /** Milliseconds in which the copies of a signal have surely come. */
-const TOGETHER_MS = 500
+const COPY_WINDOW_MS = 500
 
 /**
  * Finds out whether a signal was sent to the whole process group: a process that does nothing but wait is in it, and is
  * ended by what it is sent. The kernel gives a program the sender of a signal, but the runtime does not pass that on.
  */
-class GroupWatch {
+class GroupSignalDetector {
   readonly #ignored: readonly string[]
   #waiting: Waiting
   /** What ended a process that waited, and when that was seen. */
@@ -127,11 +128,11 @@ class GroupWatch {
   }
 
   /** Whether the group was sent this signal just now. */
-  async saw(name: NodeJS.Signals): Promise<boolean> {
+  async wasSent(name: NodeJS.Signals): Promise<boolean> {
     const waiting = this.#waiting
     const status = readStatus(waiting.pid)
     if (status !== null && isPending(status, name)) {
-      this.#renew(waiting)
+      this.#restart(waiting)
       return true
     }
     if (status === null || /^State:\s+[ZX]/m.test(status)) {
@@ -139,18 +140,18 @@ class GroupWatch {
       // Where several signals came together, another may have ended it: its caller is notified.
       if (this.#waiting === waiting && waiting.signalCode !== null)
         this.#seen.set(waiting.signalCode, performance.now())
-      this.#renew(waiting)
+      this.#restart(waiting)
     }
     const seenAt = this.#seen.get(name)
     this.#seen.delete(name)
-    return seenAt !== undefined && performance.now() - seenAt < TOGETHER_MS
+    return seenAt !== undefined && performance.now() - seenAt < COPY_WINDOW_MS
   }
 
   close(): void {
     this.#waiting.kill('SIGKILL')
   }
 
-  #renew(waiting: Waiting): void {
+  #restart(waiting: Waiting): void {
     if (this.#waiting !== waiting) return
     this.close()
     this.#waiting = this.#start()

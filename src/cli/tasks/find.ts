@@ -3,14 +3,14 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 
 /** Servers that are asked at a time. */
-const AT_ONCE = 8
+const CONCURRENCY = 8
 
 /** The task of this id: of the given server, else of whichever of the servers has it. @throws CommandError */
 export async function findTask(client: Client, id: string, server: string | undefined): Promise<Task> {
   if (server !== undefined) return getTask(client, server, id)
   const { servers } = await client.call('servers.list')
-  for (let at = 0; at < servers.length; at += AT_ONCE) {
-    const asked = servers.slice(at, at + AT_ONCE).map((one) => getTask(client, one.id, id).catch(absent))
+  for (let at = 0; at < servers.length; at += CONCURRENCY) {
+    const asked = servers.slice(at, at + CONCURRENCY).map((one) => getTask(client, one.id, id).catch(absent))
     const found = (await Promise.all(asked)).find((task) => task !== null)
     if (found) return found
   }

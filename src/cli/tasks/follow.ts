@@ -3,30 +3,30 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { printJson, printResult } from '../output.ts'
-import { plain } from '../plain-text.ts'
-import { askLine, canAsk } from '../prompt.ts'
+import { toPlainText } from '../plain-text.ts'
+import { isInteractive, promptLine } from '../prompt.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
-import type { Session } from '../session.ts'
+import type { CliSession } from '../session.ts'
 import { getTask } from './find.ts'
 import { readText } from './goal.ts'
-import { howToAnswer, howToGoOn } from './show.ts'
+import { answerHint, nextStepsText } from './show.ts'
 import {
   followTranscript,
-  isKept,
+  isStored,
   readTranscript,
-  type TaskPlace,
+  type TaskRef,
   type TranscriptItem,
 } from './transcript.ts'
 import { TranscriptView } from './view.ts'
 
 /** What became of a task that was followed: its end, or a question that nobody here answers. */
-export type Settled = Pick<Task, 'status' | 'result' | 'question'>
+export type TaskOutcome = Pick<Task, 'status' | 'result' | 'question'>
 
 /** How a task is followed. */
-interface Following {
-  session: Session
+interface FollowRequest {
+  session: CliSession
   client: Client
-  task: TaskPlace
+  task: TaskRef
   /** The `seq` of the last event that is known already. */
   after: number
   /** Where it is shown; null for nowhere. */
@@ -37,15 +37,15 @@ interface Following {
 }
 
 /** Follows a task to its end, or to a question that is not answered here. @throws CommandError where berth has gone */
-export async function followTask(following: Following): Promise<Settled> {
+export async function followTask(following: FollowRequest): Promise<TaskOutcome> {
   const { client, task, after, view, signal } = following
-  const items = new Ahead(followTranscript(client, task, after, signal))
+  const items = new PeekableIterator(followTranscript(client, task, after, signal))
   try {
     for (let item = await items.next(); item !== null; item = await items.next()) {
       await view?.show(item)
-      if (!isKept(item) || item.type !== 'status' || item.status === 'running') continue
+      if (!isStored(item) || item.type !== 'status' || item.status === 'running') continue
       if (item.status !== 'awaiting_input') return item
-      const left = await atQuestion(following, items)
+      const left = await handleQuestion(following, items)
       if (left) return left
     }
   } finally {
@@ -59,13 +59,16 @@ export async function followTask(following: Following): Promise<Settled> {
 }
 
 /** @returns the task where it is left with its question; null where it goes on */
-async function atQuestion(following: Following, items: Ahead<TranscriptItem>): Promise<Settled | null> {
+async function handleQuestion(
+  following: FollowRequest,
+  items: PeekableIterator<TranscriptItem>,
+): Promise<TaskOutcome | null> {
   const { session, client, task, questions } = following
   const now = await getTask(client, task.serverId, task.id)
   // What has come late may have been answered long ago.
   if (now.status !== 'awaiting_input') return null
-  if (questions === 'explain') await session.terminal.stderr.write(howToAnswer(task))
-  const goesOn = questions === 'explain' || (questions === 'ask' && (await answerHere(following, items)))
+  if (questions === 'explain') await session.context.stderr.write(answerHint(task))
+  const goesOn = questions === 'explain' || (questions === 'ask' && (await promptForAnswer(following, items)))
   return goesOn ? null : now
 }
 
@@ -74,18 +77,18 @@ async function atQuestion(following: Following, items: Ahead<TranscriptItem>): P
  *
  * @returns false where no answer is given
  */
-async function answerHere(
-  { session, client, task, view, signal }: Following,
-  items: Ahead<TranscriptItem>,
+async function promptForAnswer(
+  { session, client, task, view, signal }: FollowRequest,
+  items: PeekableIterator<TranscriptItem>,
 ): Promise<boolean> {
   const elsewhere = new AbortController()
-  const typed = askLine('> ', AbortSignal.any([signal, elsewhere.signal]))
+  const typed = promptLine('> ', AbortSignal.any([signal, elsewhere.signal]))
   for (let ahead = 0; ; ahead += 1) {
     const first = await Promise.race([typed.then((answer) => ({ answer })), items.peek(ahead)])
     signal.throwIfAborted()
     if (first !== null && !('type' in first)) {
       if (first.answer === null) return false
-      view?.hasTyped(first.answer)
+      view?.noteTyped(first.answer)
       return sendAnswer(session, client, task, first.answer)
     }
     // The end, an answer and a status say that it waits no more; what else comes is shown later.
@@ -93,25 +96,25 @@ async function answerHere(
     elsewhere.abort()
     await typed
     // What was typed so far goes from the line that the prompt stands on.
-    await session.terminal.stderr.write('\r\u001b[K')
+    await session.context.stderr.write('\r\u001b[K')
     return true
   }
 }
 
 /** @returns true: whether it was this answer or another's, the task goes on */
-async function sendAnswer(session: Session, client: Client, task: TaskPlace, answer: string): Promise<true> {
+async function sendAnswer(session: CliSession, client: Client, task: TaskRef, answer: string): Promise<true> {
   const params = { serverId: task.serverId, taskId: task.id }
   try {
     await client.call('tasks.answer', { params, body: { answer } })
   } catch (error) {
     if (!(error instanceof CommandError) || error.code !== 'bad_request') throw error
-    await session.terminal.stderr.write(`berth: ${plain(error.message)}\n`)
+    await session.context.stderr.write(`berth: ${toPlainText(error.message)}\n`)
   }
   return true
 }
 
 /** Reads on while what was read waits to be taken. */
-class Ahead<Item> {
+class PeekableIterator<Item> {
   readonly #source: AsyncGenerator<Item, void>
   #read: Promise<Item | null>[] = []
 
@@ -128,11 +131,11 @@ class Ahead<Item> {
 
   /** The one that comes after `index` others, which stays to be taken. */
   peek(index: number): Promise<Item | null> {
-    while (this.#read.length <= index) this.#read.push(this.#one())
+    while (this.#read.length <= index) this.#read.push(this.#pull())
     return this.#read[index] ?? Promise.resolve(null)
   }
 
-  #one(): Promise<Item | null> {
+  #pull(): Promise<Item | null> {
     const one = this.#source.next().then(({ value }) => value ?? null)
     // The one that takes it gets the failure.
     one.catch(() => {})
@@ -158,34 +161,38 @@ interface FollowOptions {
  * @returns the exit code: 0 where it is completed, 1 failed, 3 where it waits for an answer, 4 cancelled, 128+n after a signal
  */
 export async function followToEnd(
-  session: Session,
+  session: CliSession,
   client: Client,
-  task: TaskPlace,
+  task: TaskRef,
   { json = false, after = 0 }: FollowOptions,
 ): Promise<number> {
-  const { stdout, stderr } = session.terminal
+  const { stdout, stderr } = session.context
   const view = json ? null : new TranscriptView(stderr)
-  const questions = !json && canAsk(session.terminal) ? 'ask' : 'leave'
+  const questions = !json && isInteractive(session.context) ? 'ask' : 'leave'
   const code = await untilInterrupted(async (signal) => {
     const settled = await followTask({ session, client, task, after, view, questions, signal })
     const found = json ? { task: await getTask(client, task.serverId, task.id) } : null
     await printResult(stdout, json, found, () => {
       const { status, result = '' } = settled
-      if (status !== 'completed' || isSaid(view, settled, session)) return ''
-      return ended(stdout.isTTY ? plain(result) : result)
+      if (status !== 'completed' || isShownAlready(view, settled, session)) return ''
+      return withNewline(stdout.isTTY ? toPlainText(result) : result)
     })
-    if (settled.status === 'awaiting_input') await stderr.write(howToAnswer(task))
+    if (settled.status === 'awaiting_input') await stderr.write(answerHint(task))
     return EXIT_CODES[settled.status === 'running' ? 'failed' : settled.status]
   })
-  if (code > 128) await stderr.write(`\nberth: the task goes on.\n${howToGoOn(task)}`)
+  if (code > 128) await stderr.write(`\nberth: the task goes on.\n${nextStepsText(task)}`)
   return code
 }
 
 /** Whether the result is what the agent has just said to the same person. */
-const isSaid = (view: TranscriptView | null, { result = '' }: Settled, { terminal }: Session): boolean =>
-  terminal.stdout.isTTY && terminal.stderr.isTTY && result.trim() === (view?.lastMessage ?? '').trim()
+const isShownAlready = (
+  view: TranscriptView | null,
+  { result = '' }: TaskOutcome,
+  { context }: CliSession,
+): boolean =>
+  context.stdout.isTTY && context.stderr.isTTY && result.trim() === (view?.lastMessage ?? '').trim()
 
-const ended = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
+const withNewline = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
 
 /** How a transcript is printed. */
 interface EventOptions {
@@ -200,13 +207,13 @@ interface EventOptions {
  * @returns the exit code
  */
 export async function showEvents(
-  session: Session,
+  session: CliSession,
   client: Client,
-  task: TaskPlace,
+  task: TaskRef,
   { follow = false, after = 0, json = false }: EventOptions,
 ): Promise<number> {
   const print = json ? printLines : printText
-  const reading: Reading = { session, client, task, after }
+  const reading: TranscriptRequest = { session, client, task, after }
   if (!follow) {
     await print(reading)
     return 0
@@ -218,10 +225,10 @@ export async function showEvents(
 }
 
 /** A transcript that is being printed. */
-interface Reading {
-  session: Session
+interface TranscriptRequest {
+  session: CliSession
   client: Client
-  task: TaskPlace
+  task: TaskRef
   /** The `seq` of the last event that is left out. */
   after: number
   /** Ends the following; undefined if only what is there is printed. */
@@ -229,16 +236,16 @@ interface Reading {
 }
 
 /** Prints a line of JSON for each event; the pieces of output in between are left out. */
-async function printLines({ session, client, task, after, signal }: Reading): Promise<void> {
+async function printLines({ session, client, task, after, signal }: TranscriptRequest): Promise<void> {
   const items = signal
     ? followTranscript(client, task, after, signal)
     : await readTranscript(client, task, after)
-  for await (const item of items) if (isKept(item)) await printJson(session.terminal.stdout, item)
+  for await (const item of items) if (isStored(item)) await printJson(session.context.stdout, item)
 }
 
 /** Prints a transcript for people, with the result of a task that has ended. */
-async function printText({ session, client, task, after, signal }: Reading): Promise<void> {
-  const view = new TranscriptView(session.terminal.stdout)
+async function printText({ session, client, task, after, signal }: TranscriptRequest): Promise<void> {
+  const view = new TranscriptView(session.context.stdout)
   if (signal) {
     const questions = 'explain'
     await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
@@ -252,17 +259,17 @@ async function printText({ session, client, task, after, signal }: Reading): Pro
 }
 
 async function printEnd(
-  { terminal: { stdout, stderr } }: Session,
-  task: TaskPlace,
+  { context: { stdout, stderr } }: CliSession,
+  task: TaskRef,
   { status, result }: { status: string; result?: string },
 ): Promise<void> {
-  if (status === 'completed' && result) await stdout.write(`${plain(result).trimEnd()}\n`)
-  if (status === 'awaiting_input') await stderr.write(howToAnswer(task))
+  if (status === 'completed' && result) await stdout.write(`${toPlainText(result).trimEnd()}\n`)
+  if (status === 'awaiting_input') await stderr.write(answerHint(task))
 }
 
 /** An answer to the question of a task. */
-interface Answering {
-  session: Session
+interface AnswerRequest {
+  session: CliSession
   client: Client
   task: Task
   /** The answer; `-` for standard input. Without it the person is asked. */
@@ -276,28 +283,32 @@ interface Answering {
  *
  * @returns the exit code
  */
-export async function answerTask(answering: Answering): Promise<number> {
+export async function answerTask(answering: AnswerRequest): Promise<number> {
   const { session, task, given } = answering
-  const { terminal } = session
-  if (given !== undefined) return send(answering, given === '-' ? await readText('-', terminal) : given)
+  const { context } = session
+  if (given !== undefined) return send(answering, given === '-' ? await readText('-', context) : given)
   if (task.question === undefined)
     throw new CommandError(`The task waits for no answer: it is ${task.status}.`)
-  if (!canAsk(terminal)) throw new CommandError(`Say what the answer is: berth tasks answer ${task.id} TEXT`)
-  await terminal.stderr.write(`${plain(task.question).trimEnd()}\n`)
+  if (!isInteractive(context))
+    throw new CommandError(`Say what the answer is: berth tasks answer ${task.id} TEXT`)
+  await context.stderr.write(`${toPlainText(task.question).trimEnd()}\n`)
   return untilInterrupted(async (signal) => {
-    const typed = await askLine('> ', signal)
+    const typed = await promptLine('> ', signal)
     signal.throwIfAborted()
     if (typed === null) throw new CommandError('Given up; the task still waits.', 130)
     return send(answering, typed)
   })
 }
 
-async function send({ session, client, task, options, print }: Answering, answer: string): Promise<number> {
+async function send(
+  { session, client, task, options, print }: AnswerRequest,
+  answer: string,
+): Promise<number> {
   const { follow, json } = options
   const known = follow && !json ? await readTranscript(client, task) : []
   const params = { serverId: task.serverId, taskId: task.id }
   const response = await client.call('tasks.answer', { params, body: { answer } })
   if (follow) return followToEnd(session, client, task, { json, after: known.at(-1)?.seq ?? 0 })
-  await print(response, () => `Answered; the task goes on.\n${howToGoOn(task)}`)
+  await print(response, () => `Answered; the task goes on.\n${nextStepsText(task)}`)
   return 0
 }

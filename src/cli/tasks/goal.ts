@@ -2,10 +2,10 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import { readUpTo, type Terminal } from '../terminal.ts'
+import { type ProcessContext, readUpTo } from '../process-context.ts'
 
 /** Bytes that the longest text has which the API takes, a goal or an answer of 1,048,576 characters, or a few more. */
-const LONGEST = 4 * 1024 * 1024
+const MAX_BYTES = 4 * 1024 * 1024
 
 /**
  * A goal as it is given: in so many words, or in a file, or `-` for standard input.
@@ -15,7 +15,7 @@ const LONGEST = 4 * 1024 * 1024
 export async function readGoal(
   given: string | undefined,
   file: string | undefined,
-  terminal: Terminal,
+  context: ProcessContext,
 ): Promise<string> {
   if (given !== undefined && file !== undefined)
     throw new UsageError('Give the goal once: in words or with --file.')
@@ -24,22 +24,22 @@ export async function readGoal(
       'Say what is to be reached: berth tasks run "GOAL", or - to read it from standard input.',
     )
   const from = file ?? (given === '-' ? '-' : undefined)
-  const goal = from === undefined ? (given ?? '') : await readText(from, terminal)
+  const goal = from === undefined ? (given ?? '') : await readText(from, context)
   if (goal.trim() === '') throw new UsageError('The goal is empty.')
   return goal
 }
 
 /** The text of a file or of standard input, without the line's end that it ends with. @throws CommandError */
-export async function readText(file: string, { cwd, stdin, stderr }: Terminal): Promise<string> {
+export async function readText(file: string, { cwd, stdin, stderr }: ProcessContext): Promise<string> {
   const name = file === '-' ? 'Standard input' : file
   if (file === '-' && stdin.isTTY) await stderr.write('berth: type the text, then Enter and Ctrl-D\n')
   const bytes =
     file === '-'
-      ? await stdin.bytes(LONGEST)
-      : await readUpTo(LONGEST, createReadStream(resolve(cwd, file))).catch((error: Error) => {
+      ? await stdin.bytes(MAX_BYTES)
+      : await readUpTo(MAX_BYTES, createReadStream(resolve(cwd, file))).catch((error: Error) => {
           throw new CommandError(`${file} cannot be read: ${error.message}.`)
         })
-  if (bytes.length > LONGEST)
+  if (bytes.length > MAX_BYTES)
     throw new CommandError(`${name} is too long: 1,048,576 characters are the most.`)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')

@@ -1,7 +1,7 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import { type Column, facts, paint, type Style } from '../output.ts'
-import { plain } from '../plain-text.ts'
-import type { Sink } from '../terminal.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
 
 /** Characters of a goal that a list shows. */
 const SHOWN_GOAL = 60
@@ -19,22 +19,22 @@ export const TASK_COLUMNS: Column<Task>[] = [
   { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => STYLES[status] ?? 'dim' },
   { heading: 'SERVER', cell: ({ serverId }) => serverId },
   { heading: 'CREATED', cell: ({ createdAt }) => createdAt },
-  { heading: 'GOAL', cell: ({ goal }) => shortened(goal) },
+  { heading: 'GOAL', cell: ({ goal }) => goalSummary(goal) },
 ]
 
 /** The beginning of a goal, on one line. */
-export function shortened(goal: string): string {
-  const line = plain(goal).trim().replace(/\s+/g, ' ')
+export function goalSummary(goal: string): string {
+  const line = toPlainText(goal).trim().replace(/\s+/g, ' ')
   const characters = Array.from(line.slice(0, 2 * SHOWN_GOAL))
   return characters.length <= SHOWN_GOAL ? line : `${characters.slice(0, SHOWN_GOAL - 1).join('')}…`
 }
 
 /** A task in full. */
 export function taskText(
-  sink: Sink,
+  out: OutputStream,
   { id, serverId, status, createdAt, goal, question, result }: Task,
 ): string {
-  const head = facts(sink, [
+  const head = facts(out, [
     ['ID', id],
     ['Server', serverId],
     ['Status', status],
@@ -43,16 +43,16 @@ export function taskText(
   const block = (label: string, text: string | undefined): string =>
     text === undefined
       ? ''
-      : `${paint(sink, 'dim', label)}\n${plain(text).trimEnd().split('\n').map(indented).join('')}`
+      : `${paint(out, 'dim', label)}\n${toPlainText(text).trimEnd().split('\n').map(indented).join('')}`
   return head + block('Goal', goal) + block('Question', question) + block('Result', result)
 }
 
 const indented = (line: string): string => `${`  ${line}`.trimEnd()}\n`
 
 /** What to type where a task waits for an answer. */
-export const howToAnswer = ({ id }: Pick<Task, 'id'>): string =>
+export const answerHint = ({ id }: Pick<Task, 'id'>): string =>
   `The task waits for an answer. Give it with: berth tasks answer ${id} TEXT\n`
 
 /** What to type about a task that goes on. */
-export const howToGoOn = ({ id }: Pick<Task, 'id'>): string =>
+export const nextStepsText = ({ id }: Pick<Task, 'id'>): string =>
   `  Look at it:  berth tasks events ${id} -f\n  Call it off: berth tasks cancel ${id}\n`

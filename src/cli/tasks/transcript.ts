@@ -8,16 +8,16 @@ import { CommandError, NO_CONNECTION } from '../errors.ts'
 export type TranscriptItem = StoredTranscriptEvent | PositionedDelta
 
 /** Where a task is. */
-export interface TaskPlace {
+export interface TaskRef {
   readonly id: string
   readonly serverId: string
 }
 
 /** Whether it is an event that is kept, not a piece of output. */
-export const isKept = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
+export const isStored = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
 
 /** Milliseconds before a connection that broke is made again, from one failure to the next. */
-const PAUSES_MS = [100, 300, 1_000, 2_000]
+const RETRY_DELAYS_MS = [100, 300, 1_000, 2_000]
 
 /**
  * The events of a task after one, and those that come, with output while it is printed; ends with the task. Where the
@@ -25,7 +25,7 @@ const PAUSES_MS = [100, 300, 1_000, 2_000]
  */
 export async function* followTranscript(
   client: Client,
-  task: TaskPlace,
+  task: TaskRef,
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<TranscriptItem, void> {
@@ -35,23 +35,23 @@ export async function* followTranscript(
     try {
       for await (const item of connected(client, task, last, signal)) {
         failures = []
-        if (isKept(item)) last = item.seq
+        if (isStored(item)) last = item.seq
         yield item
       }
       return
     } catch (error) {
       if (signal.aborted || !(error instanceof CommandError) || error.code !== NO_CONNECTION) throw error
-      const pause = PAUSES_MS[failures.length]
+      const pause = RETRY_DELAYS_MS[failures.length]
       failures.push(error)
       // If berth does not come back, the first failure says more than those that follow from it.
       if (pause === undefined) throw failures[0]
-      await pausing(pause, signal)
+      await sleep(pause, signal)
     }
   }
 }
 
 /** @throws the signal's reason as soon as it fires */
-async function pausing(ms: number, signal: AbortSignal): Promise<void> {
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
   signal.addEventListener('abort', () => resolve(), { once: true })
@@ -62,7 +62,7 @@ async function pausing(ms: number, signal: AbortSignal): Promise<void> {
 
 async function* connected(
   client: Client,
-  { id, serverId }: TaskPlace,
+  { id, serverId }: TaskRef,
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<TranscriptItem, void> {
@@ -73,7 +73,7 @@ async function* connected(
 /** Reads the events of a task after one that are there by now. */
 export async function readTranscript(
   client: Client,
-  { id, serverId }: TaskPlace,
+  { id, serverId }: TaskRef,
   after = 0,
 ): Promise<StoredTranscriptEvent[]> {
   const { events } = await client.call('tasks.events', { params: { serverId, taskId: id }, query: { after } })
@@ -81,13 +81,13 @@ export async function readTranscript(
 }
 
 /** A text among what a tool was given or gave back. */
-export const textIn = (data: ToolData, name: string): string | undefined => {
+export const stringField = (data: ToolData, name: string): string | undefined => {
   const value = data[name]
   return typeof value === 'string' ? value : undefined
 }
 
 /** A number among them. */
-export const numberIn = (data: ToolData, name: string): number | undefined => {
+export const numberField = (data: ToolData, name: string): number | undefined => {
   const value = data[name]
   return typeof value === 'number' ? value : undefined
 }

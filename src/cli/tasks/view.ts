@@ -1,47 +1,47 @@
 import type { AgentEvent, ToolData } from '../../agents/events.ts'
 import { count, formatBytes, paint, type Style } from '../output.ts'
-import { PlainText, plain } from '../plain-text.ts'
-import type { Sink } from '../terminal.ts'
-import { numberIn, type TranscriptItem, textIn } from './transcript.ts'
+import { PlainTextStream, toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
+import { numberField, stringField, type TranscriptItem } from './transcript.ts'
 
 /** How the ends of tasks are marked. */
-const ENDS = {
+const STATUS_MARKS = {
   completed: ['✓', 'green'],
   failed: ['✗', 'red'],
   cancelled: ['■', 'yellow'],
 } as const satisfies Record<string, readonly [string, Style]>
 
 /** A tool that is being used. */
-interface Call {
+interface ToolCall {
   tool: string
   /** Not there while nothing is known of it, as where its beginning was left out. */
   head: string | undefined
-  stdout: Output
-  stderr: Output
+  stdout: IncrementalText
+  stderr: IncrementalText
 }
 
 /** Shows a transcript to a person: what the agent does, with what its commands print as it comes. */
 export class TranscriptView {
-  readonly #sink: Sink
-  readonly #lines: Lines
-  readonly #calls = new Map<string, Call>()
-  #saying: Output | null = null
+  readonly #out: OutputStream
+  readonly #lines: LineWriter
+  readonly #calls = new Map<string, ToolCall>()
+  #currentMessage: IncrementalText | null = null
   #usage: Extract<AgentEvent, { type: 'usage' }> | null = null
   #typed: string | null = null
-  #said = ''
+  #lastText = ''
 
-  constructor(sink: Sink) {
-    this.#sink = sink
-    this.#lines = new Lines(sink)
+  constructor(out: OutputStream) {
+    this.#out = out
+    this.#lines = new LineWriter(out)
   }
 
   /** What the agent said last, as it was. */
   get lastMessage(): string {
-    return this.#said
+    return this.#lastText
   }
 
   /** Remembers an answer that was typed here: its event shows nothing new. */
-  hasTyped(answer: string): void {
+  noteTyped(answer: string): void {
     this.#typed = answer
   }
 
@@ -49,13 +49,13 @@ export class TranscriptView {
   async show(item: TranscriptItem): Promise<void> {
     switch (item.type) {
       case 'output':
-        return this.#call(item.call)[item.stream].piece(item.offset, item.text)
+        return this.#call(item.call)[item.stream].append(item.offset, item.text)
       case 'text':
-        return this.#message().piece(item.offset, item.text)
+        return this.#message().append(item.offset, item.text)
       case 'message':
-        await this.#message().whole(item.text, false)
-        this.#saying = null
-        this.#said = item.text
+        await this.#message().complete(item.text, false)
+        this.#currentMessage = null
+        this.#lastText = item.text
         return
       case 'toolCall': {
         const head = headline(item.tool, item.input)
@@ -65,7 +65,7 @@ export class TranscriptView {
       case 'toolResult':
         return this.#result(item)
       case 'terminal':
-        return this.#lines.line(this.#inGutter(plain(item.text).replace(/\n$/, '')))
+        return this.#lines.line(this.#inGutter(toPlainText(item.text).replace(/\n$/, '')))
       case 'question':
         return this.#lines.line(this.#block('?', item.question, 'yellow'))
       case 'answer': {
@@ -95,11 +95,11 @@ export class TranscriptView {
     this.#calls.delete(call)
     if (tool === 'run') {
       const isCut = output.truncated === true
-      await stdout.whole(textIn(output, 'stdout') ?? '', isCut)
-      await stderr.whole(textIn(output, 'stderr') ?? '', isCut)
+      await stdout.complete(stringField(output, 'stdout') ?? '', isCut)
+      await stderr.complete(stringField(output, 'stderr') ?? '', isCut)
     }
     const said = ok ? (tool === 'run' ? '' : outcome(tool, output)) : failure(output)
-    const shown = ok ? paint(this.#sink, 'dim', said) : this.#block('✗', said, 'red')
+    const shown = ok ? paint(this.#out, 'dim', said) : this.#block('✗', said, 'red')
     if (this.#lines.isOpen(writer)) return this.#lines.add(writer, said === '' ? '\n' : `  ${shown}\n`)
     if (said === '') return
     const of = tool === 'run' || head === undefined ? '' : `${this.#headText(tool, head)}  `
@@ -109,28 +109,28 @@ export class TranscriptView {
   async #status(event: Extract<TranscriptItem, { type: 'status' }>): Promise<void> {
     const { status, result } = event
     if (status === 'running' || status === 'awaiting_input') return
-    if (this.#usage) await this.#lines.line(paint(this.#sink, 'dim', usageText(this.#usage)))
-    const [mark, style] = ENDS[status]
+    if (this.#usage) await this.#lines.line(paint(this.#out, 'dim', usageText(this.#usage)))
+    const [mark, style] = STATUS_MARKS[status]
     const why = status === 'failed' && result !== undefined ? `failed: ${result}` : status
     await this.#lines.line(this.#block(mark, why, style))
   }
 
-  #call(id: string): Call {
+  #call(id: string): ToolCall {
     const known = this.#calls.get(id)
     if (known) return known
-    const output = (stream: string) => new Output(this.#lines, `${id} ${stream}`, this.#gutter)
+    const output = (stream: string) => new IncrementalText(this.#lines, `${id} ${stream}`, this.#gutter)
     const call = { tool: '', head: undefined, stdout: output('stdout'), stderr: output('stderr') }
     this.#calls.set(id, call)
     return call
   }
 
-  #message(): Output {
-    this.#saying ??= new Output(this.#lines, 'message', '')
-    return this.#saying
+  #message(): IncrementalText {
+    this.#currentMessage ??= new IncrementalText(this.#lines, 'message', '')
+    return this.#currentMessage
   }
 
   get #gutter(): string {
-    return `  ${paint(this.#sink, 'dim', '│')} `
+    return `  ${paint(this.#out, 'dim', '│')} `
   }
 
   #inGutter(text: string): string {
@@ -143,14 +143,14 @@ export class TranscriptView {
   /** A headline; that of a command ends its line, since its output follows. */
   #headText(tool: string, head: string): string {
     const [first = '', ...more] = head.split('\n')
-    const lines = [paint(this.#sink, 'bold', first), ...more.map((line) => `    ${line}`)]
-    return `${paint(this.#sink, 'cyan', '▸')} ${lines.join('\n')}${tool === 'run' ? '\n' : ''}`
+    const lines = [paint(this.#out, 'bold', first), ...more.map((line) => `    ${line}`)]
+    return `${paint(this.#out, 'cyan', '▸')} ${lines.join('\n')}${tool === 'run' ? '\n' : ''}`
   }
 
   /** A text behind a mark, its further lines below its first. */
   #block(mark: string, text: string, style: Style): string {
-    const [first = '', ...more] = plain(text).trimEnd().split('\n')
-    return [`${paint(this.#sink, style, mark)} ${first}`, ...more.map((line) => `  ${line}`)].join('\n')
+    const [first = '', ...more] = toPlainText(text).trimEnd().split('\n')
+    return [`${paint(this.#out, style, mark)} ${first}`, ...more.map((line) => `  ${line}`)].join('\n')
   }
 }
 
@@ -161,21 +161,21 @@ function usageText({ inputTokens, outputTokens, cost }: Extract<AgentEvent, { ty
 
 /** What an agent does with a tool, in a line; a command may have several. */
 function headline(tool: string, input: ToolData): string {
-  const directory = textIn(input, 'path') ?? ''
+  const directory = stringField(input, 'path') ?? ''
   if (tool === 'run') {
-    const cwd = textIn(input, 'cwd')
-    return plain(`$ ${textIn(input, 'command') ?? ''}${cwd ? `  (in ${cwd})` : ''}`)
+    const cwd = stringField(input, 'cwd')
+    return toPlainText(`$ ${stringField(input, 'command') ?? ''}${cwd ? `  (in ${cwd})` : ''}`)
   }
   if (tool === 'write' || tool === 'read') return oneLine(`${tool} ${directory}`)
   if (tool === 'list') return oneLine(`list ${directory || '.'}`)
   if (tool === 'search')
-    return oneLine(`search ${textIn(input, 'pattern') ?? ''}${directory ? ` in ${directory}` : ''}`)
+    return oneLine(`search ${stringField(input, 'pattern') ?? ''}${directory ? ` in ${directory}` : ''}`)
   return oneLine(`${tool} ${JSON.stringify(input)}`)
 }
 
 /** What came of it where it went well, behind the headline; empty where there is nothing to say. */
 function outcome(tool: string, output: ToolData): string {
-  const [bytes, files, matches] = ['bytes', 'files', 'matches'].map((name) => numberIn(output, name))
+  const [bytes, files, matches] = ['bytes', 'files', 'matches'].map((name) => numberField(output, name))
   if (tool === 'write' || tool === 'read') return bytes === undefined ? '' : formatBytes(bytes)
   if (tool === 'list') return files === undefined ? '' : count(files, 'file')
   if (tool === 'search')
@@ -185,37 +185,37 @@ function outcome(tool: string, output: ToolData): string {
 
 /** Why it did not go well. */
 function failure(output: ToolData): string {
-  const error = textIn(output, 'error')
-  if (error !== undefined) return plain(error)
+  const error = stringField(output, 'error')
+  if (error !== undefined) return toPlainText(error)
   if (output.timedOut === true) return 'ran out of time and was ended'
-  const code = numberIn(output, 'exitCode')
+  const code = numberField(output, 'exitCode')
   return code === undefined ? oneLine(JSON.stringify(output)) : `exit code ${code}`
 }
 
-const oneLine = (text: string): string => plain(text).replaceAll('\n', '�')
+const oneLine = (text: string): string => toPlainText(text).replaceAll('\n', '�')
 
 /** Characters of the end of what was shown that are remembered, to find it again in the whole. */
 const REMEMBERED = 256
 
 /** A text that comes in pieces and then whole: what of it was shown is not shown again. */
-class Output {
-  readonly #lines: Lines
+class IncrementalText {
+  readonly #lines: LineWriter
   readonly #writer: string
   readonly #gutter: string
-  readonly #text = new PlainText()
+  readonly #text = new PlainTextStream()
   /** How much of it was shown, or passed over. */
   #shown = 0
   /** The end of that. */
   #end = ''
 
-  constructor(lines: Lines, writer: string, gutter: string) {
+  constructor(lines: LineWriter, writer: string, gutter: string) {
     this.#lines = lines
     this.#writer = writer
     this.#gutter = gutter
   }
 
   /** Shows a piece that begins after so many characters. */
-  async piece(offset: number, text: string): Promise<void> {
+  async append(offset: number, text: string): Promise<void> {
     const missing = offset - this.#shown
     if (missing > 0) {
       this.#shown = offset
@@ -229,7 +229,7 @@ class Output {
    *
    * @param isCut the middle of it was left out
    */
-  async whole(text: string, isCut: boolean): Promise<void> {
+  async complete(text: string, isCut: boolean): Promise<void> {
     if (isCut && this.#shown > 0) await this.#endOf(text)
     else if (text.slice(0, this.#shown).endsWith(this.#end)) await this.#add(text.slice(this.#shown))
     else if (text.trim() !== '' && !text.endsWith(this.#end.trim())) {
@@ -257,18 +257,18 @@ class Output {
   }
 
   #note(text: string): Promise<void> {
-    return this.#lines.add(`${this.#writer} note`, plain(`… ${text}\n`), this.#gutter)
+    return this.#lines.add(`${this.#writer} note`, toPlainText(`… ${text}\n`), this.#gutter)
   }
 }
 
 /** Lines of several writers on one terminal: a line that one has begun is ended before another goes on. */
-class Lines {
-  readonly #sink: Sink
+class LineWriter {
+  readonly #out: OutputStream
   /** Whose line has no end yet. */
   #open: string | null = null
 
-  constructor(sink: Sink) {
-    this.#sink = sink
+  constructor(out: OutputStream) {
+    this.#out = out
   }
 
   /** Whether this writer's line has no end yet. */
@@ -285,7 +285,7 @@ class Lines {
     const shown = lines.map((line, index) => (index === 0 && isOpen ? line : gutter + line)).join('\n')
     const before = this.#open === null || isOpen ? '' : '\n'
     this.#open = isWhole ? null : writer
-    await this.#sink.write(before + shown + (isWhole ? '\n' : ''))
+    await this.#out.write(before + shown + (isWhole ? '\n' : ''))
   }
 
   /** A line, or several, of its own. */
@@ -297,6 +297,6 @@ class Lines {
   async end(): Promise<void> {
     if (this.#open === null) return
     this.#open = null
-    await this.#sink.write('\n')
+    await this.#out.write('\n')
   }
 }

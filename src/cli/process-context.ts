@@ -2,17 +2,17 @@ import { writeSync } from 'node:fs'
 import { processEnvironment } from '../config/config.ts'
 
 /** One of the two output streams. */
-export interface Sink {
+export interface OutputStream {
   /** Resolves when the bytes have left the process, so that a slow reader slows the writer. */
   write(data: string | Uint8Array): Promise<void>
-  /** Whether a person looks at it. */
+  /** Reports whether it is a terminal. */
   readonly isTTY: boolean
-  /** Whether colours may be used: on a terminal, and never with NO_COLOR. */
-  readonly colours: boolean
+  /** Reports whether colors may be used: on a terminal, and never with NO_COLOR. */
+  readonly hasColors: boolean
 }
 
-/** What a command sees of the process it runs in. */
-export interface Terminal {
+/** The environment, working directory and streams of the process, as commands use them. */
+export interface ProcessContext {
   readonly env: Record<string, string | undefined>
   /** The working directory. */
   readonly cwd: string
@@ -21,12 +21,12 @@ export interface Terminal {
     /** Reads all of it; with `most`, stops after that many bytes and a few more. */
     bytes(most?: number): Promise<Uint8Array>
   }
-  readonly stdout: Sink
-  readonly stderr: Sink
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
 }
 
-/** The terminal of this process. Its streams are opened when first used: opening costs milliseconds. */
-export function processTerminal(): Terminal {
+/** Returns the context of this process. Its streams are opened when first used: opening costs milliseconds. */
+export function processContext(): ProcessContext {
   const env = processEnvironment()
   return {
     env,
@@ -37,8 +37,8 @@ export function processTerminal(): Terminal {
       },
       bytes: (most) => (most === undefined ? Bun.stdin.bytes() : readUpTo(most, Bun.stdin.stream())),
     },
-    stdout: sink(() => process.stdout, env),
-    stderr: sink(() => process.stderr, env),
+    stdout: outputStream(() => process.stdout, env),
+    stderr: outputStream(() => process.stderr, env),
   }
 }
 
@@ -54,7 +54,7 @@ export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>):
   return Buffer.concat(read)
 }
 
-function sink(open: () => NodeJS.WriteStream, env: Terminal['env']): Sink {
+function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']): OutputStream {
   let stream: NodeJS.WriteStream | undefined
   const opened = () => {
     if (stream) return stream
@@ -73,14 +73,14 @@ function sink(open: () => NodeJS.WriteStream, env: Terminal['env']): Sink {
     get isTTY() {
       return opened().isTTY === true
     },
-    get colours() {
+    get hasColors() {
       return opened().isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
     },
   }
 }
 
 /** Writes a line to stdout at once, without opening a stream. */
-export const printNow = (line: string): void => void writeSync(1, `${line}\n`)
+export const writeLineSync = (line: string): void => void writeSync(1, `${line}\n`)
 
 /** Writes log lines to stderr at once; a line that cannot be written is given up. */
 export function printLog(line: string): void {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { CommandError } from './errors.ts'
 import { type Login, readLogins } from './login/credentials.ts'
-import type { Terminal } from './terminal.ts'
+import type { ProcessContext } from './process-context.ts'
 
 /** The options by which a command names the instance to talk to. */
 export interface ConnectionOptions {
@@ -14,7 +14,7 @@ export interface ConnectionOptions {
 }
 
 /** A running berth and what opens it. */
-export interface Instance {
+export interface InstanceConnection {
   /** Without a trailing slash. */
   baseUrl: string
   /** The API key, or for the control API the admin token. */
@@ -26,12 +26,12 @@ export interface Instance {
 }
 
 /** Where a credential can come from, the first one that has one counts. */
-export type CredentialSource = 'flag' | 'environment' | 'data folder' | 'login'
+export type CredentialSource = 'flag' | 'environment' | 'data directory' | 'login'
 
 /** What a command talks to: the API by a key, or the control API by the admin token. */
-export type Entrance = 'api' | 'control'
+export type ApiKind = 'api' | 'control'
 
-/** The sources of each entrance's credential, and its name for people. */
+/** The sources of each api's credential, and its name for people. */
 const CREDENTIALS = {
   api: { option: 'apiKey', variable: 'BERTH_API_KEY', field: 'api_key', what: 'API key', flag: '--api-key' },
   control: {
@@ -53,22 +53,22 @@ const CREDENTIALS = {
  */
 export function findInstance(
   options: ConnectionOptions,
-  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
-  entrance: Entrance = 'api',
-): Instance {
-  const { option, variable, field, what, flag } = CREDENTIALS[entrance]
-  const { directory, localUrl, baseUrl, fromEnv } = findBaseUrl(options, { env, cwd })
+  { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
+  api: ApiKind = 'api',
+): InstanceConnection {
+  const { option, variable, field, what, flag } = CREDENTIALS[api]
+  const { directory, directoryUrl, baseUrl, connectionEnv } = findBaseUrl(options, { env, cwd })
   const flagged = options[option]
-  const credential = flagged ?? (fromEnv[variable] || undefined)
+  const credential = flagged ?? (connectionEnv[variable] || undefined)
   if (baseUrl === undefined) {
     // A directory that is named has to have one.
     const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)
-    const isOpened = entrance === 'control' && credential !== undefined
+    const isOpened = api === 'control' && credential !== undefined
     const login = isNamed || isOpened ? null : currentLogin(env)
-    if (credential !== undefined && !isNamed && entrance === 'api') {
-      throw new CommandError(unaddressed(directory, login, flagged !== undefined))
+    if (credential !== undefined && !isNamed && api === 'api') {
+      throw new CommandError(keyWithoutAddressMessage(directory, login, flagged !== undefined))
     }
-    if (login && entrance === 'api') return login
+    if (login && api === 'api') return login
     if (login) {
       throw new CommandError(
         `No berth runs on ${directory}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the directory where it was started, or name that with --data, or give --base-url and --admin-token.`,
@@ -77,25 +77,29 @@ export function findInstance(
     // A directory is named by the variable in every shell that it was set in.
     const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
     throw new CommandError(
-      `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${entrance === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${remembered(env)}` : ''}.`,
+      `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${api === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${loginsHint(env)}` : ''}.`,
     )
   }
   if (credential !== undefined) {
     return { baseUrl, credential, source: flagged === undefined ? 'environment' : 'flag' }
   }
   const kept = readJson(join(directory, 'credentials.json'))?.[field]
-  if (baseUrl === localUrl && typeof kept === 'string') {
-    return { baseUrl, credential: kept, source: 'data folder' }
+  if (baseUrl === directoryUrl && typeof kept === 'string') {
+    return { baseUrl, credential: kept, source: 'data directory' }
   }
-  const login = entrance === 'api' ? readLogins(env).instances.get(baseUrl) : undefined
+  const login = api === 'api' ? readLogins(env).instances.get(baseUrl) : undefined
   if (login) return { baseUrl, credential: login.api_key, source: 'login', login }
   throw new CommandError(
-    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${entrance === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" tells it'}.`,
+    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${api === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" tells it'}.`,
   )
 }
 
 /** What is said of a key that came alone: it may be for any instance, and so is sent to none that was signed in to. */
-function unaddressed(directory: string, login: Instance | null, isFlag: boolean): string {
+function keyWithoutAddressMessage(
+  directory: string,
+  login: InstanceConnection | null,
+  isFlag: boolean,
+): string {
   const [given, address, remedy] = isFlag
     ? ['--api-key', '--base-url', 'leave it out']
     : ['BERTH_API_KEY', 'BERTH_BASE_URL or --base-url', 'unset it']
@@ -104,7 +108,7 @@ function unaddressed(directory: string, login: Instance | null, isFlag: boolean)
 }
 
 /** The instance that was signed in to last, or chosen. */
-function currentLogin(env: Terminal['env']): Instance | null {
+function currentLogin(env: ProcessContext['env']): InstanceConnection | null {
   const { current, instances } = readLogins(env)
   const login = current === null ? undefined : instances.get(current)
   if (current === null || !login) return null
@@ -112,7 +116,7 @@ function currentLogin(env: Terminal['env']): Instance | null {
 }
 
 /** For a message: which ones could be chosen. */
-function remembered(env: Terminal['env']): string {
+function loginsHint(env: ProcessContext['env']): string {
   const urls = [...readLogins(env).instances.keys()]
   return urls.length === 0
     ? ''
@@ -120,29 +124,34 @@ function remembered(env: Terminal['env']): string {
 }
 
 /** Where an instance is, as far as is known. */
-interface Whereabouts {
+interface InstanceAddress {
   /** The data directory that is looked at. */
   directory: string
   /** What the directory says of its own instance. */
-  localUrl: string | undefined
+  directoryUrl: string | undefined
   /** The address that is meant, without a trailing slash; undefined where none is given and none runs. */
   baseUrl: string | undefined
   /** The variables that count. */
-  fromEnv: Record<string, string | undefined>
+  connectionEnv: Record<string, string | undefined>
 }
 
-/** Finds the address alone: `--base-url`, else BERTH_BASE_URL, else that of the data folder's instance. */
+/** Finds the address alone: `--base-url`, else BERTH_BASE_URL, else that of the data directory's instance. */
 export function findBaseUrl(
   options: ConnectionOptions,
-  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
-): Whereabouts {
+  { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
+): InstanceAddress {
   const directory = findDataDirectory(options.data, env, cwd)
   const local = readJson(join(directory, 'instance.json'))
-  const localUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
+  const directoryUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
   // A flag beats the environment: with --data the variables speak of another instance.
-  const fromEnv = options.data === undefined ? env : {}
-  const given = options.baseUrl ?? (fromEnv.BERTH_BASE_URL || undefined)
-  return { directory, localUrl, baseUrl: given === undefined ? localUrl : checkUrl(given), fromEnv }
+  const connectionEnv = options.data === undefined ? env : {}
+  const given = options.baseUrl ?? (connectionEnv.BERTH_BASE_URL || undefined)
+  return {
+    directory,
+    directoryUrl,
+    baseUrl: given === undefined ? directoryUrl : normalizeBaseUrl(given),
+    connectionEnv,
+  }
 }
 
 /**
@@ -164,11 +173,11 @@ export function findDataDirectory(
 }
 
 /** A place on this machine without its scheme, as people type it. */
-const LOOPBACK_PLACE = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i
+const LOOPBACK_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i
 
 /** An address as it is compared and kept, without a slash at the end. @throws UsageError for one that is none */
-export function checkUrl(given: string): string {
-  const text = LOOPBACK_PLACE.test(given) ? `http://${given}` : given
+export function normalizeBaseUrl(given: string): string {
+  const text = LOOPBACK_HOST.test(given) ? `http://${given}` : given
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
     throw new UsageError(`The base URL must look like http://127.0.0.1:4747, got ${JSON.stringify(given)}.`)

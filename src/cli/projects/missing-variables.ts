@@ -14,7 +14,7 @@ import { bytesOf, listFiles, readRemote } from '../nouns/files.ts'
  *
  * @returns none where it cannot be found out, as with a key that does not reach the server
  */
-export async function missingNames(client: Client, project: Project): Promise<string[]> {
+export async function findMissingVariables(client: Client, project: Project): Promise<string[]> {
   const { id, server_id, slug } = project
   // The response to a change of nothing has the names that have a value.
   try {
@@ -33,9 +33,9 @@ export async function missingNames(client: Client, project: Project): Promise<st
 }
 
 /** What to type so that a bring-up which waits for variables goes on. */
-export async function waitingText(client: Client, project: Project): Promise<string> {
+export async function missingVariablesText(client: Client, project: Project): Promise<string> {
   const { id, slug } = project
-  const names = await missingNames(client, project)
+  const names = await findMissingVariables(client, project)
   const which =
     names.length === 0
       ? 'variables that its code asks for in berth.json, app.json or .env.example'

@@ -8,20 +8,21 @@ const REMOVED = / \(deleted\)$/
  * Whether a process holds a data directory: it has the directory's lock open. A pid alone says nothing, since it may have
  * come to another program meanwhile.
  */
-export const holds = (pid: number, directory: string): boolean => heldBy(pid).includes(realPath(directory))
+export const holdsDirectory = (pid: number, directory: string): boolean =>
+  directoriesHeldBy(pid).includes(realPath(directory))
 
 /** The data directories that a process holds; none where it has ended or belongs to another user. */
-export function heldBy(pid: number): string[] {
+export function directoriesHeldBy(pid: number): string[] {
   const found = new Set<string>()
   for (const fd of list(`/proc/${pid}/fd`)) {
-    const path = linkOf(`/proc/${pid}/fd/${fd}`)?.replace(REMOVED, '')
+    const path = readLink(`/proc/${pid}/fd/${fd}`)?.replace(REMOVED, '')
     if (path?.endsWith('/lock')) found.add(path.slice(0, -'/lock'.length))
   }
   return [...found]
 }
 
 /** @throws CommandError for a data directory that is another user's, of which nothing can be said */
-export function checkEntered(directory: string): void {
+export function checkAccessible(directory: string): void {
   try {
     accessSync(directory, constants.X_OK)
   } catch (error) {
@@ -47,7 +48,7 @@ function list(directory: string): string[] {
   }
 }
 
-function linkOf(path: string): string | null {
+function readLink(path: string): string | null {
   try {
     return readlinkSync(path)
   } catch {

@@ -33,7 +33,7 @@ export class IgnoreRules {
     })
     const base = this.#path(directory)
     const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
-    this.rules.add(lines.flatMap((line) => below(base, line)))
+    this.rules.add(lines.flatMap((line) => rebasePattern(base, line)))
   }
 
   /** Whether a file or directory in a directory that was entered is left out. */
@@ -58,7 +58,7 @@ async function directoriesAround(directory: string): Promise<string[]> {
 }
 
 /** A line of the `.gitignore` in the directory `base` as a rule of the top directory. */
-function below(base: string, line: string): string[] {
+function rebasePattern(base: string, line: string): string[] {
   if (line.trim() === '' || line.startsWith('#')) return []
   if (base === '') return [line]
   const [, sign = '', pattern = ''] = /^(!?)(.*)$/.exec(line) ?? []
