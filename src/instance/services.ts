@@ -296,7 +296,7 @@ type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 /** The sites, at which callers wait until the apps run again. */
 const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
   async start() {
-    await Promise.all([projects.apps.open(), deployments.open()])
+    await Promise.all([projects.apps.exposeAll(), deployments.open()])
     await hosting.sweep()
   },
   async stop() {
@@ -307,7 +307,7 @@ const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
 
 /** The bring-ups that an earlier berth was in the middle of. Apps that ran start with their servers, and end with them. */
 const bringUps = ({ hosting, projects }: Apps): Lifecycle => ({
-  start: () => projects.apps.resume(),
+  start: () => projects.apps.resumeBringUps(),
   async stop() {
     await projects.apps.stop()
     await hosting.stop()

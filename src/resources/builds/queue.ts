@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { PROJECT_DEPTH } from '../projects/inside.ts'
+import { PROJECT_PATH_DEPTH } from '../projects/inside.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { BuildContext } from './context.ts'
@@ -135,7 +135,7 @@ export class BuildQueue {
     environment()
     const cache = new Map<string, boolean>()
     const isExcluded = (path: string): boolean => {
-      const directory = path.split('/', PROJECT_DEPTH).join('/')
+      const directory = path.split('/', PROJECT_PATH_DEPTH).join('/')
       const found = cache.get(directory) ?? isInProject(row.serverId, directory)
       cache.set(directory, found)
       return found

@@ -62,7 +62,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         }
         return builds().then<Response>((service) => {
           service.getRow(caller, serverId, buildId)
-          return stream((send, gone) => service.follow(buildId, query.tail, gone, send))
+          return stream((send, gone) => service.followLog(buildId, query.tail, gone, send))
         })
       },
       operation(

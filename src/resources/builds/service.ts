@@ -161,7 +161,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
    * Sends the last lines of a build's log as `line` events, then new ones, until the build has ended or the caller
    * disconnects.
    */
-  follow(id: string, tail = DEFAULT_TAIL, signal: AbortSignal, send: SendEvent): Promise<void> {
+  followLog(id: string, tail = DEFAULT_TAIL, signal: AbortSignal, send: SendEvent): Promise<void> {
     const row = this.#records.find(id)
     return row === undefined ? Promise.resolve() : this.#readLog.follow(row, tail, signal, send)
   }

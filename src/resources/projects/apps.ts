@@ -12,7 +12,7 @@ import { BringUp } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
-import { folderOf, type ProjectRow } from './table.ts'
+import { type ProjectRow, projectDirectory } from './table.ts'
 
 /** Dependencies of the apps. */
 interface ProjectAppsDependencies {
@@ -25,29 +25,29 @@ interface ProjectAppsDependencies {
   hosting: Hosting
 }
 
-/** Phases in which a bring-up is over, or waits for its caller. */
-const AT_REST: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
+/** Phases in which a bring-up has ended or waits for variables. */
+const IDLE_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
 
 const isStarting = ({ initPhase }: ProjectRow): boolean =>
   initPhase === 'start' || initPhase === 'healthcheck'
 
-/** How a bring-up is asked for. */
-interface InitWishes {
+/** The options of `init`. */
+interface InitOptions {
   /** Whether to continue without the missing variables. */
   proceed: boolean
   /** The first phase of a new bring-up. */
   from: 'fetch' | 'install'
 }
 
-/** The apps of projects: brought up, kept alive with their servers, and taken down. */
+/** Runs the apps of projects: brings them up, resumes them with their servers, and stops them. */
 export class ProjectApps implements ServerLifecycleListener {
   readonly #dependencies: ProjectAppsDependencies
   readonly #records: ProjectRecords
   readonly #bringUp: BringUp
-  /** Projects that are being removed: nothing of them starts any more. */
-  readonly #ending = new Set<string>()
+  /** Projects that are being removed. Nothing of them starts again. */
+  readonly #removing = new Set<string>()
   /** Projects whose upload is being unpacked. */
-  readonly #arriving = new Map<string, { abort: AbortController; done: Promise<void> }>()
+  readonly #uploads = new Map<string, { abort: AbortController; done: Promise<void> }>()
   #stopping = false
 
   constructor(dependencies: ProjectAppsDependencies) {
@@ -68,12 +68,12 @@ export class ProjectApps implements ServerLifecycleListener {
     return this.#dependencies.hosting.urlOf(port)
   }
 
-  /** The app of a project. */
+  /** Returns the app of a project. */
   app({ id, serverId, slug, port, runtimeStatus }: ProjectRow): Promise<HostedApp> {
     return this.#dependencies.hosting.app({
       id,
       serverId,
-      folder: folderOf({ slug }),
+      folder: projectDirectory({ slug }),
       port,
       slug,
       hasRun: runtimeStatus !== 'unbuilt',
@@ -82,101 +82,99 @@ export class ProjectApps implements ServerLifecycleListener {
   }
 
   /**
-   * Unpacks the upload of a new project. Until that ends, nothing of the project starts; deleting the project aborts
-   * it.
+   * Unpacks the upload of a new project. Nothing of the project starts before that ends. Deleting the project aborts it.
    *
    * @throws BerthError 404 if the project was deleted meanwhile; whatever `unpack` throws
    */
-  async arrives({ id }: ProjectRow, unpack: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  async unpackUpload({ id }: ProjectRow, unpack: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const abort = new AbortController()
     const done = unpack(abort.signal)
-    this.#arriving.set(id, { abort, done })
+    this.#uploads.set(id, { abort, done })
     try {
       await done
       abort.signal.throwIfAborted()
     } finally {
-      this.#arriving.delete(id)
+      this.#uploads.delete(id)
     }
   }
 
   /**
-   * Exposes a new project and begins its bring-up, if it has code.
+   * Exposes a new project and starts its bring-up, if it has code.
    *
-   * @param fetched whether its code is there already
+   * @param fetched whether its code is in place already
    */
-  async added(row: ProjectRow, fetched: boolean): Promise<void> {
-    await this.exposed(row)
+  async startNew(row: ProjectRow, fetched: boolean): Promise<void> {
+    await this.updateExposure(row)
     if (row.initPhase === null) return
-    if (fetched) this.#records.enters(row.id, 'install')
-    this.#go(row.id)
+    if (fetched) this.#records.setPhase(row.id, 'install')
+    this.#startBringUp(row.id)
   }
 
   /** Opens or closes the project's site according to its visibility. */
-  async exposed(row: ProjectRow): Promise<void> {
+  async updateExposure(row: ProjectRow): Promise<void> {
     const app = await this.app(row)
     await (row.visibility === 'public' ? app.expose() : app.conceal())
     // The project may have been deleted with its server meanwhile.
-    if (!this.#records.find(row.id)) await this.forget(row)
+    if (!this.#records.find(row.id)) await this.remove(row)
   }
 
-  /** Continues a bring-up, or begins a new one if the last has ended. */
-  init(row: ProjectRow, { proceed, from }: InitWishes): void {
+  /** Continues a bring-up, or starts a new one if the last has ended. */
+  init(row: ProjectRow, { proceed, from }: InitOptions): void {
     const { ids } = this.#dependencies
     if (row.initPhase === null || row.initPhase === 'ready' || row.initPhase === 'failed') {
-      this.#records.begins(row.id, ids.next('irun'), from, proceed)
+      this.#records.startBringUp(row.id, ids.next('irun'), from, proceed)
     } else if (proceed) {
-      this.#records.proceeds(row.id)
+      this.#records.setProceed(row.id)
     }
-    this.#go(row.id)
+    this.#startBringUp(row.id)
   }
 
-  /** Resolves when no bring-up of the project is under way any more. */
-  settled(id: string): Promise<void> {
-    return this.#bringUp.ended(id)
+  /** Resolves when no bring-up of the project runs. */
+  waitForBringUp(id: string): Promise<void> {
+    return this.#bringUp.wait(id)
   }
 
-  /** Gives up a bring-up and ends the app; resolves when neither runs. */
-  async ended(id: string): Promise<void> {
-    this.#ending.add(id)
-    const arriving = this.#arriving.get(id)
-    arriving?.abort.abort(notFound(`The project "${id}"`))
-    await arriving?.done.catch(() => {})
+  /** Aborts a project's upload and bring-up and stops its app. Resolves when none of them runs. */
+  async shutDown(id: string): Promise<void> {
+    this.#removing.add(id)
+    const upload = this.#uploads.get(id)
+    upload?.abort.abort(notFound(`The project "${id}"`))
+    await upload?.done.catch(() => {})
     await this.#bringUp.abort(id, 'dropped')
     await this.#dependencies.hosting.find(id)?.stop('The project is being removed.')
   }
 
-  /** Removes what belongs to a project beside its files and its record. */
-  async forget({ id }: ProjectRow): Promise<void> {
+  /** Removes a project's site and log. Its files and its record are removed elsewhere. */
+  async remove({ id }: ProjectRow): Promise<void> {
     await this.#dependencies.hosting.forget(id)
-    this.#ending.delete(id)
+    this.#removing.delete(id)
   }
 
-  /** Opens the sites of all projects: callers wait there until the apps run again. */
-  async open(): Promise<void> {
-    await Promise.all(this.#records.listAll().map((row) => this.exposed(row)))
+  /** Opens the sites of all public projects. Requests wait there until the apps run. */
+  async exposeAll(): Promise<void> {
+    await Promise.all(this.#records.listAll().map((row) => this.updateExposure(row)))
   }
 
-  /** Takes up the bring-ups that an earlier berth was in the middle of. */
-  resume(): void {
-    for (const { id, initPhase } of this.#records.listAll()) if (!AT_REST.has(initPhase)) this.#go(id)
+  /** Continues the bring-ups that the last stop of berth interrupted. */
+  resumeBringUps(): void {
+    for (const { id, initPhase } of this.#records.listAll())
+      if (!IDLE_PHASES.has(initPhase)) this.#startBringUp(id)
   }
 
   /** Starts the apps of the server's projects. */
   serverStarted(serverId: string): void {
     for (const { id } of this.#records.listByServer(serverId)) {
-      if (!this.#bringUp.isUnderWay(id)) void this.#comesBack(id)
+      if (!this.#bringUp.isRunning(id)) void this.#resumeProject(id)
     }
   }
 
-  /**
-   * Continues after the start of a project's server: interrupted bring-ups continue, and apps that ran start again.
-   */
-  async #comesBack(id: string): Promise<void> {
-    // One that was given up with the server may not have come to its end yet.
-    await this.#bringUp.ended(id)
+  /** Continues an interrupted bring-up, or starts the app again if it has run. */
+  async #resumeProject(id: string): Promise<void> {
+    // A bring-up that was aborted when the server stopped may not have ended yet.
+    await this.#bringUp.wait(id)
     const row = this.#records.find(id)
     if (row === undefined) return
-    if (!AT_REST.has(row.initPhase)) this.#go(id)
+    if (!IDLE_PHASES.has(row.initPhase)) this.#startBringUp(id)
     else if (row.runtimeStatus !== 'unbuilt') await this.#resumeApp(row)
   }
 
@@ -188,22 +186,22 @@ export class ProjectApps implements ServerLifecycleListener {
     }
   }
 
-  /** Gives up the bring-ups on the server, whose projects go with it, without an event. */
+  /** Aborts the bring-ups on the server without an event: its projects are deleted with it. */
   serverDeleting(server: ServerRow): void {
     for (const { id } of this.#records.listByServer(server.id)) void this.#bringUp.abort(id, 'dropped')
   }
 
-  /** Stops the bring-ups where they are. The next start continues them. */
+  /** Stops all bring-ups. The next start continues them. */
   async stop(): Promise<void> {
     this.#stopping = true
     await this.#bringUp.stop()
   }
 
-  #go(id: string): void {
-    if (!this.#stopping && !this.#ending.has(id) && !this.#arriving.has(id)) this.#bringUp.go(id)
+  #startBringUp(id: string): void {
+    if (!this.#stopping && !this.#removing.has(id) && !this.#uploads.has(id)) this.#bringUp.start(id)
   }
 
-  /** Starts an app again in the form of its last bring-up. */
+  /** Starts an app again with the plan of its last bring-up. */
   async #resumeApp(row: ProjectRow): Promise<void> {
     const { secrets, logger } = this.#dependencies
     if (row.plan === null) return
@@ -221,7 +219,7 @@ export class ProjectApps implements ServerLifecycleListener {
     const rows = projectId === '' ? this.#records.listByServer(serverId) : [this.#records.find(projectId)]
     for (const row of rows) {
       if (row === undefined) continue
-      this.#renew(row).catch((error) =>
+      this.#applySecrets(row).catch((error) =>
         this.#dependencies.logger.warn('an app did not start with its new variables', {
           projectId: row.id,
           error,
@@ -230,15 +228,15 @@ export class ProjectApps implements ServerLifecycleListener {
     }
   }
 
-  /** The variables of a project are others now. */
-  async #renew(row: ProjectRow): Promise<void> {
+  /** Restarts an app with its new variables, or continues a bring-up that waited for them. */
+  async #applySecrets(row: ProjectRow): Promise<void> {
     const environment = this.#dependencies.secrets.environment(row.serverId, row.id)
     const app = await this.app(row)
     app.hide(environment)
-    // A start that is under way sees to it itself.
-    if (this.#bringUp.isUnderWay(row.id) && isStarting(row)) return
+    // `BringUp` restarts an app itself if the variables change while it starts.
+    if (this.#bringUp.isRunning(row.id) && isStarting(row)) return
     if (row.initPhase !== 'awaiting_secrets') return app.restart(environment)
     const given = new Set(Object.keys(environment))
-    if (row.plan && missingVariables(row.plan, given).length === 0) this.#go(row.id)
+    if (row.plan && missingVariables(row.plan, given).length === 0) this.#startBringUp(row.id)
   }
 }

@@ -13,10 +13,10 @@ import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
 import { SourceError } from './sources/errors.ts'
-import { folderOf, type ProjectRow } from './table.ts'
+import { type ProjectRow, projectDirectory } from './table.ts'
 
-/** Lines of the log that a failure tells. */
-const TOLD_LINES = 50
+/** Number of log lines in the event of a failure. */
+const FAILURE_LOG_LINES = 50
 
 /** Dependencies of the bring-up. */
 interface BringUpDependencies {
@@ -26,26 +26,26 @@ interface BringUpDependencies {
   code: ProjectCode
   preparation: Preparation
   logger: Logger
-  /** The app of a project. */
+  /** Returns the app of a project. */
   appOf: (row: ProjectRow) => Promise<HostedApp>
   /** Returns the URL of a project, or null while it is private. */
   urlOf: (row: ProjectRow) => string | null
 }
 
-/** The phases with work, in their order. */
+/** The phases that do work, in order. */
 type Step = 'fetch' | 'install' | 'build' | 'start'
 
 const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
 
-/** Why a bring-up is given up from outside. */
+/** Why a bring-up is aborted. */
 export type AbortReason =
-  /** Its server stops: that is a failure. */
+  /** Its server stops. The bring-up fails. */
   | 'server stopped'
-  /** The project is deleted, or berth stops and the next start continues: nothing is written. */
+  /** The project is deleted, or berth stops and continues at the next start. Nothing is written. */
   | 'dropped'
 
 /** The objects that the steps of a bring-up use. */
-interface Work {
+interface BringUpContext {
   server: ServerRow
   sandbox: Sandbox
   app: HostedApp
@@ -64,18 +64,18 @@ export class BringUp {
     this.#dependencies = dependencies
   }
 
-  /** Whether a project is being brought up; one that is being given up is not. */
-  isUnderWay(projectId: string): boolean {
+  /** Reports whether a bring-up of a project runs and was not aborted. */
+  isRunning(projectId: string): boolean {
     return this.#runs.get(projectId)?.abort.signal.aborted === false
   }
 
-  /** Resolves when nothing of a bring-up runs any more. */
-  async ended(projectId: string): Promise<void> {
+  /** Resolves when no bring-up of the project runs. */
+  async wait(projectId: string): Promise<void> {
     await this.#runs.get(projectId)?.done
   }
 
   /** Continues from the recorded phase of a project. Does nothing if its bring-up runs already. */
-  go(projectId: string): void {
+  start(projectId: string): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
     const done = this.#run(projectId, abort.signal)
@@ -93,7 +93,7 @@ export class BringUp {
     await run?.done
   }
 
-  /** Gives all of them up, to be taken up at the next start. */
+  /** Aborts all bring-ups. The next start continues them. */
   async stop(): Promise<void> {
     await Promise.all([...this.#runs.keys()].map((id) => this.abort(id, 'dropped')))
   }
@@ -110,21 +110,21 @@ export class BringUp {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
-      const complete = await this.#goOn(row, { server: used.row, sandbox: used.sandbox, app, signal })
-      if (complete) records.ready(row, this.#dependencies.urlOf(records.find(id) ?? row))
+      const complete = await this.#runSteps(row, { server: used.row, sandbox: used.sandbox, app, signal })
+      if (complete) records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row))
       else app.markDown('It waits for variables that it cannot start without.')
     } catch (error) {
       if (signal.aborted && signal.reason === 'dropped') return
       const reason = signal.aborted
         ? 'The server was stopped. Start it and initialise the project again.'
-        : told(error)
+        : failureMessage(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
       app.markDown('It could not be brought up; its log says why.')
-      // What ran before may not have come up again: berth was killed, or the server was stopped.
+      // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const phase = records.find(id)?.initPhase ?? 'fetch'
-      records.failed(row, phase, await app.lastLines(TOLD_LINES))
+      records.markFailed(row, phase, await app.lastLines(FAILURE_LOG_LINES))
     } finally {
       app.log.endRun()
       done()
@@ -136,40 +136,48 @@ export class BringUp {
   /**
    * @returns whether the app responds; otherwise it waits for variables
    */
-  async #goOn(row: ProjectRow, work: Work): Promise<boolean> {
+  async #runSteps(row: ProjectRow, work: BringUpContext): Promise<boolean> {
     const { records } = this.#dependencies
     for (const step of STEPS.slice(STEPS.indexOf(stepOf(row.initPhase)))) {
       const now = records.find(row.id) ?? row
-      if (step === needingVariables(now.plan) && this.#waits(now)) return false
-      records.enters(row.id, step)
-      await this.#step(step, now, work)
+      if (step === firstStepWithVariables(now.plan) && this.#awaitsSecrets(now)) return false
+      records.setPhase(row.id, step)
+      await this.#runStep(step, now, work)
       work.signal.throwIfAborted()
     }
     return true
   }
 
-  async #step(step: Step, row: ProjectRow, { server, sandbox, app, signal }: Work): Promise<void> {
+  async #runStep(
+    step: Step,
+    row: ProjectRow,
+    { server, sandbox, app, signal }: BringUpContext,
+  ): Promise<void> {
     const { records, servers, secrets, code, preparation } = this.#dependencies
-    const folder = folderOf(row)
+    const folder = projectDirectory(row)
     const workspace = servers.workspace(server)
     const environment = secrets.environment(row.serverId, row.id)
     app.hide(environment)
     if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
-    const place = { serverId: row.serverId, sandbox, workspace, folder, log: app.log, signal }
+    const target = { serverId: row.serverId, sandbox, workspace, folder, log: app.log, signal }
     if (step === 'install') {
-      const plan = await preparation.plan(place)
-      records.planned(row.id, plan)
-      return preparation.install(place, plan, environment)
+      const plan = await preparation.plan(target)
+      records.setPlan(row.id, plan)
+      return preparation.install(target, plan, environment)
     }
     const plan = planOf(row)
-    if (step === 'build') return preparation.build(place, plan, environment)
-    await this.#start(row, plan, { app, signal })
+    if (step === 'build') return preparation.build(target, plan, environment)
+    await this.#startApp(row, plan, { app, signal })
   }
 
   /** Starts the app with the current variables, and again if they change meanwhile. */
-  async #start(row: ProjectRow, plan: AppPlan, { app, signal }: Pick<Work, 'app' | 'signal'>): Promise<void> {
+  async #startApp(
+    row: ProjectRow,
+    plan: AppPlan,
+    { app, signal }: Pick<BringUpContext, 'app' | 'signal'>,
+  ): Promise<void> {
     const { records, secrets } = this.#dependencies
-    const spawned = () => records.enters(row.id, 'healthcheck')
+    const spawned = () => records.setPhase(row.id, 'healthcheck')
     for (;;) {
       const environment = secrets.environment(row.serverId, row.id)
       const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
@@ -182,26 +190,26 @@ export class BringUp {
     }
   }
 
-  /** Whether variables are missing that the app cannot do without; then it is made known. */
-  #waits(row: ProjectRow): boolean {
+  /** Reports whether required variables are missing, and records it if so. */
+  #awaitsSecrets(row: ProjectRow): boolean {
     if (row.proceed) return false
     const { records, secrets } = this.#dependencies
     const given = new Set(Object.keys(secrets.environment(row.serverId, row.id)))
     const missing = missingVariables(planOf(row), given)
-    if (missing.length > 0) records.awaits(row, missing)
+    if (missing.length > 0) records.markAwaitingSecrets(row, missing)
     return missing.length > 0
   }
 }
 
-/** The step to go on with from a phase. */
+/** Returns the step that continues a phase. */
 function stepOf(phase: InitPhase | null): Step {
   if (phase === 'awaiting_secrets') return 'build'
   if (phase === 'install' || phase === 'build' || phase === 'fetch') return phase
   return 'start'
 }
 
-/** The first step that the variables must be there for: programs that build apps read them too. */
-const needingVariables = (plan: AppPlan | null): Step => (plan?.build == null ? 'start' : 'build')
+/** Returns the first step that needs the variables. Builds read them too. */
+const firstStepWithVariables = (plan: AppPlan | null): Step => (plan?.build == null ? 'start' : 'build')
 
 function planOf({ plan }: ProjectRow): AppPlan {
   if (plan) return plan
@@ -209,7 +217,7 @@ function planOf({ plan }: ProjectRow): AppPlan {
 }
 
 /** Returns the message of a failure of the app or the server; null for any other error. */
-function told(error: unknown): string | null {
+function failureMessage(error: unknown): string | null {
   // The project's log contains the end of the output already.
   if (error instanceof AppFailure) return error.summary
   const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]

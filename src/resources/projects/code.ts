@@ -9,9 +9,9 @@ import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { ProjectTemplate } from '../templates/model.ts'
 import type { ProjectCreate } from './model.ts'
-import { isFetched, keptSource, type ProjectSource } from './sources/model.ts'
+import { isFetched, type ProjectSource, withoutArchiveData } from './sources/model.ts'
 import type { Sources, SourcesOptions } from './sources/sources.ts'
-import { folderOf, PROJECTS_FOLDER, type ProjectRow } from './table.ts'
+import { PROJECTS_DIRECTORY, type ProjectRow, projectDirectory } from './table.ts'
 
 /** Dependencies of the code. */
 interface CodeDependencies {
@@ -22,16 +22,16 @@ interface CodeDependencies {
 }
 
 /** The checked source of a new project's code. */
-export interface SettledSource {
+export interface ResolvedSource {
   source: ProjectSource
   /** The archive in the request. */
   archive: Uint8Array | null
-  /** Defaults of the template, for fields that the request leaves out. */
+  /** The template's defaults for fields that the request leaves out. */
   defaults: ProjectTemplate['defaults'] | null
 }
 
-/** What fetching works on. */
-interface Fetch {
+/** The options of `fetch`. */
+interface FetchOptions {
   server: ServerRow
   log: AppLog
   signal: AbortSignal
@@ -51,14 +51,14 @@ export class ProjectCode {
   }
 
   /**
-   * What a request says of the source, in its several ways.
+   * Determines the source from a request's `template`, `source` and upload, and checks it.
    *
-   * @throws BerthError 400 for one that is not allowed, contradicts itself or cannot be read
+   * @throws BerthError 400 for a source that is not allowed, contradictory or unreadable
    */
-  async settle(
+  async resolveSource(
     { template, source: given }: ProjectCreate,
     upload: Uint8Array | null,
-  ): Promise<SettledSource> {
+  ): Promise<ResolvedSource> {
     const source = given ?? sourceOf(template, upload)
     if (template !== undefined && (source.type !== 'template' || source.template !== template)) {
       throw badRequest(
@@ -85,57 +85,62 @@ export class ProjectCode {
    *
    * @throws AppError, SourceError
    */
-  async fetch(row: ProjectRow, { server, log, signal }: Fetch): Promise<void> {
-    const source = this.#open(row)
+  async fetch(row: ProjectRow, { server, log, signal }: FetchOptions): Promise<void> {
+    const source = this.#decryptSource(row)
     const sources = await this.#sources()
     const destination = await this.#destination(row, server, signal)
     if (source !== null && isFetched(source)) {
       await sources.fetch(source, { ...destination, log: (text) => log.append('fetch', text) })
     } else if (source?.type === 'template') {
       log.append('fetch', `Copying the template ${source.template}.`)
-      await sources.placeFiles(await this.#dependencies.templates.files(source.template), destination)
+      await sources.writeFiles(await this.#dependencies.templates.files(source.template), destination)
     } else {
       throw new AppError('The upload of the code was cut short. Delete the project and make it again.')
     }
   }
 
-  /** The names of what stands where the folders of projects do. */
-  async folders(workspace: Workspace): Promise<string[]> {
+  /** Returns the names of the entries beside the projects' directories. */
+  async listDirectories(workspace: Workspace): Promise<string[]> {
     try {
-      return (await workspace.entries(PROJECTS_FOLDER)).map(({ name }) => name)
+      return (await workspace.entries(PROJECTS_DIRECTORY)).map(({ name }) => name)
     } catch (error) {
-      // None has been made yet; what else is wrong with it tells the bring-up.
+      // There is no project yet. The bring-up reports any other fault.
       if (error instanceof WorkspaceError) return []
       throw error
     }
   }
 
-  /** Whether a project's folder has any file. */
-  async isPresent(row: ProjectRow, workspace: Workspace): Promise<boolean> {
-    const folder = `${folderOf(row)}/`
-    return (await workspace.list({ all: false })).some((path) => path.startsWith(folder))
+  /** Reports whether a project's directory contains a file. */
+  async hasFiles(row: ProjectRow, workspace: Workspace): Promise<boolean> {
+    const directory = `${projectDirectory(row)}/`
+    return (await workspace.list({ all: false })).some((path) => path.startsWith(directory))
   }
 
-  /** Whether a project's code can be fetched again. */
+  /** Reports whether a project's code can be fetched again. */
   canFetch(row: ProjectRow): boolean {
-    const source = this.#open(row)
+    const source = this.#decryptSource(row)
     return source !== null && (isFetched(source) || source.type === 'template')
   }
 
-  /** Seals a project's source, which may contain credentials. */
-  seal(projectId: string, source: ProjectSource): Buffer | null {
+  /** Encrypts a project's source, which may contain credentials. Returns null for a blank one. */
+  encryptSource(projectId: string, source: ProjectSource): Buffer | null {
     if (source.type === 'blank') return null
-    return this.#dependencies.cipher.seal(JSON.stringify(keptSource(source)), contextOf(projectId))
+    return this.#dependencies.cipher.seal(JSON.stringify(withoutArchiveData(source)), contextOf(projectId))
   }
 
-  #open({ id, source }: ProjectRow): ProjectSource | null {
+  #decryptSource({ id, source }: ProjectRow): ProjectSource | null {
     return source === null ? null : JSON.parse(this.#dependencies.cipher.open(source, contextOf(id)))
   }
 
   async #destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
     const { servers } = this.#dependencies
     const room = servers.limits(server).storageBytes - (await servers.meter.current(server))
-    return { workspace: servers.workspace(server), path: folderOf(row), room: Math.max(0, room), signal }
+    return {
+      workspace: servers.workspace(server),
+      path: projectDirectory(row),
+      room: Math.max(0, room),
+      signal,
+    }
   }
 }
 

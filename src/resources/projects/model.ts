@@ -3,7 +3,7 @@ import { integer, oneOf, text } from '../../contract/schema.ts'
 import { Environment } from '../secrets/model.ts'
 import { ProjectSource } from './sources/model.ts'
 
-/** Whether a project's URL answers. */
+/** Whether a project has a URL. */
 export const Visibility = oneOf(['public', 'private'], { description: 'Only a public project has a URL.' })
 export type Visibility = Static<typeof Visibility>
 
@@ -11,15 +11,18 @@ export type Visibility = Static<typeof Visibility>
 export const Lifecycle = oneOf(['persistent', 'ephemeral'])
 export type Lifecycle = Static<typeof Lifecycle>
 
-/** State of a project's app. */
-export const RuntimeStatus = oneOf(['unbuilt', 'running', 'paused'], {
+/** Every `RuntimeStatus`. */
+export const RUNTIME_STATUSES = ['unbuilt', 'running', 'paused'] as const
+
+/** Status of a project's app. */
+export const RuntimeStatus = oneOf([...RUNTIME_STATUSES], {
   description:
     'unbuilt until its app is first ready; paused while its server sleeps or its app has given up.',
 })
 export type RuntimeStatus = Static<typeof RuntimeStatus>
 
-/** How far the bring-up of a project's code is. */
-export const InitPhase = oneOf([
+/** Every `InitPhase`, in order. */
+export const INIT_PHASES = [
   'fetch',
   'install',
   'build',
@@ -28,7 +31,10 @@ export const InitPhase = oneOf([
   'healthcheck',
   'ready',
   'failed',
-])
+] as const
+
+/** The phase of a project's bring-up. */
+export const InitPhase = oneOf([...INIT_PHASES])
 export type InitPhase = Static<typeof InitPhase>
 
 /** A project. */
@@ -58,7 +64,7 @@ export type Project = Static<typeof Project>
 const nameOf = { minLength: 1, maxLength: 100 }
 const description = text({ maxLength: 2_000 })
 
-/** Wishes for a new project. */
+/** The body of a project's creation. */
 export const ProjectCreate = t.Object(
   {
     name: t.Optional(text({ ...nameOf, description: 'Two words by default.' })),
@@ -85,7 +91,7 @@ export const ProjectUpdate = t.Object(
 )
 export type ProjectUpdate = Static<typeof ProjectUpdate>
 
-/** How to continue a bring-up. */
+/** The body of a request to continue a bring-up. */
 export const ProjectInit = t.Object(
   { proceed: t.Optional(t.Boolean({ description: 'Go on without the variables that are missing.' })) },
   { $id: 'ProjectInit', additionalProperties: true },
@@ -98,7 +104,7 @@ export const CleanupResult = t.Object(
   { $id: 'CleanupResult', additionalProperties: false },
 )
 
-/** How much of a log is wanted. */
+/** The query of a log. */
 export const LogQuery = t.Object({
   tail: t.Optional(
     integer({

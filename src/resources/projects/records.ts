@@ -44,29 +44,29 @@ export class ProjectRecords {
     return this.#listAll(eq(projects.accountId, accountId))
   }
 
-  /** All there are. */
+  /** Returns all projects, newest first. */
   listAll(): ProjectRow[] {
     return this.#listAll(undefined)
   }
 
-  /** How many a server has. */
+  /** Returns the number of a server's projects. */
   count(serverId: string): number {
     const counted = this.#queries.select({ n: count() }).from(projects).where(eq(projects.serverId, serverId))
     return counted.get()?.n ?? 0
   }
 
-  /** One, whosever it is. */
+  /** Returns a project of any account, or undefined. */
   find(id: string): ProjectRow | undefined {
     return this.#queries.select().from(projects).where(eq(projects.id, id)).get()
   }
 
-  /** The slugs in use, of all accounts. */
-  slugs(): Set<string> {
+  /** Returns the slugs of all accounts' projects. */
+  listSlugs(): Set<string> {
     const rows = this.#queries.select({ slug: projects.slug }).from(projects).all()
     return new Set(rows.map(({ slug }) => slug))
   }
 
-  /** Writes a new project with its first variables. */
+  /** Stores a new project with its first variables. */
   add(row: typeof projects.$inferInsert, variables: Readonly<Record<string, string>>): ProjectRow {
     return this.#queries.transaction(() => {
       const added = this.#queries.insert(projects).values(row).returning().get()
@@ -76,37 +76,37 @@ export class ProjectRecords {
   }
 
   /** Changes the fields that callers may change. */
-  change(
+  update(
     id: string,
     changes: Partial<Pick<ProjectRow, 'name' | 'description' | 'visibility' | 'lifecycle'>>,
   ): void {
-    this.#update(id, changes)
+    this.#updateRow(id, changes)
   }
 
-  /** Records the begin of a bring-up with its own run id. */
-  begins(id: string, initRunId: string, initPhase: InitPhase, proceed: boolean): void {
-    this.#update(id, { initRunId, initPhase, proceed })
+  /** Records the start of a bring-up with a new run id. */
+  startBringUp(id: string, initRunId: string, initPhase: InitPhase, proceed: boolean): void {
+    this.#updateRow(id, { initRunId, initPhase, proceed })
   }
 
   /** Records that the bring-up continues without the missing variables. */
-  proceeds(id: string): void {
-    this.#update(id, { proceed: true })
+  setProceed(id: string): void {
+    this.#updateRow(id, { proceed: true })
   }
 
-  /** The bring-up is in this phase now. */
-  enters(id: string, initPhase: InitPhase): void {
-    this.#update(id, { initPhase })
+  /** Records the phase of a bring-up. */
+  setPhase(id: string, initPhase: InitPhase): void {
+    this.#updateRow(id, { initPhase })
   }
 
-  /** How the app is installed and started was found out. */
-  planned(id: string, plan: AppPlan): void {
-    this.#update(id, { plan })
+  /** Records how the app is installed, built and started. */
+  setPlan(id: string, plan: AppPlan): void {
+    this.#updateRow(id, { plan })
   }
 
-  /** The bring-up waits for variables of these names. */
-  awaits({ id, serverId, accountId }: ProjectRow, keys: string[]): void {
+  /** Records that the bring-up waits for the variables `keys`. */
+  markAwaitingSecrets({ id, serverId, accountId }: ProjectRow, keys: string[]): void {
     this.#queries.transaction(() => {
-      this.#update(id, { initPhase: 'awaiting_secrets' })
+      this.#updateRow(id, { initPhase: 'awaiting_secrets' })
       this.#outbox.emit(accountId, 'project.secrets_required', {
         project_id: id,
         server_id: serverId,
@@ -120,17 +120,17 @@ export class ProjectRecords {
    *
    * @param url the app's URL; null while the project is private
    */
-  ready({ id, serverId, accountId }: ProjectRow, url: string | null): void {
+  markReady({ id, serverId, accountId }: ProjectRow, url: string | null): void {
     this.#queries.transaction(() => {
-      this.#update(id, { initPhase: 'ready', runtimeStatus: 'running' })
+      this.#updateRow(id, { initPhase: 'ready', runtimeStatus: 'running' })
       this.#outbox.emit(accountId, 'project.ready', { project_id: id, server_id: serverId, url })
     })
   }
 
-  /** The bring-up is over without success, in `initPhase`; `log` is its end. */
-  failed({ id, serverId, accountId }: ProjectRow, initPhase: InitPhase, log: string): void {
+  /** Records that the bring-up failed in `initPhase`. `log` is the end of its log. */
+  markFailed({ id, serverId, accountId }: ProjectRow, initPhase: InitPhase, log: string): void {
     this.#queries.transaction(() => {
-      this.#update(id, { initPhase: 'failed' })
+      this.#updateRow(id, { initPhase: 'failed' })
       this.#outbox.emit(accountId, 'project.init_failed', {
         project_id: id,
         server_id: serverId,
@@ -143,11 +143,12 @@ export class ProjectRecords {
   /** Records whether the app runs. One that was never ready stays unbuilt. */
   setRuntimeStatus(id: string, runtimeStatus: RuntimeStatus): void {
     const now = this.find(id)?.runtimeStatus
-    if (now !== undefined && now !== 'unbuilt' && now !== runtimeStatus) this.#update(id, { runtimeStatus })
+    if (now !== undefined && now !== 'unbuilt' && now !== runtimeStatus)
+      this.#updateRow(id, { runtimeStatus })
   }
 
   /** Deletes a project with its variables. */
-  remove({ id, serverId }: ProjectRow): void {
+  delete({ id, serverId }: ProjectRow): void {
     this.#queries.transaction(() => {
       this.#secrets.drop(serverId, id)
       this.#queries.delete(projects).where(eq(projects.id, id)).run()
@@ -155,7 +156,7 @@ export class ProjectRecords {
     })
   }
 
-  #update(id: string, changes: Partial<ProjectRow>): void {
+  #updateRow(id: string, changes: Partial<ProjectRow>): void {
     this.#queries
       .update(projects)
       .set({ ...changes, updatedAt: this.#clock.now() })

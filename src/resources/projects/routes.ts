@@ -135,12 +135,12 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         const { projectId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return projects().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.logs(caller, projectId, query.tail),
+            logs: await service.readLog(caller, projectId, query.tail),
           }))
         }
         return projects().then<Response>((service) => {
           service.getRow(caller, projectId)
-          return stream((send, gone) => service.follow(caller, projectId, query.tail, gone, send))
+          return stream((send, gone) => service.followLog(caller, projectId, query.tail, gone, send))
         })
       },
       operation(

@@ -18,12 +18,12 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { ProjectApps } from './apps.ts'
-import { ProjectCode, type SettledSource } from './code.ts'
+import { ProjectCode, type ResolvedSource } from './code.ts'
 import type { LogLines, Project, ProjectCreate, ProjectInit, ProjectUpdate } from './model.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
-import { slugFor, twoWords } from './slug.ts'
+import { randomName, slugFor } from './slug.ts'
 import type { SourcesOptions } from './sources/sources.ts'
-import { folderOf, type ProjectRow, toProject } from './table.ts'
+import { type ProjectRow, projectDirectory, toProject } from './table.ts'
 
 /** Default number of log lines. */
 const DEFAULT_TAIL = 200
@@ -50,8 +50,8 @@ export class ProjectsService {
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
   readonly #code: ProjectCode
-  /** One project is made at a time: its slug, its port and its place among the server's are counted. */
-  readonly #making = new KeyedMutex()
+  /** Creates one project at a time, so that no two get the same slug or port or exceed the plan's limit. */
+  readonly #createMutex = new KeyedMutex()
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
@@ -60,36 +60,36 @@ export class ProjectsService {
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
   }
 
-  /** The projects of a server that the caller reaches, newest first. @throws BerthError 404 */
+  /** Returns the projects of a server that the caller may access, newest first. @throws BerthError 404 */
   list(caller: Caller, serverId: string): Project[] {
     this.#dependencies.servers.getRow(caller, serverId)
-    return this.#shown(caller, this.#records.listByServer(serverId))
+    return this.#toProjects(caller, this.#records.listByServer(serverId))
   }
 
-  /** All projects that the caller reaches, newest first. */
+  /** Returns all projects that the caller may access, newest first. */
   listAll(caller: Caller): Project[] {
-    return this.#shown(caller, this.#records.listByAccount(caller.accountId))
+    return this.#toProjects(caller, this.#records.listByAccount(caller.accountId))
   }
 
-  /** One project. @throws BerthError 404 */
+  /** Returns a project. @throws BerthError 404 */
   get(caller: Caller, id: string): Project {
-    return this.#show(this.getRow(caller, id))
+    return this.#toProject(this.getRow(caller, id))
   }
 
-  /** The record of a project that the caller reaches. @throws BerthError 404 */
+  /** Returns the record of a project that the caller may access. @throws BerthError 404 */
   getRow(caller: Caller, id: string): ProjectRow {
     const row = this.#records.find(id)
     if (row?.accountId === caller.accountId && mayReachProject(caller, row)) return row
     throw notFound(`The project "${id}"`)
   }
 
-  /** Whether an account has a project of this id. */
+  /** Reports whether an account has a project of this id. */
   owns(accountId: string, id: string): boolean {
     return this.#records.find(id)?.accountId === accountId
   }
 
   /**
-   * Creates a project. If its source contains code, its bring-up has begun when this resolves.
+   * Creates a project. If its source contains code, its bring-up has started when this resolves.
    *
    * @param upload the archive in the request's file
    * @throws BerthError 400, 402 if the budget is used up, 403 for a key limited to projects or at the plan's limit,
@@ -98,7 +98,7 @@ export class ProjectsService {
   async create(
     caller: Caller,
     serverId: string,
-    wishes: ProjectCreate,
+    input: ProjectCreate,
     upload: Uint8Array | null,
   ): Promise<Project> {
     const { servers } = this.#dependencies
@@ -109,33 +109,33 @@ export class ProjectsService {
         'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
       )
     }
-    checkEnvironment('env', wishes.env ?? {})
-    const settled = await this.#code.settle(wishes, upload)
+    checkEnvironment('env', input.env ?? {})
+    const resolved = await this.#code.resolveSource(input, upload)
     this.#checkCap(server)
-    if (settled.source.type !== 'blank') servers.checkBudget(server)
-    const row = await this.#making.run('', async () => {
-      const { port, release } = await this.#port()
+    if (resolved.source.type !== 'blank') servers.checkBudget(server)
+    const row = await this.#createMutex.run('', async () => {
+      const { port, release } = await this.#reservePort()
       try {
-        // Code that comes takes the place of a folder: not of one that somebody else has made.
-        const folders =
-          settled.source.type === 'blank' ? [] : await this.#code.folders(servers.workspace(server))
+        // Code replaces the project's directory, so the slug must differ from existing directories.
+        const directories =
+          resolved.source.type === 'blank' ? [] : await this.#code.listDirectories(servers.workspace(server))
         this.#checkCap(servers.getRow(caller, serverId))
-        return this.#add(server, wishes, settled, { port, folders: new Set(folders) })
+        return this.#add(server, input, resolved, { port, directories: new Set(directories) })
       } finally {
         release()
       }
     })
-    const { archive } = settled
+    const { archive } = resolved
     if (archive) {
       try {
-        await this.apps.arrives(row, (signal) => this.#code.unpack(row, server, archive, signal))
+        await this.apps.unpackUpload(row, (signal) => this.#code.unpack(row, server, archive, signal))
       } catch (error) {
-        this.#records.remove(row)
+        this.#records.delete(row)
         throw error
       }
     }
-    await this.apps.added(row, archive !== null)
-    return this.#show(this.getRow(caller, row.id))
+    await this.apps.startNew(row, archive !== null)
+    return this.#toProject(this.getRow(caller, row.id))
   }
 
   /**
@@ -149,8 +149,8 @@ export class ProjectsService {
     const known = { name, description, visibility, lifecycle }
     const given = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
     if (Object.keys(given).length > 0) {
-      this.#records.change(id, given)
-      await this.apps.exposed(this.getRow(caller, id))
+      this.#records.update(id, given)
+      await this.apps.updateExposure(this.getRow(caller, id))
     }
     return this.get(caller, id)
   }
@@ -172,7 +172,7 @@ export class ProjectsService {
   }
 
   /**
-   * Continues a bring-up, or begins a new one if the last has ended.
+   * Continues a bring-up, or starts a new one if the last has ended.
    *
    * @throws BerthError 400 if there is no code, 402 if the budget is used up, 404
    */
@@ -180,10 +180,10 @@ export class ProjectsService {
     const { servers } = this.#dependencies
     const row = this.getRow(caller, id)
     const server = servers.getRow(caller, row.serverId)
-    const hasFiles = await this.#code.isPresent(row, servers.workspace(server))
+    const hasFiles = await this.#code.hasFiles(row, servers.workspace(server))
     if (!hasFiles && !this.#code.canFetch(row)) {
       throw badRequest(
-        `The project has no code. Put some into its folder ${folderOf(row)} of the server's workspace first.`,
+        `The project has no code. Put some into its folder ${projectDirectory(row)} of the server's workspace first.`,
       )
     }
     servers.checkBudget(server)
@@ -191,10 +191,10 @@ export class ProjectsService {
     return this.get(caller, id)
   }
 
-  /** One project, when no bring-up of it is under way any more. @throws BerthError 404 */
-  async settled(caller: Caller, id: string): Promise<Project> {
+  /** Waits until no bring-up of a project runs, and returns the project. @throws BerthError 404 */
+  async waitForBringUp(caller: Caller, id: string): Promise<Project> {
     this.getRow(caller, id)
-    await this.apps.settled(id)
+    await this.apps.waitForBringUp(id)
     return this.get(caller, id)
   }
 
@@ -209,22 +209,22 @@ export class ProjectsService {
     return { project_id: id, keys: this.#dependencies.secrets.set(serverId, id, changes) }
   }
 
-  /** The last lines of a project's log, oldest first. @throws BerthError 404 */
-  async logs(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
+  /** Returns the last lines of a project's log, oldest first. @throws BerthError 404 */
+  async readLog(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
     const app = await this.apps.app(this.getRow(caller, id))
     return [...(await app.log.tail(tail))]
   }
 
-  /** Sends the last lines of a project's log as `line` events and then new ones, until the caller disconnects. */
-  async follow(
+  /** Sends the last lines of a project's log as `line` events, then new ones, until the caller disconnects. */
+  async followLog(
     caller: Caller,
     id: string,
     tail = DEFAULT_TAIL,
-    gone: AbortSignal,
+    signal: AbortSignal,
     send: SendEvent,
   ): Promise<void> {
     const app = await this.apps.app(this.getRow(caller, id))
-    await app.log.subscribe(gone, tail, (event) =>
+    await app.log.subscribe(signal, tail, (event) =>
       event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
     )
   }
@@ -232,31 +232,31 @@ export class ProjectsService {
   #add(
     server: ServerRow,
     { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
-    { source, defaults }: SettledSource,
-    { port, folders }: { port: number; folders: ReadonlySet<string> },
+    { source, defaults }: ResolvedSource,
+    { port, directories }: { port: number; directories: ReadonlySet<string> },
   ): ProjectRow {
     const { ids, clock, random } = this.#dependencies
-    const carriesCode = source.type !== 'blank'
-    const title = name ?? defaults?.name ?? twoWords(random)
+    const hasCode = source.type !== 'blank'
+    const title = name ?? defaults?.name ?? randomName(random)
     const id = ids.next('prj', (taken) => this.#records.find(taken) !== undefined)
     const now = clock.now()
-    const slugs = this.#records.slugs()
+    const slugs = this.#records.listSlugs()
     return this.#records.add(
       {
         id,
         accountId: server.accountId,
         serverId: server.id,
         name: title,
-        slug: slugFor(title, (slug) => slugs.has(slug) || folders.has(slug)),
+        slug: slugFor(title, (slug) => slugs.has(slug) || directories.has(slug)),
         description: description ?? defaults?.description ?? null,
         visibility: visibility ?? defaults?.visibility ?? 'private',
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
         template: source.type === 'template' ? source.template : null,
-        source: this.#code.seal(id, source),
+        source: this.#code.encryptSource(id, source),
         port,
         runtimeStatus: 'unbuilt',
-        initRunId: carriesCode ? ids.next('irun') : null,
-        initPhase: carriesCode ? 'fetch' : null,
+        initRunId: hasCode ? ids.next('irun') : null,
+        initPhase: hasCode ? 'fetch' : null,
         createdAt: now,
         updatedAt: now,
       },
@@ -264,7 +264,7 @@ export class ProjectsService {
     )
   }
 
-  async #port(): Promise<PromisedPort> {
+  async #reservePort(): Promise<PromisedPort> {
     try {
       return await this.#dependencies.hosting.reservePort()
     } catch (error) {
@@ -285,23 +285,23 @@ export class ProjectsService {
   async #remove(row: ProjectRow): Promise<void> {
     const { servers } = this.#dependencies
     const server = servers.find(row.serverId)
-    await this.apps.ended(row.id)
+    await this.apps.shutDown(row.id)
     if (server) {
       await servers
         .workspace(server)
-        .remove(folderOf(row))
+        .remove(projectDirectory(row))
         .catch((error) => {
           if (!(error instanceof WorkspaceError)) throw error
         })
       servers.meter.changed(server)
     }
-    this.#records.remove(row)
-    await this.apps.forget(row)
+    this.#records.delete(row)
+    await this.apps.remove(row)
   }
 
-  #shown(caller: Caller, rows: ProjectRow[]): Project[] {
-    return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#show(row))
+  #toProjects(caller: Caller, rows: ProjectRow[]): Project[] {
+    return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#toProject(row))
   }
 
-  #show = (row: ProjectRow): Project => toProject(row, this.apps.urlOf(row))
+  #toProject = (row: ProjectRow): Project => toProject(row, this.apps.urlOf(row))
 }

@@ -1,19 +1,19 @@
 import type { Random } from '../../runtime/random.ts'
 
-/** A label of a host name is no longer (RFC 1035, 2.3.4); room is left for a suffix. */
-const LONGEST = 50
+/** Most characters of a slug. A label of a host name has at most 63 (RFC 1035, 2.3.4); this leaves room for a suffix. */
+const MAX_LENGTH = 50
 
-/** Names that mean something else under `.localhost`. */
+/** Names with another meaning under `.localhost`. */
 const RESERVED = new Set(['api', 'www', 'mcp', 'berth', 'localhost', 'dashboard'])
 
-const FIRST = [
+const ADJECTIVES = [
   ...['amber', 'brisk', 'calm', 'clear', 'coral', 'crisp', 'dawn', 'deep', 'early', 'fair', 'fleet', 'fresh'],
   ...['gentle', 'golden', 'green', 'keen', 'light', 'lively', 'lucky', 'mellow', 'misty', 'noble', 'north'],
   ...['open', 'pale', 'quick', 'quiet', 'rapid', 'silver', 'smooth', 'south', 'steady', 'still', 'swift'],
   ...['tidal', 'warm', 'west', 'white', 'wide', 'windy'],
 ]
 
-const SECOND = [
+const NOUNS = [
   ...[
     'anchor',
     'bay',
@@ -59,15 +59,15 @@ const SECOND = [
   ...['sound', 'strait', 'tide', 'wharf'],
 ]
 
-/** Two words, for a project that was given no name. */
-export const twoWords = (random: Random): string => {
+/** Returns a name of two words, for a project created without a name. */
+export const randomName = (random: Random): string => {
   const [one = 0, two = 0] = random.bytes(2)
-  return `${FIRST[one % FIRST.length]} ${SECOND[two % SECOND.length]}`
+  return `${ADJECTIVES[one % ADJECTIVES.length]} ${NOUNS[two % NOUNS.length]}`
 }
 
 /**
- * The label of a host name that a project's name makes: lower-case letters, digits and hyphens (RFC 1123, 2.1),
- * with a number behind it where it is taken.
+ * Converts a project's name to a label of a host name: lower-case letters, digits and hyphens (RFC 1123, 2.1). Appends
+ * a number if the label is taken.
  */
 export function slugFor(name: string, isTaken: (slug: string) => boolean): string {
   const plain = name
@@ -75,7 +75,7 @@ export function slugFor(name: string, isTaken: (slug: string) => boolean): strin
     .replace(/\p{M}+/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, LONGEST)
+    .slice(0, MAX_LENGTH)
     .replace(/^-+|-+$/g, '')
   const base = plain === '' ? 'project' : plain
   for (let number = 1; ; number += 1) {

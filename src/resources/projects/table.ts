@@ -22,7 +22,7 @@ export const projects = sqliteTable('projects', {
   initPhase: text('init_phase').$type<InitPhase>(),
   /** Whether the bring-up continues without the missing variables. */
   proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
-  /** How its app is installed and started, as found out last. */
+  /** How its app is installed, built and started, as detected last. */
   plan: text('plan', { mode: 'json' }).$type<AppPlan>(),
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
@@ -53,8 +53,9 @@ export const toProject = (row: ProjectRow, url: string): Project => ({
   updated_at: toIso(row.updatedAt),
 })
 
-/** The folder of a server's workspace in which its projects lie. */
-export const PROJECTS_FOLDER = 'projects'
+/** The directory of a server's workspace that contains its projects. */
+export const PROJECTS_DIRECTORY = 'projects'
 
 /** Returns the directory of a project's code in its server's workspace. */
-export const folderOf = ({ slug }: Pick<ProjectRow, 'slug'>): string => `${PROJECTS_FOLDER}/${slug}`
+export const projectDirectory = ({ slug }: Pick<ProjectRow, 'slug'>): string =>
+  `${PROJECTS_DIRECTORY}/${slug}`

@@ -1,6 +1,11 @@
 import { badRequest } from '../../errors.ts'
 import type { BuildStatus } from '../../resources/builds/model.ts'
-import type { InitPhase, RuntimeStatus } from '../../resources/projects/model.ts'
+import {
+  INIT_PHASES,
+  type InitPhase,
+  RUNTIME_STATUSES,
+  type RuntimeStatus,
+} from '../../resources/projects/model.ts'
 import type { TaskStatus } from '../../resources/tasks/model.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 
@@ -26,19 +31,7 @@ export const STATES = {
   build: states<BuildStatus>(['queued', 'running', 'completed'], ['completed']),
   /** The phases of its bring-up and the states of its app. */
   project: states<InitPhase | RuntimeStatus>(
-    [
-      'fetch',
-      'install',
-      'build',
-      'awaiting_secrets',
-      'start',
-      'healthcheck',
-      'ready',
-      'failed',
-      'unbuilt',
-      'running',
-      'paused',
-    ],
+    [...INIT_PHASES, ...RUNTIME_STATUSES],
     ['ready', 'failed', 'awaiting_secrets'],
   ),
   delivery: states(DELIVERY_STATUSES, ['delivered', 'failed']),

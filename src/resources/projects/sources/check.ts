@@ -7,7 +7,7 @@ import { checkReference } from './git/reference.ts'
 import { checkHost, checkName, type HostRules, UnresolvedHost } from './hosts.ts'
 import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
 
-/** Milliseconds that a request waits for a name server. */
+/** Milliseconds that a request waits for a DNS lookup. */
 const LOOKUP_MS = 2_000
 
 /** The rules that a source is checked against. */
@@ -16,7 +16,7 @@ interface CheckRules {
   allowLocal: boolean
 }
 
-/** Refuses a source that can be seen to be wrong. See `Sources.check`. @throws BerthError 400 */
+/** Refuses an invalid source without fetching. See `Sources.check`. @throws BerthError 400 */
 export function checkSource(source: ProjectSource, upload: boolean, rules: CheckRules): void {
   if (upload && source.type !== 'archive') {
     throw badRequest(

@@ -8,12 +8,12 @@ import { codeOf } from '../../../runtime/error-info.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
-import { inWords, type SourceLimits } from './limits.ts'
+import { formatBytes, type SourceLimits } from './limits.ts'
 import { maskOf } from './mask.ts'
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
-/** Nothing was sent yet: another address of the same name may do. */
+/** Codes of errors before anything was sent. Another address of the same name may work. */
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
 
 /** The options of `download`. */
@@ -34,7 +34,7 @@ export interface DownloadOptions {
 export async function download(text: string, file: string, options: DownloadOptions): Promise<void> {
   let url = parseArchiveUrl(text, options.hosts.allowLocal)
   const { origin, username, password } = url
-  const mask = maskOf([password, username].map(safelyDecoded))
+  const mask = maskOf([password, username].map(tryDecode))
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     options.signal.throwIfAborted()
     const host = await orAborted(checkHost(url.hostname, options.hosts), options.signal)
@@ -42,14 +42,16 @@ export async function download(text: string, file: string, options: DownloadOpti
     const credentials = url.origin === origin ? { username, password } : null
     const response = await get(url, host, credentials, options).catch((error) => {
       options.signal.throwIfAborted()
-      throw new SourceError(`The archive could not be fetched from ${shown(url)}: ${mask(textOf(error))}.`)
+      throw new SourceError(
+        `The archive could not be fetched from ${displayUrl(url)}: ${mask(textOf(error))}.`,
+      )
     })
     const status = response.statusCode ?? 0
-    if (status === 200) return await save(response, file, options, shown(url))
+    if (status === 200) return await save(response, file, options, displayUrl(url))
     response.destroy()
     const { location } = response.headers
     if (!REDIRECTS.has(status) || location === undefined) {
-      throw new SourceError(`The archive could not be fetched: ${shown(url)} answered with ${status}.`)
+      throw new SourceError(`The archive could not be fetched: ${displayUrl(url)} answered with ${status}.`)
     }
     const next = URL.parse(location, url.href)?.href ?? location
     url = parseArchiveUrl(next, options.hosts.allowLocal)
@@ -100,7 +102,7 @@ function get(
         ...(secure && host !== address ? { servername: host } : {}),
         ...(ca ? { ca } : {}),
         ...(credentials && (credentials.username || credentials.password)
-          ? { auth: `${safelyDecoded(credentials.username)}:${safelyDecoded(credentials.password)}` }
+          ? { auth: `${tryDecode(credentials.username)}:${tryDecode(credentials.password)}` }
           : {}),
       }
       const sent = (secure ? httpsRequest : httpRequest)(options, resolve)
@@ -152,17 +154,17 @@ async function save(
 }
 
 const tooLong = ({ archiveBytes }: SourceLimits): SourceError =>
-  new SourceError(`The archive has more than ${inWords(archiveBytes)}, which is the limit.`)
+  new SourceError(`The archive has more than ${formatBytes(archiveBytes)}, which is the limit.`)
 
-/** Returns a URL as it may be shown: a query or a user may be a credential. */
-const shown = (url: URL): string => `${url.origin}${url.pathname}`
+/** Returns a URL for messages: without user and query, which may be credentials. */
+const displayUrl = (url: URL): string => `${url.origin}${url.pathname}`
 
 const textOf = (error: unknown): string => {
   const { code, message } = error as { code?: string; message?: string }
   return (message || code || String(error)).replace(/\.$/, '')
 }
 
-function safelyDecoded(text: string): string {
+function tryDecode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -11,8 +11,8 @@ export async function resolveHost(name: string): Promise<string[]> {
 }
 
 /**
- * Reports whether programs that go by the environment's proxies would ask one for an https URL (curl's rules:
- * `no_proxy` names hosts and their domains, `*` all).
+ * Reports whether the environment's variables name a proxy for https URLs of a host. `no_proxy` lists exempt hosts and
+ * domains, `*` for all, as in curl.
  */
 export function usesProxy(environment: ProcessEnvironment, host: string): boolean {
   const { https_proxy, HTTPS_PROXY, all_proxy, ALL_PROXY, no_proxy, NO_PROXY } = environment

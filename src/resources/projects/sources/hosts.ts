@@ -2,9 +2,7 @@ import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../http/add
 import type { ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 
-/**
- * Ranges of this machine and of networks around it, which `allowLocal` opens. Link-local ones are never among them.
- */
+/** Ranges of this machine and private networks, which `allowLocal` permits. Link-local ranges are never permitted. */
 const LOCAL_KINDS = new Set(['loopback', 'private', 'uniqueLocal'])
 
 /** The hosts from which code may be fetched. */
@@ -32,7 +30,7 @@ export interface CheckedHost {
  * @throws SourceError
  */
 export async function checkHost(host: string, { allowLocal, resolve }: HostRules): Promise<CheckedHost> {
-  const name = plainName(host)
+  const name = normalizeHost(host)
   checkName(name, allowLocal)
   const literal = isAddress(name)
   const addresses = literal ? [name] : await resolve(name).catch(() => [])
@@ -43,9 +41,9 @@ export async function checkHost(host: string, { allowLocal, resolve }: HostRules
   return { addresses, local: addresses.every((address) => LOCAL_KINDS.has(addressKind(address))) }
 }
 
-/** The part of the check that needs no look-up. @throws SourceError */
+/** Does the part of the check that needs no DNS lookup. @throws SourceError */
 export function checkName(host: string, allowLocal: boolean): void {
-  const name = plainName(host)
+  const name = normalizeHost(host)
   if (!allowLocal && (LOCALHOST.test(name) || LOCAL_NAME.test(name))) {
     throw new SourceError(
       `Code is fetched from public addresses only, and "${name}" is a name of a private network.`,
@@ -65,8 +63,8 @@ function checkAddress(address: string, what: string, allowLocal: boolean): void 
   )
 }
 
-/** Without brackets and trailing dot, in lower case. */
-const plainName = (host: string): string =>
+/** Removes brackets and a trailing dot, and converts to lower case. */
+const normalizeHost = (host: string): string =>
   host
     .toLowerCase()
     .replace(/^\[|\]$/g, '')

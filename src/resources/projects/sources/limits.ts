@@ -1,4 +1,4 @@
-/** How much one source may bring, and how long that may take. */
+/** The limits of one source. */
 export interface SourceLimits {
   /** Files, directories and links together. */
   entries: number
@@ -6,7 +6,7 @@ export interface SourceLimits {
   bytes: number
   /** Bytes of an archive that is fetched from a URL. */
   archiveBytes: number
-  /** Milliseconds, of the machine's time. */
+  /** Milliseconds of real time for the whole fetch. */
   timeoutMs: number
 }
 
@@ -19,7 +19,7 @@ export const SOURCE_LIMITS: SourceLimits = {
   timeoutMs: 5 * 60_000,
 }
 
-/** Returns bytes in words, for messages. */
-export function inWords(bytes: number): string {
+/** Formats a number of bytes for messages. */
+export function formatBytes(bytes: number): string {
   return bytes >= MIB ? `${Math.floor(bytes / MIB)} MiB` : `${bytes} bytes`
 }

@@ -1,7 +1,7 @@
-/** A secret shorter than this would mask half of every text, and is none. */
-const LEAST = 4
+/** Fewest characters of a secret that is masked. A shorter one would mask parts of ordinary text. */
+const MIN_LENGTH = 4
 
-/** Replaces secrets in texts by `***`, in the spellings in which programs and servers repeat them. */
+/** Replaces secrets in a text by `***`, in all encodings in which programs and servers print them. */
 export type Mask = (text: string) => string
 
 /**
@@ -20,6 +20,8 @@ export function maskOf(secrets: readonly string[]): Mask {
     ]),
   )
   // A longer one first: a shorter one in it would leave the rest.
-  const sorted = [...spellings].filter(({ length }) => length >= LEAST).sort((a, b) => b.length - a.length)
+  const sorted = [...spellings]
+    .filter(({ length }) => length >= MIN_LENGTH)
+    .sort((a, b) => b.length - a.length)
   return (text) => sorted.reduce((masked, secret) => masked.replaceAll(secret, '***'), text)
 }

@@ -70,7 +70,7 @@ export const isFetched = (source: ProjectSource): source is FetchedSource =>
   source.type === 'git' || (source.type === 'archive' && source.url !== undefined)
 
 /** Returns a source as stored: without an archive's bytes, which have been unpacked. */
-export function keptSource(source: ProjectSource): ProjectSource {
+export function withoutArchiveData(source: ProjectSource): ProjectSource {
   if (source.type !== 'archive') return source
   const { data: _, ...kept } = source
   return kept

@@ -28,7 +28,7 @@ export interface Destination {
   workspace: Workspace
   /** The project's directory in the workspace; its contents are replaced. */
   path: string
-  /** Most bytes of the code if that is below the limit: what the server's tier leaves. */
+  /** Bytes left in the server's storage, which may be below the limit. */
   room?: number
   /** Ends it; nothing is changed then. */
   signal: AbortSignal
@@ -51,8 +51,8 @@ export class Sources {
   }
 
   /**
-   * Refuses a source that is wrong at first sight: a url, reference or directory that is not allowed, or not exactly
-   * one archive. Fetches nothing.
+   * Refuses a source with a url, reference or directory that is not allowed, or without exactly one archive. Fetches
+   * nothing.
    *
    * @param upload the file that was uploaded with the request
    * @returns the bytes of an archive in the request, for `unpack`; else null
@@ -125,7 +125,7 @@ export class Sources {
    *
    * @throws SourceError for a path that a project cannot have
    */
-  async placeFiles(
+  async writeFiles(
     files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
     destination: Destination,
   ): Promise<void> {
@@ -146,7 +146,7 @@ export class Sources {
     prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,
   ): Promise<void> {
     const limits = { ...this.#limits, bytes: Math.max(0, Math.min(this.#limits.bytes, room)) }
-    using time = new TimeLimit(limits.timeoutMs)
+    using time = new Timeout(limits.timeoutMs)
     const ending = AbortSignal.any([signal, time.signal])
     ending.throwIfAborted()
     await using staging = await workspace.staging()
@@ -156,8 +156,8 @@ export class Sources {
   }
 }
 
-/** Aborts after a while of the machine's time. Not `AbortSignal.timeout`: its timer could not be taken back. */
-class TimeLimit implements Disposable {
+/** Aborts after a period of real time. Unlike `AbortSignal.timeout`, its timer can be cleared. */
+class Timeout implements Disposable {
   readonly #controller = new AbortController()
   readonly #timer: ReturnType<typeof setTimeout>
 

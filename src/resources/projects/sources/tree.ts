@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pace } from '../../../compute/local/pace.ts'
 import { quoted, SourceError } from './errors.ts'
-import { inWords, type SourceLimits } from './limits.ts'
+import { formatBytes, type SourceLimits } from './limits.ts'
 
 /**
  * Checks a fetched directory before it is placed: its size, and that none of its links leads out.
@@ -44,7 +44,7 @@ export const tooMany = ({ entries }: Pick<SourceLimits, 'entries'>): SourceError
 
 export const tooLarge = ({ bytes }: Pick<SourceLimits, 'bytes'>): SourceError =>
   new SourceError(
-    `Its files have more than ${inWords(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
+    `Its files have more than ${formatBytes(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
   )
 
 const linkOut = (path: string): SourceError =>
@@ -52,7 +52,7 @@ const linkOut = (path: string): SourceError =>
     `${quoted(path)} is a symbolic link that leads out of the project. Remove it or let it lead inside.`,
   )
 
-/** As many as Linux follows in one path. */
+/** Number of links that Linux follows in one path. */
 const MAX_LINKS = 40
 /** Limits the cost of following all links of a tree. */
 const MAX_STEPS = 1_000_000

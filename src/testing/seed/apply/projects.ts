@@ -1,7 +1,7 @@
 import { accountCaller, type Caller } from '../../../http/caller.ts'
 import type { Project } from '../../../resources/projects/model.ts'
 import type { ProjectsService } from '../../../resources/projects/service.ts'
-import { folderOf } from '../../../resources/projects/table.ts'
+import { projectDirectory } from '../../../resources/projects/table.ts'
 import type { Declared } from '../declared.ts'
 import type { ProjectFixture, Variables } from '../settle.ts'
 import type { Applying } from './applying.ts'
@@ -62,7 +62,7 @@ async function make(work: Work, one: Declared<ProjectFixture>): Promise<string> 
   const { id } = await one.telling(() => projects.create(caller, serverId, wishes, null))
   applying.keep('project', one.name, id, () => projects.delete(caller, id), sourceOf(one.value))
   if (files) {
-    await putFiles(applying, one, { caller, serverId, folder: folderOf(projects.getRow(caller, id)) })
+    await putFiles(applying, one, { caller, serverId, folder: projectDirectory(projects.getRow(caller, id)) })
     await one.telling(() => projects.init(caller, id, {}))
   }
   return id
@@ -78,10 +78,10 @@ async function mend(work: Work, one: Declared<ProjectFixture>, id: string): Prom
   const present = Object.fromEntries(keys.map((name) => [name, all[name] ?? '']))
   const secrets = changed(variablesOf(applying, one), present)
   await one.telling(() => projects.setSecrets(caller, id, { secrets }), 'secrets')
-  const folder = folderOf(projects.getRow(caller, id))
+  const folder = projectDirectory(projects.getRow(caller, id))
   const isChanged = await putFiles(applying, one, { caller, serverId, folder })
   const { until = 'ready' } = one.value
-  const { init_phase } = await projects.settled(caller, id)
+  const { init_phase } = await projects.waitForBringUp(caller, id)
   const isBehind = until === 'ready' && init_phase !== 'ready'
   if (hasCode(one.value) && (isChanged || isBehind)) await one.telling(() => projects.init(caller, id, {}))
   return id
@@ -91,9 +91,9 @@ async function mend(work: Work, one: Declared<ProjectFixture>, id: string): Prom
 async function await_({ applying, projects, caller }: Work, one: Declared<ProjectFixture>, id: string) {
   const { until = hasCode(one.value) ? 'ready' : 'nothing' } = one.value
   if (until === 'nothing') return
-  const { init_phase } = await orEnded(projects.settled(caller, id), applying.ended)
+  const { init_phase } = await orEnded(projects.waitForBringUp(caller, id), applying.ended)
   if (init_phase === until) return
-  const lines = await projects.logs(caller, id, TOLD_LINES)
+  const lines = await projects.readLog(caller, id, TOLD_LINES)
   const log = lines.map(({ text }) => `\n  ${text}`).join('')
   throw one.refusal(`it came to "${init_phase}", not to "${until}". The end of its log:${log}\n`)
 }

@@ -339,14 +339,14 @@ test('thousands of files are unpacked', async () => {
 test('files that are given are placed; one that leads out is refused', async () => {
   await using world = new World()
   const file = (path: string, text: string, mode = 0o644) => ({ path, bytes: Buffer.from(text), mode })
-  await world.sources.placeFiles(
+  await world.sources.writeFiles(
     [file('package.json', '{}'), file('bin/run', '#!', 0o755)],
     world.destination(),
   )
   expect(world.tree()).toEqual(['bin', 'bin/run', 'package.json'])
   expect(modeOf(world.at('bin/run'))).toBe('755')
-  await expect(world.sources.placeFiles([file('../x', '')], world.destination())).rejects.toThrow('leads out')
-  await world.sources.placeFiles([], world.destination())
+  await expect(world.sources.writeFiles([file('../x', '')], world.destination())).rejects.toThrow('leads out')
+  await world.sources.writeFiles([], world.destination())
   expect(world.tree()).toEqual([])
   expect(lstatSync(world.at('.')).isDirectory()).toBe(true)
 })

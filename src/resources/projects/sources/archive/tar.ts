@@ -3,8 +3,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
-import { messageOf } from '../../../../runtime/error-info.ts'
-import { quoted, SourceError } from '../errors.ts'
+import { damaged, isSystemError, quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge } from '../tree.ts'
 import type { TreeWriter } from './writer.ts'
@@ -24,7 +23,7 @@ export async function unpackTar(
   limits: SourceLimits,
   signal: AbortSignal,
 ): Promise<void> {
-  // The oldest tars have no magic; their checksum is looked at all the same.
+  // The oldest tars have no magic. Their checksum is verified even so.
   const entries = extract({ allowUnknownFormat: true } as object)
   const source = createReadStream(path)
   const bounded = boundedStream(limits)
@@ -46,9 +45,7 @@ export async function unpackTar(
       () => error,
       (failure) => (error instanceof SourceError ? error : failure),
     )
-    throw cause instanceof SourceError || isSystemError(cause)
-      ? cause
-      : new SourceError(`It is damaged: ${textOf(cause)}.`)
+    throw cause instanceof SourceError || isSystemError(cause) ? cause : damaged(cause)
   } finally {
     entries.destroy()
     source.destroy()
@@ -107,8 +104,3 @@ function boundedStream(limits: SourceLimits): Transform {
     },
   })
 }
-
-const isSystemError = (error: unknown): boolean =>
-  error instanceof Error && 'errno' in error && 'syscall' in error
-
-const textOf = (error: unknown): string => messageOf(error).replace(/\.$/, '')

@@ -41,10 +41,10 @@ export async function unpackArchive(
   return code
 }
 
-/** The kinds of archive that are taken. */
+/** The supported kinds of archive. */
 type ArchiveKind = 'zip' | 'tar' | 'tar.gz'
 
-/** First bytes of a file that identify its kind. */
+/** Number of first bytes of a file that identify its kind. */
 const HEAD_BYTES = 512
 
 const KNOWN_OTHERS: readonly [string, readonly number[]][] = [

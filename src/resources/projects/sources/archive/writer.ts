@@ -181,7 +181,7 @@ const MAX_PATH_BYTES = 1024
  * Entries that programs add to the code. A `.git` directory would bring hooks and settings that git obeys at the next
  * command in the project.
  */
-const LEFT_OUT = /^(?:__MACOSX|\.DS_Store|\.git)$/i
+const SKIPPED_NAMES = /^(?:__MACOSX|\.DS_Store|\.git)$/i
 
 /**
  * Splits an entry's name. Refuses, rather than repairs, a name that could lead outside the directory or mean
@@ -205,7 +205,7 @@ function parseName(name: string): string[] | null {
   if (names.some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES)) {
     refuse(`has a name of more than ${MAX_NAME_BYTES} bytes`)
   }
-  return names.some((part) => LEFT_OUT.test(part)) ? null : names
+  return names.some((part) => SKIPPED_NAMES.test(part)) ? null : names
 }
 
 /** Writes given files into a fresh directory of a staging directory and returns it. @throws SourceError */

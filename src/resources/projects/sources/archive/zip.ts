@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
-import { quoted, SourceError } from '../errors.ts'
+import { damaged, isSystemError, quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
 import type { TreeWriter } from './writer.ts'
@@ -10,17 +10,17 @@ import type { TreeWriter } from './writer.ts'
 const UNIX = new Set([3, 19])
 /** Kinds of file in a Unix mode. */
 const KIND = 0o170000
-const FOLDER = 0o040000
+const DIRECTORY = 0o040000
 const FILE = 0o100000
 const LINK = 0o120000
 
 const MAX_LINK_BYTES = 4096
-/** Ways to compress (PKWARE APPNOTE 4.4.5). */
+/** Compression methods (PKWARE APPNOTE 4.4.5). */
 const STORED = 0
 const DEFLATED = 8
 
 /**
- * Unpacks a zip: looks at its whole directory first, then writes.
+ * Unpacks a zip. Checks its whole directory first, then writes.
  *
  * @throws SourceError
  */
@@ -41,9 +41,7 @@ export async function unpackZip(
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof SourceError || isSystemError(error)) throw error
-    throw new SourceError(
-      `It is damaged: ${error instanceof Error ? error.message.replace(/\.$/, '') : error}.`,
-    )
+    throw damaged(error)
   } finally {
     zip?.close()
   }
@@ -88,7 +86,7 @@ function nameOf({ fileNameRaw }: Entry): string {
 async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWriter): Promise<void> {
   const mode = UNIX.has(entry.versionMadeBy >>> 8) ? entry.externalFileAttributes >>> 16 : 0
   const kind = mode & KIND
-  if (name.endsWith('/') || kind === FOLDER) return await writer.directory(name)
+  if (name.endsWith('/') || kind === DIRECTORY) return await writer.directory(name)
   if (kind === LINK) {
     if (entry.uncompressedSize > MAX_LINK_BYTES)
       throw new SourceError(`Its entry ${quoted(name)} is a link to nothing that can be.`)
@@ -115,6 +113,3 @@ async function contentOf(zip: ZipFile, name: string, entry: Entry): Promise<Asyn
       throw new SourceError(`Its entry ${quoted(name)} is damaged: its checksum does not hold.`)
   })()
 }
-
-const isSystemError = (error: unknown): boolean =>
-  error instanceof Error && 'errno' in error && 'syscall' in error

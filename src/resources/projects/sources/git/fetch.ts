@@ -13,7 +13,7 @@ import { type GitLocation, parseGitUrl } from './location.ts'
 import { chooseTarget, isCommitId, type Target } from './reference.ts'
 import { type GitSettings, prepareGit } from './settings.ts'
 
-/** What fetching repositories needs. */
+/** Dependencies of `fetchRepository`. */
 export interface GitDependencies {
   hosts: HostRules
   /** Directories of this machine that repositories may be taken from; absolute. */
@@ -177,7 +177,7 @@ function usesLfs(code: string): boolean {
   return existsSync(attributes) && readFileSync(attributes, 'utf8').includes('filter=lfs')
 }
 
-/** How often a directory that grows is looked at. */
+/** Milliseconds between measurements of a growing directory. */
 const EVERY_MS = 200
 
 /** Watches a directory while something is fetched into it. */
@@ -216,7 +216,7 @@ function namesIn(dir: string): string[] {
 }
 
 const SUBMODULE = '160000'
-/** A line is a path and some numbers; a longer one belongs to no tree that could be written. */
+/** Most characters of a record: a path and some numbers. The path of a longer one could not be written. */
 const MAX_RECORD = 16 * 1024
 
 /**

@@ -1,14 +1,14 @@
 import { SourceError } from '../errors.ts'
-import { inWords } from '../limits.ts'
+import { formatBytes } from '../limits.ts'
 import type { Mask } from '../mask.ts'
 import { runGit } from './process.ts'
 
-/** Lines of output that are passed on; a server may send any number. */
+/** Most lines of output that are logged. A server may send any number. */
 const MAX_LINES = 500
-/** Lines kept to explain why git failed. */
+/** Number of lines kept to explain a failure. */
 const KEPT_LINES = 20
 
-/** What all commands on one repository share. */
+/** The options of all commands on one repository. */
 export interface GitOptions {
   cwd: string
   env: Record<string, string>
@@ -18,7 +18,7 @@ export interface GitOptions {
   log: (text: string) => void
 }
 
-/** How one command runs. */
+/** The options of one command. */
 interface RunOptions {
   signal: AbortSignal
   /** Receives standard output instead of the result. */
@@ -27,7 +27,7 @@ interface RunOptions {
   quiet?: boolean
 }
 
-/** Runs git commands for one fetch, and turns their failures into sentences. */
+/** Runs git commands for one fetch and explains their failures. */
 export class Git {
   readonly #options: GitOptions
   #lines = 0
@@ -119,7 +119,7 @@ function explainGitFailure(lines: readonly string[], fileLimit: number): string 
   }
   // Git's writer of objects is killed without a message when they exceed the limit.
   if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {
-    return `The repository has more than ${inWords(fileLimit)}, which is the limit.`
+    return `The repository has more than ${formatBytes(fileLimit)}, which is the limit.`
   }
   const known = EXPLANATIONS.find(([pattern]) => pattern.test(text))?.[1]
   const message = lines.filter((line) => /^(?:fatal|error|remote|ssh):/i.test(line)).at(-1) ?? lines.at(-1)

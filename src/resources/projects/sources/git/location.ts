@@ -18,8 +18,8 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])$/i
 const SHORT = /^([^@/:]+)@([^@/:]+):([^:].*)$/
 
 /**
- * Takes the URL of a repository apart: https, ssh, `user@host:path`, or a directory of this machine as `file://` or
- * absolute path. Everything else git would take, such as `ext::`, which runs a command, is refused.
+ * Parses the URL of a repository: https, ssh, `user@host:path`, or a directory of this machine as `file://` or absolute
+ * path. Refuses everything else that git accepts, such as `ext::`, which runs a command.
  *
  * @throws BerthError 400 that names `source.url` and repeats no part that may be a credential
  */

@@ -61,7 +61,7 @@ export async function runGit(command: GitCommand): Promise<{ code: number; outpu
       ...(onOutput === undefined ? {} : { onStdout: onOutput }),
     })
     lines.end()
-    // As the shell says it of a signal.
+    // As shells report a signal.
     return { code: exitCode ?? SIGNALLED, output: stdout }
   } catch (error) {
     if (error instanceof HelperError && error.reason === 'output-limit') {
@@ -84,17 +84,17 @@ class LineReader {
   push(chunk: Uint8Array): void {
     const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n')
     this.#rest = (lines.pop() ?? '').slice(-MAX_LINE)
-    for (const line of lines) say(line, this.#onLine)
+    for (const line of lines) emitLine(line, this.#onLine)
   }
 
-  /** No more comes. */
+  /** Emits the last line, which has no line end. */
   end(): void {
-    say(this.#rest, this.#onLine)
+    emitLine(this.#rest, this.#onLine)
   }
 }
 
-/** Progress overwrites its line; escapes of a server's messages would reach terminals. */
-function say(line: string, onLine: (line: string) => void): void {
+/** Emits a line: of overwritten progress the last version, without escape sequences, which would reach terminals. */
+function emitLine(line: string, onLine: (line: string) => void): void {
   const last = line.replace(/\r+$/, '').split('\r').at(-1) ?? ''
   const plain = last
     .replaceAll('\t', ' ')

@@ -33,7 +33,7 @@ const SSH = [
   'ServerAliveCountMax=4',
 ].join(' -o ')
 
-/** Variables by which a proxy is named. */
+/** Variables that name a proxy. */
 const PROXIES = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY']
 
 /**
