@@ -1,6 +1,7 @@
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import type { AnyElysia } from 'elysia'
 import { isOptionalBody, shapeOf } from '../request.ts'
+import { Examples } from './examples.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { OpenApiDocument, Paths } from './model.ts'
 import { completeOperation, type Generated } from './operations.ts'
@@ -30,6 +31,8 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
     )
   }
   const webhooks = facts.webhooks?.(schemas)
+  const shapes = schemas.toObject()
+  addExamples(paths, new Examples(shapes))
   return {
     openapi: '3.1.0',
     info: facts.info,
@@ -41,7 +44,7 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
     components: {
       securitySchemes: usedSchemes(paths, facts),
       parameters: { ...facts.parameters },
-      schemas: schemas.toObject(),
+      schemas: shapes,
     },
   }
 }
@@ -56,6 +59,17 @@ function generatePaths(routes: Route[]): Record<string, Record<string, Generated
   })
   const described = { getGlobalRoutes: () => declared } as unknown as AnyElysia
   return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
+}
+
+/** Puts an example beside each JSON body of requests and successful responses. */
+function addExamples(paths: Paths, examples: Examples): void {
+  for (const { operationId, requestBody, responses } of operationsOf(paths)) {
+    const successes = Object.entries(responses).flatMap(([status, one]) => (status < '300' ? [one] : []))
+    for (const { content } of [...(requestBody ? [requestBody] : []), ...successes]) {
+      const json = content?.['application/json']
+      if (json) json.example = examples.of(json.schema, operationId)
+    }
+  }
 }
 
 /** `post /servers/{serverId}/exec` */

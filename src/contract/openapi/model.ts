@@ -6,6 +6,7 @@ export interface Schema {
 /** One representation of a body. */
 export interface MediaType {
   schema: Schema
+  example?: unknown
   /** How fields of a form are written where they are no text. */
   encoding?: Record<string, { contentType: string }>
 }

@@ -1,0 +1,258 @@
+import type { Schema } from './model.ts'
+
+/** The time at which what examples show was made. */
+const AT = '2030-01-01T12:00:00.000Z'
+
+const idOf = (prefix: string): string => `${prefix}_01j00000000000000000000000`
+
+/** Ids by the name of the shape that has them. */
+const IDS: Readonly<Record<string, string>> = {
+  Account: idOf('acct'),
+  CreatedAccount: idOf('acct'),
+  ApiKey: idOf('key'),
+  CreatedApiKey: idOf('key'),
+  ApiKeyScope: idOf('key'),
+  Build: idOf('bld'),
+  Delivery: idOf('dlv'),
+  Deployment: idOf('dep'),
+  EmittedEvent: idOf('evt'),
+  Fault: idOf('flt'),
+  DeletedFault: idOf('flt'),
+  InboxEntry: idOf('msg'),
+  JournalEntry: idOf('req'),
+  Project: idOf('prj'),
+  Task: idOf('task'),
+  Webhook: idOf('wh'),
+  CreatedWebhook: idOf('wh'),
+}
+
+/** Ids of what operations remove or return under no name of its own, by their noun. */
+const NOUN_IDS: Readonly<Record<string, string>> = {
+  accounts: idOf('acct'),
+  inbox: idOf('msg'),
+  keys: idOf('key'),
+  projects: idOf('prj'),
+  webhooks: idOf('wh'),
+}
+
+/** Values of fields by their names: a field means the same wherever it stands. A schema's own `examples` come first. */
+const FIELDS: Readonly<Record<string, unknown>> = {
+  account_id: idOf('acct'),
+  active: true,
+  advance: '1h',
+  allowed_project_ids: [idOf('prj')],
+  allowed_server_ids: [idOf('srv')],
+  answer: 'Use SQLite.',
+  api_key: 'sk_live_example_key_of_an_account',
+  api_key_id: idOf('key'),
+  as: 'name',
+  artifacts: ['index.html'],
+  ask: 'Which database?',
+  budget_cap: 500,
+  build_id: idOf('bld'),
+  bytes: 4096,
+  call: 'call_1',
+  code: 'backend_error',
+  command: 'python3 app.py',
+  content: 'print("hello")\n',
+  created_at: AT,
+  credits_used: 12.5,
+  creditsUsed: 12.5,
+  cwd: 'app',
+  data: { note: 'shown as it was sent' },
+  cpu: 'limited',
+  delay_ms: 500,
+  description: 'A page of notes.',
+  disk: 'limited',
+  event: 'task.created',
+  event_id: idOf('evt'),
+  exitCode: 0,
+  for_ms: 5000,
+  glob: '*notes*',
+  goal: 'Add a page that lists all notes.',
+  headers: { 'content-type': 'application/json' },
+  inbox: 'orders',
+  init_run_id: idOf('irun'),
+  inputTokens: 1200,
+  isolation: 'bubblewrap',
+  key: 'sk_live_example_key_of_an_account',
+  keys: ['DATABASE_URL'],
+  label: 'CI',
+  live: true,
+  masked: 'sk_live_…7f3a',
+  match: 'notes',
+  matched: true,
+  memory: 'limited',
+  message: 'The compute backend failed.',
+  method: 'POST',
+  month: '2030-01',
+  ms: 12,
+  name: 'notes',
+  network: 'shared',
+  operation: 'exec.run',
+  outputTokens: 300,
+  path: 'app/main.py',
+  processes: 'limited',
+  probability: 1,
+  project_id: idOf('prj'),
+  publicUrl: 'https://notes.example.com/',
+  question: 'Which database?',
+  ready: true,
+  reason: 'no signature',
+  ref: 'main',
+  regex: '^Add',
+  restored: 'notes',
+  result: 'The page lists all notes.',
+  return_to: '/servers',
+  run: 'npm test',
+  say: 'Done.',
+  secret: 'whsec_ZXhhbXBsZS1zZWNyZXQtb2YtYS13ZWJob29r',
+  seq: 1,
+  server_id: idOf('srv'),
+  serverId: idOf('srv'),
+  set: '2030-02-01T00:00:00Z',
+  slug: 'notes',
+  source: 'start',
+  stderr: '',
+  stdin: 'yes\n',
+  stdout: 'hello\n',
+  storageUsedGb: 0.25,
+  stream: 'stdout',
+  task: 'A page of notes.',
+  task_id: idOf('task'),
+  template: 'blank',
+  text: 'Listening on port 4800',
+  timeout: '30s',
+  timeoutMs: 30_000,
+  took_ms: 12,
+  tool: 'run',
+  uptime_ms: 60_000,
+  url: 'https://notes.example.com/',
+  verified: true,
+  version: '1.0.0',
+  wait: '2s',
+  webhook_id: idOf('wh'),
+}
+
+/** Values of fields that mean something else in one shape, by shape and field. */
+const SHAPE_FIELDS: Readonly<Record<string, unknown>> = {
+  'BuildStep.label': 'Plan',
+  'DeliveryAttempt.status': 200,
+  'DeliveryAttempt.body': 'ok',
+  'FaultEffect.status': 502,
+  'FaultMatch.path': '/servers/*/exec',
+  'FileList.files': ['app/main.py', 'README.md'],
+  'InboxEntry.query': 'from=shop',
+  'InboxEntry.status': 200,
+  'InboxEntry.body': '{"paid":true}',
+  'InboxEntry.json': { paid: true },
+  'JournalEntry.body': { command: 'python3 app.py' },
+  'JournalEntry.path': '/servers',
+  'JournalEntry.status': 201,
+  'ProjectTemplate.id': 'blank',
+  'ProjectTemplate.label': 'Blank',
+  'Scenario.source': 'api',
+}
+
+/**
+ * Makes examples of schemas: a schema's own `examples`, a constant or the first choice, else a value that its field has
+ * everywhere. Objects have the fields that they must have, or if there are none, their first.
+ */
+export class Examples {
+  /** @param schemas the shared schemas by name, which references lead to */
+  constructor(readonly schemas: Readonly<Record<string, Schema>>) {}
+
+  /** Returns a value that fits a schema of an operation, whose noun says which ids it is about. */
+  of(schema: Schema, operationId: string): unknown {
+    const noun = operationId.split('.').at(-2) ?? ''
+    return this.#value(schema, { shape: '', field: '', id: NOUN_IDS[noun] ?? idOf('srv') })
+  }
+
+  #value(schema: Schema, place: Place): unknown {
+    const { $ref, examples, enum: choices, anyOf, allOf } = schema as Keywords
+    if (typeof $ref === 'string') {
+      const shape = $ref.split('/').at(-1) ?? ''
+      return this.#value(this.schemas[shape] ?? {}, { ...place, shape })
+    }
+    if (examples) return examples[0]
+    if ('const' in schema) return schema.const
+    if (choices) return choices[0]
+    const known = SHAPE_FIELDS[`${place.shape}.${place.field}`] ?? ownId(place) ?? FIELDS[place.field]
+    if (known !== undefined && fitsType(known, schema)) return known
+    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, place)
+    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, place)))
+    return this.#plain(schema, place)
+  }
+
+  #plain(schema: Schema, place: Place): unknown {
+    const {
+      properties = {},
+      additionalProperties,
+      items,
+      format,
+      minimum = 1,
+      required = [],
+    } = schema as Keywords
+    switch (typesOf(schema)[0]) {
+      case 'string':
+        return format === 'date-time' ? AT : 'info'
+      case 'integer':
+      case 'number':
+        return Math.max(minimum, 1)
+      case 'boolean':
+        return false
+      case 'array':
+        return items ? [this.#value(items, place)] : []
+      case 'object': {
+        const names = required.length > 0 ? required : Object.keys(properties).slice(0, 1)
+        const fields = names.map((field) => [
+          field,
+          this.#value(properties[field] ?? {}, { ...place, field }),
+        ])
+        if (fields.length > 0 || typeof additionalProperties !== 'object') return Object.fromEntries(fields)
+        return { LOG_LEVEL: this.#value(additionalProperties, { ...place, field: '' }) }
+      }
+      default:
+        return {}
+    }
+  }
+}
+
+/** Where a value stands: its shape's name, its field, and the id of what the operation is about. */
+interface Place {
+  readonly shape: string
+  readonly field: string
+  readonly id: string
+}
+
+/** The keywords of JSON Schema that an example follows. */
+interface Keywords {
+  $ref?: string
+  examples?: unknown[]
+  enum?: unknown[]
+  anyOf?: Schema[]
+  allOf?: Schema[]
+  properties?: Record<string, Schema>
+  required?: string[]
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  format?: string
+  minimum?: number
+}
+
+const ownId = ({ shape, field, id }: Place): string | undefined =>
+  field === 'id' ? (IDS[shape] ?? id) : undefined
+
+const typesOf = ({ type }: Schema): unknown[] => (Array.isArray(type) ? type : [type])
+
+/** Reports whether a value has the type of a schema; one without a type takes anything. */
+function fitsType(value: unknown, schema: Schema): boolean {
+  const { anyOf } = schema as Keywords
+  if (anyOf) return anyOf.some((one) => !('$ref' in one) && fitsType(value, one))
+  const [type] = typesOf(schema)
+  if (type === undefined) return !('$ref' in schema)
+  if (type === 'integer') return Number.isInteger(value)
+  if (Array.isArray(value))
+    return type === 'array' && value.every((one) => fitsType(one, (schema as Keywords).items ?? {}))
+  return typeof value === type
+}
