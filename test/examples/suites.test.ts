@@ -39,7 +39,7 @@ describe('examples of test suites', () => {
         expect([output.match(passed.pattern)?.length, output]).toEqual([passed.count, output])
 
         copy.change(defect.file, defect.from, defect.to)
-        const broken = await copy.run(command)
+        const broken = await copy.run([...command, ...defect.only])
         expect(broken.output).toMatch(defect.noticed)
         expect(broken.exitCode).not.toBe(0)
       },
