@@ -11,21 +11,21 @@ import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
 import type { Services } from './services.ts'
 
-/** What the routes of a group are made of. */
-interface Parts {
+/** Dependencies of the route groups. */
+interface RouteDependencies {
   access: AccessControl
   services: Services
   host: HostOptions
   callers: Callers
-  /** The whole API, for what describes it. */
+  /** Returns the whole API, for documents that describe it. */
   whole: () => Promise<AnyElysia>
-  /** Responds to what is asked in a caller's name. */
+  /** Responds to a request made on behalf of a caller. */
   handle: App['fetch']
 }
 
 /** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */
 const GROUPS = {
-  documents: async ({ whole }: Parts) => {
+  documents: async ({ whole }: RouteDependencies) => {
     const [{ openApiRoutes }, { API_DOCUMENT }, { docsRoutes }] = await Promise.all([
       import('../contract/openapi/routes.ts'),
       import('../resources/openapi.ts'),
@@ -33,46 +33,46 @@ const GROUPS = {
     ])
     return new Elysia().use(openApiRoutes({ app: whole, facts: API_DOCUMENT })).use(docsRoutes())
   },
-  servers: async ({ access, services }: Parts) =>
+  servers: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/servers/routes.ts')).serversRoutes(access, services.servers),
-  exec: async ({ access, services }: Parts) =>
+  exec: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec),
-  files: async ({ access, services }: Parts) =>
+  files: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
-  deployments: async ({ access, services }: Parts) =>
+  deployments: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/deployments/routes.ts')).deploymentsRoutes(access, services.deployments),
-  tasks: async ({ access, services }: Parts) =>
+  tasks: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/tasks/routes.ts')).tasksRoutes(access, services.tasks),
-  builds: async ({ access, services }: Parts) =>
+  builds: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/builds/routes.ts')).buildsRoutes(access, services.builds),
-  projects: async ({ access, services }: Parts) =>
+  projects: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/projects/routes.ts')).projectsRoutes(access, services.projects),
-  secrets: async ({ access, services }: Parts) =>
+  secrets: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/secrets/routes.ts')).secretsRoutes(
       access,
       services.secrets,
       services.projects,
     ),
-  keys: async ({ access, services }: Parts) =>
+  keys: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/keys/routes.ts')).keysRoutes(access, services.keys),
-  templates: async ({ access, services }: Parts) =>
+  templates: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/templates/routes.ts')).templatesRoutes(access, services.templates),
-  webhooks: async ({ access, services }: Parts) =>
+  webhooks: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/webhooks/routes.ts')).webhooksRoutes(access, services.webhooks),
-  signIn: async ({ services, host }: Parts) =>
+  signIn: async ({ services, host }: RouteDependencies) =>
     (await import('../signin/routes.ts')).signInRoutes(services, host),
-  mcp: async ({ services, host, callers, whole, handle }: Parts) =>
+  mcp: async ({ services, host, callers, whole, handle }: RouteDependencies) =>
     (await import('../resources/mcp/routes.ts')).mcpRoutes({ ...services, host, callers, whole, handle }),
 }
 
 type Group = keyof typeof GROUPS
 
-/** The control API, which is an app of its own. */
-const CONTROL = '_berth'
+/** First path segment of the control API, which is a separate app. */
+const CONTROL_SEGMENT = '_berth'
 
 /** Groups by the first segment of their paths, if that is not their name. */
-const BY_FIRST: Readonly<Record<string, Group | typeof CONTROL>> = {
-  [CONTROL]: CONTROL,
+const GROUPS_BY_FIRST_SEGMENT: Readonly<Record<string, Group | typeof CONTROL_SEGMENT>> = {
+  [CONTROL_SEGMENT]: CONTROL_SEGMENT,
   docs: 'documents',
   'openapi.json': 'documents',
   '': 'signIn',
@@ -85,35 +85,36 @@ const BY_FIRST: Readonly<Record<string, Group | typeof CONTROL>> = {
 }
 
 /** Groups that are no part of the API that documents describe. */
-const UNDESCRIBED: ReadonlySet<Group> = new Set(['signIn', 'mcp'])
+const UNDOCUMENTED: ReadonlySet<Group> = new Set(['signIn', 'mcp'])
 
-/** Groups that people's browsers and what signs in ask for, and no client of the API: the journal keeps nothing of them. */
-const UNKEPT: ReadonlySet<Group> = new Set(['documents', ...UNDESCRIBED])
+/** Groups for browsers and sign-in rather than API clients. The journal omits their requests. */
+const NOT_JOURNALED: ReadonlySet<Group> = new Set(['documents', ...UNDOCUMENTED])
 
 /** Paths whose requests only carry requests to the API, which faults strike by themselves. */
-const CARRIERS: ReadonlySet<string> = new Set(['/mcp'])
+const CARRIER_PATHS: ReadonlySet<string> = new Set(['/mcp'])
 
-const isDescribed = (group: Group): boolean => !UNDESCRIBED.has(group)
+const isDocumented = (group: Group): boolean => !UNDOCUMENTED.has(group)
 
 const isGroup = (name: string): name is Group => Object.hasOwn(GROUPS, name)
 
 /**
- * Returns the group of routes that a URL's path belongs to. A group has all methods of its paths. The segment behind an
- * id (`/servers/ID/exec`) counts before the first one. A path that nothing is at belongs to a group too, which says so.
+ * Returns the group of routes for a URL's path. A group has all methods of its paths. The segment after an id
+ * (`/servers/ID/exec`) takes precedence over the first one. Unknown paths belong to a group too, which responds with
+ * 404.
  */
-function groupOf(url: string): Group | typeof CONTROL {
+function groupOf(url: string): Group | typeof CONTROL_SEGMENT {
   const from = url.indexOf('/', url.indexOf('//') + 2) + 1
   const query = url.indexOf('?', from)
   const path = url.slice(from, query === -1 ? undefined : query)
   const firstEnd = path.indexOf('/')
   const first = firstEnd === -1 ? path : path.slice(0, firstEnd)
-  if (Object.hasOwn(BY_FIRST, first)) return BY_FIRST[first] ?? 'servers'
+  if (Object.hasOwn(GROUPS_BY_FIRST_SEGMENT, first)) return GROUPS_BY_FIRST_SEGMENT[first] ?? 'servers'
   const third = firstEnd === -1 ? undefined : path.split('/', 3)[2]
   if (third !== undefined && isGroup(third)) return third
   return isGroup(first) ? first : 'servers'
 }
 
-/** What responds to requests: an Elysia, or what stands before one. */
+/** Responds to requests: an Elysia app, or a wrapper around one. */
 export interface App {
   fetch(request: Request): Response | Promise<Response>
 }
@@ -127,11 +128,10 @@ export interface Api {
 }
 
 /**
- * Creates the API: an Elysia for each group of routes, made when the first request for it comes. A start waits for none
- * of them, however many there are, and the first response for its own group only. That is why a path's group is looked
- * up here, before Elysia's own router.
+ * Creates the API: one Elysia app for each group of routes, created at the first request for it. Neither the start
+ * nor the first response waits for other groups, so a path's group is looked up here, before Elysia's own router.
  *
- * @param control makes the control API at its first request
+ * @param control creates the control API at its first request
  */
 export function createApi(services: Services, host: HostOptions, control: () => Promise<App>): Api {
   const callers = new Callers(
@@ -154,12 +154,12 @@ export function createApi(services: Services, host: HostOptions, control: () => 
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
     services.state.hasAccount(id),
   )
-  /** Order matters: failures are caught before anything can fail, and a request's id and Host header come before its route. */
+  /** Order matters: error handling first, then the request id and the Host check, then the routes. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
-    // `normalize: false` refuses fields that a shape does not know, in requests and in our own answers.
+    // `normalize: false` refuses fields that a schema does not have, in requests and in responses.
     const root: AnyElysia = new Elysia({ name: 'berth', normalize: false })
     const methodsOf = methodsByRoutes(() => root.routes)
-    const kept = groups.some((group) => !UNKEPT.has(group)) ? capture : null
+    const kept = groups.some((group) => !NOT_JOURNALED.has(group)) ? capture : null
     if (kept) root.use(kept.plugin())
     const page = groups.includes('signIn')
       ? (await import('../signin/failure-response.ts')).signInFailureResponse
@@ -177,11 +177,11 @@ export function createApi(services: Services, host: HostOptions, control: () => 
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
   }
-  const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup).filter(isDescribed))
+  const whole = (): Promise<AnyElysia> => mount(Object.keys(GROUPS).filter(isGroup).filter(isDocumented))
   const loaded = new Map<string, App>()
   const loading = new Map<string, Promise<App>>()
-  const load = (group: Group | typeof CONTROL): Promise<App> => {
-    const app = loading.get(group) ?? (group === CONTROL ? control() : mount([group]))
+  const load = (group: Group | typeof CONTROL_SEGMENT): Promise<App> => {
+    const app = loading.get(group) ?? (group === CONTROL_SEGMENT ? control() : mount([group]))
     loading.set(group, app)
     void app.then((ready) => loaded.set(group, ready))
     return app
@@ -189,7 +189,7 @@ export function createApi(services: Services, host: HostOptions, control: () => 
   const { faults } = services
   const appAt: Api['appAt'] = (url) => {
     const group = groupOf(url)
-    if (faults.any && group !== CONTROL) return faultyApp
+    if (faults.any && group !== CONTROL_SEGMENT) return faultyApp
     return loaded.get(group) ?? load(group)
   }
   const respond = async (request: Request): Promise<Response> => (await appAt(request.url)).fetch(request)
@@ -201,8 +201,8 @@ export function createApi(services: Services, host: HostOptions, control: () => 
       callers,
       host,
       ids,
-      carriers: CARRIERS,
-      backend: () => services.compute.failure(),
+      carriers: CARRIER_PATHS,
+      backend: () => services.compute.backendFailure(),
     })
   })
   const faultless = async (request: Request): Promise<Response> => {

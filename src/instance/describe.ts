@@ -3,9 +3,9 @@ import type { OpenApiDocument } from '../contract/openapi/model.ts'
 import { createApi } from './api.ts'
 
 /**
- * The API's OpenAPI document without a running instance: no database, no compute, no port.
+ * Returns the API's OpenAPI document without a running instance: no database, no compute, no port.
  *
- * @throws Error where the routes contradict each other, which the tests rule out
+ * @throws Error if the routes contradict each other, which the tests rule out
  */
 export async function describeApi(): Promise<OpenApiDocument> {
   const [{ openApiDocument }, { API_DOCUMENT }] = await Promise.all([
@@ -34,7 +34,7 @@ export async function describedControl(): Promise<AnyElysia> {
   return createControlApp(absent())
 }
 
-/** What mounting the routes can pass around and nothing can use. */
+/** Returns a stand-in that mounting the routes may pass around, but that throws when called. */
 function absent<Part extends object>(): Part {
   const anything: object = new Proxy(() => {}, {
     get: () => anything,

@@ -12,11 +12,11 @@ import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { type Api, type App, createApi } from './api.ts'
 import { createServices, type ServiceDependencies, type Services, startOrder } from './services.ts'
 
-/** What stays when one generation follows another. */
+/** Dependencies that outlive one generation. */
 export interface GenerationDependencies
   extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios'> {
-  folder: DataDirectory
-  /** Settles when the compute driver can be used. */
+  dataDirectory: DataDirectory
+  /** Settles when the compute driver is selected. */
   driverSelected: Promise<unknown>
   fixtures: Fixtures | null
   /** Resolves when no request is open any more, or after a while. */
@@ -27,7 +27,7 @@ export interface GenerationDependencies
   control: ControlMaker
 }
 
-/** What the control API of a generation works on. */
+/** Dependencies of the control API of a generation. */
 export interface ControlDependencies {
   services: Services
   credentials: CredentialsFile
@@ -41,9 +41,8 @@ export interface ControlDependencies {
 export type ControlMaker = (dependencies: ControlDependencies) => Promise<ControlApp>
 
 /**
- * Everything that is composed over one state of the data folder: database, services, API. A start begins one; a
- * reset and a restored snapshot end it and begin the next. What lives in memory goes with it, so that nothing has to
- * be told to begin anew.
+ * Everything built on one state of the data directory: database, services, API. A start creates the first; a reset
+ * and a restored snapshot end it and create the next. State in memory ends with it, so nothing needs resetting.
  */
 export class Generation {
   readonly services: Services
@@ -55,22 +54,22 @@ export class Generation {
   #fixtures: Fixtures | null = null
 
   /**
-   * Opens the state and composes what works on it; nothing runs yet.
+   * Opens the state and creates the services, without starting them.
    *
-   * @param first ids that are to be the first ones where the state is empty
-   * @throws StartupError where the state cannot be used
+   * @param first ids to use first if the state is empty
+   * @throws StartupError if the state cannot be used
    */
   constructor(dependencies: GenerationDependencies, first?: FirstIds) {
     this.#dependencies = dependencies
-    const { config, folder } = dependencies
-    this.#database = openDatabase(folder.database)
+    const { config, dataDirectory } = dependencies
+    this.#database = openDatabase(dataDirectory.database)
     try {
       const { queries } = this.#database
       this.services = createServices({
         ...dependencies,
-        dataDir: folder.path,
+        dataDir: dataDirectory.path,
         database: this.#database,
-        cipher: openCipher({ queries, dataDirectory: folder, configured: config.masterKey }),
+        cipher: openCipher({ queries, dataDirectory: dataDirectory, configured: config.masterKey }),
         scenarios: dependencies.fixtures?.scenarios ?? [],
       })
       this.credentials = firstCredentials(dependencies, this.services, first)
@@ -102,7 +101,7 @@ export class Generation {
     )
   }
 
-  /** Whether what there was before runs again, and fixtures are applied. */
+  /** Whether recovery and fixtures are complete. */
   get ready(): boolean {
     return this.#supervisor.started
   }
@@ -112,29 +111,28 @@ export class Generation {
     return this.#api.appAt(url)
   }
 
-  /** Says of what a killed berth has left unfinished what became of it: before anybody can ask. */
+  /** Records the outcome of work that a killed berth left unfinished, before the first request. */
   recover(): Promise<void> {
     return this.#supervisor.recover()
   }
 
   /**
-   * Brings up again what ran at the last stop, then applies the fixtures. Resolves when that is done; called again,
-   * it waits for the same.
+   * Starts what ran at the last stop, then applies the fixtures. Further calls wait for the same start.
    *
-   * @param fixtures those that are to hold; null leaves the state as it is
-   * @throws StartupError where fixtures cannot be applied
+   * @param fixtures null leaves the state as it is
+   * @throws StartupError if fixtures cannot be applied
    */
   open(fixtures: Fixtures | null): Promise<void> {
     this.#fixtures ??= fixtures
     return this.#supervisor.start()
   }
 
-  /** Gives up what `open` is still to do. */
+  /** Aborts a start under way. */
   abandon(): void {
     this.#supervisor.abort()
   }
 
-  /** Ends all that runs; what is asked for from now on fails. Open requests get their responses. */
+  /** Stops all services; later requests fail. Open requests get their responses. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
@@ -145,17 +143,17 @@ export class Generation {
     this.#database.close()
   }
 
-  /** Resolves when folders that no server owns are removed, where that is under way. */
+  /** Resolves when the removal of directories without a server is complete, if one is under way. */
   swept(): Promise<void> {
     return this.services.servers.swept()
   }
 
-  /** The ids of the first account, and of its first key where that stands. */
+  /** The ids of the first account, and of its first key if that exists. */
   get firstIds(): FirstIds | undefined {
     return this.services.keys.firstIds(this.credentials.api_key)
   }
 
-  /** Writes a copy of the database to a path where nothing is. */
+  /** Writes a copy of the database to a path that does not exist. */
   copyDatabase(path: string): void {
     this.#database.copyTo(path)
   }
@@ -173,17 +171,19 @@ export class Generation {
   }
 }
 
-/** The first key and the admin token: those of an earlier start, or new ones, kept for the next. */
+/**
+ * Returns the first key and the admin token: those of an earlier start, or new ones, which are written for the next.
+ */
 function firstCredentials(
-  { config, folder, randomFor }: GenerationDependencies,
+  { config, dataDirectory, randomFor }: GenerationDependencies,
   { keys }: Services,
   first: FirstIds | undefined,
 ): CredentialsFile {
-  const kept = folder.readCredentials()
+  const kept = dataDirectory.readCredentials()
   const admin = kept?.admin_token ?? `admin_${base62(randomFor('admin_token'), 43)}`
   const credentials = { api_key: keys.ensureFirst(config.apiKey, kept?.api_key, first), admin_token: admin }
   if (credentials.api_key !== kept?.api_key || credentials.admin_token !== kept.admin_token) {
-    folder.writeCredentials(credentials)
+    dataDirectory.writeCredentials(credentials)
   }
   return credentials
 }

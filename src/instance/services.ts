@@ -36,7 +36,7 @@ import { FaultStore } from '../testing/faults/store.ts'
 import { JOURNAL_BYTES, RequestJournal } from '../testing/journal/journal.ts'
 import { StateLookup } from './state-lookup.ts'
 
-/** What the services need. */
+/** Dependencies of the services. */
 export interface ServiceDependencies {
   config: Config
   version: string
@@ -49,20 +49,20 @@ export interface ServiceDependencies {
   database: Database
   cipher: Cipher
   compute: Compute
-  /** What accounts may use that have no plan of their own. */
+  /** The plan of accounts without their own. */
   plan: Plan
   webhooks: WebhookOverrides | undefined
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>
   /** Links that sign a browser in. */
   links: SignInLinks
-  /** Scenarios of the scripted agent that files give. */
+  /** The scripted agent's scenarios from files. */
   scenarios: readonly FileScenario[]
-  /** Makes the main port ask these first from now on; null for nobody any more. */
+  /** Sets the routes that the main port tries first; null removes them. */
   route: (routes: HostRoutes | null) => void
   /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
-  /** Returns the connection that a request came on, or null if it is gone. */
+  /** Returns a request's connection, or null if it is closed. */
   connectionOf: (request: Request) => Connection | null
 }
 
@@ -70,8 +70,8 @@ export interface ServiceDependencies {
 export type Services = ReturnType<typeof createServices>
 
 /**
- * Wires the services up. Tasks, builds, webhooks, and hosting with projects and deployments are loaded on first use.
- * `startOrder` says when they start and stop.
+ * Creates the services. Tasks, builds, webhooks, and hosting with projects and deployments are loaded on first use.
+ * `startOrder` defines when they start and stop.
  */
 export function createServices(dependencies: ServiceDependencies) {
   const { config, version, logger, clock, randomFor, dataDir, database, cipher, route } = dependencies
@@ -81,7 +81,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const ids = createIds(clock, randomFor)
   // How often a test asks whether something has happened changes no id of the API's requests.
   const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
-  // Deliveries come between the requests of a test whenever they are made.
+  // Deliveries arrive between a test's requests at times that vary.
   const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const outbox = new Outbox({ queries, clock, ids })
   const changes = new Notifier()
@@ -224,13 +224,13 @@ export function createServices(dependencies: ServiceDependencies) {
     faults,
     servers,
     /**
-     * Reports whether a process on a server sent a request, or hides that it did. One whose connection is gone counts
-     * as such.
+     * Reports whether a process on a server sent a request, or hides that it did. Also true if the connection is
+     * closed.
      */
     isSentFromServer: async (request: Request): Promise<boolean> => {
       const connection = dependencies.connectionOf(request)
       if (connection === null || (await compute.isSentFromServer(connection))) return true
-      // What closes while one looks is not seen, but another connection that looks alike may be.
+      // A connection that closes during the look-up is not seen, but another with the same addresses may be.
       return dependencies.connectionOf(request) === null
     },
     exec: new ExecService(servers, secrets),
@@ -251,9 +251,9 @@ export function createServices(dependencies: ServiceDependencies) {
   }
 }
 
-/** What starts and stops between and after the services. */
+/** Steps of start and stop that are not services. */
 interface Boundary {
-  /** Settles when the compute driver can be used. */
+  /** Settles when the compute driver is selected. */
   driverSelected: Promise<unknown>
   /** Resolves when no request is open any more, or after a while. Called when nothing runs that one could wait for. */
   requestsEnded: () => Promise<void>
@@ -263,7 +263,7 @@ interface Boundary {
   applyFixtures: () => Promise<void>
 }
 
-/** Lists what starts with an instance, in this order. It stops in reverse. */
+/** Lists the services in the order in which they start. They stop in reverse. */
 export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
   const { signIn, keys, deliveries, servers, faults, state, lazy } = services
   const { tasks, builds, apps } = lazy

@@ -23,29 +23,29 @@ import { Instance } from './state.ts'
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
 
-/** The link that is told at the start is valid for an hour. */
+/** How long the sign-in link of the ready line is valid. */
 const START_LINK_MS = 3_600_000
 
-/** What the process around berth provides. */
+/** Dependencies that the process provides. */
 export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'path'> {
   version: string
   logger: Logger
   /** Milliseconds since the process started, by a clock that never jumps. */
   sinceStartMs: () => number
-  /** Where ephemeral folders are made. */
+  /** Directory for ephemeral data directories. */
   temporaryDir?: string
   /** The variables that the process was started with. */
   environment: Readonly<Record<string, string | undefined>>
-  /** In place of the machine's clock, or the one that `--freeze` asks for. */
+  /** Replaces the machine's clock, or the one for `--freeze`. */
   clock?: SteerableClock
   webhooks?: WebhookOverrides
-  /** Resolves when the process is to end: a start that waits for what fixtures bring up is given up then. */
+  /** Resolves when the process must end; a start that waits for fixtures is then aborted. */
   stopRequested?: Promise<void>
-  /** Is told of each request to the main port and its answer, as soon as that is there. */
+  /** Called with each request to the main port and its response, as soon as that exists. */
   observe?: (request: Request, answer: Response) => void
 }
 
-/** What is told when the service answers requests, in the order of the ready line. */
+/** The content of the ready line, in its order. */
 export interface ReadyInfo {
   version: string
   pid: number
@@ -53,7 +53,7 @@ export interface ReadyInfo {
   mcp_url: string
   dashboard_url: string
   docs_url: string
-  /** Null where the first key was deleted and none was given in its place. */
+  /** Null if the first key was deleted and no other was given. */
   api_key: string | null
   admin_token: string
   data_dir: string
@@ -68,23 +68,23 @@ export interface Berth {
   readonly info: ReadyInfo
   /** Resolves when the servers that ran at the last stop run again. */
   readonly recovered: Promise<void>
-  /** Ends every process, closes everything and, where it is ephemeral, removes the folder. Calling it again is harmless. */
+  /** Ends every process, closes everything and removes an ephemeral directory. Further calls are harmless. */
   stop(): Promise<void>
   /** For a process that exits on the spot: removes an ephemeral folder, as far as that can be done at once. */
   abandon(): void
 }
 
-/** A start that was given up since the process is to end. */
+/** Reports a start that was aborted because the process must end. */
 export class StartStopped extends StartupError {}
 
-/** What has been taken so far and must be given back, latest first. */
+/** Releases a resource that the start has acquired. */
 type Release = () => void | Promise<void>
 
 /**
- * Composes and starts a berth: data folder, compute driver, the instance with its state, HTTP. Two of them run
- * side by side in one process on folders of their own.
+ * Starts a berth: data directory, compute driver, the instance with its state, HTTP. Several can run in one process,
+ * each on its own directory.
  *
- * @throws StartupError where it cannot start; whatever was taken is given back
+ * @throws StartupError if it cannot start; everything acquired is released
  */
 export async function startBerth(config: Config, dependencies: StartDependencies): Promise<Berth> {
   const releases: Release[] = []
@@ -112,7 +112,7 @@ async function compose(
   release: () => Promise<void>,
 ): Promise<Berth> {
   const { logger, version, sinceStartMs, environment, webhooks, observe } = dependencies
-  const { fixtures, clockStart } = await readGiven(config, environment)
+  const { fixtures, clockStart } = await readFixturesFiles(config, environment)
   const clock = dependencies.clock ?? new SteerableClock(clockStart)
   const { rngSeed } = config
   const plan = await planOf(config)
@@ -120,12 +120,12 @@ async function compose(
   const temporaryDir = dependencies.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
   if (ephemeral) releases.push(() => ephemeral.remove())
-  const folder = takeDataDirectory(ephemeral?.path ?? config.dataDir)
-  releases.push(() => folder.release())
-  // The probe runs a process: it goes on while the database opens and the app is built.
+  const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
+  releases.push(() => dataDirectory.release())
+  // The probe runs a process. Meanwhile the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
-    localDrivers({ ...dependencies, dataDir: folder.path, logger }),
+    localDrivers({ ...dependencies, dataDir: dataDirectory.path, logger }),
   )
   selecting.catch(() => {})
   releases.push(() => clock.stop())
@@ -159,7 +159,7 @@ async function compose(
     version,
     logger,
     clock,
-    folder,
+    dataDirectory,
     compute: new PendingDriver(selecting),
     driverSelected: selecting,
     plan,
@@ -179,23 +179,28 @@ async function compose(
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
-  const respond = responding(instance, config, logger, observe)
+  const respond = responder(instance, config, logger, observe)
   const listening = listen(config.host, config.port, respond)
   listener = listening
   releases.push(async () => {
-    // No new request comes in while the commands of the open ones are ended, which lets these answer.
+    // Refuses new requests while the commands of open ones are ended, so these get their responses.
     await instance.stop(listening.drain())
     await listening.close()
   })
 
   const baseUrl = urlOf(config.host, listening)
-  folder.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation: selected.driver.name })
+  dataDirectory.writeInstance({
+    pid: process.pid,
+    base_url: baseUrl,
+    version,
+    isolation: selected.driver.name,
+  })
   const opening = fixtures
     ? instance.open()
-    : // After whoever waits for the start has been told and has had an answer.
+    : // After the ready line and the first response.
       Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
-  // What fixtures declare is there before anybody is told.
-  if (fixtures) await orStopped(opening, dependencies.stopRequested)
+  // Fixtures are complete before the ready line.
+  if (fixtures) await orStopRequested(opening, dependencies.stopRequested)
   const recovered = opening
     .then(async () => {
       instance.sweep()
@@ -215,7 +220,7 @@ async function compose(
       dashboard_url: `${baseUrl}/`,
       docs_url: `${baseUrl}/docs`,
       ...instance.generation.credentials,
-      data_dir: folder.path,
+      data_dir: dataDirectory.path,
       isolation: selected.driver.name,
       started_in_ms: Math.round(sinceStartMs()),
       sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
@@ -229,8 +234,8 @@ async function compose(
   }
 }
 
-/** Returns what responds to requests, with a log and an observer if they are wanted. */
-function responding(
+/** Returns the function that responds to requests, with a log and an observer if requested. */
+function responder(
   instance: Instance,
   { logLevel }: Config,
   logger: Logger,
@@ -245,8 +250,8 @@ function responding(
   }
 }
 
-/** What the fixtures files say; null where none is given, and then nothing of their reader is loaded. */
-async function readGiven(
+/** Reads the fixtures files. Returns null without any, and then loads none of the reader's modules. */
+async function readFixturesFiles(
   { fixtures: paths, freeze }: Config,
   environment: StartDependencies['environment'],
 ): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
@@ -264,8 +269,15 @@ async function planOf({ plan }: Config): Promise<Plan> {
   return configuredPlan(plan)
 }
 
-/** Waits for the start. @throws StartStopped where the process is to end before */
-async function orStopped(opening: Promise<void>, stopRequested: Promise<void> | undefined): Promise<void> {
+/**
+ * Waits for the start.
+ *
+ * @throws StartStopped if the process must end first
+ */
+async function orStopRequested(
+  opening: Promise<void>,
+  stopRequested: Promise<void> | undefined,
+): Promise<void> {
   const stopped = stopRequested?.then(() => {
     throw new StartStopped('berth was stopped while it started.')
   })

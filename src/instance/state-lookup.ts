@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Queries } from '../storage/database.ts'
 
 /**
- * Looks into the state for what is recorded there, without loading the services that write it. The statements are
- * plain SQL: with the tables of these services a start would take two milliseconds longer.
+ * Looks up what the state records, without loading the services that write it. Uses plain SQL: with the tables of
+ * these services a start would take two milliseconds longer.
  */
 export class StateLookup {
   readonly #queries: Queries

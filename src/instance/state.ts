@@ -5,27 +5,26 @@ import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
 import { checkState } from '../storage/master-key.ts'
 import { StateSwap } from '../storage/state.ts'
-import { isControlRequest } from '../testing/api/path.ts'
-import type { InstanceStates, Replaced } from '../testing/api/states.ts'
+import type { StateOperations, StateReplacement } from '../testing/api/states.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 
-/** What changes the state as a whole happens one after the other. */
+/** The mutex key of operations on the whole state. */
 const TURN = 'state'
 
-/** How long open requests may take to be answered when their commands have ended. */
+/** Milliseconds in which open requests get their responses after their commands have ended. */
 const GRACE_MS = 1_000
 
 /**
- * The generation that is, and how one follows another. Requests that come in between wait for the next one: a caller
- * sees the old state or the new one, never half of one.
+ * The current generation and its replacement. Requests that arrive during a replacement wait for the next generation:
+ * a caller sees the old state or the new one, never a mixture.
  */
-export class Instance implements InstanceStates {
+export class Instance implements StateOperations {
   readonly #dependencies: GenerationDependencies
   readonly #snapshots: Snapshots
   readonly #turns = new KeyedMutex()
   #generation: Generation
-  /** Requests that the generation is answering. */
+  /** Requests that have no response yet. */
   #open = 0
   #whenIdle: (() => void) | null = null
   /** Resolves when no connection is open any more, once berth stops. */
@@ -35,23 +34,25 @@ export class Instance implements InstanceStates {
   #failure: BerthError | null = null
   /** Resolves when the state of before is removed. */
   #clearing: Promise<void> = Promise.resolve()
-  /** Fires when berth is to end: what takes long and can be given up is given up then. */
+  /** Fires when berth stops; long operations are then aborted if possible. */
   readonly #stopping = new AbortController()
 
-  /** @throws StartupError where the state cannot be used */
+  /**
+   * @throws StartupError if the state cannot be used
+   */
   constructor(dependencies: Omit<GenerationDependencies, 'requestsEnded'>) {
     const whole = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
     this.#dependencies = whole
-    this.#snapshots = new Snapshots(whole.folder.path)
+    this.#snapshots = new Snapshots(whole.dataDirectory.path)
     this.#generation = new Generation(whole)
   }
 
-  /** The one that answers now. */
+  /** The current generation. */
   get generation(): Generation {
     return this.#generation
   }
 
-  /** Whether what there was before runs again, and fixtures are applied. */
+  /** Whether recovery and fixtures are complete. */
   get ready(): boolean {
     return this.#closed === null && this.#failure === null && this.#generation.ready
   }
@@ -62,7 +63,7 @@ export class Instance implements InstanceStates {
     if (this.#failure !== null) return refusal(this.#failure)
     const app = this.#generation.appAt(request.url)
     const response = app instanceof Promise ? app.then((loaded) => loaded.fetch(request)) : app.fetch(request)
-    // One of the control API may be what ends the generation: it is not waited for.
+    // A request to the control API may itself end the generation, so it does not count as open.
     if (response instanceof Response || isControlRequest(request)) return response
     this.#open += 1
     response.then(this.#requestEnded, this.#requestEnded)
@@ -74,22 +75,26 @@ export class Instance implements InstanceStates {
     if (this.#open === 0) this.#whenIdle?.()
   }
 
-  /** Responds from the next state. What an ended process or delivery of the last one still asked for is dropped. */
+  /** Responds from the next state. Drops requests of ended processes and deliveries of the last one. */
   async #respondLater(request: Request, open: Promise<void>): Promise<Response> {
     const { signal } = request
     await open
     return signal.aborted ? new Response(null, { status: 503 }) : this.respond(request)
   }
 
-  /** Brings up what there was before and applies the fixtures. @throws StartupError where these cannot be applied */
+  /**
+   * Starts what ran before and applies the fixtures.
+   *
+   * @throws StartupError if fixtures cannot be applied
+   */
   open(): Promise<void> {
     return this.#generation.open(this.#dependencies.fixtures)
   }
 
-  reset(): Promise<Replaced> {
-    return this.#inTurn(async () => {
+  reset(): Promise<StateReplacement> {
+    return this.#exclusively(async () => {
       const { rngSeed } = this.#dependencies.config
-      // Where randomness repeats, the first ids come again by themselves.
+      // Seeded randomness yields the same first ids again.
       const first = rngSeed === null ? this.#generation.firstIds : undefined
       const begun = performance.now()
       await this.#replace(async () => undefined, first)
@@ -98,16 +103,15 @@ export class Instance implements InstanceStates {
     })
   }
 
-  restore(name: string): Promise<Replaced> {
-    return this.#inTurn(async () => {
+  restore(name: string): Promise<StateReplacement> {
+    return this.#exclusively(async () => {
       const begun = performance.now()
       await this.#replace(async (staging) => {
         const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
         this.#check(staging)
         return clock
       })
-      // As at a start: whoever needs a server before it runs again waits for it. A state that was kept is as it was:
-      // fixtures put nothing into it.
+      // As at a start, requests that need a server wait for it. Fixtures are not applied to a restored state.
       this.#generation
         .open(null)
         .catch((error) => this.#dependencies.logger.error('the restored state does not come up', { error }))
@@ -116,7 +120,7 @@ export class Instance implements InstanceStates {
   }
 
   save(name: string): Promise<Snapshot> {
-    return this.#inTurn(() =>
+    return this.#exclusively(() =>
       this.#whileClosed(async () => {
         const { version, clock } = this.#dependencies
         const resume = await this.#generation.services.servers.pause()
@@ -136,10 +140,10 @@ export class Instance implements InstanceStates {
   }
 
   removeSnapshot(name: string): Promise<void> {
-    return this.#inTurn(() => this.#snapshots.remove(name))
+    return this.#exclusively(() => this.#snapshots.remove(name))
   }
 
-  /** Removes what a killed process has left of snapshots half made. */
+  /** Removes incomplete snapshots of a killed process. */
   sweep(): void {
     this.#snapshots.sweep()
   }
@@ -148,7 +152,7 @@ export class Instance implements InstanceStates {
   stop(drained: Promise<void>): Promise<void> {
     this.#stopping.abort()
     this.#drained = drained
-    // What is being brought up is not waited for.
+    // Do not wait for a start under way.
     this.#generation.abandon()
     return this.#turns.run(TURN, () => this.#generation.stop())
   }
@@ -159,7 +163,7 @@ export class Instance implements InstanceStates {
     await this.#clearing
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.#turns.run(TURN, () => {
       if (this.#stopping.signal.aborted) throw stopping()
       return work()
@@ -167,18 +171,18 @@ export class Instance implements InstanceStates {
   }
 
   /**
-   * Ends the generation and begins the next over another state.
+   * Ends the generation and begins the next with another state.
    *
-   * @param fill makes the next state ready in an empty folder, and returns where the clock is to stand in it
-   * @throws what `fill` throws; the state is then what it was
+   * @param fill prepares the next state in an empty directory, and returns its clock
+   * @throws what `fill` throws; the state is then unchanged
    */
   async #replace(
     fill: (staging: string) => Promise<ClockState | undefined>,
     first?: FirstIds,
   ): Promise<void> {
-    const { folder, clock } = this.#dependencies
+    const { dataDirectory, clock } = this.#dependencies
     await this.#clearing
-    const swap = new StateSwap(folder.path)
+    const swap = new StateSwap(dataDirectory.path)
     let state: ClockState | undefined
     try {
       state = await fill(swap.staging)
@@ -193,7 +197,7 @@ export class Instance implements InstanceStates {
         swap.commit()
         await clock.begin(state)
         await this.#begin(first).catch(async () => {
-          // On a full disk the next state has room once that of before is gone.
+          // On a full disk, removing the previous state makes room for the next.
           await this.#clear(swap)
           await this.#begin(first)
         })
@@ -210,13 +214,17 @@ export class Instance implements InstanceStates {
     this.#clearing = this.#clear(swap)
   }
 
-  /** Composes what works on the state that is there now. @throws StartupError where it cannot be used */
+  /**
+   * Creates a generation for the current state.
+   *
+   * @throws StartupError if the state cannot be used
+   */
   async #begin(first: FirstIds | undefined): Promise<void> {
     this.#generation = new Generation(this.#dependencies, first)
     await this.#generation.recover()
   }
 
-  /** Removes the state that does not hold. What stays of it goes with the next, or at the next start. */
+  /** Removes the unused state. The next swap or start removes what is left. */
   async #clear(swap: StateSwap): Promise<void> {
     try {
       await swap.clear()
@@ -225,7 +233,9 @@ export class Instance implements InstanceStates {
     }
   }
 
-  /** @throws BerthError where the fixtures cannot be applied any more: what they take from this machine has changed */
+  /**
+   * @throws BerthError if the fixtures no longer apply because their sources on this machine have changed
+   */
   async #openAgain(): Promise<void> {
     if (this.#stopping.signal.aborted) throw stopping()
     try {
@@ -239,7 +249,7 @@ export class Instance implements InstanceStates {
 
   async #end(): Promise<void> {
     const ending = this.#generation
-    // What happens from now on is told to nobody: the state in which it happens is about to go.
+    // Nothing more is delivered, because the state is about to be removed.
     await ending.services.deliveries.stop()
     await ending.close()
     // Folders that are still being removed would be taken from the next state.
@@ -271,11 +281,15 @@ export class Instance implements InstanceStates {
     }
   }
 
-  /** Sees whether a state can be opened, and brings its schema up to date. @throws BerthError 400 */
+  /**
+   * Checks that a state can be opened, and migrates its schema.
+   *
+   * @throws BerthError 400
+   */
   #check(path: string): void {
-    const { folder, config } = this.#dependencies
+    const { dataDirectory, config } = this.#dependencies
     try {
-      checkState(path, { dataDirectory: folder, configured: config.masterKey })
+      checkState(path, { dataDirectory: dataDirectory, configured: config.masterKey })
     } catch (error) {
       if (!(error instanceof StartupError)) throw error
       throw badRequest(`The snapshot cannot be used: ${error.message}`)
@@ -289,3 +303,6 @@ const stopping = (): BerthError => new BerthError('service_unavailable', 'berth 
 const since = (begun: number): number => Math.round((performance.now() - begun) * 10) / 10
 
 const refusal = (failure: BerthError): Response => Response.json(failure.toBody(), { status: failure.status })
+
+/** Reports whether a request is for the control API: the first segment of its path is `_berth`. */
+const isControlRequest = ({ url }: Request): boolean => /^[a-z]+:\/\/[^/]*\/_berth(?:[/?]|$)/.test(url)

@@ -3,7 +3,7 @@ import { closeSync, openSync, statSync } from 'node:fs'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
-import { emptyDatabase } from './empty-database.ts' with { type: 'macro' }
+import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
 import { writePrivate } from './private-file.ts'
 

@@ -1,4 +1,4 @@
-import type { Database as Sqlite } from 'bun:sqlite'
+import { Database as Sqlite } from 'bun:sqlite'
 import { StartupError } from '../errors.ts'
 import servers from './migrations/0001_servers.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
@@ -47,4 +47,18 @@ export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] =
   sqlite.transaction(() => {
     sqlite.run(`${steps.slice(seen).join('\n')}\nPRAGMA user_version = ${steps.length}`)
   })()
+}
+
+/**
+ * Returns an empty database with the newest schema, as gzip in base64. Imported as a macro, so it is created once,
+ * when berth is compiled: copying it to a new directory saves a start the milliseconds of the migrations.
+ */
+export function emptyDatabase(): string {
+  const sqlite = new Sqlite(':memory:')
+  try {
+    migrate(sqlite, ':memory:')
+    return Buffer.from(Bun.gzipSync(new Uint8Array(sqlite.serialize()))).toString('base64')
+  } finally {
+    sqlite.close()
+  }
 }

@@ -3,20 +3,20 @@ import { BerthError } from '../../errors.ts'
 import { bearerOf } from '../../http/authentication.ts'
 import { readJsonBody } from '../../http/body.ts'
 
-/** What decides who may use the control API. */
+/** The rules of access to the control API. */
 export interface ControlGuard {
   /** The instance's own credential; API keys are refused. */
   adminToken: string
   /** Whether callers from other machines are let in too. */
   exposed: boolean
-  /** The address a request comes from, or null where that is not known any more. */
+  /** Returns the address that a request comes from, or null if it is no longer known. */
   addressOf(request: Request): string | null
 }
 
 /**
- * The macro `admin` that every call of the control API carries which needs the admin token. Checked
- * before anything of the request is read, as the API's own macro `access` does. A call that needs no
- * credential and reads its body itself carries `visitor` in its place.
+ * Returns the plugin with the macros `admin`, for operations that need the admin token, and `visitor`, for operations
+ * that need no credential and read the body themselves. The token is checked before anything of the request is read,
+ * as the API's macro `access` does.
  */
 export function controlAccess(guard: ControlGuard, bodyLimit: number) {
   const admit = (request: Request): void => {
@@ -38,7 +38,7 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
       return {
         async parse({ request }) {
           admit(request)
-          // Where this returns undefined, Elysia tries its own parsers on a body that is gone.
+          // If this returned undefined, Elysia would try its own parsers on the consumed body.
           return (await readJsonBody(request, bodyLimit)) ?? null
         },
         transform({ request }) {
@@ -54,3 +54,38 @@ export type ControlAccess = ReturnType<typeof controlAccess>
 
 /** Texts of any length compare in constant time by their hashes. */
 const digest = (text: string): Buffer => new Bun.CryptoHasher('sha256').update(text).digest()
+
+/** Health checks of containers may come from other machines. They reveal no secret and change nothing. */
+const FOR_ALL_MACHINES = /^[a-z]+:\/\/[^/]*\/_berth\/(?:health|ready)\/?(?:\?|$)/
+
+/**
+ * Checks every request to the control API before its route and credential: it must come from this machine, and from
+ * no web page except the instance's own.
+ *
+ * A foreign page can send simple requests to this machine without asking, though it cannot read the responses;
+ * browsers name the page in the header Origin (Fetch, 3.2). Programs send none. The Host header has been checked
+ * before, so a page whose origin is that host is the instance's own.
+ */
+export const controlEntry = ({ exposed, addressOf }: Pick<ControlGuard, 'exposed' | 'addressOf'>) =>
+  new Elysia({ name: 'berth/control-entry' }).onRequest(({ request }) => {
+    if (!exposed && !FOR_ALL_MACHINES.test(request.url) && !isLoopback(addressOf(request))) {
+      throw new BerthError(
+        'forbidden',
+        'The control API answers this machine only. Start berth with --expose-control to open it.',
+      )
+    }
+    const origin = request.headers.get('origin')
+    if (origin !== null && !isOwn(origin, request.headers.get('host'))) {
+      throw new BerthError(
+        'forbidden',
+        `The control API answers no page of elsewhere, such as one of ${JSON.stringify(origin)}. Call it from a program, which sends no Origin header.`,
+      )
+    }
+  })
+
+const isLoopback = (address: string | null): boolean =>
+  address !== null && (address === '::1' || /^(?:::ffff:)?127\./.test(address))
+
+/** Pages without an address send `null`, which is never the instance's own. */
+const isOwn = (origin: string, host: string | null): boolean =>
+  host !== null && origin.toLowerCase().replace(/^https?:\/\//, '') === host.toLowerCase()

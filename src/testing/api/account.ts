@@ -4,10 +4,10 @@ import { accounts } from '../../resources/accounts/table.ts'
 import type { Queries } from '../../storage/database.ts'
 
 /**
- * Refuses the id of an account that is not there.
+ * Checks that an account exists.
  *
- * @param id undefined where none is named, which is good
- * @param where what stands before the colon of the message
+ * @param id undefined passes
+ * @param where names the field, before the colon of the message
  * @throws BerthError 400
  */
 export function checkAccount(queries: Queries, id: string | undefined, where: string): void {

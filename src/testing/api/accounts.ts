@@ -39,7 +39,7 @@ const settings = {
   ),
 }
 
-/** What the operations say of plans. */
+/** What the operations' descriptions say of plans. */
 const PLANS =
   '`plan` replaces all that was said of this account; fields that it leaves out, or all if it is null, are as for the whole instance.'
 
@@ -53,7 +53,7 @@ const AccountUpdate = unchangeable(
   ['id', 'created_at', 'month', 'servers'],
 )
 
-/** `/_berth/accounts`: accounts with a plan and a budget each, so that parallel tests do not meet. */
+/** Serves `/_berth/accounts`: accounts with a plan and a budget each, so parallel tests do not interfere. */
 export const accountsRoutes = (access: ControlAccess, accounts: AccountsService, faults: FaultStore) =>
   new Elysia({ prefix: '/_berth/accounts' })
     .use(access)
@@ -101,7 +101,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
       '/:accountId',
       async ({ params }) => {
         await accounts.delete(params.accountId)
-        faults.removeOf(params.accountId)
+        faults.removeForAccount(params.accountId)
         return { id: params.accountId, deleted: true as const }
       },
       operation('control.accounts.delete', {

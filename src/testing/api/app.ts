@@ -19,30 +19,29 @@ import { InboxStore } from '../inbox/store.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 import type { ListingServices } from '../seed/services.ts'
 import { type WaitRoutesOptions, waitRoutes } from '../wait/routes.ts'
-import { type ControlGuard, controlAccess } from './access.ts'
+import { type ControlGuard, controlAccess, controlEntry } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
 import { clockRoutes } from './clock.ts'
-import { type DeliveryParts, deliveriesRoutes } from './deliveries.ts'
-import { controlEntry } from './entry.ts'
+import { type DeliveriesRoutesOptions, deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
-import { type FaultParts, faultsRoutes } from './faults.ts'
+import { type FaultsRoutesOptions, faultsRoutes } from './faults.ts'
 import { fixturesRoutes } from './fixtures.ts'
-import { type InstanceState, instanceRoutes } from './instance.ts'
+import { type InstanceStatus, instanceRoutes } from './instance.ts'
 import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
-import { type ServerFaultParts, serverFaultsRoutes } from './server-faults.ts'
-import { type SignInLinkParts, signInLinksRoutes } from './sign-in-links.ts'
-import { type InstanceStates, statesRoutes } from './states.ts'
+import { type ServerFaultsRoutesOptions, serverFaultsRoutes } from './server-faults.ts'
+import { type SignInLinksRoutesOptions, signInLinksRoutes } from './sign-in-links.ts'
+import { type StateOperations, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 
 /** The services that the control API works on. */
 export interface ControlServices
   extends ListingServices,
-    FaultParts,
-    ServerFaultParts,
-    DeliveryParts,
-    Omit<SignInLinkParts, 'host'>,
+    FaultsRoutesOptions,
+    ServerFaultsRoutesOptions,
+    DeliveriesRoutesOptions,
+    Omit<SignInLinksRoutesOptions, 'host'>,
     Omit<InboxRoutesOptions, 'inbox' | 'adminToken' | 'stopping'>,
     Omit<WaitRoutesOptions, 'inbox' | 'stopping'> {
   clock: SteerableClock
@@ -55,16 +54,16 @@ export interface ControlServices
   journal: RequestJournal
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
-  signIn: AccountSignIn & SignInLinkParts['signIn']
+  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn']
 }
 
-/** What the control API is made of. */
-export interface ControlParts {
+/** Dependencies of the control API. */
+export interface ControlAppOptions {
   services: ControlServices
   host: HostOptions
   guard: ControlGuard
-  instance: InstanceState
-  states: InstanceStates
+  instance: InstanceStatus
+  states: StateOperations
   /** The operations of the API. */
   operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Ends open streams. */
@@ -75,11 +74,11 @@ const isPostToInbox = ({ method, url }: Request): boolean =>
   method === 'POST' && /^[a-z]+:\/\/[^/]*\/_berth\/inbox\//.test(url)
 
 /**
- * `/_berth`: what operates and tests the running instance. An app of its own beside the API, made when
- * it is first asked for, so that no start waits for what few instances use.
+ * Creates the app of `/_berth`, which operates and tests the instance. It is separate from the API and created at its
+ * first request, because few instances use it.
  */
-export function createControlApp(parts: ControlParts): AnyElysia {
-  const { services, host, guard, instance, states, operations, stopping } = parts
+export function createControlApp(options: ControlAppOptions): AnyElysia {
+  const { services, host, guard, instance, states, operations, stopping } = options
   const { database, queries, clock, controlIds, inboxIds, logger, outbox } = services
   const { deliveries, scenarios, tasks, journal, secrets } = services
   const access = controlAccess(guard, BODY_LIMIT)
@@ -95,7 +94,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
     .use(controlEntry(guard))
     .use(access)
-    .use(documentRoutes(() => createControlApp(parts)))
+    .use(documentRoutes(() => createControlApp(options)))
     .use(instanceRoutes(instance))
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))
@@ -121,7 +120,7 @@ export function createControlApp(parts: ControlParts): AnyElysia {
     .use(serverFaultsRoutes(access, services))
 }
 
-/** Hides values that are or were secret, those included that have come since it was last asked for. */
+/** Returns the masks of all values that are or were secret, updated at each call. */
 function masking(values: () => Iterable<string>): () => Masks {
   const masks = new Masks()
   return () => {

@@ -43,7 +43,7 @@ const ClockMove = t.Object(
 )
 
 /** The last moment that an ISO 8601 time of four digits for the year can name. */
-const LAST = Date.UTC(10_000, 0, 1) - 1
+const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
 export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
@@ -85,19 +85,23 @@ const stateOf = (clock: SteerableClock): ClockState => ({
   timers: clock.pending,
 })
 
-/** Does what is asked, after all of it was found sound. @throws BerthError 400 */
-async function move(clock: SteerableClock, wish: Static<typeof ClockMove>): Promise<void> {
-  const { advance, set, freeze, reset } = wish
-  const given = Object.keys(wish)
-  if (given.length === 0)
+/**
+ * Moves the clock, after the whole body has been checked.
+ *
+ * @throws BerthError 400
+ */
+async function move(clock: SteerableClock, body: Static<typeof ClockMove>): Promise<void> {
+  const { advance, set, freeze, reset } = body
+  const fields = Object.keys(body)
+  if (fields.length === 0)
     throw badRequest('The body must say what to do: "advance", "set", "freeze" or "reset".')
-  if (reset && given.length > 1)
+  if (reset && fields.length > 1)
     throw badRequest('"reset" in the body stands alone: it undoes all the others.')
   if (advance !== undefined && set !== undefined) {
     throw badRequest('"advance" and "set" in the body exclude each other: give the way or the end of it.')
   }
-  const by = advance === undefined ? null : durationOf(advance, LAST - clock.now())
-  const to = set === undefined ? null : momentOf(set)
+  const by = advance === undefined ? null : durationOf(advance, MAX_TIME - clock.now())
+  const to = set === undefined ? null : timeOf(set)
   if (reset) return clock.reset()
   if (freeze === true) await clock.freeze()
   if (by !== null) await clock.advance(by)
@@ -116,9 +120,9 @@ function durationOf(text: string, longest: number): number {
   return ms
 }
 
-function momentOf(text: string): number {
+function timeOf(text: string): number {
   const at = parseIso(text)
-  if (at !== null && at >= 0 && at <= LAST) return at
+  if (at !== null && at >= 0 && at <= MAX_TIME) return at
   throw badRequest(
     `"set" in the body: expected an ISO 8601 time from 1970 on, such as 2030-01-01T00:00:00Z, got ${JSON.stringify(text)}.`,
   )

@@ -1,4 +1,4 @@
-import { status as answer, Elysia, type Static, t } from 'elysia'
+import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
@@ -7,7 +7,7 @@ import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from './access.ts'
 
-/** How many are listed where no limit is given, and at most. */
+/** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
 
 const DeliveryAttempt = t.Object(
@@ -61,28 +61,28 @@ const DeliveryQuery = t.Object(
 /** Loaded when it is asked for: a start does not need it. */
 const history = () => import('../../resources/webhooks/history.ts')
 
-/** What the calls about deliveries need. */
-export interface DeliveryParts {
+/** Dependencies of the deliveries' routes. */
+export interface DeliveriesRoutesOptions {
   queries: Queries
   deliveries: Deliveries
 }
 
-/** `/_berth/deliveries`: what was sent to webhooks and what came back. */
-export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }: DeliveryParts) =>
+/** Serves `/_berth/deliveries`: deliveries to webhooks with their responses. */
+export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }: DeliveriesRoutesOptions) =>
   new Elysia({ prefix: '/_berth/deliveries' })
     .use(access)
     .get(
       '',
       async ({ query }) => {
         const { readDeliveries } = await history()
-        const { webhook_id, event_id, account_id, status, limit = LIMIT.default } = query
+        const { webhook_id, event_id, account_id, limit = LIMIT.default } = query
         return {
           deliveries: readDeliveries(queries, {
             limit,
             ...(webhook_id === undefined ? {} : { webhookId: webhook_id }),
             ...(event_id === undefined ? {} : { eventId: event_id }),
             ...(account_id === undefined ? {} : { accountId: account_id }),
-            ...(status === undefined ? {} : { status }),
+            ...(query.status === undefined ? {} : { status: query.status }),
           }),
         }
       },
@@ -99,7 +99,7 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
     )
     .get(
       '/:deliveryId',
-      async ({ params: { deliveryId } }) => found(queries, deliveryId),
+      async ({ params: { deliveryId } }) => findOrThrow(queries, deliveryId),
       operation('control.deliveries.get', {
         access: 'admin',
         summary: 'One delivery with its attempts',
@@ -111,8 +111,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
     .post(
       '/:deliveryId/retry',
       async ({ params: { deliveryId } }) => {
-        if (!(await deliveries.retry(deliveryId))) throw unknown(deliveryId)
-        return answer(202, await found(queries, deliveryId))
+        if (!(await deliveries.retry(deliveryId))) throw deliveryNotFound(deliveryId)
+        return status(202, await findOrThrow(queries, deliveryId))
       },
       operation('control.deliveries.retry', {
         access: 'admin',
@@ -123,11 +123,11 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       }),
     )
 
-async function found(queries: Queries, id: string): Promise<Delivery> {
+async function findOrThrow(queries: Queries, id: string): Promise<Delivery> {
   const { readDeliveries } = await history()
   const [delivery] = readDeliveries(queries, { id, limit: 1 })
-  if (!delivery) throw unknown(id)
+  if (!delivery) throw deliveryNotFound(id)
   return delivery
 }
 
-const unknown = (id: string) => notFound(`The delivery ${JSON.stringify(id)}`)
+const deliveryNotFound = (id: string) => notFound(`The delivery ${JSON.stringify(id)}`)

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
@@ -13,13 +13,10 @@ import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
-import { followAll } from './follow.ts'
+import { START, streamFields, streamItems } from './list-query.ts'
 
-/** How many are listed where no limit is given, and at most. */
+/** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
-
-/** Stands for the position before the first event: a stream then begins with it. */
-const START = 'start'
 
 /** An event as the control API shows it. */
 export const EmittedEvent = t.Object(
@@ -41,18 +38,7 @@ const EventsQuery = t.Object(
     after: t.Optional(
       t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
     ),
-    limit: t.Optional(
-      integer({
-        minimum: 1,
-        maximum: LIMIT.most,
-        description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
-      }),
-    ),
-    follow: t.Optional(
-      oneOf(['true', 'false'], {
-        description: 'A stream of those to come, as `Accept: text/event-stream` asks too.',
-      }),
-    ),
+    ...streamFields(LIMIT),
   },
   { additionalProperties: false },
 )
@@ -73,8 +59,8 @@ const EventCreate = t.Object(
   { $id: 'EventCreate', additionalProperties: false },
 )
 
-/** What the calls about events need. */
-export interface EventParts {
+/** Dependencies of the events' routes. */
+export interface EventsRoutesOptions {
   queries: Queries
   outbox: Outbox
   /** Fires when berth stops: streams end. */
@@ -82,7 +68,7 @@ export interface EventParts {
 }
 
 /** `/_berth/events`: all that was emitted, and synthetic events. */
-export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventParts) =>
+export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventsRoutesOptions) =>
   new Elysia({ prefix: '/_berth/events' })
     .use(access)
     .get(
@@ -94,7 +80,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         }
         const from = after ?? newest(queries)
         return eventStream((send, gone) =>
-          follow(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
+          streamEvents(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
         )
       },
       operation(
@@ -116,7 +102,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
           if (data && field in data) throw badRequest(`"data.${field}" in the body: berth sets it itself.`)
         }
         const accountId = accountOf(queries, account_id)
-        // Without data of its own it carries that of the documents: a receiver finds the fields it expects.
+        // The documented example has the fields that a receiver expects.
         const content = data ?? (await import('../../resources/events/data.ts')).exampleOf(event)
         return status(201, shownEvent(outbox.emit(accountId, event, content as EventData[typeof event])))
       },
@@ -132,7 +118,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
       ),
     )
 
-/** The only way from a row to what the control API shows. */
+/** Converts a row to the control API's event. */
 export const shownEvent = ({ id, event, accountId, data, createdAt }: EventRow): EmittedEvent => ({
   id,
   event,
@@ -177,8 +163,8 @@ function accountOf(queries: Queries, id: string | undefined): string {
   throw new Error('there is no account at all')
 }
 
-/** Sends what comes after a position until `ended`; as many as the limit says, where one is given. */
-const follow = (
+/** Streams events after a position until `ended` fires or the limit is reached. */
+const streamEvents = (
   queries: Queries,
   outbox: Outbox,
   query: EventsQuery,
@@ -186,12 +172,12 @@ const follow = (
   send: SendEvent,
   ended: AbortSignal,
 ): Promise<void> =>
-  followAll<EventRow>(
+  streamItems<EventRow>(
     {
       subscribe: (listener) => outbox.subscribe(listener),
       after: (seq, most) =>
         queries.select().from(events).where(matching(query, seq)).orderBy(asc(events.seq)).limit(most).all(),
-      async tell(row) {
+      async send(row) {
         await send(row.event, shownEvent(row))
         return true
       },

@@ -4,7 +4,7 @@ import { inPart } from '../../contract/request.ts'
 import { notFound } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
-import { FaultEffect, FaultMatch, FaultText, normalFault } from '../faults/fault.ts'
+import { FaultEffect, FaultMatch, FaultText, normalizeFault } from '../faults/fault.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { FaultRow } from '../faults/table.ts'
 import type { ControlAccess } from './access.ts'
@@ -27,14 +27,14 @@ const Fault = t.Object(FIELDS, { $id: 'Fault' })
 export type Fault = Static<typeof Fault>
 const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) }, { $id: 'DeletedFault' })
 
-/** What the calls about faults need. */
-export interface FaultParts {
+/** Dependencies of the faults' routes. */
+export interface FaultsRoutesOptions {
   queries: Queries
   faults: FaultStore
 }
 
-/** `/_berth/faults`: what goes wrong with which requests. */
-export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: FaultParts) =>
+/** Serves `/_berth/faults`: faults of requests to the API. */
+export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: FaultsRoutesOptions) =>
   new Elysia({ prefix: '/_berth/faults' })
     .use(access)
     .get(
@@ -52,8 +52,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
     .post(
       '',
       ({ body }) => {
-        const fault = inPart('body', () => normalFault(body))
-        // One that is for nobody would strike nobody, and a test would wonder.
+        const fault = inPart('body', () => normalizeFault(body))
+        // A fault for an unknown account would never strike.
         checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
         return status(201, shown(store.add(fault)))
       },

@@ -20,7 +20,7 @@ const Fixture = t.Object(
   { $id: 'Fixture' },
 )
 
-/** `/_berth/fixtures`: what fixtures files have made, and how such a file looks. */
+/** Serves `/_berth/fixtures`: what fixtures files have created, and their schema. */
 export const fixturesRoutes = (access: ControlAccess, services: ListingServices) =>
   new Elysia({ prefix: '/_berth/fixtures' })
     .use(access)

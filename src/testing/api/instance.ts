@@ -2,8 +2,8 @@ import { Elysia, t } from 'elysia'
 import type { Enforced } from '../../compute/driver.ts'
 import { operation } from '../../contract/operation.ts'
 
-/** What the control API tells of the running instance. */
-export interface InstanceState {
+/** The instance's status, as the control API shows it. */
+export interface InstanceStatus {
   version: string
   enforced(): Promise<Enforced>
   /** Milliseconds since the start, by a clock that never jumps. */
@@ -34,8 +34,8 @@ const Health = t.Object(
   { $id: 'Health' },
 )
 
-/** `/_berth`: the instance itself. These two need no credential and tell nothing secret. */
-export const instanceRoutes = (instance: InstanceState) =>
+/** Serves `/_berth/health` and `/_berth/ready`, which need no credential and reveal no secret. */
+export const instanceRoutes = (instance: InstanceStatus) =>
   new Elysia({ prefix: '/_berth' })
     .get(
       '/health',

@@ -5,7 +5,7 @@ import { ERROR_MEANINGS } from '../../contract/operation.ts'
 import { CONTROL_TAGS } from '../../contract/tags.ts'
 import { docsPageRoute } from '../../http/docs/routes.ts'
 
-/** What the document of the control API says beside its operations. */
+/** The parts of the control API's document besides its operations. */
 export const CONTROL_DOCUMENT: DocumentFacts = {
   info: {
     title: 'berth, control API',
@@ -53,9 +53,9 @@ browser but the instance's own. Checks come in this order: the header \`Host\` (
 }
 
 /**
- * `/_berth/openapi.json` and `/_berth/docs`: the control API for programs and for people, without a credential.
+ * Serves `/_berth/openapi.json` and `/_berth/docs`, without a credential.
  *
- * @param app makes one that has answered nothing yet: Elysia writes into the shapes of routes that it compiles
+ * @param app creates an app that has not responded yet, because Elysia changes the schemas of routes that it compiles
  */
 export const documentRoutes = (app: () => AnyElysia) =>
   new Elysia({ name: 'berth/control-documents' })

@@ -12,13 +12,10 @@ import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './access.ts'
-import { followAll } from './follow.ts'
+import { START, streamFields, streamItems } from './list-query.ts'
 
-/** How many are listed where no limit is given, and at most. */
+/** Number of listed items: by default and at most. */
 const LIMIT = { default: 100, most: 100_000 }
-
-/** Stands for the position before the first request: a stream then begins with it. */
-const START = 'start'
 
 const Body = t.Nullable(
   t.Object({
@@ -69,55 +66,44 @@ const RequestsQuery = t.Object(
         description: 'Only what came after the request of this id; `start` for all that are kept.',
       }),
     ),
-    limit: t.Optional(
-      integer({
-        minimum: 1,
-        maximum: LIMIT.most,
-        description: `At most so many; ${LIMIT.default} where nothing is said, in a stream any number.`,
-      }),
-    ),
-    follow: t.Optional(
-      oneOf(['true', 'false'], {
-        description: 'A stream of those to come, as `Accept: text/event-stream` asks too.',
-      }),
-    ),
+    ...streamFields(LIMIT),
   },
   { additionalProperties: false },
 )
 type RequestsQuery = Static<typeof RequestsQuery>
 
-/** What the calls about requests need. */
-export interface RequestParts {
+/** Dependencies of the requests' routes. */
+export interface RequestsRoutesOptions {
   journal: RequestJournal
   operations: () => Promise<OperationIndex<DescribedOperation>>
-  /** Hides values that are secret beside what looks like a credential. */
+  /** Returns the masks of known secret values, in addition to what looks like a credential. */
   masks: () => Masks
   /** Fires when berth stops or is reset: streams end. */
   stopping: AbortSignal
 }
 
-/** `/_berth/requests`: the requests to the API, with their answers. */
+/** Serves `/_berth/requests`: requests to the API with their responses. */
 export const requestsRoutes = (
   access: ControlAccess,
-  { journal, operations, masks, stopping }: RequestParts,
+  { journal, operations, masks, stopping }: RequestsRoutesOptions,
 ) => {
   const reader = once(async () => {
     const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
     return { shownEntry, index }
   })
   /** Which of some entries fit, as they are shown. */
-  const showing = async (query: RequestsQuery) => {
+  const openFilter = async (query: RequestsQuery) => {
     const { shownEntry, index } = await reader()
     if (query.operation !== undefined && !index.all.some(({ id }) => id === query.operation)) {
       throw badRequest(
         `"operation" in the query: there is none of the id ${JSON.stringify(query.operation)}.`,
       )
     }
-    const fits = filterOf(query)
+    const matches = filterOf(query)
     const known = masks()
-    return (placed: NumberedEntry): ShownEntry | null => {
-      if (!fits(placed)) return null
-      const shown = shownEntry(placed.entry, index, known)
+    return (numbered: NumberedEntry): ShownEntry | null => {
+      if (!matches(numbered)) return null
+      const shown = shownEntry(numbered.entry, index, known)
       if (query.operation !== undefined && shown.operation !== query.operation) return null
       return query.near_misses === 'true' && shown.near_misses.length === 0 ? null : shown
     }
@@ -127,17 +113,17 @@ export const requestsRoutes = (
     .get(
       '',
       ({ query, request }): Promise<{ requests: ShownEntry[] }> | Promise<Response> => {
-        const after = query.after === undefined ? undefined : placeOf(journal, query.after)
-        const showingThem = showing(query)
+        const after = query.after === undefined ? undefined : positionOf(journal, query.after)
+        const opening = openFilter(query)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          return showingThem.then<{ requests: ShownEntry[] }>((show) => ({
+          return opening.then<{ requests: ShownEntry[] }>((show) => ({
             requests: newest(journal, show, after ?? 0, query.limit ?? LIMIT.default),
           }))
         }
         const from = after ?? journal.last
-        return showingThem.then<Response>(() =>
+        return opening.then<Response>(() =>
           eventStream((send, gone) =>
-            follow({ journal, from, query, showing }, send, AbortSignal.any([gone, stopping])),
+            streamRequests({ journal, from, query, openFilter }, send, AbortSignal.any([gone, stopping])),
           ),
         )
       },
@@ -166,7 +152,7 @@ export const requestsRoutes = (
     )
 }
 
-function placeOf(journal: RequestJournal, id: string): number {
+function positionOf(journal: RequestJournal, id: string): number {
   if (id === START) return 0
   const seq = journal.find(id)
   if (seq > 0) return seq
@@ -175,20 +161,20 @@ function placeOf(journal: RequestJournal, id: string): number {
   )
 }
 
-type Show = (placed: NumberedEntry) => ShownEntry | null
+type Show = (numbered: NumberedEntry) => ShownEntry | null
 
 function newest(journal: RequestJournal, show: Show, after: number, limit: number): ShownEntry[] {
   const found: ShownEntry[] = []
-  for (const placed of journal.newest(after)) {
-    const shown = show(placed)
+  for (const numbered of journal.newest(after)) {
+    const shown = show(numbered)
     if (shown) found.push(shown)
     if (found.length === limit) break
   }
   return found
 }
 
-/** What can be told without looking into an entry. */
-function filterOf({ method, path, status, account_id }: RequestsQuery): (placed: NumberedEntry) => boolean {
+/** Returns the part of the filter that needs no conversion of an entry. */
+function filterOf({ method, path, status, account_id }: RequestsQuery): (numbered: NumberedEntry) => boolean {
   const wanted = method?.toUpperCase()
   const matches = path === undefined ? null : globMatcher(path.replace(/\*+/g, '**'))
   const [from, to] = status === undefined ? [0, 1_000] : statuses(status)
@@ -210,26 +196,26 @@ function statuses(status: string): [from: number, to: number] {
   return status.endsWith('xx') ? [hundred, hundred + 99] : [Number(status), Number(status)]
 }
 
-interface Wanted {
+interface RequestStreamOptions {
   journal: RequestJournal
   from: number
   query: RequestsQuery
-  showing: (query: RequestsQuery) => Promise<Show>
+  openFilter: (query: RequestsQuery) => Promise<Show>
 }
 
-/** Sends what is added until `ended`; as many as the limit says, where one is given. */
-const follow = (
-  { journal, from, query, showing }: Wanted,
+/** Streams requests until `ended` fires or the limit is reached. */
+const streamRequests = (
+  { journal, from, query, openFilter }: RequestStreamOptions,
   send: SendEvent,
   ended: AbortSignal,
 ): Promise<void> =>
-  followAll<NumberedEntry>(
+  streamItems<NumberedEntry>(
     {
       subscribe: (listener) => journal.subscribe(listener),
       after: (seq, most) => journal.after(seq, most),
-      async tell(placed) {
-        // What is secret may be another by now.
-        const shown = (await showing(query))(placed)
+      async send(numbered) {
+        // The secrets may have changed meanwhile.
+        const shown = (await openFilter(query))(numbered)
         if (shown !== null) await send('request', shown)
         return shown !== null
       },

@@ -22,7 +22,7 @@ const ScenariosPut = t.Object(
   { $id: 'ScenariosPut', additionalProperties: false },
 )
 
-/** `/_berth/scenarios`: what the scripted agent does about which goals. */
+/** Serves `/_berth/scenarios`: the scripted agent's scenarios. */
 export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => {
   const all = () => ({ scenarios: store.list().map(({ source, text }) => ({ ...text, source })) })
   return new Elysia({ prefix: '/_berth/scenarios' })

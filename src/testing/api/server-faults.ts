@@ -7,8 +7,8 @@ import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import {
   type ActiveFault,
-  type Lasting,
-  type LastingKind,
+  type FaultDuration,
+  type LastingFaultKind,
   SERVER_FAULT_KINDS,
   type ServerFaultKind,
 } from '../faults/compute/active.ts'
@@ -36,16 +36,16 @@ export type ShownFault = Static<typeof ShownFault>
 
 const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) }, { $id: 'LiftedFaults' })
 
-const LONGEST_MS = 3_600_000
+const MAX_MS = 3_600_000
 
 const for_ms = t.Optional(
-  integer({ minimum: 1, maximum: LONGEST_MS, description: 'How long it lasts; else until it is lifted.' }),
+  integer({ minimum: 1, maximum: MAX_MS, description: 'How long it lasts; else until it is lifted.' }),
 )
 const times = t.Optional(
   integer({ minimum: 1, maximum: 1_000_000, description: 'Commands that it is for; else all.' }),
 )
 
-/** What goes wrong, with what each kind takes beside its name. */
+/** A fault inside a server, with the fields of its kind. */
 const ServerFaultCreate = t.Union(
   [
     fault('crash', {}),
@@ -55,7 +55,7 @@ const ServerFaultCreate = t.Union(
     fault('slow_exec', {
       delay_ms: integer({
         minimum: 1,
-        maximum: LONGEST_MS,
+        maximum: MAX_MS,
         description: 'Milliseconds that each command waits.',
       }),
       times,
@@ -70,27 +70,30 @@ function fault<const Kind extends ServerFaultKind, Fields extends TProperties>(k
   return t.Object({ kind: t.Literal(kind), ...fields }, { additionalProperties: false })
 }
 
-/** A fault inside a server, as it is asked for. */
-type ServerFault = { readonly kind: ServerFaultKind } & Lasting
+/** A requested fault inside a server. */
+type ServerFault = { readonly kind: ServerFaultKind } & FaultDuration
 
-/** What the calls about faults of servers need. */
-export interface ServerFaultParts {
+/** Dependencies of the server faults' routes. */
+export interface ServerFaultsRoutesOptions {
   servers: ServersService
   compute: FaultyCompute
 }
 
-/** `/_berth/servers/{id}/fault`: what goes wrong inside one server. */
-export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: ServerFaultParts) => {
+/** Serves `/_berth/servers/{id}/fault`: faults inside one server. */
+export const serverFaultsRoutes = (
+  access: ControlAccess,
+  { servers, compute }: ServerFaultsRoutesOptions,
+) => {
   const rowOf = (id: string): ServerRow => {
     const row = servers.find(id)
     if (row) return row
     throw notFound(`The server "${id}"`)
   }
-  const lift = (id: string, kinds: (sandbox: FaultySandbox) => LastingKind[]) => {
+  const lift = (id: string, kinds: (sandbox: FaultySandbox) => LastingFaultKind[]) => {
     const row = rowOf(id)
     const sandbox = compute.running(id)
     const lifted = sandbox === undefined ? [] : kinds(sandbox)
-    // What counted as taken is free again.
+    // The reserved storage is free again.
     if (lifted.includes('disk_full')) servers.meter.changed(row)
     return { server_id: id, lifted }
   }
@@ -122,7 +125,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
             `The server "${row.id}" sleeps, and nothing of it runs that could fail. Start it with POST /servers/${row.id}/actions {"action":"start"}, or run a command on it.`,
           )
         }
-        const active = await happens(sandbox, fault)
+        const active = await causeFault(sandbox, fault)
         if (fault.kind === 'disk_full') servers.meter.changed(row)
         return status(
           201,
@@ -170,7 +173,7 @@ export const serverFaultsRoutes = (access: ControlAccess, { servers, compute }: 
     )
 }
 
-/** A fault with what bounds it by the names of the driver's own. */
+/** Converts a request's body to a fault. */
 const toFault = (body: {
   kind: ServerFaultKind
   for_ms?: number
@@ -183,10 +186,15 @@ const toFault = (body: {
   ...(body.delay_ms === undefined ? {} : { delayMs: body.delay_ms }),
 })
 
-/** Has it happen, or begin. @returns it, where it lasts. @throws BerthError 400 where it cannot happen here, 502 */
-async function happens(
+/**
+ * Causes a fault.
+ *
+ * @returns it, or null if it does not last.
+ * @throws BerthError 400 if it is impossible here, 502
+ */
+async function causeFault(
   sandbox: FaultySandbox,
-  { kind, ...lasting }: ServerFault,
+  { kind, ...duration }: ServerFault,
 ): Promise<ActiveFault | null> {
   if (kind === 'crash') {
     sandbox.faultInjection.crash()
@@ -197,8 +205,8 @@ async function happens(
     const { checkMemory, exhaustMemory, NoMemoryFault } = await import('../faults/compute/hog.ts')
     try {
       checkMemory(sandbox)
-      if (lasting.times === undefined) {
-        await exhaustMemory(sandbox.bare)
+      if (duration.times === undefined) {
+        await exhaustMemory(sandbox.withoutFaults)
         return null
       }
     } catch (error) {
@@ -206,11 +214,11 @@ async function happens(
     }
   }
   const faults = await sandbox.openFaults()
-  await faults.begin(kind, lasting)
-  return faults.list().find((one) => one.kind === kind) ?? { kind, ...lasting }
+  await faults.begin(kind, duration)
+  return faults.list().find((one) => one.kind === kind) ?? { kind, ...duration }
 }
 
-const isLasting = (kind: string): kind is LastingKind =>
+const isLasting = (kind: string): kind is LastingFaultKind =>
   kind !== 'crash' && (SERVER_FAULT_KINDS as readonly string[]).includes(kind)
 
 const shown = (id: string, { kind, forMs, delayMs, times, timesLeft }: ActiveFault): ShownFault => ({

@@ -8,7 +8,7 @@ import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { ControlAccess } from './access.ts'
 
-/** What a link is to do. */
+/** The target of a sign-in link. */
 const SignInLinkCreate = t.Object(
   {
     account_id: t.Optional(t.String({ description: 'Whom it signs in; the first account where left out.' })),
@@ -34,9 +34,9 @@ export type SignInLink = (typeof SignInLink)['static']
 /** Issues the links that sign a browser in. */
 interface LinkIssuer {
   /**
-   * Issues one.
+   * Issues a link.
    *
-   * @param target whom it signs in, null for the first account, and the page that it leads to
+   * @param target the account, null for the first, and the page that the link leads to
    * @returns its path, and when it expires, in milliseconds since 1970
    */
   issue(
@@ -45,8 +45,8 @@ interface LinkIssuer {
   ): { path: string; expiresAt: number }
 }
 
-/** What the calls work on. */
-export interface SignInLinkParts {
+/** Dependencies of the sign-in links' routes. */
+export interface SignInLinksRoutesOptions {
   keys: KeysService
   signIn: { links: LinkIssuer }
   host: HostOptions
@@ -56,7 +56,7 @@ export interface SignInLinkParts {
 const LIFETIME_MS = 5 * 60_000
 
 /** `/_berth/sign-in-links`: links that sign a browser in, each once. */
-export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }: SignInLinkParts) =>
+export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }: SignInLinksRoutesOptions) =>
   new Elysia({ prefix: '/_berth/sign-in-links' }).use(access).post(
     '',
     ({ body, request }) => {

@@ -4,27 +4,31 @@ import { integer } from '../../contract/schema.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { ControlAccess } from './access.ts'
 
-/** Another state has taken the place of the one before. */
-export interface Replaced {
+/** The result of a reset or a restore. */
+export interface StateReplacement {
   /** Milliseconds, to a tenth. */
   took_ms: number
 }
 
 /** The state of the instance as a whole. */
-export interface InstanceStates {
+export interface StateOperations {
   /** Back to just-started: fixtures are applied again, the first key stays valid. */
-  reset(): Promise<Replaced>
+  reset(): Promise<StateReplacement>
   /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
   save(name: string): Promise<Snapshot>
   /** All snapshots, newest first. */
   snapshots(): Snapshot[]
-  /** Puts a snapshot in place of the state. @throws BerthError 404, 400 where this berth cannot read it */
-  restore(name: string): Promise<Replaced>
+  /**
+   * Replaces the state by a snapshot.
+   *
+   * @throws BerthError 404, or 400 if this berth cannot read it
+   */
+  restore(name: string): Promise<StateReplacement>
   /** @throws BerthError 404 */
   removeSnapshot(name: string): Promise<void>
 }
 
-const SnapshotShape = t.Object({
+const SnapshotSchema = t.Object({
   name: t.String(),
   created_at: t.String({ format: 'date-time' }),
   /** The berth that made it, and the number of its schema. */
@@ -35,10 +39,10 @@ const SnapshotShape = t.Object({
 
 const SnapshotCreate = t.Object({ name: t.String() }, { additionalProperties: false })
 
-const Nothing = t.Optional(t.Object({}, { additionalProperties: false }))
+const EmptyBody = t.Optional(t.Object({}, { additionalProperties: false }))
 
 /** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
-export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
+export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
   new Elysia({ prefix: '/_berth' })
     .use(access)
     .post(
@@ -55,7 +59,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
           success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
           errors: [503],
         },
-        { body: Nothing },
+        { body: EmptyBody },
       ),
     )
     .get(
@@ -65,7 +69,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
         access: 'admin',
         summary: 'The snapshots, newest first',
         description: 'Each with its size and the time at which it was kept.',
-        success: { 200: t.Object({ snapshots: t.Array(SnapshotShape) }) },
+        success: { 200: t.Object({ snapshots: t.Array(SnapshotSchema) }) },
       }),
     )
     .post(
@@ -77,7 +81,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
           access: 'admin',
           summary: 'Keep the whole state, files included, under a name',
           description: 'A snapshot of the same name is replaced.',
-          success: { 201: SnapshotShape },
+          success: { 201: SnapshotSchema },
         },
         { body: SnapshotCreate },
       ),
@@ -94,7 +98,7 @@ export const statesRoutes = (access: ControlAccess, states: InstanceStates) =>
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
           errors: [404, 503],
         },
-        { body: Nothing },
+        { body: EmptyBody },
       ),
     )
     .delete(

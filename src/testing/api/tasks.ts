@@ -4,7 +4,7 @@ import { Task } from '../../resources/tasks/model.ts'
 import type { TasksService } from '../../resources/tasks/service.ts'
 import type { ControlAccess } from './access.ts'
 
-/** `/_berth/tasks`: what steers tasks from outside. */
+/** Serves `/_berth/tasks`: the release of tasks that hold. */
 export const controlTasksRoutes = (access: ControlAccess, tasks: () => Promise<TasksService>) =>
   new Elysia({ prefix: '/_berth/tasks' }).use(access).post(
     '/:taskId/release',

@@ -4,10 +4,10 @@ import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault strikes, or that it strikes. */
-const MOST_REQUESTS = 1_000_000_000
+const MAX_REQUESTS = 1_000_000_000
 
 /** Longest delay, milliseconds: an hour. */
-const LONGEST_DELAY_MS = 3_600_000
+const MAX_DELAY_MS = 3_600_000
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -20,7 +20,7 @@ const filled = (words: string, description?: string) =>
     `${words} that is not empty`,
   )
 
-/** Which requests a fault is for, but for the account. What is left out does not matter. */
+/** Which requests a fault matches, except for the account. Absent fields match all. */
 const MATCH_FIELDS = {
   operation: Type.Optional(
     worded(
@@ -42,7 +42,7 @@ const MATCH_FIELDS = {
   ),
 }
 
-/** What happens to the requests: one of these. */
+/** The effect on matching requests. */
 export const FaultEffect = Type.Union(
   [
     closed(
@@ -56,7 +56,7 @@ export const FaultEffect = Type.Union(
       { description: 'The request is answered so, and nothing is done.' },
     ),
     closed(
-      { delay_ms: integer({ minimum: 0, maximum: LONGEST_DELAY_MS }) },
+      { delay_ms: integer({ minimum: 0, maximum: MAX_DELAY_MS }) },
       { description: 'The request waits first, in physical milliseconds.' },
     ),
     closed({ disconnect: Type.Literal(true) }, { description: 'The connection is cut, without an answer.' }),
@@ -71,16 +71,16 @@ export const FaultEffect = Type.Union(
 )
 export type FaultEffect = Static<typeof FaultEffect>
 
-/** A response in place of the operation's own. */
+/** The response that replaces the operation's own. */
 export type FaultError = Extract<FaultEffect, { error: unknown }>['error']
 
 /** When a fault strikes. */
 const RULE_FIELDS = {
   times: Type.Optional(
-    integer({ minimum: 1, maximum: MOST_REQUESTS, description: 'Requests that it strikes; without it all.' }),
+    integer({ minimum: 1, maximum: MAX_REQUESTS, description: 'Requests that it strikes; without it all.' }),
   ),
   after: Type.Optional(
-    integer({ minimum: 0, maximum: MOST_REQUESTS, description: 'Requests that match and pass first.' }),
+    integer({ minimum: 0, maximum: MAX_REQUESTS, description: 'Requests that match and pass first.' }),
   ),
   probability: Type.Optional(
     Type.Number({ minimum: 0, maximum: 1, description: 'How likely it strikes then.' }),
@@ -131,10 +131,10 @@ export type FixtureFault = Static<typeof FixtureFault>
 /**
  * Completes a fault whose shape has been checked: its method in upper case.
  *
- * @param path where the fault stands
+ * @param path position of the fault in its document
  * @throws ValidationError for a path of the control API, which has no faults
  */
-export function normalFault(fault: FaultText, path: JsonPath = []): FaultText {
+export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText {
   const { match, effect, ...rule } = fault
   if (match.path !== undefined && /^\/_berth(?:\/|$)/.test(match.path)) {
     throw new ValidationError(
@@ -146,13 +146,15 @@ export function normalFault(fault: FaultText, path: JsonPath = []): FaultText {
   return { match: { ...match, ...(method === undefined ? {} : { method }) }, effect, ...rule }
 }
 
-/** What is known of a request when faults are looked for. */
+/** The facts of a request that faults are matched by. */
 export interface RequestFacts {
   readonly operation: string | undefined
   readonly method: string
   /** Without a query. */
   readonly path: string
   readonly accountId: string | undefined
-  /** It only carries requests of others, each of which faults strike by itself: only its path, written out, means it. */
+  /**
+   * Whether it only carries other requests, each of which is matched by itself. Only its own literal path matches it.
+   */
   readonly isCarrier: boolean
 }

@@ -4,10 +4,10 @@ const WILDCARDS = /(?:\*|\{[^{}/]*\})+/g
 /** Characters that mean something to `Bun.Glob` and nothing here. */
 const SPECIAL = /[\\?[\]{}!,]/g
 
-/** Any text with any number of slashes. To `Bun.Glob`, `**` means that only as a whole segment. */
+/** Matches any text. `Bun.Glob` supports `**` only as a whole segment. */
 const ANYTHING = '{*,*/**/*}'
 
-/** Reports whether a path stands for itself alone, without a wildcard. */
+/** Reports whether a path has no wildcard. */
 export const isLiteral = (glob: string): boolean => glob.search(WILDCARDS) === -1
 
 /** Returns a function that reports whether a glob matches a whole path. */

@@ -8,47 +8,50 @@ import type { FaultEffect, FaultText, RequestFacts } from './fault.ts'
 import { type Matcher, matcherOf, strikes } from './match.ts'
 import { type FaultRow, faults } from './table.ts'
 
-/** What the store needs. */
-export interface FaultStoreParts {
+/** Options of a `FaultStore`. */
+export interface FaultStoreOptions {
   queries: Queries
   ids: Ids
   clock: Clock
   logger: Logger
   /** Gives faults their seeds that have none. */
   random: Random
-  /** Has the connection of a request closed without an answer, seconds later: the way for HEAD. */
+  /** Closes a request's connection without a response, seconds later; used for HEAD. */
   expire: (request: Request) => void
 }
 
-/** What becomes of a request. */
+/** The effect of the faults on one request. */
 export interface Strike {
   /** Milliseconds that it waits first. */
   readonly delayMs: number
-  /** What happens to it then, and the fault that says so; null where it goes on. */
-  readonly effect: { readonly of: string; readonly does: Exclude<FaultEffect, { delay_ms: number }> } | null
+  /** The effect after the delay, with its fault's id; null to pass the request on. */
+  readonly effect: {
+    readonly faultId: string
+    readonly effect: Exclude<FaultEffect, { delay_ms: number }>
+  } | null
 }
 
-/** A fault as it is tried. */
+/** A fault with its matcher. */
 interface Rule {
   row: FaultRow
   matches: Matcher
 }
 
 /**
- * The faults that hold, in the order in which they were set. They lie in the database with their counts, so that they
- * survive a restart and belong to snapshots.
+ * The current faults, in the order in which they were set. They are stored in the database with their counts, so they
+ * survive a restart and are part of snapshots.
  */
 export class FaultStore {
-  readonly #parts: FaultStoreParts
+  readonly #options: FaultStoreOptions
   readonly #ending = new AbortController()
   #rules: Rule[] = []
   #any = false
 
-  constructor(parts: FaultStoreParts) {
-    this.#parts = parts
+  constructor(parts: FaultStoreOptions) {
+    this.#options = parts
     // Plain statements: the first use of a table's builder takes a start a millisecond.
     if (parts.queries.values(sql`SELECT 1 FROM faults LIMIT 1`).length === 0) return
-    this.#rows(parts.queries.select().from(faults).orderBy(asc(faults.position)).all())
+    this.#setRows(parts.queries.select().from(faults).orderBy(asc(faults.position)).all())
     const [[count = 0] = []] = parts.queries.values<[number]>(
       sql`SELECT COUNT(*) FROM faults WHERE id NOT IN (SELECT id FROM fixtures WHERE kind = 'fault')`,
     )
@@ -56,7 +59,7 @@ export class FaultStore {
     parts.logger.warn('faults that were set before hold on; "berth faults clear" removes them', { count })
   }
 
-  /** Whether there is any: what every request asks. */
+  /** Whether there are any faults. Every request reads this. */
   get any(): boolean {
     return this.#any
   }
@@ -66,9 +69,9 @@ export class FaultStore {
     return this.#ending.signal
   }
 
-  /** Has the connection of a request closed without an answer, seconds later. */
+  /** Closes a request's connection without a response, seconds later. */
   expire(request: Request): void {
-    this.#parts.expire(request)
+    this.#options.expire(request)
   }
 
   /** Ends all delays. */
@@ -86,9 +89,9 @@ export class FaultStore {
     return this.#rules.map(({ row }) => row)
   }
 
-  /** Adds a fault behind the others. One that goes by chance is given a seed where it has none. */
+  /** Adds a fault after the others. One with a probability gets a seed if it has none. */
   add(fault: FaultText): FaultRow {
-    const { queries, ids, clock } = this.#parts
+    const { queries, ids, clock } = this.#options
     const seeded = fault.probability === undefined ? fault : { seed: this.#seed(), ...fault }
     const row = queries
       .insert(faults)
@@ -99,29 +102,29 @@ export class FaultStore {
       })
       .returning()
       .get()
-    this.#rows([...this.list(), row])
+    this.#setRows([...this.list(), row])
     return row
   }
 
-  /** Removes one; undefined where there is none of this id. */
+  /** Removes a fault; returns undefined if the id is unknown. */
   remove(id: string): FaultRow | undefined {
     const rule = this.#find(id)
     if (!rule) return undefined
-    this.#parts.queries.delete(faults).where(eq(faults.id, id)).run()
-    this.#rows(this.list().filter((row) => row.id !== id))
+    this.#options.queries.delete(faults).where(eq(faults.id, id)).run()
+    this.#setRows(this.list().filter((row) => row.id !== id))
     return rule.row
   }
 
-  /** Removes those that are for an account alone. */
-  removeOf(accountId: string): void {
+  /** Removes the faults that match only this account. */
+  removeForAccount(accountId: string): void {
     for (const { id, fault } of this.list()) if (fault.match.account_id === accountId) this.remove(id)
   }
 
   /** Removes all. @returns how many there were */
   clear(): number {
     const { count } = this
-    this.#parts.queries.delete(faults).run()
-    this.#rows([])
+    this.#options.queries.delete(faults).run()
+    this.#setRows([])
     return count
   }
 
@@ -136,19 +139,19 @@ export class FaultStore {
     for (const row of matching) {
       row.matched += 1
       if (!strikes(row.fault, row.matched, row.hits)) continue
-      const { effect: does } = row.fault
-      if ('delay_ms' in does) delayMs += does.delay_ms
-      else if (effect === null) effect = { of: row.id, does }
+      const { effect: own } = row.fault
+      if ('delay_ms' in own) delayMs += own.delay_ms
+      else if (effect === null) effect = { faultId: row.id, effect: own }
       else continue
       row.hits += 1
     }
-    if (matching.length > 0) this.#keepCounts(matching)
+    if (matching.length > 0) this.#saveCounts(matching)
     return { delayMs, effect }
   }
 
-  /** On a full disk they are kept in memory alone: the request fares no worse. */
-  #keepCounts(rows: readonly FaultRow[]): void {
-    const { queries, logger } = this.#parts
+  /** Writes the counts. On a full disk they are kept in memory only, and the request is not affected. */
+  #saveCounts(rows: readonly FaultRow[]): void {
+    const { queries, logger } = this.#options
     try {
       queries.transaction(() => {
         for (const { id, matched, hits } of rows) {
@@ -164,12 +167,12 @@ export class FaultStore {
     return this.#rules.find(({ row }) => row.id === id)
   }
 
-  #rows(rows: readonly FaultRow[]): void {
+  #setRows(rows: readonly FaultRow[]): void {
     this.#rules = rows.map((row) => ({ row, matches: matcherOf(row.fault.match) }))
     this.#any = rows.length > 0
   }
 
   #seed(): number {
-    return Buffer.from(this.#parts.random.bytes(4)).readUInt32BE()
+    return Buffer.from(this.#options.random.bytes(4)).readUInt32BE()
   }
 }

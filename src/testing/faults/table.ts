@@ -13,5 +13,5 @@ export const faults = sqliteTable('faults', {
   createdAt: integer('created_at').notNull(),
 })
 
-/** A fault with what has become of it. */
+/** A fault with its counts. */
 export type FaultRow = typeof faults.$inferSelect

@@ -7,7 +7,7 @@ import type { Notifier } from '../../runtime/notifier.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
-import { followAll } from '../api/follow.ts'
+import { streamItems } from '../api/list-query.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { INBOX_LIMITS, type InboxStore } from './store.ts'
 
@@ -108,11 +108,11 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
         }
         const from = after ?? store.newest()
         return eventStream((send, gone) =>
-          followAll(
+          streamItems(
             {
               subscribe: (listener) => changes.subscribe(listener),
               after: (seq, most) => store.entriesAfter(name, seq, Math.min(most, BATCH_SIZE)),
-              async tell(row) {
+              async send(row) {
                 await send('message', toEntry(row))
                 return true
               },

@@ -3,9 +3,9 @@ import { parseDuration } from '../../runtime/duration.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 
-/** What a fixtures file says of the clock. */
+/** The clock section of a fixtures file. */
 export interface ClockFixture {
-  /** It stands until it is moved. */
+  /** Whether the clock is frozen. */
   readonly freeze: boolean
   /** The moment that it begins with, milliseconds since 1970; null for the machine's. */
   readonly set: number | null
@@ -14,9 +14,13 @@ export interface ClockFixture {
 }
 
 /** The last moment that an ISO 8601 time of four digits for the year can name. */
-const LAST = Date.UTC(10_000, 0, 1) - 1
+const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
-/** Reads what the clock is to do; its shape is known to be good. @throws ValidationError */
+/**
+ * Reads the clock section, whose shape has been checked.
+ *
+ * @throws ValidationError
+ */
 export function readClock(given: JsonReader): ClockFixture {
   const freeze = given.field('freeze')
   const set = given.field('set')
@@ -27,16 +31,16 @@ export function readClock(given: JsonReader): ClockFixture {
   }
   const by = advance ? parseDuration(advance.text()) : 0
   if (by === null) throw (advance ?? given).error('a duration such as 500ms, 90s, 15m, 2h or 30d')
-  if ((at ?? machineNow()) + by > LAST) {
+  if ((at ?? machineNow()) + by > MAX_TIME) {
     throw new ValidationError(advance?.path ?? given.path, 'expected a time before the year 10000.')
   }
   return { freeze: freeze?.value === true, set: at, advance: by }
 }
 
 /**
- * What a clock starts from: `--freeze` beats what a file says.
+ * Returns a clock's options. `--freeze` overrides the file.
  *
- * @param frozenAt the moment of `--freeze`, milliseconds since 1970
+ * @param frozenAt the time of `--freeze`, milliseconds since 1970
  */
 export function clockStart(frozenAt: number | null, clock: ClockFixture | null): ClockOptions {
   if (frozenAt !== null || clock === null) return { frozenAt }

@@ -19,16 +19,18 @@ import type { ValidationError } from '../../runtime/validation/validation-error.
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {
   readonly path: string
-  /** What stands in it: plain JSON values. */
-  readonly given: JsonReader
-  /** Tells where mistakes stand, in the order of the file, as what stops the start. */
-  refusal(mistake: ValidationError): StartupError
+  /** Its content as plain JSON values. */
+  readonly root: JsonReader
+  /**
+   * Returns the error that stops the start. It lists mistakes in the order of the file, each with line and column.
+   */
+  startupError(mistake: ValidationError): StartupError
 }
 
 /**
- * Reads a fixtures file. JSON is read as the YAML that it is too (YAML 1.2.2, 1.3): one parser gives positions for both.
+ * Reads a fixtures file. JSON is a subset of YAML (YAML 1.2.2, 1.3), so one parser gives positions for both.
  *
- * @throws StartupError where it cannot be read or is neither
+ * @throws StartupError if the file is not readable or is neither
  */
 export function readDocument(path: string): FixturesDocument {
   const lines = new LineCounter()
@@ -37,21 +39,21 @@ export function readDocument(path: string): FixturesDocument {
     const { line, col: column } = lines.linePos(offset)
     return { offset, line, column }
   }
-  const refuseAll = (reasons: string): StartupError =>
+  const fileError = (reasons: string): StartupError =>
     new StartupError(
       `The fixtures file ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}Correct it, or start without this file.`,
     )
-  const refuse = (offset: number, reason: string): StartupError =>
-    refuseAll(`${placeWords(placeAt(offset))}: ${reason}`)
-  // A tag that nobody knows is only warned of: the value would be another than was meant.
+  const errorAt = (offset: number, reason: string): StartupError =>
+    fileError(`${placeWords(placeAt(offset))}: ${reason}`)
+  // The parser only warns of an unknown tag, but the value would not be the one that was intended.
   const [wrong] = [...document.errors, ...document.warnings]
   if (wrong) {
-    throw refuse(wrong.pos[0], `it is not written as YAML or JSON is: ${reasonOf(wrong)}`)
+    throw errorAt(wrong.pos[0], `it is not written as YAML or JSON is: ${reasonOf(wrong)}`)
   }
   visit(document, {
     Alias(_key, alias) {
       if (alias.resolve(document)) return
-      throw refuse(
+      throw errorAt(
         startOf(alias) ?? 0,
         'an alias stands there of what has no such name above it. A text that begins with "*" needs quotes.',
       )
@@ -62,18 +64,18 @@ export function readDocument(path: string): FixturesDocument {
     value = document.toJS()
   } catch (error) {
     // Aliases that multiply each other.
-    throw refuse(0, sentence(error instanceof Error ? error.message : String(error)))
+    throw errorAt(0, sentence(error instanceof Error ? error.message : String(error)))
   }
   return {
     path,
-    given: new JsonReader(value),
-    refusal(mistake) {
-      return refuseAll(describePlaced(mistake, (one) => placeAt(offsetOf(document, one))))
+    root: new JsonReader(value),
+    startupError(mistake) {
+      return fileError(describePlaced(mistake, (one) => placeAt(offsetOf(document, one))))
     },
   }
 }
 
-/** What the parser says is wrong, without what stands there: it may be a secret that lacks its quotes. */
+/** Returns the parser's reason without the text at that position, which may be a secret that lacks its quotes. */
 function reasonOf({ code, message }: YAMLError): string {
   if (code === 'MULTIPLE_DOCS') return 'a second document begins; a file holds one.'
   if (code !== 'TAG_RESOLVE_FAILED') return sentence(message)
@@ -92,7 +94,10 @@ function textOf(path: string): string {
   }
 }
 
-/** Where a mistake's value or key begins; of what is missing, where the object begins that should have it. */
+/**
+ * Returns the offset of a mistake's value or key. For a missing value it is the beginning of the object that lacks
+ * it.
+ */
 function offsetOf(document: Document.Parsed, { path, kind }: ValidationError): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0

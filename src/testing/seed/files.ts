@@ -2,28 +2,29 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix, resolve } from 'node:path'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
-import type { ContentGiven } from './model.ts'
+import type { ContentInput } from './model.ts'
 
-/** A file that is to stand in a workspace. */
+/** A file to put into a workspace. */
 export interface FileSource {
-  /** Where, relative to the folder that the files are of. */
+  /** Path relative to the directory that the files belong to. */
   readonly path: string
   readonly bytes: () => Uint8Array
   readonly size: number
 }
 
-/** What stays behind where a folder is copied: it is made anew where it is wanted. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['.git', 'node_modules', '.berth'])
+/** Names that a copy of a directory leaves out, because they are recreated. */
+const EXCLUDED_NAMES: ReadonlySet<string> = new Set(['.git', 'node_modules', '.berth'])
 
 /** More files are no fixtures, but a home folder or a disk that was named by mistake. */
-const MOST_FILES = 20_000
+const MAX_FILES = 20_000
 
 /**
- * Reads the files of a server or a project; their shape is known to be good. Of files and folders of this
- * machine the names are read now and the contents when they are wanted.
+ * Reads the files section of a server or a project, whose shape has been checked. Lists files and directories of this
+ * machine now; reads their contents when they are needed.
  *
- * @param file the fixtures file, which paths are relative to
- * @throws ValidationError for a path that leaves the workspace, stands twice or in a file, or does not exist on this machine
+ * @param file the fixtures file; paths are relative to it
+ * @throws ValidationError for a path that leaves the workspace, is given twice, is below a file, or does not exist on
+ * this machine
  */
 export function readFiles(given: JsonReader, file: string): FileSource[] {
   const found = new Map<string, FileSource>()
@@ -38,7 +39,7 @@ export function readFiles(given: JsonReader, file: string): FileSource[] {
     }
   }
   for (const [path, entry] of holders) {
-    const above = foldersAbove(path).find((folder) => found.has(folder))
+    const above = parentDirectories(path).find((dir) => found.has(dir))
     if (above)
       throw new ValidationError(
         entry.path,
@@ -50,13 +51,13 @@ export function readFiles(given: JsonReader, file: string): FileSource[] {
 }
 
 /** `a/b/c` → `a`, `a/b`. */
-const foldersAbove = (path: string): string[] =>
+const parentDirectories = (path: string): string[] =>
   path
     .split('/')
     .slice(0, -1)
     .map((_, index, names) => names.slice(0, index + 1).join('/'))
 
-/** The key as a path relative to the workspace; empty for the workspace itself. */
+/** Returns the key as a path relative to the workspace; empty for the workspace itself. */
 function pathOf({ path: place }: JsonReader): string {
   const key = String(place.at(-1)).replace(/^\/workspace(?:\/|$)/, '')
   const path = posix.normalize(key).replace(/\/$/, '')
@@ -67,10 +68,10 @@ function pathOf({ path: place }: JsonReader): string {
 }
 
 function sourcesOf(given: JsonReader, path: string, file: string): FileSource[] {
-  const content = given.value as ContentGiven
+  const content = given.value as ContentInput
   if (typeof content !== 'string' && 'from' in content) {
     const from = resolve(dirname(file), content.from)
-    return copied(given, path, from)
+    return copySources(given, path, from)
   }
   if (path === '')
     throw new ValidationError(given.path, 'expected {"from": a folder}: "." is the workspace itself.')
@@ -80,34 +81,34 @@ function sourcesOf(given: JsonReader, path: string, file: string): FileSource[] 
 }
 
 /** A file or a folder of this machine. */
-function copied(given: JsonReader, path: string, from: string): FileSource[] {
+function copySources(given: JsonReader, path: string, from: string): FileSource[] {
   const place = [...given.path, 'from']
-  const stats = looked(from, place, () => statSync(from))
+  const stats = accessOrThrow(from, place, () => statSync(from))
   if (stats.isFile()) {
     if (path === '') throw new ValidationError(place, `${from} is a file: give it a path in the workspace.`)
     return [{ path, bytes: () => readFileSync(from), size: stats.size }]
   }
   if (!stats.isDirectory()) throw new ValidationError(place, `${from} is neither a file nor a folder.`)
   const sources: FileSource[] = []
-  const enter = (folder: string, below: string): void => {
-    const entries = looked(folder, place, () => readdirSync(folder, { withFileTypes: true }))
+  const enter = (dir: string, below: string): void => {
+    const entries = accessOrThrow(dir, place, () => readdirSync(dir, { withFileTypes: true }))
     for (const entry of entries.sort(byName)) {
-      if (LEFT_OUT.has(entry.name)) continue
-      const full = join(folder, entry.name)
+      if (EXCLUDED_NAMES.has(entry.name)) continue
+      const full = join(dir, entry.name)
       const inner = posix.join(below, entry.name)
       if (entry.isDirectory()) {
         enter(full, inner)
         continue
       }
       // A link to a file is as that file; one to a folder may lead in a circle.
-      const stats = looked(full, place, () => statSync(full))
+      const stats = accessOrThrow(full, place, () => statSync(full))
       if (!stats.isFile())
         throw new ValidationError(place, `${full} is neither a file, a link to one, nor a folder.`)
       sources.push({ path: inner, bytes: () => readFileSync(full), size: stats.size })
-      if (sources.length > MOST_FILES) {
+      if (sources.length > MAX_FILES) {
         throw new ValidationError(
           place,
-          `${from} has more than ${MOST_FILES} files. Is it the folder you mean?`,
+          `${from} has more than ${MAX_FILES} files. Is it the folder you mean?`,
         )
       }
     }
@@ -118,8 +119,12 @@ function copied(given: JsonReader, path: string, from: string): FileSource[] {
 
 const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
 
-/** Runs an operation on a path of this machine. @throws ValidationError at the place that names it, where the operation fails */
-function looked<T>(path: string, place: readonly (string | number)[], operation: () => T): T {
+/**
+ * Runs an operation on a path of this machine.
+ *
+ * @throws ValidationError at the path's position in the file if the operation fails
+ */
+function accessOrThrow<T>(path: string, place: readonly (string | number)[], operation: () => T): T {
   try {
     return operation()
   } catch (error) {

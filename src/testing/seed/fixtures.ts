@@ -1,7 +1,7 @@
 import type { FileScenario } from '../../agents/scripted/store.ts'
 import type { FaultText } from '../faults/fault.ts'
 import type { ClockFixture } from './clock.ts'
-import type { Declared } from './declared.ts'
+import type { FixtureEntry } from './fixture-entry.ts'
 import type {
   AccountFixture,
   KeyFixture,
@@ -9,21 +9,21 @@ import type {
   SecretsFixture,
   ServerFixture,
   WebhookFixture,
-} from './settle.ts'
+} from './resolve.ts'
 
-/** What fixtures files say, part by part; of several files it follows each other. */
+/** The content of fixtures files, by section. The sections of several files are joined in order. */
 export interface Fixtures {
   /** At most one. */
-  readonly clock: readonly Declared<ClockFixture>[]
-  readonly accounts: readonly Declared<AccountFixture>[]
-  readonly servers: readonly Declared<ServerFixture>[]
-  readonly projects: readonly Declared<ProjectFixture>[]
-  /** Those that stand apart from their server or project. */
-  readonly secrets: readonly Declared<SecretsFixture>[]
-  readonly keys: readonly Declared<KeyFixture>[]
-  readonly webhooks: readonly Declared<WebhookFixture>[]
+  readonly clock: readonly FixtureEntry<ClockFixture>[]
+  readonly accounts: readonly FixtureEntry<AccountFixture>[]
+  readonly servers: readonly FixtureEntry<ServerFixture>[]
+  readonly projects: readonly FixtureEntry<ProjectFixture>[]
+  /** Secrets that are given separately from their server or project. */
+  readonly secrets: readonly FixtureEntry<SecretsFixture>[]
+  readonly keys: readonly FixtureEntry<KeyFixture>[]
+  readonly webhooks: readonly FixtureEntry<WebhookFixture>[]
   readonly scenarios: readonly FileScenario[]
-  readonly faults: readonly Declared<FaultFixture>[]
+  readonly faults: readonly FixtureEntry<FaultFixture>[]
 }
 
 /** A fault, and the name of the account that it is for. */

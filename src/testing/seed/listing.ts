@@ -4,14 +4,14 @@ import { FixtureRecords } from './records.ts'
 import type { ListingServices } from './services.ts'
 import type { FixtureKind } from './table.ts'
 
-/** What fixtures files have made, with what tests need of it. */
+/** What a fixtures file has created, with its ids and credentials. */
 export interface ListedFixture {
   kind: 'account' | 'server' | 'project' | 'key' | 'webhook'
   /** Its name in the files. */
   name: string
   id: string
   account_id: string
-  /** The key itself; of an account the one that came with it. Null where it is gone, or no copy was kept. */
+  /** The key itself; for an account, the key created with it. Null if the key was deleted, or no copy was kept. */
   api_key?: string | null
   server_id?: string
   url?: string | null
@@ -19,7 +19,7 @@ export interface ListedFixture {
   secret?: string | null
 }
 
-/** What fixtures files have made and is still there, by kind and name, for whoever operates the instance. */
+/** Lists what fixtures files have created and still exists, by kind and name. */
 export async function listFixtures(services: ListingServices): Promise<ListedFixture[]> {
   const records = new FixtureRecords(services.queries)
   const all = (kind: FixtureKind) => records.list(kind)

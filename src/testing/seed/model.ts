@@ -14,7 +14,11 @@ import { FixtureFault } from '../faults/fault.ts'
 const closed = <Fields extends Record<string, TSchema>>(fields: Fields, description?: string) =>
   Type.Object(fields, { additionalProperties: false, ...(description ? { description } : {}) })
 
-/** An object of which the keys are chosen. @param keys what they are, as words that follow "expected" */
+/**
+ * An object with keys of the user's choice.
+ *
+ * @param keys what the keys are, as words that follow "expected"
+ */
 const keyed = <Value extends TSchema>(pattern: string, value: Value, keys: string, description: string) =>
   Type.Record(Type.String({ pattern }), value, {
     additionalProperties: false,
@@ -29,7 +33,7 @@ const reference = (description: string) => Type.String({ pattern: NAME, title: N
 const byName = <Value extends TSchema>(value: Value, description: string) =>
   keyed(NAME, value, NAME_WORDS, description)
 
-/** A value that does not stand in the file. */
+/** A value that is not written in the file. */
 const FromEnvironment = Type.Object(
   {
     env: Type.String({
@@ -44,13 +48,17 @@ const FromEnvironment = Type.Object(
   },
 )
 
-/** A text that no message shows. @param title what it is, as words that follow "expected" */
+/**
+ * A text that no message shows.
+ *
+ * @param title what it is, as words that follow "expected"
+ */
 const hidden = (pattern: string, title: string) => Type.String({ pattern, title, writeOnly: true })
 
-/** A key that somebody chose. */
+/** A key chosen by the user. */
 export const KeyText = hidden(API_KEY.source, 'sk_live_ followed by 8 to 128 letters, digits, "_" or "-"')
 
-/** A signing secret that somebody chose (Standard Webhooks, "Signature scheme"). */
+/** A signing secret chosen by the user (Standard Webhooks, "Signature scheme"). */
 export const WebhookSecretText = hidden(
   '^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
   'whsec_ followed by 24 to 64 bytes as base64',
@@ -60,14 +68,17 @@ export const WebhookSecretText = hidden(
 export const VariableText = hidden('^[^\\u0000]{0,65536}$', 'a text of at most 65536 characters, without NUL')
 
 /** Such a text: written down, or taken from the environment. */
-const maybeElsewhere = (shape: typeof KeyText, description: string) =>
+const textOrEnvironment = (shape: typeof KeyText, description: string) =>
   Type.Union([shape, FromEnvironment], { description })
 
-const Key = maybeElsewhere(KeyText, 'The key itself; without it, one is made. GET /_berth/fixtures tells it.')
+const Key = textOrEnvironment(
+  KeyText,
+  'The key itself; without it, one is made. GET /_berth/fixtures tells it.',
+)
 
 const Secrets = keyed(
   '^[A-Za-z_][A-Za-z0-9_]*$',
-  maybeElsewhere(VariableText, 'What the variable is set to.'),
+  textOrEnvironment(VariableText, 'What the variable is set to.'),
   'a name of letters, digits and "_" that does not begin with a digit',
   'Environment variables by name. Others that were set stay.',
 )
@@ -114,7 +125,7 @@ const Server = closed({
   secrets: Type.Optional(Secrets),
 })
 
-/** What a project is waited for. */
+/** The states of a project that a start can wait for. */
 export const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
 
 const Project = closed({
@@ -174,7 +185,7 @@ const Webhook = closed({
     Type.Array(oneOf([...EVENT_NAMES]), { description: 'Left out or empty: all.', uniqueItems: true }),
   ),
   secret: Type.Optional(
-    maybeElsewhere(
+    textOrEnvironment(
       WebhookSecretText,
       'The signing secret; without it, one is made. GET /_berth/fixtures tells it.',
     ),
@@ -200,7 +211,7 @@ const Clock = closed(
   'What POST /_berth/clock takes.',
 )
 
-/** Everything that a fixtures file can hold: the shape that is checked and that editors are told. */
+/** The content of a fixtures file: the schema that checks files and that editors use. */
 export const FixturesFile = closed(
   {
     $schema: Type.Optional(Type.String({ description: 'Tells editors where the schema of this file is.' })),
@@ -229,10 +240,10 @@ export const FixturesFile = closed(
 )
 
 export type FixturesFile = Static<typeof FixturesFile>
-export type AccountGiven = Static<typeof Account>
-export type ServerGiven = Static<typeof Server>
-export type ProjectGiven = Static<typeof Project>
-export type KeyGiven = Static<typeof ApiKey>
-export type WebhookGiven = Static<typeof Webhook>
-export type ContentGiven = Static<typeof Content>
-export type ClockGiven = Static<typeof Clock>
+export type AccountInput = Static<typeof Account>
+export type ServerInput = Static<typeof Server>
+export type ProjectInput = Static<typeof Project>
+export type KeyInput = Static<typeof ApiKey>
+export type WebhookInput = Static<typeof Webhook>
+export type ContentInput = Static<typeof Content>
+export type ClockInput = Static<typeof Clock>

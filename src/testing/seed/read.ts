@@ -3,43 +3,43 @@ import { brokenPath } from '../../http/json.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { brokenText, ValidationError } from '../../runtime/validation/validation-error.ts'
-import { type FixtureFault, normalFault } from '../faults/fault.ts'
+import { type FixtureFault, normalizeFault } from '../faults/fault.ts'
 import { readClock } from './clock.ts'
-import { Declared } from './declared.ts'
 import { type FixturesDocument, readDocument } from './document.ts'
+import { FixtureEntry } from './fixture-entry.ts'
 import type { FaultFixture, Fixtures } from './fixtures.ts'
 import { FixturesFile } from './model.ts'
 import { checkReferences } from './references.ts'
-import { type Elsewhere, type Environment, settle } from './settle.ts'
+import { type EnvironmentVariables, resolveFixture, type ValueSources } from './resolve.ts'
 
 /** One file that is being read. */
-interface Reading extends Elsewhere {
+interface FileContext extends ValueSources {
   readonly document: FixturesDocument
 }
 
 /** How each part is read, once its shape is known to be good, by its key at the top of a file. */
-const PARTS: { [Part in keyof Fixtures]: (given: JsonReader, reading: Reading) => Fixtures[Part] } = {
-  clock: (given, { document }) => [new Declared(document, given.path, 'clock', readClock(given))],
-  accounts: (given, reading) => each(given.entries(), reading, settle.account),
-  servers: (given, reading) => each(given.entries(), reading, settle.server),
-  projects: (given, reading) => each(given.entries(), reading, settle.project),
-  secrets: (given, reading) => each(given.list(), reading, settle.secrets),
-  keys: (given, reading) => each(given.entries(), reading, settle.key),
-  webhooks: (given, reading) => each(given.entries(), reading, settle.webhook),
+const SECTIONS: { [Part in keyof Fixtures]: (given: JsonReader, context: FileContext) => Fixtures[Part] } = {
+  clock: (given, { document }) => [new FixtureEntry(document, given.path, 'clock', readClock(given))],
+  accounts: (given, context) => each(given.entries(), context, resolveFixture.account),
+  servers: (given, context) => each(given.entries(), context, resolveFixture.server),
+  projects: (given, context) => each(given.entries(), context, resolveFixture.project),
+  secrets: (given, context) => each(given.list(), context, resolveFixture.secrets),
+  keys: (given, context) => each(given.entries(), context, resolveFixture.key),
+  webhooks: (given, context) => each(given.entries(), context, resolveFixture.webhook),
   scenarios: (given, { file }) => readScenarios(given).map((scenario) => ({ ...scenario, file })),
   faults: (given, { document }) =>
-    given.list().map((one) => new Declared(document, one.path, 'fault', readFault(one))),
+    given.list().map((one) => new FixtureEntry(document, one.path, 'fault', readFault(one))),
 }
 
-const NAMES = Object.keys(PARTS) as (keyof Fixtures)[]
+const NAMES = Object.keys(SECTIONS) as (keyof Fixtures)[]
 
 /**
- * Reads the files that say what there is at the start. Nothing is done with it yet.
+ * Reads fixtures files, without applying them.
  *
- * @param paths absolute paths, in the order in which they count
+ * @param paths absolute paths, in order
  * @throws StartupError for the mistakes of the first file that has any, each with line, column and reason
  */
-export function readFixtures(paths: readonly string[], environment: Environment): Fixtures {
+export function readFixtures(paths: readonly string[], environment: EnvironmentVariables): Fixtures {
   const fixtures: Fixtures = {
     clock: [],
     accounts: [],
@@ -56,7 +56,7 @@ export function readFixtures(paths: readonly string[], environment: Environment)
     try {
       readFile({ document, file: path, environment }, fixtures)
     } catch (error) {
-      throw error instanceof ValidationError ? document.refusal(error) : error
+      throw error instanceof ValidationError ? document.startupError(error) : error
     }
   }
   checkReferences(fixtures)
@@ -65,14 +65,14 @@ export function readFixtures(paths: readonly string[], environment: Environment)
 
 const validator = new Validator(FixturesFile)
 
-function readFile(reading: Reading, into: Fixtures): void {
-  const { given } = reading.document
-  validator.parse(given.value)
-  const broken = brokenPath(given.value)
+function readFile(context: FileContext, into: Fixtures): void {
+  const { root } = context.document
+  validator.parse(root.value)
+  const broken = brokenPath(root.value)
   if (broken) throw brokenText(broken)
   for (const name of NAMES) {
-    const part = given.field(name)
-    if (part) (into[name] as unknown[]).push(...PARTS[name](part, reading))
+    const part = root.field(name)
+    if (part) (into[name] as unknown[]).push(...SECTIONS[name](part, context))
   }
 }
 
@@ -80,14 +80,16 @@ function readFile(reading: Reading, into: Fixtures): void {
 function readFault({ value, path }: JsonReader): FaultFixture {
   const { match, ...rest } = value as FixtureFault
   const { account, ...others } = match
-  const fault = normalFault({ match: others, ...rest }, path)
+  const fault = normalizeFault({ match: others, ...rest }, path)
   return account === undefined ? { fault } : { fault, account }
 }
 
-/** Each of a part, by its key, or its number where it is a list. */
+/** Reads each entry of a section. An entry's name is its key, or its index in a list. */
 const each = <Value>(
   entries: readonly JsonReader[],
-  reading: Reading,
-  read: (given: JsonReader, elsewhere: Elsewhere) => Value,
-): Declared<Value>[] =>
-  entries.map((one) => new Declared(reading.document, one.path, String(one.path.at(-1)), read(one, reading)))
+  context: FileContext,
+  read: (given: JsonReader, sources: ValueSources) => Value,
+): FixtureEntry<Value>[] =>
+  entries.map(
+    (one) => new FixtureEntry(context.document, one.path, String(one.path.at(-1)), read(one, context)),
+  )

@@ -2,10 +2,10 @@ import { and, asc, eq } from 'drizzle-orm'
 import type { Queries } from '../../storage/database.ts'
 import { type FixtureKind, fixtures } from './table.ts'
 
-/** Which id stands behind a name. */
+/** The id of a named fixture. */
 export type FixtureRow = typeof fixtures.$inferSelect
 
-/** Remembers what fixtures files have made, so that a second start makes nothing twice. */
+/** Records what fixtures files have created, so that a second start creates nothing twice. */
 export class FixtureRecords {
   readonly #queries: Queries
 
@@ -13,12 +13,12 @@ export class FixtureRecords {
     this.#queries = queries
   }
 
-  /** What stands behind a name; it may be gone. */
+  /** Returns the record of a name; what it refers to may have been deleted. */
   find(kind: FixtureKind, name: string): FixtureRow | undefined {
     return this.#queries.select().from(fixtures).where(named(kind, name)).get()
   }
 
-  /** Remembers what stands behind a name from now on. */
+  /** Sets the id of a name. */
   keep(kind: FixtureKind, name: string, id: string, source: string | null = null): void {
     this.#queries
       .insert(fixtures)
@@ -27,7 +27,7 @@ export class FixtureRecords {
       .run()
   }
 
-  /** Forgets what stands behind a name. */
+  /** Removes a name's record. */
   forget(kind: FixtureKind, name: string): void {
     this.#queries.delete(fixtures).where(named(kind, name)).run()
   }

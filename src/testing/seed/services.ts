@@ -12,7 +12,7 @@ import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { FaultStore } from '../faults/store.ts'
 
-/** The services that list what fixtures have made. */
+/** The services that list fixtures. */
 export interface ListingServices extends AccountsDependencies {
   keys: KeysService
   servers: ServersService
@@ -20,7 +20,7 @@ export interface ListingServices extends AccountsDependencies {
   webhooks: () => Promise<WebhooksService>
 }
 
-/** The services that fixtures are applied with: those that callers use. */
+/** The services that apply fixtures, the same that API callers use. */
 export interface SeedServices extends ListingServices {
   clock: SteerableClock
   logger: Logger

@@ -10,7 +10,7 @@ import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
 import { stateEntries } from '../../storage/state.ts'
 
-/** What a snapshot says of itself. */
+/** The metadata of a snapshot. */
 export interface SnapshotFile {
   name: string
   /** ISO 8601. */
@@ -23,31 +23,31 @@ export interface SnapshotFile {
   clock: ClockState
 }
 
-/** A snapshot as it is listed. */
+/** A snapshot in a list. */
 export type Snapshot = Omit<SnapshotFile, 'clock'>
 
-/** The names of the database's files: they are copied by the database itself. */
+/** The database's files, which the database copies itself. */
 const DATABASE = /^berth\.db(?:-.+)?$/
 
 const NAME = /^(?!\.)[\w.-]{1,100}$/
 
 /**
- * Copies of the state of one data folder, each a folder below `snapshots`. They lie beside the state: a reset leaves
- * them, and a snapshot holds no other.
+ * The snapshots of one data directory, each in a directory below `snapshots`. They are not part of the state: a reset
+ * keeps them, and a snapshot contains no others.
  */
 export class Snapshots {
   readonly #path: string
-  readonly #folder: string
+  readonly #dir: string
 
   /** @param path the data folder */
   constructor(path: string) {
     this.#path = path
-    this.#folder = join(path, 'snapshots')
+    this.#dir = join(path, 'snapshots')
   }
 
   /** All of them but damaged ones, newest first. */
   list(): Snapshot[] {
-    const names = ifPresent(() => readdirSync(this.#folder))
+    const names = ifPresent(() => readdirSync(this.#dir))
     return (names ?? [])
       .map((name) => this.#read(name))
       .filter((file) => file !== null)
@@ -56,11 +56,11 @@ export class Snapshots {
   }
 
   /**
-   * Keeps the state as it is under a name, in place of an earlier one of that name; whole, or not at all.
+   * Saves the state under a name, replacing an earlier snapshot of that name, whole or not at all.
    *
-   * @param copyDatabase writes the database's copy to a path where nothing is
-   * @param signal gives it up
-   * @throws BerthError 400 for a name that is none
+   * @param copyDatabase writes a copy of the database to a path that does not exist
+   * @param signal cancels it
+   * @throws BerthError 400 for an invalid name
    */
   async save(
     file: Omit<SnapshotFile, 'schema' | 'bytes'>,
@@ -68,8 +68,8 @@ export class Snapshots {
     signal?: AbortSignal,
   ): Promise<Snapshot> {
     checkName(file.name)
-    const place = join(this.#folder, file.name)
-    const fresh = join(this.#folder, `.new-${file.name}`)
+    const place = join(this.#dir, file.name)
+    const fresh = join(this.#dir, `.new-${file.name}`)
     try {
       removeTree(fresh)
       mkdirSync(fresh, { recursive: true, mode: 0o700 })
@@ -83,7 +83,7 @@ export class Snapshots {
       )
       const content: SnapshotFile = { ...file, schema: SCHEMA, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
-      const old = join(this.#folder, `.old-${file.name}`)
+      const old = join(this.#dir, `.old-${file.name}`)
       removeTree(old)
       if (existsSync(place)) renameSync(place, old)
       renameSync(fresh, place)
@@ -96,12 +96,12 @@ export class Snapshots {
   }
 
   /**
-   * Copies a snapshot's state into a folder.
+   * Copies a snapshot's state into a directory.
    *
-   * @param signal gives it up
-   * @throws BerthError 404, 400 where a newer berth made it or it is damaged
+   * @param signal cancels it
+   * @throws BerthError 404, or 400 if it is damaged or a newer berth made it
    */
-  async copyTo(name: string, folder: string, signal?: AbortSignal): Promise<SnapshotFile> {
+  async copyTo(name: string, dir: string, signal?: AbortSignal): Promise<SnapshotFile> {
     if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const file = this.#read(name)
     if (file === null) {
@@ -114,11 +114,11 @@ export class Snapshots {
         `The snapshot "${name}" was made by berth ${file.version} (schema ${file.schema}), which is newer than this one (schema ${SCHEMA}). Restore it with that version.`,
       )
     }
-    const place = join(this.#folder, name)
+    const place = join(this.#dir, name)
     const entries = readdirSync(place).filter((entry) => entry !== 'snapshot.json')
     await copyTrees(
       entries.map((entry) => join(place, entry)),
-      folder,
+      dir,
       signal,
     )
     return file
@@ -127,35 +127,35 @@ export class Snapshots {
   /** Removes a snapshot. @throws BerthError 404 */
   async remove(name: string): Promise<void> {
     if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
-    // Gone by its name at once: half of one is never found.
-    const gone = join(this.#folder, `.gone-${name}`)
+    // Renamed first, so an incomplete snapshot is never found.
+    const gone = join(this.#dir, `.gone-${name}`)
     removeTree(gone)
-    renameSync(join(this.#folder, name), gone)
+    renameSync(join(this.#dir, name), gone)
     await removeTreeAside(gone)
   }
 
-  /** Removes what a killed process has left of snapshots that it was making, replacing or removing. */
+  /** Removes what a killed process left while it saved, replaced or removed snapshots. */
   sweep(): void {
-    if (!existsSync(this.#folder)) return
-    const left = readdirSync(this.#folder)
+    if (!existsSync(this.#dir)) return
+    const left = readdirSync(this.#dir)
     for (const name of left.flatMap((entry) => (entry.startsWith('.old-') ? [entry.slice(5)] : []))) {
-      // Its successor was about to take its name: the old one stands.
-      if (!left.includes(name)) renameSync(join(this.#folder, `.old-${name}`), join(this.#folder, name))
+      // The replacement was not complete, so the old snapshot stays.
+      if (!left.includes(name)) renameSync(join(this.#dir, `.old-${name}`), join(this.#dir, name))
     }
-    for (const name of readdirSync(this.#folder)) {
-      if (name.startsWith('.')) removeTree(join(this.#folder, name))
+    for (const name of readdirSync(this.#dir)) {
+      if (name.startsWith('.')) removeTree(join(this.#dir, name))
     }
   }
 
   #has(name: string): boolean {
-    return NAME.test(name) && existsSync(join(this.#folder, name, 'snapshot.json'))
+    return NAME.test(name) && existsSync(join(this.#dir, name, 'snapshot.json'))
   }
 
-  /** Null where there is none of the name, and where it is damaged. */
+  /** Returns null if the snapshot does not exist or is damaged. */
   #read(name: string): SnapshotFile | null {
     if (!this.#has(name)) return null
     try {
-      return JSON.parse(readFileSync(join(this.#folder, name, 'snapshot.json'), 'utf8')) as SnapshotFile
+      return JSON.parse(readFileSync(join(this.#dir, name, 'snapshot.json'), 'utf8')) as SnapshotFile
     } catch {
       return null
     }
@@ -171,8 +171,8 @@ function checkName(name: string): void {
   )
 }
 
-async function bytesOf(folder: string): Promise<number> {
-  const { stdout } = await runHelper(['du', '-s', '-k', '--', folder], { onStderr: () => {} })
+async function bytesOf(dir: string): Promise<number> {
+  const { stdout } = await runHelper(['du', '-s', '-k', '--', dir], { onStderr: () => {} })
   const kib = Number.parseInt(stdout, 10)
-  return Number.isNaN(kib) ? statSync(folder).size : kib * 1024
+  return Number.isNaN(kib) ? statSync(dir).size : kib * 1024
 }

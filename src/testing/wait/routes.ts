@@ -63,7 +63,7 @@ const WaitQuery = t.Object(
 )
 type WaitQuery = Static<typeof WaitQuery>
 
-const Outcome = t.Object(
+const WaitOutcome = t.Object(
   {
     matched: t.Boolean({ description: 'False where the time was over first.' }),
     waited_ms: integer(),
@@ -77,7 +77,7 @@ const Outcome = t.Object(
   },
   { $id: 'Outcome' },
 )
-type Outcome = Static<typeof Outcome>
+type WaitOutcome = Static<typeof WaitOutcome>
 
 /** Subjects, and the parameters that each allows. */
 const OPTIONS = {
@@ -106,13 +106,13 @@ export interface WaitRoutesOptions {
 }
 
 /** Serves `/_berth/wait`: responds as soon as something reaches a state, so tests need no sleep. */
-export const waitRoutes = (access: ControlAccess, parts: WaitRoutesOptions) =>
+export const waitRoutes = (access: ControlAccess, options: WaitRoutesOptions) =>
   new Elysia({ prefix: '/_berth/wait' }).use(access).get(
     '',
-    async ({ query, request }): Promise<Outcome> => {
-      const { outbox, changes, stopping } = parts
+    async ({ query, request }): Promise<WaitOutcome> => {
+      const { outbox, changes, stopping } = options
       const began = performance.now()
-      const check = await checkFor(query, parts)
+      const check = await checkFor(query, options)
       const { matched, shown } = await waitUntil({
         check,
         sources: [changes, outbox],
@@ -129,28 +129,28 @@ export const waitRoutes = (access: ControlAccess, parts: WaitRoutesOptions) =>
         summary: 'Wait for a task, build, project, delivery, event or inbox',
         description:
           'Answers as soon as one of the states is reached, with what was waited for as it is then.',
-        success: { 200: Outcome },
+        success: { 200: WaitOutcome },
         errors: [404, 503],
       },
       { query: WaitQuery },
     ),
   )
 
-async function checkFor(query: WaitQuery, parts: WaitRoutesOptions): Promise<() => WaitCheck> {
+async function checkFor(query: WaitQuery, options: WaitRoutesOptions): Promise<() => WaitCheck> {
   const subject = subjectOf(query)
   const { [subject]: id = '', until, attempts, after } = query
-  const { queries, inbox } = parts
+  const { queries, inbox } = options
   const subjects = await import('./subjects.ts')
   switch (subject) {
     case 'task': {
       const wanted = readUntil('task', until)
-      return subjects.taskCheck(queries, await parts.tasks(), id, wanted)
+      return subjects.taskCheck(queries, await options.tasks(), id, wanted)
     }
     case 'build':
       return subjects.buildCheck(queries, id, readUntil('build', until))
     case 'project': {
       const wanted = readUntil('project', until)
-      return subjects.projectCheck(queries, await parts.projects(), id, wanted)
+      return subjects.projectCheck(queries, await options.projects(), id, wanted)
     }
     case 'delivery':
       return subjects.deliveryCheck(queries, id, readUntil('delivery', until), attempts)

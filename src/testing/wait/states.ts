@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import type { BuildStatus } from '../../resources/builds/model.ts'
+import { BuildStatus } from '../../resources/builds/model.ts'
 import {
   INIT_PHASES,
   type InitPhase,
@@ -28,7 +28,7 @@ export const STATES = {
     ['running', 'held', 'awaiting_input', 'completed', 'failed', 'cancelled'],
     ['completed', 'failed', 'cancelled', 'awaiting_input'],
   ),
-  build: states<BuildStatus>(['queued', 'running', 'completed'], ['completed']),
+  build: states(BuildStatus.enum, ['completed']),
   /** The phases of its bring-up and the states of its app. */
   project: states<InitPhase | RuntimeStatus>(
     [...INIT_PHASES, ...RUNTIME_STATUSES],

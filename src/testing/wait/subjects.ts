@@ -13,12 +13,10 @@ import { fanOut, webhooks } from '../../resources/webhooks/table.ts'
 import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from '../api/account.ts'
 import { shownEvent } from '../api/events.ts'
+import { START } from '../api/list-query.ts'
 import { toEntry } from '../inbox/model.ts'
 import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
 import type { WaitCheck } from './wait.ts'
-
-/** The position before the first, as in lists. */
-const START = 'start'
 
 /** Most deliveries of an event in the result. */
 const MAX_DELIVERIES = 1_000

@@ -1,30 +1,30 @@
 import type { Sandbox } from '../../../compute/driver.ts'
 
 /** The faults that last. */
-export const LASTING_KINDS = ['disk_full', 'hang', 'oom', 'slow_exec'] as const
+export const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'oom', 'slow_exec'] as const
 
 /** The kind of a fault that lasts. */
-export type LastingKind = (typeof LASTING_KINDS)[number]
+export type LastingFaultKind = (typeof LASTING_FAULT_KINDS)[number]
 
-/** What can go wrong inside a server: a crash happens, all else lasts. */
+/** The kinds of faults inside a server. All but a crash last. */
 export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec'] as const
 
 /** The kind of a fault inside a server. */
 export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
 
 /** How a fault lasts. */
-export interface Lasting {
-  /** Until so many milliseconds of physical time have passed. */
+export interface FaultDuration {
+  /** Milliseconds of real time until it ends. */
   readonly forMs?: number
-  /** Until so many commands have met it. */
+  /** Number of commands that it strikes before it ends. */
   readonly times?: number
   /** Milliseconds that each command waits, for `slow_exec`. */
   readonly delayMs?: number
 }
 
 /** A fault that lasts, and how often it may still strike. */
-export interface ActiveFault extends Lasting {
-  readonly kind: LastingKind
+export interface ActiveFault extends FaultDuration {
+  readonly kind: LastingFaultKind
   readonly timesLeft?: number
 }
 
@@ -34,10 +34,10 @@ export interface ActiveFault extends Lasting {
  */
 const RESUME_AGAIN_MS = [10, 40, 150, 500, 2_000, 8_000]
 
-/** What a fault does when it begins and when it is over. */
+/** An active fault. */
 interface Entry {
-  kind: LastingKind
-  lasting: Lasting
+  kind: LastingFaultKind
+  duration: FaultDuration
   timesLeft: number
   timer: ReturnType<typeof setTimeout> | undefined
   /** Resolves when it is over. */
@@ -47,36 +47,38 @@ interface Entry {
 /** The faults that last in one sandbox, one of each kind. They end with it at the latest. */
 export class ActiveFaults {
   readonly #sandbox: Sandbox
-  readonly #entries = new Map<LastingKind, Entry>()
+  readonly #entries = new Map<LastingFaultKind, Entry>()
   readonly #onFull: (full: boolean) => Promise<void>
-  #gone = false
+  #exited = false
 
-  /** @param onFull has the storage count as full for those who write, or no more */
+  /**
+   * @param onFull called when the storage counts as full, and when it no longer does
+   */
   constructor(sandbox: Sandbox, onFull: (full: boolean) => Promise<void>) {
     this.#sandbox = sandbox
     this.#onFull = onFull
     void sandbox.exited.then(() => {
-      this.#gone = true
+      this.#exited = true
       this.liftAll()
     })
   }
 
-  /** Those that last now. */
+  /** Lists the active faults. */
   list(): ActiveFault[] {
-    return [...this.#entries.values()].map(({ kind, lasting, timesLeft }) => ({
+    return [...this.#entries.values()].map(({ kind, duration, timesLeft }) => ({
       kind,
-      ...lasting,
-      ...(lasting.times === undefined ? {} : { timesLeft }),
+      ...duration,
+      ...(duration.times === undefined ? {} : { timesLeft }),
     }))
   }
 
-  /** Begins one, in place of one of its kind; resolves when it holds. */
-  async begin(kind: LastingKind, lasting: Lasting): Promise<void> {
+  /** Begins a fault, replacing one of the same kind; resolves when it is in effect. */
+  async begin(kind: LastingFaultKind, duration: FaultDuration): Promise<void> {
     this.lift(kind)
     const entry: Entry = {
       kind,
-      lasting,
-      timesLeft: lasting.times ?? Number.POSITIVE_INFINITY,
+      duration,
+      timesLeft: duration.times ?? Number.POSITIVE_INFINITY,
       timer: undefined,
       over: Promise.withResolvers(),
     }
@@ -90,13 +92,13 @@ export class ActiveFaults {
     // It may have been lifted before it held.
     if (!this.#entries.has(kind)) return this.#undo(kind)
     if (this.#entries.get(kind) !== entry) return
-    if (this.#gone) this.lift(kind)
-    else if (lasting.forMs !== undefined)
-      entry.timer = setTimeout(() => this.lift(kind), lasting.forMs).unref()
+    if (this.#exited) this.lift(kind)
+    else if (duration.forMs !== undefined)
+      entry.timer = setTimeout(() => this.lift(kind), duration.forMs).unref()
   }
 
   /** Ends one. @returns whether it lasted */
-  lift(kind: LastingKind): boolean {
+  lift(kind: LastingFaultKind): boolean {
     const entry = this.#entries.get(kind)
     if (entry === undefined) return false
     this.#entries.delete(kind)
@@ -106,27 +108,35 @@ export class ActiveFaults {
     return true
   }
 
-  /** Ends all. @returns those that lasted */
-  liftAll(): LastingKind[] {
+  /**
+   * Ends all.
+   *
+   * @returns the kinds that were active
+   */
+  liftAll(): LastingFaultKind[] {
     return [...this.#entries.keys()].filter((kind) => this.lift(kind))
   }
 
   /** Whether one lasts. */
-  has(kind: LastingKind): boolean {
+  has(kind: LastingFaultKind): boolean {
     return this.#entries.has(kind)
   }
 
-  /** Has a command meet a fault where it lasts. @returns how it lasts, and what resolves when it is over */
-  meet(kind: LastingKind): { lasting: Lasting; over: Promise<void> } | null {
+  /**
+   * Applies a fault to a command, if it is active.
+   *
+   * @returns its duration, and a promise of its end
+   */
+  strike(kind: LastingFaultKind): { duration: FaultDuration; over: Promise<void> } | null {
     const entry = this.#entries.get(kind)
     if (entry === undefined) return null
     entry.timesLeft -= 1
-    // Those that have met it are not let off: it is over for others alone.
+    // Commands that it has struck stay affected; it no longer strikes others.
     if (entry.timesLeft <= 0) {
       this.#entries.delete(kind)
       clearTimeout(entry.timer)
     }
-    return { lasting: entry.lasting, over: entry.over.promise }
+    return { duration: entry.duration, over: entry.over.promise }
   }
 
   #resume(): void {
@@ -134,12 +144,12 @@ export class ActiveFaults {
     faultInjection.thaw()
     for (const delay of RESUME_AGAIN_MS) {
       setTimeout(() => {
-        if (!this.#gone && !this.has('hang')) faultInjection.thaw()
+        if (!this.#exited && !this.has('hang')) faultInjection.thaw()
       }, delay).unref()
     }
   }
 
-  #undo(kind: LastingKind): void {
+  #undo(kind: LastingFaultKind): void {
     const { faultInjection } = this.#sandbox
     if (kind === 'hang') this.#resume()
     if (kind !== 'disk_full') return

@@ -4,31 +4,35 @@ import type { Connection } from '../../../runtime/connection.ts'
 import type { BackendFailure } from './backend.ts'
 import { FaultySandbox } from './sandbox.ts'
 
-/** A driver that fails where a fault says so, and whose sandboxes have faults. Without any it is the driver itself. */
+/**
+ * A driver that fails when a fault says so, and whose sandboxes can have faults. Without faults it only delegates.
+ */
 export class FaultyCompute implements Compute {
   readonly #inner: Compute
   readonly #onFreed: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
-  /** What counts as taken in the storage of servers beside their files, by handle, where it counts as full. */
+  /** Storage that counts as full: bytes reserved in addition to files, by handle. */
   readonly #full = new Map<string, { limit: number; reserved: number }>()
-  #failure: BackendFailure | null = null
+  #backendFailure: BackendFailure | null = null
   #workspaces: typeof import('./workspace.ts') | null = null
 
-  /** @param onFreed is told of a server whose storage counts as full no more */
+  /**
+   * @param onFreed called with a server whose storage no longer counts as full
+   */
   constructor(inner: Compute, onFreed: (serverId: string) => void) {
     this.#inner = inner
     this.#onFreed = onFreed
   }
 
-  /** What has the driver fail in the work of a request. */
-  async failure(): Promise<BackendFailure> {
+  /** Returns the switch that makes the driver fail in the work of a request. */
+  async backendFailure(): Promise<BackendFailure> {
     const [{ BackendFailure }, workspaces] = await Promise.all([
       import('./backend.ts'),
       import('./workspace.ts'),
     ])
     this.#workspaces = workspaces
-    this.#failure ??= new BackendFailure()
-    return this.#failure
+    this.#backendFailure ??= new BackendFailure()
+    return this.#backendFailure
   }
 
   /** The sandbox of a server that runs. */
@@ -60,7 +64,7 @@ export class FaultyCompute implements Compute {
     const inner = this.#inner.workspace(handle)
     const workspaces = this.#workspaces
     if (workspaces === null) return inner
-    const error = this.#failure?.due() ?? null
+    const error = this.#backendFailure?.current() ?? null
     if (error !== null) return workspaces.brokenWorkspace(inner, error)
     const full = this.#full.get(keyOf(handle))
     return full === undefined ? inner : workspaces.fullWorkspace(inner, full)
@@ -82,7 +86,7 @@ export class FaultyCompute implements Compute {
     return this.#inner.isSentFromServer(connection)
   }
 
-  /** Has the storage of a server count as full with what it holds now; null for no more. */
+  /** Makes a server's storage count as full with its current files; null ends that. */
   async #fill(serverId: string, handle: Handle, limit: number | null): Promise<void> {
     if (limit === null) {
       if (this.#full.delete(keyOf(handle))) this.#onFreed(serverId)
@@ -93,9 +97,11 @@ export class FaultyCompute implements Compute {
     this.#full.set(keyOf(handle), { limit, reserved: Math.max(0, limit - used) })
   }
 
-  /** @throws ComputeError where the driver is to fail in the work that asks */
+  /**
+   * @throws ComputeError if the driver should fail in the calling work
+   */
   #check(): void {
-    const error = this.#failure?.due() ?? null
+    const error = this.#backendFailure?.current() ?? null
     if (error !== null) throw error
   }
 }

@@ -16,7 +16,9 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
   #begun: Begun | null = null
   #isCancelled = false
 
-  /** @param begin starts the command; what it throws rejects `exit` */
+  /**
+   * @param begin starts the command; an exception rejects `exit`
+   */
   constructor(delay: Promise<void>, begin: () => Begun) {
     const run = async (): Promise<ExecExit> => {
       await delay
@@ -26,7 +28,7 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
       return this.#begun.exit
     }
     this.exit = Promise.race([run(), this.#cancelled.promise])
-    // Whoever started it may not have come to wait for it yet.
+    // The caller may not have begun to await it.
     this.exit.catch(() => {})
   }
 
@@ -49,7 +51,7 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
   }
 }
 
-/** A command on a terminal that begins later: what is typed before waits for it. */
+/** A command on a terminal that begins later. Keeps typed input until then. */
 export class DelayedTerminal extends DelayedExecution<TerminalExecution> implements TerminalExecution {
   readonly #typed: Uint8Array[] = []
   #size: TerminalSize | null = null

@@ -10,17 +10,17 @@ const LEFT_TO_OTHERS = 2 ** 28
 /** How long a process may take to run out of memory. */
 const TIMEOUT_MS = 120_000
 
-/** The exit code of what SIGKILL ended. */
+/** The exit code after SIGKILL. */
 const KILLED = 137
 
-/** Memory cannot be made to run out here; the message says why and what to do. */
+/** Memory cannot be exhausted here. The message has the cause and the remedy. */
 export class NoMemoryFault extends Error {
   override readonly name = 'NoMemoryFault'
 }
 
 /**
- * A command that holds more memory than a server may have until it is ended for that. `tail` keeps what it has read in
- * memory of its own, and no more than so many bytes; what feeds it ends with it.
+ * Returns a command that holds more memory than the server's limit until it is killed. `tail` keeps the bytes in its
+ * own memory, no more than `memoryBytes` and a margin; its input ends with it.
  */
 export function hogCommand(memoryBytes: number): string {
   const bytes = Math.ceil(memoryBytes * (1 + BEYOND))
@@ -28,9 +28,10 @@ export function hogCommand(memoryBytes: number): string {
 }
 
 /**
- * Has a process of a server run out of memory, really.
+ * Exhausts the memory of a server with a real process.
  *
- * @throws NoMemoryFault where nothing ends it, or the machine has not so much; ComputeError where it was not ended
+ * @throws NoMemoryFault if no limit holds or the machine has too little memory, ComputeError if the process was not
+ * killed
  */
 export async function exhaustMemory(sandbox: Sandbox): Promise<void> {
   checkMemory(sandbox)
@@ -68,7 +69,7 @@ export function checkMemory({ faultInjection }: Sandbox): void {
   )
 }
 
-/** Bytes that programs can still have on this machine; null where it does not tell. */
+/** Returns the memory that programs can still get on this machine; null if it is unknown. */
 function availableMemory(): number | null {
   try {
     const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'latin1')) ?? []

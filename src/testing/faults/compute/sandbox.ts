@@ -8,7 +8,7 @@ import type {
 } from '../../../compute/driver.ts'
 import type { ActiveFaults } from './active.ts'
 
-/** What is loaded with the first fault of a sandbox. */
+/** Modules and faults that are loaded with a sandbox's first fault. */
 interface Loaded {
   faults: ActiveFaults
   delayed: typeof import('./delayed.ts')
@@ -24,8 +24,8 @@ export class FaultySandbox implements Sandbox {
   #loaded: Loaded | null = null
 
   /**
-   * @param check throws where the driver is to fail in the work that asks
-   * @param onFull has the storage count as full, or no more
+   * @param check throws if the driver should fail in the calling work
+   * @param onFull makes the storage count as full, or no longer
    */
   constructor(inner: Sandbox, check: () => void, onFull: (full: boolean) => Promise<void>) {
     this.#inner = inner
@@ -34,7 +34,7 @@ export class FaultySandbox implements Sandbox {
   }
 
   /** The sandbox without its faults. */
-  get bare(): Sandbox {
+  get withoutFaults(): Sandbox {
     return this.#inner
   }
 
@@ -60,18 +60,18 @@ export class FaultySandbox implements Sandbox {
 
   exec(command: ExecCommand): Execution {
     this.#check()
-    return this.#meeting(
+    return this.#startWithFaults(
       command,
-      (met) => this.#inner.exec(met),
+      (faulty) => this.#inner.exec(faulty),
       (delay, begin, { DelayedExecution }) => new DelayedExecution(delay, begin),
     )
   }
 
   terminal(command: TerminalCommand): TerminalExecution {
     this.#check()
-    return this.#meeting(
+    return this.#startWithFaults(
       command,
-      (met) => this.#inner.terminal(met),
+      (faulty) => this.#inner.terminal(faulty),
       (delay, begin, { DelayedTerminal }) => new DelayedTerminal(delay, begin),
     )
   }
@@ -84,7 +84,7 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.stop()
   }
 
-  /** The faults that last, where any was ever set. */
+  /** The active faults; null if none was ever set. */
   get faults(): ActiveFaults | null {
     return this.#loaded?.faults ?? null
   }
@@ -105,32 +105,32 @@ export class FaultySandbox implements Sandbox {
     return { faults: new ActiveFaults(this.#inner, this.#onFull), delayed, hogCommand }
   }
 
-  #meeting<Command extends { command: string }, Begun extends Execution>(
+  #startWithFaults<Command extends { command: string }, Begun extends Execution>(
     command: Command,
     start: (command: Command) => Begun,
     later: (delay: Promise<void>, begin: () => Begun, delayed: Loaded['delayed']) => Begun,
   ): Begun {
     const loaded = this.#loaded
     if (loaded === null) return start(command)
-    const begin = (): Begun => start({ ...command, command: this.#commandNow(command.command, loaded) })
-    const slow = loaded.faults.meet('slow_exec')
+    const begin = (): Begun => start({ ...command, command: this.#withActiveFaults(command.command, loaded) })
+    const slow = loaded.faults.strike('slow_exec')
     if (slow === null) return begin()
     const timer = Promise.withResolvers<void>()
-    const timeout = setTimeout(timer.resolve, slow.lasting.delayMs ?? 0)
+    const timeout = setTimeout(timer.resolve, slow.duration.delayMs ?? 0)
     const ends = [timer.promise, slow.over, this.exited]
     const delay = Promise.race(ends).then(() => clearTimeout(timeout))
     return later(delay, begin, loaded.delayed)
   }
 
-  /** What is run in place of a command, as the faults have it that last now. */
-  #commandNow(command: string, { faults, hogCommand }: Loaded): string {
-    const met = faults.meet('oom') === null ? command : hogCommand(this.faultInjection.memory.limit)
+  /** Returns the command with the effects of the active faults. */
+  #withActiveFaults(command: string, { faults, hogCommand }: Loaded): string {
+    const faulty = faults.strike('oom') === null ? command : hogCommand(this.faultInjection.memory.limit)
     return [
-      // Its shell stops itself, and goes on when the fault is over.
+      // The shell stops itself, and continues when the fault ends.
       faults.has('hang') ? 'kill -STOP $$' : '',
-      // No file can grow, and whoever tries learns it as an error of the system (EFBIG) instead of a signal.
+      // No file can grow. Programs get the error EFBIG instead of a signal.
       faults.has('disk_full') ? "trap '' XFSZ; ulimit -f 0" : '',
-      met,
+      faulty,
     ]
       .filter(Boolean)
       .join('\n')

@@ -1,6 +1,6 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 
-/** What fails where the driver does: whatever has to do with the content of files. What is there can still be looked at. */
+/** The methods that fail: those that read or change content. Looking is still possible. */
 const FAILING: readonly (keyof Workspace)[] = ['read', 'open', 'write', 'remove', 'staging', 'moveIn']
 
 /** A workspace whose files cannot be read or changed. */
@@ -14,8 +14,8 @@ export const brokenWorkspace = (inner: Workspace, error: Error): Workspace =>
   })
 
 /**
- * A workspace whose storage counts as full: something that is no file takes `reserved` bytes of its `limit`. What is
- * removed makes room, as on any disk.
+ * Returns a workspace whose storage counts as full: `reserved` of its `limit` bytes are in use by no file. Removing
+ * files makes room, as on any disk.
  */
 export function fullWorkspace(
   inner: Workspace,

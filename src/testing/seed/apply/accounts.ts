@@ -1,67 +1,67 @@
 import { accountCaller } from '../../../http/caller.ts'
-import type { Declared } from '../declared.ts'
+import type { FixtureEntry } from '../fixture-entry.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
-import type { AccountFixture } from '../settle.ts'
-import type { Applying } from './applying.ts'
+import type { AccountFixture } from '../resolve.ts'
+import type { ApplyContext } from './context.ts'
 
-/** Makes and mends accounts, with the key that comes with each. */
-export async function applyAccounts(applying: Applying): Promise<void> {
-  noteFirst(applying)
-  for (const one of applying.fixtures.accounts) {
-    const id = applying.accountId(one.name)
-    await one.telling(() => (id === undefined ? make(applying, one) : mend(applying, one, id)))
+/** Creates and updates accounts, each with its first key. */
+export async function applyAccounts(context: ApplyContext): Promise<void> {
+  recordFirstAccount(context)
+  for (const one of context.fixtures.accounts) {
+    const id = context.accountId(one.name)
+    await one.run(() => (id === undefined ? create(context, one) : update(context, one, id)))
   }
 }
 
-/** Says what accounts have used, when all that costs is there: servers at the cap go to sleep. */
-export async function settleCredits(applying: Applying): Promise<void> {
-  const { fixtures, accounts } = applying
+/** Sets the used credits after everything that costs credits exists: servers at the cap go to sleep. */
+export async function setCreditsUsed(context: ApplyContext): Promise<void> {
+  const { fixtures, accounts } = context
   for (const one of fixtures.accounts) {
     const { credits_used } = one.value
-    const id = applying.accountId(one.name)
+    const id = context.accountId(one.name)
     if (credits_used === undefined || id === undefined) continue
-    await one.telling(() => accounts.update(id, { credits_used }), 'credits_used')
+    await one.run(() => accounts.update(id, { credits_used }), 'credits_used')
   }
 }
 
-/** The first account has a name too, for whoever looks for its id. */
-function noteFirst(applying: Applying): void {
-  const { services, firstKey } = applying
-  const id = applying.accountId()
-  if (id !== undefined) applying.note('account', FIRST_ACCOUNT, id)
+/** Records the first account under its name, so that its id can be looked up. */
+function recordFirstAccount(context: ApplyContext): void {
+  const { services, firstKey } = context
+  const id = context.accountId()
+  if (id !== undefined) context.recordExisting('account', FIRST_ACCOUNT, id)
   const ids = firstKey === null ? undefined : services.keys.idsOf(firstKey)
-  if (ids) applying.note('account_key', FIRST_ACCOUNT, ids.keyId)
+  if (ids) context.recordExisting('account_key', FIRST_ACCOUNT, ids.keyId)
 }
 
-function make(applying: Applying, { name, value }: Declared<AccountFixture>): void {
-  const { accounts, services } = applying
+function create(context: ApplyContext, { name, value }: FixtureEntry<AccountFixture>): void {
+  const { accounts, services } = context
   const { label = name, plan, budget_cap } = value
-  const wishes = { label, ...(plan ? { plan } : {}), ...(budget_cap === undefined ? {} : { budget_cap }) }
-  const { id, api_key } = accounts.create(wishes, value.key)
-  applying.keep('account', name, id, () => accounts.delete(id))
+  const params = { label, ...(plan ? { plan } : {}), ...(budget_cap === undefined ? {} : { budget_cap }) }
+  const { id, api_key } = accounts.create(params, value.key)
+  context.recordCreated('account', name, id, () => accounts.delete(id))
   const ids = services.keys.idsOf(api_key)
-  if (ids) applying.note('account_key', name, ids.keyId)
+  if (ids) context.recordExisting('account_key', name, ids.keyId)
 }
 
-async function mend(
-  applying: Applying,
-  { name, value }: Declared<AccountFixture>,
+async function update(
+  context: ApplyContext,
+  { name, value }: FixtureEntry<AccountFixture>,
   id: string,
 ): Promise<void> {
-  const { accounts, services } = applying
+  const { accounts, services } = context
   const { label, plan, budget_cap, credits_used } = value
   await accounts.update(id, {
     ...(label === undefined ? {} : { label }),
     ...(plan === undefined ? {} : { plan }),
     ...(budget_cap === undefined ? {} : { budget_cap }),
-    // Room for what is missing; what the account has used is said again in the end.
+    // Makes room in the budget for missing servers; `setCreditsUsed` sets the amount again at the end.
     ...(credits_used !== undefined && services.metering.isCapped(id) ? { credits_used: 0 } : {}),
   })
-  if (value.key !== undefined) mendKey(applying, name, id, value.key)
+  if (value.key !== undefined) updateKey(context, name, id, value.key)
 }
 
-function mendKey(applying: Applying, name: string, accountId: string, key: string): void {
-  const { services, records } = applying
+function updateKey(context: ApplyContext, name: string, accountId: string, key: string): void {
+  const { services, records } = context
   const caller = accountCaller(accountId)
   const keyId = records.find('account_key', name)?.id
   const present = services.keys.list(caller).find(({ id }) => id === keyId)
@@ -70,5 +70,5 @@ function mendKey(applying: Applying, name: string, accountId: string, key: strin
     return
   }
   const { id } = services.keys.create(caller, { label: 'First key' }, key)
-  applying.keep('account_key', name, id, () => services.keys.delete(caller, id))
+  context.recordCreated('account_key', name, id, () => services.keys.delete(caller, id))
 }

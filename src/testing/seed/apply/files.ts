@@ -1,26 +1,26 @@
 import { WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
 import type { Caller } from '../../../http/caller.ts'
-import type { Declared } from '../declared.ts'
 import type { FileSource } from '../files.ts'
-import type { Applying } from './applying.ts'
+import type { FixtureEntry } from '../fixture-entry.ts'
+import type { ApplyContext } from './context.ts'
 
 /**
- * Puts files into a workspace; those that stand there as they should are left alone, and so are others.
+ * Writes files into a workspace. Skips files with the right content, and leaves other files alone.
  *
- * @param folder where they go, relative to the workspace; empty for the workspace itself
- * @returns whether any was written
+ * @param directory the target, relative to the workspace; empty for the workspace itself
+ * @returns whether any file was written
  */
 export async function putFiles(
-  { services }: Applying,
-  one: Declared<{ files: readonly FileSource[] | null }>,
-  { caller, serverId, folder }: { caller: Caller; serverId: string; folder: string },
+  { services }: ApplyContext,
+  one: FixtureEntry<{ files: readonly FileSource[] | null }>,
+  { caller, serverId, directory }: { caller: Caller; serverId: string; directory: string },
 ): Promise<boolean> {
   const workspace = services.servers.workspace(services.servers.getRow(caller, serverId))
   let written = false
   for (const source of one.value.files ?? []) {
-    const path = folder === '' ? source.path : `${folder}/${source.path}`
-    await one.telling(async () => {
+    const path = directory === '' ? source.path : `${directory}/${source.path}`
+    await one.run(async () => {
       const bytes = read(source)
       const present = await workspace.read(path).catch((error) => {
         if (error instanceof WorkspaceError) return null
@@ -35,7 +35,11 @@ export async function putFiles(
   return written
 }
 
-/** A file's content; it may have gone since it was listed. */
+/**
+ * Returns a file's content.
+ *
+ * @throws BerthError if it was removed since it was listed
+ */
 function read(source: FileSource): Uint8Array {
   try {
     return source.bytes()

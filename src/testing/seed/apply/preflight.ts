@@ -1,53 +1,57 @@
 import { accountCaller } from '../../../http/caller.ts'
 import type { Plan } from '../../../resources/accounts/model.ts'
 import { limitsOf, withOverrides } from '../../../resources/accounts/plan.ts'
-import type { Declared } from '../declared.ts'
+import type { FixtureEntry } from '../fixture-entry.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
-import type { ProjectFixture, ServerFixture } from '../settle.ts'
-import type { Applying } from './applying.ts'
+import type { ProjectFixture, ServerFixture } from '../resolve.ts'
+import type { ApplyContext } from './context.ts'
 import { sourceOf } from './projects.ts'
 import { destinationOf } from './webhooks.ts'
 
 /**
- * Finds what the API would refuse, as far as that can be known before anything is done: plans, budgets, and what
- * is there already and cannot become what the files say.
+ * Checks for what the API would refuse before anything is changed: plans, budgets, and existing resources that cannot
+ * become what the files describe.
  *
- * @throws StartupError with where it stands
+ * @throws StartupError with its position
  */
-export async function examine(applying: Applying): Promise<void> {
-  const { fixtures } = applying
+export async function preflight(context: ApplyContext): Promise<void> {
+  const { fixtures } = context
   const names = [FIRST_ACCOUNT, ...fixtures.accounts.map(({ name }) => name)]
-  for (const name of new Set(names)) examineServers(applying, name)
-  for (const one of fixtures.servers) examineFiles(applying, one)
-  await examineProjects(applying)
-  await examineWebhooks(applying)
+  for (const name of new Set(names)) checkServers(context, name)
+  for (const one of fixtures.servers) checkFiles(context, one)
+  await checkProjects(context)
+  await checkWebhooks(context)
   for (const one of fixtures.accounts)
-    examineKey(applying, one, applying.records.find('account_key', one.name)?.id)
-  for (const one of fixtures.keys) examineKey(applying, one, applying.records.find('key', one.name)?.id)
+    checkKey(context, one, context.records.find('account_key', one.name)?.id)
+  for (const one of fixtures.keys) checkKey(context, one, context.records.find('key', one.name)?.id)
 }
 
-/** The plan of an account, as it is when the files hold. */
-function planOf(applying: Applying, name: string): Plan {
-  const { fixtures, services } = applying
+/** Returns the plan of an account after the files are applied. */
+function planOf(context: ApplyContext, name: string): Plan {
+  const { fixtures, services } = context
   const plan = fixtures.accounts.find((one) => one.name === name)?.value.plan
-  const id = applying.accountId(name)
+  const id = context.accountId(name)
   if (plan === undefined && id !== undefined) return services.plans.of(id).plan
   return withOverrides(services.plans.base, plan ?? {})
 }
 
-/** The server behind a name, where it is there. @throws StartupError where it is another's or of another tier */
-function present(applying: Applying, one: Declared<ServerFixture>): string | undefined {
-  const { records, services } = applying
+/**
+ * Returns the id of the existing server of an entry.
+ *
+ * @throws StartupError if it belongs to another account or has another tier
+ */
+function present(context: ApplyContext, one: FixtureEntry<ServerFixture>): string | undefined {
+  const { records, services } = context
   const id = records.find('server', one.name)?.id
   const row = id === undefined ? undefined : services.servers.find(id)
   if (!row) return undefined
   const { account, tier } = one.value
   const remedy = 'Delete it, give it another name in the file, or start on another data folder.'
-  if (row.accountId !== applying.accountId(account)) {
-    throw one.refusal(`the server ${row.id} is there and belongs to another account. ${remedy}`, 'account')
+  if (row.accountId !== context.accountId(account)) {
+    throw one.error(`the server ${row.id} is there and belongs to another account. ${remedy}`, 'account')
   }
   if (tier !== undefined && tier !== row.tier) {
-    throw one.refusal(
+    throw one.error(
       `the server ${row.id} is there and is ${row.tier}, which never changes. ${remedy}`,
       'tier',
     )
@@ -55,84 +59,87 @@ function present(applying: Applying, one: Declared<ServerFixture>): string | und
   return row.id
 }
 
-/** Sees whether the plan and the budget of an account allow the servers that are to be made in it. */
-function examineServers(applying: Applying, account: string): void {
-  const { fixtures, services } = applying
-  const plan = planOf(applying, account)
-  const id = applying.accountId(account)
+/** Checks that the plan and the budget of an account allow its new servers. */
+function checkServers(context: ApplyContext, account: string): void {
+  const { fixtures, services } = context
+  const plan = planOf(context, account)
+  const id = context.accountId(account)
   let count = id === undefined ? 0 : services.servers.count(id)
   for (const one of fixtures.servers) {
-    if ((one.value.account ?? FIRST_ACCOUNT) !== account || present(applying, one) !== undefined) continue
+    if ((one.value.account ?? FIRST_ACCOUNT) !== account || present(context, one) !== undefined) continue
     const { tier = 'small' } = one.value
     if (!plan.tiers.includes(tier)) {
       const allowed = plan.tiers.join(', ') || 'none'
-      throw one.refusal(
+      throw one.error(
         `the plan of the account "${account}" does not allow the tier ${tier}: it allows ${allowed}.`,
         'tier',
       )
     }
     count += 1
     if (count > plan.servers) {
-      throw one.refusal(
+      throw one.error(
         `the plan of the account "${account}" allows ${plan.servers} servers, with this one there are ${count}.`,
       )
     }
-    examineBudget(applying, account, one, plan)
+    checkBudget(context, account, one, plan)
   }
 }
 
 /** A server that is made costs. */
-function examineBudget(applying: Applying, account: string, one: Declared<ServerFixture>, plan: Plan): void {
-  const { fixtures, services } = applying
+function checkBudget(
+  context: ApplyContext,
+  account: string,
+  one: FixtureEntry<ServerFixture>,
+  plan: Plan,
+): void {
+  const { fixtures, services } = context
   const given = fixtures.accounts.find(({ name }) => name === account)?.value
-  const id = applying.accountId(account)
+  const id = context.accountId(account)
   const cap = given?.budget_cap ?? (id === undefined ? plan.monthly_cap : services.metering.budget(id).cap)
-  // What a file says of the use counts when all is there.
+  // The file's amount is set only after the servers exist.
   const used = id === undefined || given?.credits_used !== undefined ? 0 : services.metering.budget(id).used
   if (used < cap) return
-  throw one.refusal(
+  throw one.error(
     `the account "${account}" has used ${used} of its budget of ${cap} credits, so that no server starts. Raise "budget_cap", or give "credits_used" of the account, which counts when its servers are there.`,
   )
 }
 
-/** Sees whether the files of a server and its projects fit into its tier. */
-function examineFiles(applying: Applying, one: Declared<ServerFixture>): void {
-  const { fixtures } = applying
+/** Checks that the files of a server and its projects fit into its tier. */
+function checkFiles(context: ApplyContext, one: FixtureEntry<ServerFixture>): void {
+  const { fixtures } = context
   const { account = FIRST_ACCOUNT, tier = 'small', files } = one.value
-  const limit = limitsOf(planOf(applying, account), tier).storageBytes
+  const limit = limitsOf(planOf(context, account), tier).storageBytes
   const projects = fixtures.projects.filter(({ value }) => value.server === one.name)
   const all = [files, ...projects.map(({ value }) => value.files)].flatMap((list) => list ?? [])
   const bytes = all.reduce((sum, { size }) => sum + size, 0)
   if (bytes > limit) {
-    throw one.refusal(
-      `its files have ${bytes} bytes, and a ${tier} server of this plan has room for ${limit}.`,
-    )
+    throw one.error(`its files have ${bytes} bytes, and a ${tier} server of this plan has room for ${limit}.`)
   }
 }
 
-async function examineProjects(applying: Applying): Promise<void> {
-  const { fixtures, services, records } = applying
+async function checkProjects(context: ApplyContext): Promise<void> {
+  const { fixtures, services, records } = context
   for (const one of fixtures.projects) {
     const { template } = one.value
-    if (template !== undefined) await one.telling(() => services.templates.find(template), 'template')
+    if (template !== undefined) await one.run(() => services.templates.find(template), 'template')
   }
   for (const server of fixtures.servers) {
     const declared = fixtures.projects.filter(({ value }) => value.server === server.name)
     if (declared.length === 0) continue
     const { account = FIRST_ACCOUNT, tier = 'small' } = server.value
-    const cap = planOf(applying, account).projects[tier]
-    const serverId = present(applying, server)
-    const there = serverId === undefined ? [] : await projectsOf(applying, server, serverId)
+    const cap = planOf(context, account).projects[tier]
+    const serverId = present(context, server)
+    const there = serverId === undefined ? [] : await projectsOf(context, server, serverId)
     let count = there.length
     for (const one of declared) {
       const known = records.find('project', one.name)
       if (known && there.includes(known.id)) {
-        examineSource(one, known)
+        checkSource(one, known)
         continue
       }
       count += 1
       if (count > cap) {
-        throw one.refusal(
+        throw one.error(
           `the plan of the account "${account}" allows ${cap} projects on a ${tier} server, with this one there are ${count}.`,
         )
       }
@@ -141,44 +148,52 @@ async function examineProjects(applying: Applying): Promise<void> {
 }
 
 async function projectsOf(
-  { services }: Applying,
-  server: Declared<unknown>,
+  { services }: ApplyContext,
+  server: FixtureEntry<unknown>,
   serverId: string,
 ): Promise<string[]> {
   const projects = await services.projects()
   const { accountId = '' } = services.servers.find(serverId) ?? {}
-  const all = await server.telling(() => projects.list(accountCaller(accountId), serverId))
+  const all = await server.run(() => projects.list(accountCaller(accountId), serverId))
   return all.map(({ id }) => id)
 }
 
-/** What a project's code comes from is settled when it is made. */
-function examineSource(
-  one: Declared<ProjectFixture>,
+/** Checks that a project's code has the same source as when it was created. */
+function checkSource(
+  one: FixtureEntry<ProjectFixture>,
   { id, source }: { id: string; source: string | null },
 ): void {
   if (source === null || source === sourceOf(one.value)) return
   const inner = one.value.template === undefined ? 'source' : 'template'
-  throw one.refusal(
+  throw one.error(
     `the project ${id} is there and its code came from elsewhere. Delete it, give it another name in the file, or start on another data folder.`,
     inner,
   )
 }
 
-async function examineWebhooks({ fixtures, services, baseUrl }: Applying): Promise<void> {
+async function checkWebhooks({ fixtures, services, baseUrl }: ApplyContext): Promise<void> {
   if (fixtures.webhooks.length === 0) return
   const webhooks = await services.webhooks()
   for (const one of fixtures.webhooks) {
     const field = one.value.url === undefined ? 'inbox' : 'url'
-    await one.telling(() => webhooks.check(destinationOf(one.value, baseUrl)), field)
+    await one.run(() => webhooks.check(destinationOf(one.value, baseUrl)), field)
   }
 }
 
-/** A key that somebody chose is one key's alone. @param id the key's that it is for, where that is there */
-function examineKey({ services }: Applying, one: Declared<{ key?: string }>, id: string | undefined): void {
+/**
+ * Checks that no other key has a chosen value.
+ *
+ * @param id the id of the existing key of this entry
+ */
+function checkKey(
+  { services }: ApplyContext,
+  one: FixtureEntry<{ key?: string }>,
+  id: string | undefined,
+): void {
   const { key } = one.value
   const holder = key === undefined ? undefined : services.keys.idsOf(key)
   if (holder && holder.keyId !== id) {
-    throw one.refusal(
+    throw one.error(
       `the key ${holder.keyId} of ${holder.accountId} has this value already. Choose another.`,
       'key',
     )

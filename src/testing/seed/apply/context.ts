@@ -5,19 +5,19 @@ import { FIRST_ACCOUNT } from '../references.ts'
 import type { SeedServices } from '../services.ts'
 import type { FixtureKind } from '../table.ts'
 
-/** What fixtures are applied with. */
-export interface ApplyParts {
+/** Options of `applyFixtures`. */
+export interface ApplyOptions {
   services: SeedServices
-  /** The first key of the first account; null where it was deleted. */
+  /** The first key of the first account; null if it was deleted. */
   firstKey: string | null
   /** Of this instance, without a slash at the end. */
   baseUrl: string
-  /** Fires when berth is to end: what is waited for is given up. */
+  /** Fires when berth stops; waits are abandoned. */
   ended: AbortSignal
 }
 
-/** One application of fixtures to a state: what all its steps share. */
-export class Applying {
+/** The state that the steps of one `applyFixtures` share. */
+export class ApplyContext {
   readonly fixtures: Fixtures
   readonly services: SeedServices
   readonly accounts: AccountsService
@@ -27,7 +27,7 @@ export class Applying {
   readonly baseUrl: string
   readonly #undo: (() => unknown)[] = []
 
-  constructor(fixtures: Fixtures, { services, firstKey, baseUrl, ended }: ApplyParts) {
+  constructor(fixtures: Fixtures, { services, firstKey, baseUrl, ended }: ApplyOptions) {
     this.fixtures = fixtures
     this.services = services
     this.accounts = new AccountsService(services)
@@ -37,7 +37,7 @@ export class Applying {
     this.baseUrl = baseUrl
   }
 
-  /** The id behind the name of an account; undefined where it is still to be made. */
+  /** Returns the id of an account by its name; undefined if it does not exist yet. */
   accountId(name: string = FIRST_ACCOUNT): string | undefined {
     const all = this.accounts.list()
     if (name === FIRST_ACCOUNT) return all.at(-1)?.id
@@ -46,14 +46,14 @@ export class Applying {
   }
 
   /** The id behind a name that was made by now. */
-  made(kind: FixtureKind, name: string): string {
+  idOf(kind: FixtureKind, name: string): string {
     const row = this.records.find(kind, name)
     if (row) return row.id
     throw new Error(`the ${kind} "${name}" has not been made`)
   }
 
-  /** Something was made: it goes again where a later step fails. */
-  keep(kind: FixtureKind, name: string, id: string, remove: () => unknown, source?: string): void {
+  /** Records a created fixture, to be removed again if a later step fails. */
+  recordCreated(kind: FixtureKind, name: string, id: string, remove: () => unknown, source?: string): void {
     this.records.keep(kind, name, id, source)
     this.#undo.push(async () => {
       this.records.forget(kind, name)
@@ -62,11 +62,11 @@ export class Applying {
   }
 
   /** Something that is there anyway has this name. */
-  note(kind: FixtureKind, name: string, id: string): void {
-    if (this.records.find(kind, name)?.id !== id) this.keep(kind, name, id, () => {})
+  recordExisting(kind: FixtureKind, name: string, id: string): void {
+    if (this.records.find(kind, name)?.id !== id) this.recordCreated(kind, name, id, () => {})
   }
 
-  /** Removes what was made so far, latest first. */
+  /** Removes what was created so far, latest first. */
   async undo(): Promise<void> {
     for (let next = this.#undo.pop(); next; next = this.#undo.pop()) {
       try {
