@@ -18,30 +18,30 @@ export class Exposure {
     this.#upstream = upstream
   }
 
-  /** Has the site listen; one that was closed for good does not any more. */
+  /** Opens the site. Does nothing after `closePermanently`. */
   async open(): Promise<void> {
     if (this.#closed) return
     this.#site ??= this.#sites.open(this.#options)
     const site = await this.#site
-    site.point(this.#upstream)
+    site.setUpstream(this.#upstream)
   }
 
-  /** Has nothing listen any more. */
-  async conceal(): Promise<void> {
+  /** Closes the site. */
+  async close(): Promise<void> {
     const site = this.#site
     this.#site = null
     await (await site)?.close()
   }
 
-  /** Has nothing listen from now on. */
-  closeForGood(): void {
+  /** Makes `open` do nothing from now on. */
+  closePermanently(): void {
     this.#closed = true
   }
 
-  /** Sends requests there from now on. */
-  point(upstream: Upstream): void {
+  /** Sets where requests go from now on. */
+  setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
-    void this.#site?.then((site) => site.point(upstream))
+    void this.#site?.then((site) => site.setUpstream(upstream))
   }
 
   /** Resolves when no request is under way any more at an app's port. */
@@ -52,7 +52,7 @@ export class Exposure {
   /** Sends requests elsewhere; resolves when the last ones before are served, or after a while. */
   async replace(upstream: Upstream): Promise<void> {
     const before = this.#upstream
-    this.point(upstream)
+    this.setUpstream(upstream)
     if (before.kind === 'app') await Promise.race([this.drained(before.port), Bun.sleep(DRAIN_MS)])
   }
 }

@@ -18,27 +18,27 @@ import { SourceWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
 
-/** What makes one app another than the others. */
+/** The options of one app. */
 export interface HostedAppOptions {
   /** The id of the project, or of the server that publishes it. */
   id: string
   serverId: string
   /** Relative to the server's workspace; empty for all of it. */
-  folder: string
+  directory: string
   /** The port of its site. */
   port: number
   /** The label of its host name; null for none. */
   slug: string | null
   /** Whether it has run before, and is to run again with its server. */
   hasRun: boolean
-  /** Called when it begins to answer, and when it does not any more. */
+  /** Called when it begins to respond and when it ceases to. */
   onRunning: (running: boolean) => void
   /** Whether a path, relative to the workspace and in its names, is not for callers where files are served. */
-  hides?: (names: readonly string[]) => boolean
+  isHidden?: (names: readonly string[]) => boolean
 }
 
 /** What all hosted apps share. */
-export interface HostedAppParts {
+export interface HostedAppDependencies {
   clock: Clock
   logger: Logger
   servers: AppServers
@@ -46,16 +46,16 @@ export interface HostedAppParts {
   preparation: Preparation
   /** The ports that apps themselves listen on. */
   appPorts: AppPorts
-  /** The folder of all logs. */
-  logs: string
+  /** The directory of all logs. */
+  logsDirectory: string
 }
 
-type Environment = Readonly<Record<string, string>>
+type AppEnvironment = Readonly<Record<string, string>>
 
 /** What runs, or last ran. */
-interface Version {
+interface AppVersion {
   plan: AppPlan
-  environment: Environment
+  environment: AppEnvironment
 }
 
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
@@ -68,35 +68,40 @@ export class HostedApp {
   readonly serverId: string
   readonly log: AppLog
   readonly #options: HostedAppOptions
-  readonly #parts: HostedAppParts
+  readonly #dependencies: HostedAppDependencies
   readonly #reload = new LiveReload()
   readonly #exposure: Exposure
   #supervisor: { of: Sandbox; supervisor: AppSupervisor } | null = null
-  #version: Version | null = null
+  #version: AppVersion | null = null
   #watch: SourceWatch | null = null
   /** How many do not want its files to be watched now. */
-  #pauses = 0
+  #watchPauses = 0
   /** Files answer: a program that is started in their place takes over when it answers, and not before. */
   #servesFiles = false
   /** Null until it is known, and told, for the first time: what is recorded may be from before berth was killed. */
   #isUp: boolean | null = null
   /** The variables of a restart that is to come. */
-  #next: Environment | null = null
+  #nextEnvironment: AppEnvironment | null = null
   #restarting: Promise<void> | null = null
 
   /** Opens its log; nothing runs and nothing listens yet. */
-  static async open(options: HostedAppOptions, parts: HostedAppParts): Promise<HostedApp> {
-    const { clock, logger, logs } = parts
-    const log = await AppLog.open({ dir: `${logs}/${options.id}`, clock, logger, masks: new Masks() })
+  static async open(options: HostedAppOptions, parts: HostedAppDependencies): Promise<HostedApp> {
+    const { clock, logger, logsDirectory } = parts
+    const log = await AppLog.open({
+      dir: `${logsDirectory}/${options.id}`,
+      clock,
+      logger,
+      masks: new Masks(),
+    })
     return new HostedApp(options, parts, log)
   }
 
-  private constructor(options: HostedAppOptions, parts: HostedAppParts, log: AppLog) {
+  private constructor(options: HostedAppOptions, parts: HostedAppDependencies, log: AppLog) {
     this.id = options.id
     this.serverId = options.serverId
     this.log = log
     this.#options = options
-    this.#parts = parts
+    this.#dependencies = parts
     const { port, slug, serverId, hasRun } = options
     const { servers, sites } = parts
     const asleep = servers.isSleeping(serverId)
@@ -104,13 +109,13 @@ export class HostedApp {
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
   }
 
-  /** Whether it answers. */
+  /** Reports whether it responds. */
   get isUp(): boolean {
     return this.#isUp === true
   }
 
-  /** Shows none of these values in the log from now on. */
-  hide(environment: Environment): void {
+  /** Masks these values in the log from now on. */
+  maskValues(environment: AppEnvironment): void {
     this.log.masks.add(Object.values(environment))
   }
 
@@ -119,24 +124,24 @@ export class HostedApp {
     return (await this.log.tail(count)).map(({ text }) => text).join('\n')
   }
 
-  /** Has its site listen; one that was removed has none any more. */
+  /** Opens its site. Does nothing after `remove`. */
   expose(): Promise<void> {
     return this.#exposure.open()
   }
 
-  /** Has nothing listen for it any more. */
-  conceal(): Promise<void> {
-    return this.#exposure.conceal()
+  /** Closes its site. */
+  unexpose(): Promise<void> {
+    return this.#exposure.close()
   }
 
   /** Makes callers wait for the app, unless it responds already. */
   markStarting(): void {
-    if (!this.#isUp) this.#exposure.point({ kind: 'starting' })
+    if (!this.#isUp) this.#exposure.setUpstream({ kind: 'starting' })
   }
 
   /** Responds to callers with the reason why the app does not run, unless it responds already. */
   markDown(reason: string): void {
-    if (!this.#isUp) this.#exposure.point({ kind: 'down', reason })
+    if (!this.#isUp) this.#exposure.setUpstream({ kind: 'down', reason })
   }
 
   /**
@@ -148,7 +153,7 @@ export class HostedApp {
    */
   async start(
     plan: AppPlan,
-    environment: Environment,
+    environment: AppEnvironment,
     { spawned = () => {}, signal }: { spawned?: () => void; signal?: AbortSignal } = {},
   ): Promise<void> {
     const version = { plan, environment }
@@ -170,8 +175,8 @@ export class HostedApp {
    *
    * @throws AppError where it does not answer with them
    */
-  restart(environment: Environment): Promise<void> {
-    this.#next = environment
+  restart(environment: AppEnvironment): Promise<void> {
+    this.#nextEnvironment = environment
     this.#restarting ??= this.#restartToLast().finally(() => {
       this.#restarting = null
     })
@@ -179,66 +184,66 @@ export class HostedApp {
   }
 
   async #restartToLast(): Promise<void> {
-    for (let next = this.#next; next !== null; next = this.#next) {
-      this.#next = null
+    for (let next = this.#nextEnvironment; next !== null; next = this.#nextEnvironment) {
+      this.#nextEnvironment = null
       try {
         await this.#restart(next)
       } catch (error) {
-        if (this.#next === null) throw error
+        if (this.#nextEnvironment === null) throw error
       }
     }
   }
 
-  async #restart(environment: Environment): Promise<void> {
+  async #restart(environment: AppEnvironment): Promise<void> {
     const version = this.#version
-    if (version === null || this.#parts.servers.sandbox(this.serverId) === undefined) return
+    if (version === null || this.#dependencies.servers.sandbox(this.serverId) === undefined) return
     if (version.plan.start.kind === 'command') await this.start(version.plan, environment)
     else version.environment = environment
   }
 
-  /** Ends it; callers are told why. */
+  /** Stops it. Callers get the reason. */
   async stop(reason: string): Promise<void> {
     this.#version = null
     this.#servesFiles = false
-    await this.#unwatch()
-    this.#exposure.point({ kind: 'down', reason })
+    await this.#stopWatch()
+    this.#exposure.setUpstream({ kind: 'down', reason })
     const ending = this.#supervisor?.supervisor.stop()
     this.#supervisor = null
     await ending
-    this.#setUp(false)
+    this.#setIsUp(false)
   }
 
   /** Lets changes of its files pass until the returned function is called, to be called once. */
   async pauseWatch(): Promise<() => Promise<void>> {
-    this.#pauses += 1
-    await this.#unwatch()
+    this.#watchPauses += 1
+    await this.#stopWatch()
     return async () => {
-      this.#pauses -= 1
-      if (this.#parts.servers.sandbox(this.serverId) !== undefined) await this.#watchSources()
+      this.#watchPauses -= 1
+      if (this.#dependencies.servers.sandbox(this.serverId) !== undefined) await this.#watchSources()
     }
   }
 
-  /** Its server stops, and its processes with it. */
+  /** Records that its server stops, and its processes with it. */
   serverStopping(): void {
     this.#supervisor = null
     this.#servesFiles = false
-    this.#exposure.point(ASLEEP)
-    this.#setUp(false)
-    void this.#unwatch()
+    this.#exposure.setUpstream(ASLEEP)
+    this.#setIsUp(false)
+    void this.#stopWatch()
   }
 
-  /** Berth stops: its server ends the processes. */
+  /** Releases the app as berth stops; its server ends the processes. */
   async close(): Promise<void> {
     this.#supervisor = null
-    await this.#unwatch()
+    await this.#stopWatch()
     await this.log.close()
   }
 
   /** Ends it and removes what is kept of it beside its files. */
   async remove(): Promise<void> {
-    this.#exposure.closeForGood()
+    this.#exposure.closePermanently()
     await this.stop('It was removed.')
-    await this.conceal()
+    await this.unexpose()
     await this.log.remove()
   }
 
@@ -248,30 +253,30 @@ export class HostedApp {
     spawned: () => void,
   ): Promise<void> {
     spawned()
-    const place = [this.#options.folder, folder].filter(Boolean).join('/')
+    const location = [this.#options.directory, folder].filter(Boolean).join('/')
     const reload = plan.watch ? this.#reload : null
-    const above = place.split('/').filter(Boolean)
-    const { hides } = this.#options
-    const serve = serveFiles(this.#workspace(), place, {
+    const above = location.split('/').filter(Boolean)
+    const { isHidden } = this.#options
+    const serve = serveFiles(this.#workspace(), location, {
       fallback,
       listing: true,
       reload,
-      ...(hides && { hides: (names) => hides([...above, ...names]) }),
+      ...(isHidden && { isHidden: (names) => isHidden([...above, ...names]) }),
     })
     const supervisor = this.#supervisor?.supervisor
     this.#supervisor = null
     const served = this.#exposure.replace({ kind: 'files', serve })
     this.#servesFiles = true
-    this.#setUp(true)
+    this.#setIsUp(true)
     if (supervisor) void served.then(() => supervisor.stop())
   }
 
   async #startProgram(
-    { plan, environment }: Version,
+    { plan, environment }: AppVersion,
     spawned: () => void = () => {},
     signal?: AbortSignal,
   ): Promise<void> {
-    const supervisor = this.#supervised()
+    const supervisor = this.#getSupervisor()
     this.markStarting()
     const drained = (port: number) => this.#exposure.drained(port)
     signal?.throwIfAborted()
@@ -287,56 +292,57 @@ export class HostedApp {
   }
 
   /** What keeps it running on the sandbox that its server has now. */
-  #supervised(): AppSupervisor {
-    const { servers, clock, appPorts } = this.#parts
+  #getSupervisor(): AppSupervisor {
+    const { servers, clock, appPorts } = this.#dependencies
     const sandbox = servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
     if (this.#supervisor?.of === sandbox) return this.#supervisor.supervisor
     const supervisor: AppSupervisor = new AppSupervisor({
       sandbox,
-      cwd: this.#options.folder,
+      cwd: this.#options.directory,
       clock,
       ports: appPorts,
       log: this.log,
       onState: (state) => {
-        if (this.#supervisor?.supervisor === supervisor) this.#follow(state)
+        if (this.#supervisor?.supervisor === supervisor) this.#applyState(state)
       },
     })
     this.#supervisor = { of: sandbox, supervisor }
     return supervisor
   }
 
-  #follow(state: AppState): void {
+  #applyState(state: AppState): void {
     if (this.#servesFiles && state.kind !== 'healthy') return
     this.#servesFiles = false
-    if (state.kind === 'healthy') this.#exposure.point({ kind: 'app', port: state.port, host: state.host })
+    if (state.kind === 'healthy')
+      this.#exposure.setUpstream({ kind: 'app', port: state.port, host: state.host })
     else if (state.kind === 'given_up')
-      this.#exposure.point({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
-    else if (state.kind !== 'stopped') this.#exposure.point({ kind: 'starting' })
-    if (state.kind === 'healthy') this.#setUp(true)
-    else if (state.kind === 'given_up' || state.kind === 'stopped') this.#setUp(false)
+      this.#exposure.setUpstream({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
+    else if (state.kind !== 'stopped') this.#exposure.setUpstream({ kind: 'starting' })
+    if (state.kind === 'healthy') this.#setIsUp(true)
+    else if (state.kind === 'given_up' || state.kind === 'stopped') this.#setIsUp(false)
   }
 
-  #setUp(isUp: boolean): void {
+  #setIsUp(isUp: boolean): void {
     if (this.#isUp === isUp) return
     this.#isUp = isUp
     this.#options.onRunning(isUp)
   }
 
   #workspace(): Workspace {
-    const workspace = this.#parts.servers.findWorkspace(this.serverId)
+    const workspace = this.#dependencies.servers.findWorkspace(this.serverId)
     if (workspace === undefined) throw new ComputeError('The server is gone.')
     return workspace
   }
 
   async #watchSources(): Promise<void> {
-    await this.#unwatch()
+    await this.#stopWatch()
     const plan = this.#version?.plan
-    if (!plan?.watch || this.#pauses > 0) return
-    const { folder } = this.#options
+    if (!plan?.watch || this.#watchPauses > 0) return
+    const { directory } = this.#options
     const watch = new SourceWatch({
       workspace: this.#workspace(),
-      folder,
+      directory,
       plan,
       onChange: (paths) => this.#sourcesChanged(paths),
     })
@@ -346,7 +352,7 @@ export class HostedApp {
     })
   }
 
-  async #unwatch(): Promise<void> {
+  async #stopWatch(): Promise<void> {
     const watch = this.#watch
     this.#watch = null
     await watch?.close()
@@ -355,19 +361,19 @@ export class HostedApp {
   /** Builds and starts it again, or has browsers reload its pages. What ran goes on where that fails. */
   async #sourcesChanged(paths: ReadonlySet<string>): Promise<void> {
     const version = this.#version
-    const sandbox = this.#parts.servers.sandbox(this.serverId)
+    const sandbox = this.#dependencies.servers.sandbox(this.serverId)
     if (version === null || sandbox === undefined) return
     const { plan, environment } = version
     const [first, ...others] = paths
     this.log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
     try {
-      const place = {
+      const location = {
         sandbox,
         serverId: this.serverId,
         workspace: this.#workspace(),
-        folder: this.#options.folder,
+        directory: this.#options.directory,
       }
-      await this.#parts.preparation.build({ ...place, log: this.log }, plan, environment)
+      await this.#dependencies.preparation.build({ ...location, log: this.log }, plan, environment)
       // Meanwhile it may have been stopped, or got other variables.
       const now = this.#version
       if (now === null) return

@@ -8,10 +8,10 @@ import type { Logger } from '../runtime/logger.ts'
 import { systemRandom } from '../runtime/random.ts'
 import { AppPorts } from './app-runtime/ports.ts'
 import type { AppServers } from './app-servers.ts'
-import { HostedApp, type HostedAppOptions, type HostedAppParts } from './hosted-app.ts'
+import { HostedApp, type HostedAppDependencies, type HostedAppOptions } from './hosted-app.ts'
 import { Packages } from './npm-mirror/packages.ts'
 import { Preparation } from './preparation.ts'
-import { type PromisedPort, SitePorts } from './site-ports.ts'
+import { type ReservedPort, SitePorts } from './site-ports.ts'
 import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
 import { SlugHosts } from './sites/main-port/slug-hosts.ts'
@@ -49,13 +49,13 @@ export class Hosting {
   readonly #packages: Packages
   readonly #gateway: Gateway
   readonly #sitePorts: SitePorts
-  readonly #parts: HostedAppParts
+  readonly #appDependencies: HostedAppDependencies
   /** The address that sites listen on. */
   readonly #host: string
   readonly #apps = new Map<string, HostedApp>()
   readonly #opening = new Map<string, Promise<HostedApp>>()
   /** Fires when a server stops; by server. */
-  readonly #stops = new Map<string, AbortController>()
+  readonly #stopControllers = new Map<string, AbortController>()
 
   constructor(dependencies: HostingDependencies) {
     const { clock, logger, servers, host, publicHost, ports, dataDir, repeatable } = dependencies
@@ -72,19 +72,19 @@ export class Hosting {
     this.#host = host
     this.slugHosts = new SlugHosts(this.#gateway)
     this.preparation = new Preparation(this.#packages)
-    this.#parts = {
+    this.#appDependencies = {
       clock,
       logger,
       servers,
       sites: this.#gateway,
       preparation: this.preparation,
       appPorts: new AppPorts({ repeatable }),
-      logs: join(dataDir, 'logs'),
+      logsDirectory: join(dataDir, 'logs'),
     }
   }
 
   /** Reserves a port that nothing of berth has. @throws GatewayError where there is none */
-  reservePort(): Promise<PromisedPort> {
+  reservePort(): Promise<ReservedPort> {
     return this.#sitePorts.reserve()
   }
 
@@ -93,14 +93,14 @@ export class Hosting {
     return siteUrl(this.#host, port)
   }
 
-  /** Returns the app of this id, and makes it where there is none yet. */
+  /** Returns the app of this id; creates it if there is none. */
   app(options: HostedAppOptions): Promise<HostedApp> {
     const { id } = options
     const present = this.#apps.get(id)
     if (present) return Promise.resolve(present)
     const opening =
       this.#opening.get(id) ??
-      HostedApp.open(options, this.#parts)
+      HostedApp.open(options, this.#appDependencies)
         .then((app) => {
           this.#apps.set(id, app)
           return app
@@ -110,13 +110,13 @@ export class Hosting {
     return opening
   }
 
-  /** Returns the app of this id, where there is one. */
+  /** Returns the app of this id, if there is one. */
   find(id: string): HostedApp | undefined {
     return this.#apps.get(id)
   }
 
   /** Ends an app and removes what is kept of it. */
-  async forget(id: string): Promise<void> {
+  async remove(id: string): Promise<void> {
     await this.#opening.get(id)
     const app = this.#apps.get(id)
     this.#apps.delete(id)
@@ -124,34 +124,34 @@ export class Hosting {
   }
 
   /** Returns a signal that fires when the server stops next. */
-  whileRunning(serverId: string): AbortSignal {
-    const stop = this.#stops.get(serverId) ?? new AbortController()
-    this.#stops.set(serverId, stop)
+  stopSignal(serverId: string): AbortSignal {
+    const stop = this.#stopControllers.get(serverId) ?? new AbortController()
+    this.#stopControllers.set(serverId, stop)
     return stop.signal
   }
 
   /** Removes the logs of apps that are gone: a kill may have kept them. */
-  async sweep(): Promise<void> {
-    const { logs } = this.#parts
-    const names = await readdir(logs).catch(() => [])
+  async removeStaleLogs(): Promise<void> {
+    const { logsDirectory } = this.#appDependencies
+    const names = await readdir(logsDirectory).catch(() => [])
     const gone = names.filter((id) => APP_ID.test(id) && !this.#apps.has(id))
-    await Promise.all(gone.map((id) => rm(join(logs, id), { recursive: true, force: true })))
+    await Promise.all(gone.map((id) => rm(join(logsDirectory, id), { recursive: true, force: true })))
   }
 
   /** Ends the apps of a server that is about to stop, or whose sandbox has ended. */
   serverStopping(serverId: string): void {
-    this.#stops.get(serverId)?.abort(new ComputeError('The server was stopped.'))
-    this.#stops.delete(serverId)
+    this.#stopControllers.get(serverId)?.abort(new ComputeError('The server was stopped.'))
+    this.#stopControllers.delete(serverId)
     for (const app of this.#ofServer(serverId)) app.serverStopping()
   }
 
   /** Removes what is kept of the apps of a server that is gone. */
   async serverDeleted(serverId: string): Promise<void> {
     this.#packages.forget(serverId)
-    await Promise.all(this.#ofServer(serverId).map(({ id }) => this.forget(id)))
+    await Promise.all(this.#ofServer(serverId).map(({ id }) => this.remove(id)))
   }
 
-  /** Lets go of the apps, whose processes end with their servers, and writes their logs. Sites stay open. */
+  /** Releases the apps, whose processes end with their servers, and writes their logs. Sites stay open. */
   async stop(): Promise<void> {
     await Promise.all([...this.#apps.values()].map((app) => app.close()))
   }

@@ -6,12 +6,12 @@ import type { AppPlan } from './app-runtime/plan.ts'
 import type { Packages } from './npm-mirror/packages.ts'
 
 /** Where an app lies that is prepared. */
-export interface Place {
+export interface AppWorkspace {
   serverId: string
   sandbox: Sandbox
   workspace: Workspace
   /** Relative to the workspace; empty for all of it. */
-  folder: string
+  directory: string
   log: AppLog
   /** Ends what is under way. */
   signal?: AbortSignal
@@ -29,73 +29,81 @@ export class Preparation {
     this.#packages = packages
   }
 
-  /** How the app in a folder is installed, built and started. @throws AppError, NoAppFound */
-  async plan({ workspace, folder, sandbox, log }: Place): Promise<AppPlan> {
+  /** How the app in a directory is installed, built and started. @throws AppError, NoAppFound */
+  async plan({ workspace, directory, sandbox, log }: AppWorkspace): Promise<AppPlan> {
     const [{ planApp }, { SandboxTools }] = await Promise.all([
       import('./app-runtime/detect.ts'),
       import('./app-runtime/tools.ts'),
     ])
-    const plan = await planApp({ workspace, dir: folder, tools: new SandboxTools(sandbox) })
+    const plan = await planApp({ workspace, dir: directory, tools: new SandboxTools(sandbox) })
     log.append('berth', `Found: ${plan.kind}.`)
     return plan
   }
 
   /** Installs what the app needs. @throws AppError */
-  async install(place: Place, plan: AppPlan, environment: Environment): Promise<void> {
+  async install(place: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.install === null) return
     const { sandbox, workspace, serverId, log } = place
     // Berth keeps packages for all servers: a further copy would only fill this one's workspace.
-    const cache = `${CACHE}/${place.folder.replaceAll('/', '-') || 'workspace'}`
+    const cache = `${CACHE}/${place.directory.replaceAll('/', '-') || 'workspace'}`
     try {
       await this.#run(place, 'install', plan.install, {
-        ...cachesIn(`${sandbox.home}/${cache}`, plan.install),
+        ...cacheVariables(`${sandbox.home}/${cache}`, plan.install),
         ...environment,
       })
     } catch (error) {
       for (const problem of this.#packages.takeProblems(serverId)) log.append('install', problem)
       throw error
     } finally {
-      await removeFolders(workspace, cache, CACHE, dirname(CACHE))
+      await removeDirectories(workspace, cache, CACHE, dirname(CACHE))
     }
   }
 
   /** Builds the app. @throws AppError */
-  async build(place: Place, plan: AppPlan, environment: Environment): Promise<void> {
+  async build(place: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.build !== null) await this.#run(place, 'build', plan.build, environment)
   }
 
   async #run(
-    place: Place,
+    place: AppWorkspace,
     source: 'install' | 'build',
     command: string,
-    environment: Environment,
+    environment: AppEnvironment,
   ): Promise<void> {
-    const { serverId, sandbox, workspace, folder, log, signal } = place
+    const { serverId, sandbox, workspace, directory, log, signal } = place
     const { runStep } = await import('./app-runtime/step.ts')
-    const packages = await this.#packages.environment(serverId, { tools: sandbox.tools, workspace, folder })
+    const packages = await this.#packages.environment(serverId, {
+      tools: sandbox.tools,
+      workspace,
+      directory,
+    })
     const env = { ...packages, ...environment }
-    await runStep({ sandbox, cwd: folder, command, env, log, source, ...(signal ? { signal } : {}) })
+    await runStep({ sandbox, cwd: directory, command, env, log, source, ...(signal ? { signal } : {}) })
   }
 }
 
-type Environment = Readonly<Record<string, string>>
+type AppEnvironment = Readonly<Record<string, string>>
 
-/** Settings of package managers that have them keep what they download in one folder. */
-const cachesIn = (folder: string, command: string): Environment => ({
-  npm_config_cache: `${folder}/npm`,
+/** Settings of package managers that have them keep what they download in one directory. */
+const cacheVariables = (directory: string, command: string): AppEnvironment => ({
+  npm_config_cache: `${directory}/npm`,
   // npm complains of settings that it does not know.
   ...(/\bpnpm\b/.test(command)
-    ? { npm_config_store_dir: `${folder}/pnpm`, pnpm_config_store_dir: `${folder}/pnpm` }
+    ? { npm_config_store_dir: `${directory}/pnpm`, pnpm_config_store_dir: `${directory}/pnpm` }
     : {}),
-  YARN_CACHE_FOLDER: `${folder}/yarn`,
-  BUN_INSTALL_CACHE_DIR: `${folder}/bun`,
-  PIP_CACHE_DIR: `${folder}/pip`,
+  YARN_CACHE_FOLDER: `${directory}/yarn`,
+  BUN_INSTALL_CACHE_DIR: `${directory}/bun`,
+  PIP_CACHE_DIR: `${directory}/pip`,
 })
 
-/** Removes a folder, and then those around it, innermost first, as long as nothing else is left in them. */
-async function removeFolders(workspace: Workspace, folder: string, ...around: string[]): Promise<void> {
+/** Removes a directory, and then those around it, innermost first, as long as nothing else is left in them. */
+async function removeDirectories(
+  workspace: Workspace,
+  directory: string,
+  ...around: string[]
+): Promise<void> {
   try {
-    await workspace.remove(folder)
+    await workspace.remove(directory)
     for (const one of around) {
       if ((await workspace.entries(one)).length > 0) return
       await workspace.remove(one)

@@ -4,8 +4,8 @@ import type { AppPlan } from './app-runtime/plan.ts'
 /** Milliseconds of quiet after which changes count as one. */
 const QUIET_MS = 100
 
-/** Folders that tools write and people do not: packages, builds, caches, data of the app. */
-const IGNORED_FOLDERS = new Set([
+/** Directories that tools write and people do not: packages, builds, caches, data of the app. */
+const IGNORED_DIRECTORIES = new Set([
   ...['node_modules', '.git', '.venv', 'venv', '__pycache__', 'target', 'vendor'],
   ...[
     'dist',
@@ -30,7 +30,7 @@ const IGNORED_FILES = /(?:\.log|\.tmp|\.sw[a-p]|~|\.(?:db|sqlite3?)(?:-(?:wal|sh
 interface SourceWatchOptions {
   workspace: Workspace
   /** Relative to the workspace. */
-  folder: string
+  directory: string
   plan: AppPlan
   /** Called when files have changed and it is quiet again; not again before it has resolved. */
   onChange: (paths: ReadonlySet<string>) => Promise<void>
@@ -49,21 +49,21 @@ export class SourceWatch {
     this.#options = options
   }
 
-  /** Begins; changes from when this resolves are told. */
+  /** Starts; it notifies of changes once this resolves. */
   async start(): Promise<void> {
-    const { workspace, folder } = this.#options
-    const watch = await workspace.watch(folder, {
+    const { workspace, directory } = this.#options
+    const watch = await workspace.watch(directory, {
       ignored: (path) => this.#isIgnored(path),
       onChange: (path) => {
         this.#changed.add(path)
-        this.#arm()
+        this.#scheduleNotify()
       },
     })
     if (this.#closed) await watch.close()
     else this.#watch = watch
   }
 
-  /** Ends it; what has changed since the last call is not told any more. */
+  /** Stops it without a further notification. */
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
@@ -75,21 +75,21 @@ export class SourceWatch {
     const { start } = this.#options.plan
     const served = start.kind === 'files' ? start.folder : ''
     if (served !== '' && (path === served || path.startsWith(`${served}/`))) return false
-    return path.split('/').some((name) => IGNORED_FOLDERS.has(name)) || IGNORED_FILES.test(path)
+    return path.split('/').some((name) => IGNORED_DIRECTORIES.has(name)) || IGNORED_FILES.test(path)
   }
 
-  #arm(): void {
+  #scheduleNotify(): void {
     clearTimeout(this.#timer)
-    if (!this.#closed && !this.#busy) this.#timer = setTimeout(() => void this.#tell(), QUIET_MS)
+    if (!this.#closed && !this.#busy) this.#timer = setTimeout(() => void this.#notify(), QUIET_MS)
   }
 
-  async #tell(): Promise<void> {
+  async #notify(): Promise<void> {
     const paths = new Set(this.#changed)
     this.#changed.clear()
     this.#busy = true
     await this.#options.onChange(paths).finally(() => {
       this.#busy = false
-      if (this.#changed.size > 0) this.#arm()
+      if (this.#changed.size > 0) this.#scheduleNotify()
     })
   }
 }

@@ -297,7 +297,7 @@ type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
   async start() {
     await Promise.all([projects.apps.exposeAll(), deployments.open()])
-    await hosting.sweep()
+    await hosting.removeStaleLogs()
   },
   async stop() {
     await hosting.close()

@@ -47,11 +47,11 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
   const manifest = manifestText === null ? {} : parseManifest(manifestText)
   const procfile = parseProcfile((await app.text('Procfile')) ?? '')
   const web = procfile.get('web')
-  const stated = statedStart(manifest, web, procfile.get('release'))
+  const stated = startFromManifest(manifest, web, procfile.get('release'))
   const found = await detect(app, tools, stated !== null)
   const own = found?.start.kind === 'unknown' ? null : (found?.start ?? null)
   const base = stated ?? own
-  if (base === null) throw nothingFound(found, procfile)
+  if (base === null) throw noAppFoundError(found, procfile)
 
   const wantsFull = stated !== null && found !== null
   const install = wantsFull ? (found.fullInstall ?? found.install) : (found?.install ?? null)
@@ -73,7 +73,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
 }
 
 /** Returns the start that the app's author has stated; null if there is none. */
-function statedStart(
+function startFromManifest(
   manifest: Manifest,
   web: string | undefined,
   release: string | undefined,
@@ -104,7 +104,7 @@ function startOf(start: StartPlan, bin: string | null, port: number | null): Sta
   return { kind: 'command', command, port }
 }
 
-function nothingFound(found: DetectedApp | null, procfile: ReadonlyMap<string, string>): AppError {
+function noAppFoundError(found: DetectedApp | null, procfile: ReadonlyMap<string, string>): AppError {
   const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, ${EXAMPLE}.`
   if (found?.start.kind === 'unknown') return new NoAppFound(`${found.start.reason} ${remedy}`)
   if (procfile.size > 0) {

@@ -8,23 +8,23 @@ export interface HealthTiming {
   /** Until an app must have responded well. */
   readonly limitMs: number
   /** Before other ports than the one in PORT are looked for. */
-  readonly patienceMs: number
+  readonly portGraceMs: number
   /** How long an app must respond elsewhere without listening on PORT before it is taken to ignore PORT. */
   readonly otherPortMs: number
 }
 
 /** The usual times. */
-export const HEALTH_TIMING: HealthTiming = { limitMs: 60_000, patienceMs: 400, otherPortMs: 600 }
+export const HEALTH_TIMING: HealthTiming = { limitMs: 60_000, portGraceMs: 400, otherPortMs: 600 }
 
 /** Pauses between two questions, milliseconds: short at first, for apps that start at once. */
-const FIRST_PAUSES = [5, 10, 10, 20, 20, 40, 40, 80]
+const FIRST_DELAYS_MS = [5, 10, 10, 20, 20, 40, 40, 80]
 const PAUSE_MS = 100
 
 /** Milliseconds that a response may take. Development servers build at the first request. */
 const RESPONSE_MS = 30_000
 
 /** How often the app's ports are looked up, milliseconds. */
-const LOOK_MS = 200
+const PORT_POLL_MS = 200
 
 /** How much longer an error page (404) must be the only response than a real page. */
 const NO_PAGE_FACTOR = 5
@@ -66,7 +66,7 @@ export class HealthSearch {
       const other = result.kind === 'refused' ? await this.#checkOtherPorts(signal) : null
       if (other !== null) return other
       if (this.#elapsed() >= timing.limitMs) break
-      await pause(FIRST_PAUSES[round] ?? PAUSE_MS, signal)
+      await pause(FIRST_DELAYS_MS[round] ?? PAUSE_MS, signal)
     }
     return this.#explain()
   }
@@ -110,7 +110,7 @@ export class HealthSearch {
   async #checkOtherPorts(signal: AbortSignal): Promise<AppAddress | null> {
     const { assignedPort, timing } = this.#options
     const now = this.#elapsed()
-    if (now < timing.patienceMs || now - this.#lookedAt < LOOK_MS) return null
+    if (now < timing.portGraceMs || now - this.#lookedAt < PORT_POLL_MS) return null
     this.#lookedAt = now
     const listening = (await this.#options.listening()) ?? []
     const ports = [...new Set(listening.map(({ port }) => port))].filter((port) => port !== assignedPort)

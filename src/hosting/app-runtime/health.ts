@@ -13,7 +13,7 @@ export type HealthResult =
   | { readonly kind: 'responded'; readonly status: number; readonly host: AppAddress['host'] }
 
 /** Bytes within which a response must contain its status. */
-const MOST_BYTES = 64 * 1024
+const MAX_BYTES = 64 * 1024
 
 /** All addresses on which an app may respond. */
 export const HOSTS = ['127.0.0.1', '::1'] as const
@@ -68,7 +68,7 @@ async function checkHost(
         text += chunk.toString('latin1')
         const status = statusOf(text)
         if (status !== null) result.resolve({ kind: 'responded', status, host })
-        else if (text.length > MOST_BYTES) silent()
+        else if (text.length > MAX_BYTES) silent()
       },
       close: silent,
       error: silent,

@@ -11,13 +11,13 @@ export interface AppPort {
 }
 
 /** The range of repeatable ports, below those that the system assigns. */
-const REPEATED = { first: 21_000, last: 31_999 }
+const REPEATABLE_RANGE = { first: 21_000, last: 31_999 }
 
 /** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
 export class AppPorts {
   readonly #reserved = new Set<number>()
   readonly #repeatable: boolean
-  #next = REPEATED.first
+  #next = REPEATABLE_RANGE.first
 
   /**
    * @param repeatable whether ports are counted up, so every run has the same ones if they are free
@@ -29,8 +29,8 @@ export class AppPorts {
   /** Returns a port on which nothing listens. @throws AppError if there is none */
   reserve(): AppPort {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const port = tryPort(this.#repeatable ? this.#counted() : 0)
-      if (port !== null && !this.#reserved.has(port)) return this.#give(port)
+      const port = tryPort(this.#repeatable ? this.#reserveInOrder() : 0)
+      if (port !== null && !this.#reserved.has(port)) return this.#createPort(port)
     }
     throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
   }
@@ -46,16 +46,16 @@ export class AppPorts {
         `The app wants port ${port}, on which another program of this machine listens. ${remedy}`,
       )
     }
-    return this.#give(port)
+    return this.#createPort(port)
   }
 
-  #counted(): number {
+  #reserveInOrder(): number {
     const port = this.#next
-    this.#next = port === REPEATED.last ? REPEATED.first : port + 1
+    this.#next = port === REPEATABLE_RANGE.last ? REPEATABLE_RANGE.first : port + 1
     return port
   }
 
-  #give(port: number): AppPort {
+  #createPort(port: number): AppPort {
     this.#reserved.add(port)
     return { port, release: () => void this.#reserved.delete(port) }
   }

@@ -18,7 +18,7 @@ export interface AppProgram {
 }
 
 /** Variables of every app, unless it sets its own. */
-const USUAL_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
+const DEFAULT_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
 
 /**
  * Combines a plan with variables.
@@ -35,7 +35,7 @@ export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>):
     command: start.command,
     port: start.port,
     health,
-    env: { ...USUAL_ENV, ...Object.fromEntries(defaults), ...env },
+    env: { ...DEFAULT_ENV, ...Object.fromEntries(defaults), ...env },
   }
 }
 
@@ -91,7 +91,7 @@ export class AppProcess {
   }
 
   /** Whether the process has ended. */
-  get over(): boolean {
+  get whenEnded(): boolean {
     return this.#ended.signal.aborted
   }
 
@@ -101,7 +101,7 @@ export class AppProcess {
    * @throws AppFailure with the last lines of output if it ends before, or does not respond in time; the signal's
    * reason
    */
-  async healthy(signal: AbortSignal): Promise<AppAddress> {
+  async waitUntilHealthy(signal: AbortSignal): Promise<AppAddress> {
     const { program, timing } = this.#options
     const search = new HealthSearch({
       assignedPort: this.port,
@@ -113,7 +113,7 @@ export class AppProcess {
     const found = await search.run(AbortSignal.any([signal, this.#ended.signal]))
     signal.throwIfAborted()
     if (typeof found === 'object') return found
-    if (!this.over) throw new AppFailure(found, this.#output.last)
+    if (!this.whenEnded) throw new AppFailure(found, this.#output.last)
     const { reason } = await this.exited
     throw new AppFailure(`The app did not start: ${reason}`, this.#output.last)
   }

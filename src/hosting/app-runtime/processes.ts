@@ -7,7 +7,7 @@ import type { Drained, SupervisorOptions, SupervisorTiming } from './supervision
 const FAILED_GRACE_MS = 2000
 
 /** A process that responds. */
-export interface Running {
+export interface RunningProcess {
   readonly process: AppProcess
   readonly program: AppProgram
   readonly address: AppAddress
@@ -29,25 +29,25 @@ export class AppProcesses {
    *
    * @throws AppFailure, AppError; the signal's reason
    */
-  async launch(program: AppProgram, signal: AbortSignal): Promise<Running> {
+  async launch(program: AppProgram, signal: AbortSignal): Promise<RunningProcess> {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
-    if (sandbox.ending) throw serverGone()
+    if (sandbox.ending) throw serverStoppedError()
     log.append('berth', `Starts: ${program.command}`)
     const process = this.#start(program)
     try {
-      const address = await process.healthy(signal)
+      const address = await process.waitUntilHealthy(signal)
       log.append('berth', `Answers on port ${address.port}.`)
       return { process, program, address }
     } catch (error) {
       await process.end(FAILED_GRACE_MS)
-      if (sandbox.ending) throw serverGone()
+      if (sandbox.ending) throw serverStoppedError()
       throw error
     }
   }
 
   /** Ends a process that was replaced when its last callers are served, or when they take too long. */
-  async retire({ process, address }: Running, drained: Drained): Promise<void> {
+  async retire({ process, address }: RunningProcess, drained: Drained): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, this.#timing.drainMs)
     drained(address.port).then(resolve, () => resolve())
@@ -78,4 +78,4 @@ export class AppProcesses {
 }
 
 /** Returns the error of calls during which the server was stopped. */
-export const serverGone = (): AppError => new AppError('The server was stopped.')
+export const serverStoppedError = (): AppError => new AppError('The server was stopped.')

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
-import { AppProcesses, type Running, serverGone } from './processes.ts'
+import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
 import {
   type AppState,
   type Drained,
@@ -21,14 +21,14 @@ type Operation = 'start' | 'restart' | 'stop'
 export class AppSupervisor {
   readonly #options: SupervisorOptions
   readonly #timing: SupervisorTiming
-  readonly #restarts: Restarts
+  readonly #restarts: RestartBackoff
   readonly #processes: AppProcesses
   #state: AppState = { kind: 'stopped' }
-  #running: Running | null = null
+  #running: RunningProcess | null = null
   /** The running process while another version starts beside it. */
-  #replaced: Running | null = null
+  #replaced: RunningProcess | null = null
   #timer: Timer | null = null
-  #turn: Promise<unknown> = Promise.resolve()
+  #queue: Promise<unknown> = Promise.resolve()
   #current: { abort: AbortController; kind: Operation } | null = null
   #stops = 0
 
@@ -36,7 +36,7 @@ export class AppSupervisor {
     this.#options = options
     this.#timing = { ...SUPERVISOR_TIMING, ...options.timing }
     this.#processes = new AppProcesses(options, this.#timing)
-    this.#restarts = new Restarts(options.clock)
+    this.#restarts = new RestartBackoff(options.clock)
     void options.sandbox.exited.then(() => this.#handleSandboxExit())
   }
 
@@ -66,18 +66,18 @@ export class AppSupervisor {
     const program = toProgram(plan, env)
     // A restart of the version being replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
-    return this.#inTurn('start', (signal) => this.#replace(program, drained, signal))
+    return this.#enqueue('start', (signal) => this.#replace(program, drained, signal))
   }
 
   /** Ends the app; resolves when no process of it is left. Calls under way fail. */
   stop(): Promise<void> {
     this.#stops += 1
     this.#current?.abort.abort(stopped())
-    return this.#inTurn('stop', async () => {
+    return this.#enqueue('stop', async () => {
       this.#cancelRestart()
       this.#running = null
       await this.#processes.endAll()
-      this.#become({ kind: 'stopped' })
+      this.#setState({ kind: 'stopped' })
     })
   }
 
@@ -85,7 +85,7 @@ export class AppSupervisor {
     this.#cancelRestart()
     const old = this.#running
     const inTheWay = old !== null && program.port !== null && old.process.port === program.port
-    if (old === null || inTheWay) this.#become({ kind: 'starting' })
+    if (old === null || inTheWay) this.#setState({ kind: 'starting' })
     if (old !== null && inTheWay) {
       this.#running = null
       await old.process.end(this.#timing.graceMs)
@@ -105,20 +105,20 @@ export class AppSupervisor {
   }
 
   /** After a failed start, keeps or restarts the version that ran before. */
-  async #afterFailure(before: Running | null, error: unknown, signal: AbortSignal): Promise<void> {
+  async #afterFailure(before: RunningProcess | null, error: unknown, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#options.sandbox.ending) return
     const reason = summaryOf(error)
     const old = this.#running
     if (old !== null) {
-      this.#note(`${reason} The version before goes on.`)
-      if (old.process.over) this.#crashed(old, (await old.process.exited).reason)
+      this.#log(`${reason} The version before goes on.`)
+      if (old.process.whenEnded) this.#handleCrash(old, (await old.process.exited).reason)
       return
     }
     if (before === null) {
       this.#giveUp(reason)
       return
     }
-    this.#note(`${reason} The version before is started again.`)
+    this.#log(`${reason} The version before is started again.`)
     try {
       this.#switchTo(await this.#processes.launch(before.program, signal))
     } catch (again) {
@@ -126,17 +126,17 @@ export class AppSupervisor {
     }
   }
 
-  #switchTo(next: Running): void {
+  #switchTo(next: RunningProcess): void {
     this.#running = next
-    this.#become({ kind: 'healthy', ...next.address })
-    void next.process.exited.then(({ reason }) => this.#crashed(next, reason))
+    this.#setState({ kind: 'healthy', ...next.address })
+    void next.process.exited.then(({ reason }) => this.#handleCrash(next, reason))
   }
 
-  #crashed(running: Running, reason: string): void {
+  #handleCrash(running: RunningProcess, reason: string): void {
     if (this.#running !== running || this.#options.sandbox.ending) return
     // What follows depends on whether the version that starts beside it succeeds.
     if (this.#replaced === running) {
-      this.#become({ kind: 'starting' })
+      this.#setState({ kind: 'starting' })
       return
     }
     this.#running = null
@@ -146,16 +146,16 @@ export class AppSupervisor {
   #restartLater(program: AppProgram, reason: string): void {
     const next = this.#restarts.next()
     if (next === null) {
-      this.#giveUp(`The app crashed again after ${MOST_RESTARTS} restarts in 5 minutes: ${reason}`)
+      this.#giveUp(`The app crashed again after ${MAX_RESTARTS} restarts in 5 minutes: ${reason}`)
       return
     }
     const { delayMs, attempt } = next
-    this.#note(
-      `The app crashed: ${reason} It is started again in ${delayMs / 1000} s (${attempt} of ${MOST_RESTARTS}).`,
+    this.#log(
+      `The app crashed: ${reason} It is started again in ${delayMs / 1000} s (${attempt} of ${MAX_RESTARTS}).`,
     )
-    this.#become({ kind: 'restarting', reason, attempt, delayMs })
+    this.#setState({ kind: 'restarting', reason, attempt, delayMs })
     const timer: Timer = this.#options.clock.after(delayMs, () => {
-      const restart = this.#inTurn('restart', (signal) => this.#restart(program, timer, signal))
+      const restart = this.#enqueue('restart', (signal) => this.#restart(program, timer, signal))
       return restart.catch(() => {})
     })
     this.#timer = timer
@@ -165,7 +165,7 @@ export class AppSupervisor {
     // It was taken back while it waited for its turn.
     if (this.#timer !== timer) return
     this.#timer = null
-    this.#become({ kind: 'starting' })
+    this.#setState({ kind: 'starting' })
     try {
       this.#switchTo(await this.#processes.launch(program, signal))
     } catch (error) {
@@ -180,23 +180,23 @@ export class AppSupervisor {
 
   #giveUp(reason: string): void {
     this.#running = null
-    this.#note(reason)
-    this.#become({ kind: 'given_up', reason })
+    this.#log(reason)
+    this.#setState({ kind: 'given_up', reason })
   }
 
   /** Handles the end of the sandbox, which ended all processes. */
   #handleSandboxExit(): void {
     this.#stops += 1
-    this.#current?.abort.abort(serverGone())
+    this.#current?.abort.abort(serverStoppedError())
     this.#cancelRestart()
     this.#running = null
-    this.#become({ kind: 'stopped' })
+    this.#setState({ kind: 'stopped' })
   }
 
   /** Runs work after all earlier work; throws if the app was stopped meanwhile. */
-  #inTurn<T>(kind: Operation, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  #enqueue<T>(kind: Operation, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const stops = this.#stops
-    const turn = this.#turn.then(async () => {
+    const turn = this.#queue.then(async () => {
       if (kind !== 'stop' && stops !== this.#stops) throw stopped()
       const abort = new AbortController()
       this.#current = { abort, kind }
@@ -206,17 +206,17 @@ export class AppSupervisor {
         this.#current = null
       }
     })
-    this.#turn = turn.catch(() => {})
+    this.#queue = turn.catch(() => {})
     return turn
   }
 
-  #become(state: AppState): void {
+  #setState(state: AppState): void {
     if (this.#state.kind === state.kind && (state.kind === 'starting' || state.kind === 'stopped')) return
     this.#state = state
     this.#options.onState(state)
   }
 
-  #note(text: string): void {
+  #log(text: string): void {
     this.#options.log.append('berth', text)
   }
 }
@@ -226,14 +226,14 @@ const summaryOf = (error: unknown): string => (error instanceof AppFailure ? err
 const stopped = (): AppError => new AppError('The app was stopped.')
 
 /** Most restarts within the window of `WINDOW_MS` milliseconds. */
-const MOST_RESTARTS = 5
+const MAX_RESTARTS = 5
 const WINDOW_MS = 5 * 60_000
 
 /** The delay of the first, which doubles with each. */
 const FIRST_DELAY_MS = 1000
 
 /** Decides when an app that crashed is started again: after 1 s, 2 s, 4 s …, at most 5 times in 5 minutes. */
-class Restarts {
+class RestartBackoff {
   readonly #clock: Clock
   #at: number[] = []
 
@@ -246,7 +246,7 @@ class Restarts {
     const now = this.#clock.elapsed()
     this.#at = this.#at.filter((at) => now - at < WINDOW_MS)
     const before = this.#at.length
-    if (before >= MOST_RESTARTS) return null
+    if (before >= MAX_RESTARTS) return null
     const delayMs = FIRST_DELAY_MS * 2 ** before
     this.#at.push(now + delayMs)
     return { delayMs, attempt: before + 1 }

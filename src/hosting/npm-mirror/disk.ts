@@ -12,7 +12,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What lies in the cache, each kind in a folder of its own. */
+/** What lies in the cache, each kind in a directory of its own. */
 export type Kind = 'tarballs' | 'full' | 'abbreviated' | 'dists'
 
 const KINDS: readonly Kind[] = ['tarballs', 'full', 'abbreviated', 'dists']
@@ -21,10 +21,10 @@ const KINDS: readonly Kind[] = ['tarballs', 'full', 'abbreviated', 'dists']
 const SHRINK_TO = 0.9
 
 /** A file under way into the cache, which nobody sees before it is kept. */
-export interface Incoming {
+export interface IncomingFile {
   readonly file: FileHandle
   /** Puts it in its place, in which it is seen at once and whole. */
-  keep(kind: Kind, name: string): Promise<void>
+  commit(kind: Kind, name: string): Promise<void>
   /** Removes it, where it was not kept. */
   discard(): Promise<void>
 }
@@ -34,7 +34,7 @@ export interface Incoming {
  * berth was killed; the oldest go where they take more than allowed.
  */
 export class DiskCache {
-  readonly #folder: string
+  readonly #directory: string
   readonly #maxBytes: number
   readonly #now: () => number
   #opened: Promise<void> | null = null
@@ -43,31 +43,31 @@ export class DiskCache {
   #shrinking: Promise<void> | null = null
 
   /**
-   * @param folder absolute path
+   * @param directory absolute path
    * @param maxBytes of all its files
    * @param now milliseconds since 1970
    */
-  constructor(folder: string, maxBytes: number, now: () => number) {
-    this.#folder = folder
+  constructor(directory: string, maxBytes: number, now: () => number) {
+    this.#directory = directory
     this.#maxBytes = maxBytes
     this.#now = now
   }
 
-  /** Makes the folder, and removes what a killed berth was about to write. */
+  /** Makes the directory, and removes what a killed berth was about to write. */
   open(): Promise<void> {
     this.#opened ??= this.#prepare()
     return this.#opened
   }
 
   /** Resolves when nothing is under way with its files on its own account. */
-  async settle(): Promise<void> {
+  async drain(): Promise<void> {
     await this.#opened?.catch(() => {})
     await this.#shrinking?.catch(() => {})
   }
 
   /** Absolute path of a file. Names are of packages, or hashes: escaped, they lead nowhere else. */
   path(kind: Kind, name: string): string {
-    return join(this.#folder, kind, encodeURIComponent(name))
+    return join(this.#directory, kind, encodeURIComponent(name))
   }
 
   /** A file's bytes and its time, milliseconds since 1970; null where there is none. */
@@ -91,7 +91,7 @@ export class DiskCache {
     const incoming = await this.receive()
     try {
       await incoming.file.writeFile(bytes)
-      await incoming.keep(kind, name)
+      await incoming.commit(kind, name)
     } finally {
       await incoming.discard()
     }
@@ -105,13 +105,13 @@ export class DiskCache {
   }
 
   /** A new file, aside. */
-  async receive(): Promise<Incoming> {
-    const path = join(this.#folder, 'incoming', String(this.#incoming++))
+  async receive(): Promise<IncomingFile> {
+    const path = join(this.#directory, 'incoming', String(this.#incoming++))
     const file = await open(path, 'wx', 0o600)
     let done = false
     return {
       file,
-      keep: async (kind, name) => {
+      commit: async (kind, name) => {
         done = true
         const place = this.path(kind, name)
         const [{ size }, before] = [await file.stat(), await sizeOf(place)]
@@ -131,10 +131,11 @@ export class DiskCache {
   }
 
   async #prepare(): Promise<void> {
-    const incoming = join(this.#folder, 'incoming')
+    const incoming = join(this.#directory, 'incoming')
     await rm(incoming, { recursive: true, force: true })
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
-    for (const folder of [...KINDS, 'incoming']) await mkdir(join(this.#folder, folder), { recursive: true })
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    for (const directory of [...KINDS, 'incoming'])
+      await mkdir(join(this.#directory, directory), { recursive: true })
     // Nobody waits for the count, which tens of thousands of files make long.
     this.#shrinking = this.#removeOldest().finally(() => {
       this.#shrinking = null
@@ -166,8 +167,8 @@ export class DiskCache {
   async #files(): Promise<{ path: string; size: number; time: number }[]> {
     const all: { path: string; size: number; time: number }[] = []
     for (const kind of KINDS) {
-      for (const name of await readdir(join(this.#folder, kind))) {
-        const path = join(this.#folder, kind, name)
+      for (const name of await readdir(join(this.#directory, kind))) {
+        const path = join(this.#directory, kind, name)
         const found = await stat(path).catch(() => null)
         if (found !== null) all.push({ path, size: found.size, time: found.mtimeMs })
       }

@@ -1,7 +1,7 @@
 import type { DiskCache } from './disk.ts'
 import { type Dist, type Dists, readManifest, versionOf } from './document.ts'
+import type { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
-import type { Upstream } from './upstream.ts'
 
 /** Packages whose tarballs are known without a look at the disk. */
 const IN_MEMORY = 300
@@ -9,10 +9,10 @@ const IN_MEMORY = 300
 /** What every tarball must be, as the registry's documents say. What one has said once holds until one says otherwise. */
 export class DistIndex {
   readonly #disk: DiskCache
-  readonly #upstream: Upstream
+  readonly #upstream: NpmRegistry
   readonly #recent = new Map<string, Dists>()
 
-  constructor(disk: DiskCache, upstream: Upstream) {
+  constructor(disk: DiskCache, upstream: NpmRegistry) {
     this.#disk = disk
     this.#upstream = upstream
   }

@@ -1,6 +1,6 @@
-import { isVersion } from './asked.ts'
 import { integrityOf, integrityText } from './integrity.ts'
 import { PackageError } from './problem.ts'
+import { isVersion } from './registry-request.ts'
 
 /** Where a tarball comes from and what it must be. */
 export interface Dist {
@@ -14,7 +14,7 @@ export interface Dist {
 export type Dists = Readonly<Record<string, Dist>>
 
 /** How tarballs are named to a client. */
-export type Naming =
+export type TarballNaming =
   /** By the mirror's own address. */
   | { readonly kind: 'mirror'; readonly origin: string }
   /** By npm's public address, which npm itself replaces by that of its registry. */
@@ -26,7 +26,7 @@ export type Naming =
 export const PUBLIC_REGISTRY = 'https://registry.npmjs.org'
 
 /** Stands in a kept document for the beginning of a tarball's address. */
-const PLACE = 'berth:'
+const ORIGIN_PLACEHOLDER = 'berth:'
 
 /**
  * How a client is told where tarballs lie, so that its lock file names no mirror, which another berth and other
@@ -34,22 +34,22 @@ const PLACE = 'berth:'
  * writes down nothing where the address is the usual one of its registry, which it takes for granted where it is told
  * none. pnpm and Yarn write down addresses only where they differ from what the registry's would be.
  */
-export function namingFor(userAgent: string | null, origin: string): Naming {
+export function namingFor(userAgent: string | null, origin: string): TarballNaming {
   if (userAgent?.startsWith('npm/')) return { kind: 'public' }
   if (userAgent?.startsWith('Bun/')) return { kind: 'none' }
   return { kind: 'mirror', origin }
 }
 
 /** The text of a kept document, for a client. */
-export function present(text: string, naming: Naming): string {
+export function present(text: string, naming: TarballNaming): string {
   if (naming.kind === 'none') return text.replaceAll(/"tarball":"berth:[^"]*",/g, '')
   const origin = naming.kind === 'public' ? PUBLIC_REGISTRY : naming.origin
   // No text within the document looks so: quotation marks would be escaped.
-  return text.replaceAll(`"tarball":"${PLACE}`, `"tarball":"${origin}`)
+  return text.replaceAll(`"tarball":"${ORIGIN_PLACEHOLDER}`, `"tarball":"${origin}`)
 }
 
 /** A registry's document in the form in which it is kept. */
-export interface Kept {
+export interface ParsedDocument {
   /** JSON; the addresses of tarballs are places to be filled. */
   readonly text: string
   readonly dists: Dists
@@ -60,7 +60,7 @@ export interface Kept {
  *
  * @throws PackageError where it is none of that package
  */
-export function readDocument(name: string, document: unknown): Kept {
+export function readDocument(name: string, document: unknown): ParsedDocument {
   if (!isObject(document) || document.name !== name || !isObject(document.versions)) {
     throw new PackageError(`The registry's answer for ${name} is no document of that package.`, 424)
   }
@@ -90,7 +90,7 @@ export function readManifest(
   const named = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
   return {
     // Before the hashes, of which there is one: a comma always follows.
-    manifest: { ...manifest, dist: { tarball: `${PLACE}/${name}/-/${file}`, ...rest } },
+    manifest: { ...manifest, dist: { tarball: `${ORIGIN_PLACEHOLDER}/${name}/-/${file}`, ...rest } },
     // Lock files may call it as the registry does.
     dists: Object.fromEntries(
       named === file || !named.endsWith('.tgz')

@@ -3,9 +3,9 @@ import { once } from '../../runtime/once.ts'
 import type { DiskCache } from './disk.ts'
 import type { DistIndex } from './dist-index.ts'
 import { readDocument } from './document.ts'
+import type { DocumentResponse, NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
-import { Shared } from './shared.ts'
-import type { DocumentAnswer, Upstream } from './upstream.ts'
+import { SharedCalls } from './shared-calls.ts'
 
 /** Milliseconds for which a document is taken for the newest. */
 const FRESH_MS = 5 * 60_000
@@ -22,7 +22,7 @@ const ACCEPT: Readonly<Record<Form, string>> = {
 }
 
 /** A document as it is kept on disk. */
-interface Known {
+interface CachedDocument {
   /** As of `present`. */
   readonly text: string
   readonly etag: string | null
@@ -33,7 +33,7 @@ interface Known {
 /** What the documents are kept with. */
 export interface DocumentsOptions {
   disk: DiskCache
-  upstream: Upstream
+  upstream: NpmRegistry
   index: DistIndex
   logger: Logger
   now: () => number
@@ -45,15 +45,15 @@ export interface DocumentsOptions {
  */
 export class Documents {
   readonly #options: DocumentsOptions
-  readonly #shared = new Shared<string>()
+  readonly #shared = new SharedCalls<string>()
 
   constructor(options: DocumentsOptions) {
     this.#options = options
   }
 
   /** Resolves when nothing is being fetched any more. */
-  async settle(): Promise<void> {
-    await this.#shared.settle()
+  async drain(): Promise<void> {
+    await this.#shared.drain()
   }
 
   /** A package's document, as of `present`. @throws PackageError */
@@ -73,7 +73,7 @@ export class Documents {
     }
     try {
       const answer = await upstream.document(`/${name.replace('/', '%2f')}`, ACCEPT[form], known)
-      return await this.#take(name, form, known, answer)
+      return await this.#fetch(name, form, known, answer)
     } catch (error) {
       if (!(error instanceof PackageError)) throw error
       if (error.status === 404 && known !== null) await this.#options.disk.remove(form, name)
@@ -83,7 +83,12 @@ export class Documents {
     }
   }
 
-  async #take(name: string, form: Form, known: Known | null, answer: DocumentAnswer): Promise<string> {
+  async #fetch(
+    name: string,
+    form: Form,
+    known: CachedDocument | null,
+    answer: DocumentResponse,
+  ): Promise<string> {
     const { disk, index } = this.#options
     if (answer.kind === 'unchanged') {
       await disk.touch(form, name)
@@ -98,7 +103,7 @@ export class Documents {
   }
 
   /** What is kept; null where nothing is, or where the disk has damaged it. */
-  async #read(name: string, form: Form): Promise<Known | null> {
+  async #read(name: string, form: Form): Promise<CachedDocument | null> {
     const found = await this.#options.disk.read(form, name)
     if (found === null) return null
     try {

@@ -3,12 +3,12 @@ import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 
 /** Where a command installs. */
-export interface InstallPlace {
-  /** The folder of tools of the sandbox (`Sandbox.tools`). */
+export interface InstallTarget {
+  /** The directory of tools of the sandbox (`Sandbox.tools`). */
   readonly tools: string
   readonly workspace: Pick<Workspace, 'read'>
-  /** The folder that the command runs in, relative to the workspace; empty for the workspace itself. */
-  readonly folder: string
+  /** The directory that the command runs in, relative to the workspace; empty for the workspace itself. */
+  readonly directory: string
 }
 
 /**
@@ -19,11 +19,11 @@ export interface InstallPlace {
  * registry. Yarn 1 takes no credential but from a user's own file, and goes to the registry by itself.
  */
 export async function installEnvironment(
-  place: InstallPlace & { origin: string; token: string },
+  place: InstallTarget & { origin: string; token: string },
 ): Promise<Record<string, string>> {
   const { tools, origin, token } = place
   const settings = join(tools, NPM_SETTINGS_FILE)
-  const own = await ownRegistries(place)
+  const own = await customRegistries(place)
   return {
     [NPM_VARIABLES.url]: `${origin}/`,
     [NPM_VARIABLES.host]: new URL(origin).host,
@@ -45,11 +45,11 @@ const yarnEnvironment = (origin: string, token: string): Record<string, string> 
   YARN_UNSAFE_HTTP_WHITELIST: new URL(origin).hostname,
 })
 
-/** Which package managers find a registry of the project's or the user's own in the folder or above. */
-async function ownRegistries({
+/** Which package managers find a registry of the project's or the user's own in the directory or above. */
+async function customRegistries({
   workspace,
-  folder,
-}: InstallPlace): Promise<{ bun: boolean; yarn: boolean; userSettings: boolean }> {
+  directory,
+}: InstallTarget): Promise<{ bun: boolean; yarn: boolean; userSettings: boolean }> {
   const read = async (path: string): Promise<string> => {
     try {
       return new TextDecoder().decode(await workspace.read(path))
@@ -59,9 +59,9 @@ async function ownRegistries({
   }
   let bun = false
   let yarn = false
-  for (const one of withParents(folder)) {
+  for (const one of withParents(directory)) {
     bun ||= /^\s*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
-    // Of Bun's settings the user's, which lie in the home folder, have a dot.
+    // Of Bun's settings the user's, which lie in the home directory, have a dot.
     for (const name of one === '' ? ['bunfig.toml', '.bunfig.toml'] : ['bunfig.toml']) {
       bun ||= namesRegistry(await read(posix.join(one, name)))
     }
@@ -79,8 +79,8 @@ function namesRegistry(bunfig: string): boolean {
   }
 }
 
-/** A folder and those above it, up to the workspace, whose name is empty. */
-function withParents(folder: string): string[] {
-  const parts = folder.split('/').filter((part) => part !== '' && part !== '.')
+/** A directory and those above it, up to the workspace, whose name is empty. */
+function withParents(directory: string): string[] {
+  const parts = directory.split('/').filter((part) => part !== '' && part !== '.')
   return [...parts.map((_, index) => parts.slice(0, parts.length - index).join('/')), '']
 }

@@ -1,17 +1,17 @@
 import type { Logger } from '../../runtime/logger.ts'
-import { type Asked, readPath } from './asked.ts'
 import { DiskCache } from './disk.ts'
 import { DistIndex } from './dist-index.ts'
-import { type Naming, namingFor, present } from './document.ts'
+import { namingFor, present, type TarballNaming } from './document.ts'
 import { ABBREVIATED, Documents, type Form } from './documents.ts'
+import { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
+import { parsePath, type RegistryRequest } from './registry-request.ts'
 import { Tarballs } from './tarballs.ts'
-import { Upstream } from './upstream.ts'
 
 /** What a mirror stands on. */
 export interface MirrorOptions {
-  /** Absolute path of the cache's folder. */
-  folder: string
+  /** Absolute path of the cache's directory. */
+  directory: string
   /** The registry that it mirrors, without a slash at the end. */
   registry: string
   /** Most bytes that the cache takes on disk. */
@@ -29,7 +29,7 @@ export interface MirrorOptions {
  * A read-only mirror of an npm registry on loopback, which fetches what it is asked for and keeps it. Servers have but
  * this way to what is kept: none of them can change what another installs.
  */
-export class Mirror {
+export class NpmMirror {
   readonly #options: MirrorOptions
   readonly #stopping = new AbortController()
   readonly #disk: DiskCache
@@ -38,14 +38,14 @@ export class Mirror {
   #server: Bun.Server<undefined> | null = null
 
   constructor(options: MirrorOptions) {
-    const { folder, maxBytes, now } = options
+    const { directory, maxBytes, now } = options
     this.#options = options
-    this.#disk = new DiskCache(folder, maxBytes, now)
-    const upstream = new Upstream({ ...options, stopping: this.#stopping.signal })
+    this.#disk = new DiskCache(directory, maxBytes, now)
+    const upstream = new NpmRegistry({ ...options, stopping: this.#stopping.signal })
     const index = new DistIndex(this.#disk, upstream)
-    const parts = { ...options, disk: this.#disk, upstream, index }
-    this.#documents = new Documents(parts)
-    this.#tarballs = new Tarballs(parts)
+    const components = { ...options, disk: this.#disk, upstream, index }
+    this.#documents = new Documents(components)
+    this.#tarballs = new Tarballs(components)
   }
 
   /** Its address, without a slash at the end. */
@@ -64,7 +64,7 @@ export class Mirror {
       reusePort: false,
       development: false,
       maxRequestBodySize: 64 * 1024,
-      fetch: (request) => this.#answer(request),
+      fetch: (request) => this.#respond(request),
     })
   }
 
@@ -72,12 +72,12 @@ export class Mirror {
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#server?.stop(true)
-    await this.#tarballs.settle()
-    await this.#documents.settle()
-    await this.#disk.settle()
+    await this.#tarballs.drain()
+    await this.#documents.drain()
+    await this.#disk.drain()
   }
 
-  async #answer(request: Request): Promise<Response> {
+  async #respond(request: Request): Promise<Response> {
     const token = /^Bearer (\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
     const serverId = token === undefined ? null : this.#options.authenticate(token)
     if (serverId === null) {
@@ -89,22 +89,22 @@ export class Mirror {
       const error = `This registry mirror is read-only: there is no ${request.method} (publishing, searching, audits, accounts).`
       return Response.json({ error }, { status: 405, headers: { allow: 'GET, HEAD' } })
     }
-    const asked = readPath(new URL(request.url).pathname)
+    const asked = parsePath(new URL(request.url).pathname)
     if (asked === null) {
       const error = 'This registry mirror gives packages, versions, tags and tarballs, nothing else.'
       return Response.json({ error }, { status: 404 })
     }
     try {
-      return await this.#give(asked, request)
+      return await this.#serve(asked, request)
     } catch (error) {
-      return this.#refuse(serverId, asked, error)
+      return this.#refusalResponse(serverId, asked, error)
     }
   }
 
-  async #give(asked: Asked, request: Request): Promise<Response> {
+  async #serve(asked: RegistryRequest, request: Request): Promise<Response> {
     const { headers } = request
     if (asked.kind === 'ping') return Response.json({})
-    if (asked.kind === 'tarball') return this.#giveTarball(asked.name, asked.file, request)
+    if (asked.kind === 'tarball') return this.#serveTarball(asked.name, asked.file, request)
     const naming = namingFor(headers.get('user-agent'), this.origin)
     const abbreviated = asked.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
     const form: Form = abbreviated ? 'abbreviated' : 'full'
@@ -114,7 +114,7 @@ export class Mirror {
     return conditional(request, text, type)
   }
 
-  async #giveTarball(name: string, file: string, request: Request): Promise<Response> {
+  async #serveTarball(name: string, file: string, request: Request): Promise<Response> {
     const { size, body } = await this.#tarballs.get(name, file)
     const headers = {
       'content-type': 'application/octet-stream',
@@ -126,7 +126,7 @@ export class Mirror {
     return new Response(null, { headers })
   }
 
-  #refuse(serverId: string, asked: Asked, error: unknown): Response {
+  #refusalResponse(serverId: string, asked: RegistryRequest, error: unknown): Response {
     const problem = error instanceof PackageError ? error : null
     const message = problem?.message ?? 'The package cache failed; see the log of berth.'
     if (problem === null) this.#options.logger.error('the package cache failed', { asked, error })
@@ -136,7 +136,11 @@ export class Mirror {
 }
 
 /** A part of a package's document: one version, or what its tags mean. */
-function extract(whole: string, asked: Asked & { kind: 'version' | 'tags' }, naming: Naming): string {
+function extract(
+  whole: string,
+  asked: RegistryRequest & { kind: 'version' | 'tags' },
+  naming: TarballNaming,
+): string {
   const { versions, 'dist-tags': tags = {} } = JSON.parse(whole)
   if (asked.kind === 'tags') return JSON.stringify(tags)
   const tagged = Object.hasOwn(tags, asked.version) ? tags[asked.version] : asked.version

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
 import { base62, type Random } from '../../runtime/random.ts'
-import { type InstallPlace, installEnvironment } from './environment.ts'
-import type { Mirror } from './mirror.ts'
+import { type InstallTarget, installEnvironment } from './environment.ts'
+import type { NpmMirror } from './mirror.ts'
 
 /** What packages take on disk if nothing else is said, bytes. */
 const MAX_BYTES = 2 * 2 ** 30
@@ -12,7 +12,7 @@ const MAX_PROBLEMS = 20
 
 /** What packages are installed with. */
 export interface PackagesOptions {
-  /** Absolute path of the data folder; the cache is its `packages`. */
+  /** Absolute path of the data directory; the cache is its `packages`. */
   dataDir: string
   /** The npm registry that packages come from. */
   registry: string
@@ -25,7 +25,7 @@ export interface PackagesOptions {
 }
 
 /** What one server is given. */
-interface Client {
+interface MirrorClient {
   readonly serverId: string
   readonly token: string
   problems: string[]
@@ -38,8 +38,8 @@ interface Client {
 export class Packages {
   readonly #options: PackagesOptions
   /** By the hash of their tokens: how long a look-up takes says nothing of a token then. */
-  readonly #clients = new Map<string, Client>()
-  #mirror: Promise<Mirror | null> | null = null
+  readonly #clients = new Map<string, MirrorClient>()
+  #mirror: Promise<NpmMirror | null> | null = null
   #stopped = false
 
   constructor(options: PackagesOptions) {
@@ -53,8 +53,8 @@ export class Packages {
    *
    * @param place where the command runs
    */
-  async environment(serverId: string, place: InstallPlace): Promise<Record<string, string>> {
-    const mirror = await this.#started()
+  async environment(serverId: string, place: InstallTarget): Promise<Record<string, string>> {
+    const mirror = await this.#ensureStarted()
     if (mirror === null) return {}
     return installEnvironment({ ...place, origin: mirror.origin, token: this.#clientOf(serverId).token })
   }
@@ -82,24 +82,24 @@ export class Packages {
     await (await this.#mirror)?.stop()
   }
 
-  #started(): Promise<Mirror | null> {
+  #ensureStarted(): Promise<NpmMirror | null> {
     if (this.#stopped) return Promise.resolve(null)
     this.#mirror ??= this.#start()
     return this.#mirror
   }
 
-  async #start(): Promise<Mirror | null> {
+  async #start(): Promise<NpmMirror | null> {
     const { dataDir, registry, logger, now, maxBytes = MAX_BYTES } = this.#options
     try {
-      const { Mirror } = await import('./mirror.ts')
-      const mirror = new Mirror({
-        folder: join(dataDir, 'packages'),
+      const { NpmMirror } = await import('./mirror.ts')
+      const mirror = new NpmMirror({
+        directory: join(dataDir, 'packages'),
         registry: registry.replace(/\/+$/, ''),
         maxBytes,
         logger,
         now,
         authenticate: (token) => this.#clients.get(hashOf(token))?.serverId ?? null,
-        onProblem: (serverId, message) => this.#note(serverId, message),
+        onProblem: (serverId, message) => this.#addProblem(serverId, message),
       })
       await mirror.start()
       return mirror
@@ -109,14 +109,14 @@ export class Packages {
     }
   }
 
-  #clientOf(serverId: string): Client {
+  #clientOf(serverId: string): MirrorClient {
     for (const client of this.#clients.values()) if (client.serverId === serverId) return client
     const client = { serverId, token: base62(this.#options.random, 43), problems: [] }
     this.#clients.set(hashOf(client.token), client)
     return client
   }
 
-  #note(serverId: string, message: string): void {
+  #addProblem(serverId: string, message: string): void {
     this.#options.logger.warn('a package could not be given', { server: serverId, reason: message })
     for (const client of this.#clients.values()) {
       if (client.serverId !== serverId || client.problems.includes(message)) continue

@@ -4,9 +4,9 @@ import type { DiskCache } from './disk.ts'
 import type { DistIndex } from './dist-index.ts'
 import type { Dist } from './document.ts'
 import { type Integrity, integrityText, parseIntegrity } from './integrity.ts'
+import type { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
-import { Shared } from './shared.ts'
-import type { Upstream } from './upstream.ts'
+import { SharedCalls } from './shared-calls.ts'
 
 /** Largest tarball, bytes. */
 const MAX_TARBALL_BYTES = 2 ** 30
@@ -17,7 +17,7 @@ const PART_BYTES = 2 ** 20
 /** What the tarballs are kept with. */
 export interface TarballsOptions {
   disk: DiskCache
-  upstream: Upstream
+  upstream: NpmRegistry
   index: DistIndex
   logger: Logger
 }
@@ -35,15 +35,15 @@ export interface Tarball {
  */
 export class Tarballs {
   readonly #options: TarballsOptions
-  readonly #downloads = new Shared<void>()
+  readonly #downloads = new SharedCalls<void>()
 
   constructor(options: TarballsOptions) {
     this.#options = options
   }
 
   /** Resolves when no download is under way any more. */
-  settle(): Promise<void> {
-    return this.#downloads.settle()
+  drain(): Promise<void> {
+    return this.#downloads.drain()
   }
 
   /** A tarball. @throws PackageError */
@@ -118,7 +118,7 @@ export class Tarballs {
           424,
         )
       }
-      await incoming.keep('tarballs', integrityText(integrity))
+      await incoming.commit('tarballs', integrityText(integrity))
     } finally {
       await incoming.discard()
     }

@@ -75,13 +75,13 @@ export class AppConnection {
   /** The beginning of an incomplete head. */
   #partial: Buffer | null = null
   /** Something has arrived since the request went out. */
-  #heard = false
+  #hasReceived = false
   #reusable = false
   #paused = false
   /** Closes as soon as everything is out. */
   #ending = false
   /** It has carried a request before, so that the app may be closing it. */
-  #used = false
+  #isReused = false
   /** Since when no request is under way, by the gateway's clock. */
   idleSince = 0
 
@@ -107,7 +107,7 @@ export class AppConnection {
   begin(exchange: AppExchange): void {
     this.#exchange = exchange
     this.#phase = 'head'
-    this.#heard = false
+    this.#hasReceived = false
     this.#reusable = false
     this.#partial = null
   }
@@ -132,7 +132,7 @@ export class AppConnection {
   /** The request is over: the connection waits for another or is closed. @param now by the gateway's clock */
   release(now: number): void {
     this.#exchange = null
-    this.#used = true
+    this.#isReused = true
     this.idleSince = now
     this.resume()
     if (!this.#pool.release(this, this.#reusable && this.flushed)) this.close()
@@ -184,7 +184,7 @@ export class AppConnection {
     if (this.#phase === 'body' && this.#body.framing === 'close' && !failed) this.#phase = 'responded'
     if (this.#phase === 'responded') exchange.responseEnded(false)
     else if (this.#phase === 'tunnel') exchange.tunnelEnded()
-    else if (this.#phase === 'head') exchange.closedWithoutResponse(!this.#heard && this.#used)
+    else if (this.#phase === 'head') exchange.closedWithoutResponse(!this.#hasReceived && this.#isReused)
     else exchange.cutOff(this.#body.framing === 'close' || failed)
   }
 
@@ -196,7 +196,7 @@ export class AppConnection {
       this.close()
       return
     }
-    this.#heard = true
+    this.#hasReceived = true
     if (this.#phase === 'tunnel') exchange.forward(chunk, 0, chunk.length)
     else if (this.#phase === 'body') this.#takeBody(exchange, chunk)
     else this.#takeHead(exchange, chunk)

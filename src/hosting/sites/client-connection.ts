@@ -52,7 +52,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#state = state
     this.#head = new RequestHead(state.memory.fields)
     this.#exchange = new Exchange(this, state)
-    state.join(this)
+    state.addClient(this)
     this.#since = state.now
   }
 
@@ -104,7 +104,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     }
   }
 
-  cut(): void {
+  terminate(): void {
     this.closed()
     this.#writer.duplex.terminate()
   }
@@ -119,15 +119,15 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     return this.#head.framing !== 'none'
   }
 
-  get repeatable(): boolean {
+  get isRepeatable(): boolean {
     return this.#head.repeatable
   }
 
-  get complete(): boolean {
+  get isComplete(): boolean {
     return this.#body.done
   }
 
-  get gone(): boolean {
+  get isGone(): boolean {
     return this.#phase === 'closed'
   }
 

@@ -1,7 +1,7 @@
 import type { AppConnection, AppExchange } from './app-connection.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
-import { badResponse, FAILED, type OwnResponse, unavailable } from './own-response.ts'
+import { badGateway, FAILED, type OwnResponse, unavailable } from './own-response.ts'
 import type { Requester } from './requester.ts'
 import type { SiteState, WaitingRequest } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
@@ -54,7 +54,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   /** Whether what the client sends has nowhere to go at present. */
   get full(): boolean {
     if (this.#app !== null && this.#sent) return !this.#app.flushed
-    return this.#release !== null && !this.#requester.complete && !this.#serving
+    return this.#release !== null && !this.#requester.isComplete && !this.#serving
   }
 
   /** Begins with the requester's next request. */
@@ -74,7 +74,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     else if (upstream.kind === 'down') this.#respondOwn(unavailable(upstream.reason))
     else if (port !== null) {
       // A request that may not be sent twice does not risk a connection that the app may be closing.
-      const idle = this.#requester.repeatable ? port.takeIdle() : null
+      const idle = this.#requester.isRepeatable ? port.takeIdle() : null
       if (idle === null) {
         this.#app = port.connect(this)
         this.#requester.adjust()
@@ -91,7 +91,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#sent = true
     this.#requester.sendTo(app)
     for (const bytes of this.#held.splice(0)) app.send(bytes, 0, bytes.length, false)
-    if (!this.#requester.complete || !app.flushed) this.#requester.adjust()
+    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjust()
   }
 
   refused(): void {
@@ -103,7 +103,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   sendOn(bytes: Buffer, from: number, to: number): void {
     if (this.#sent) this.#app?.send(bytes, from, to, false)
     else if (!this.#serving) this.#held.push(bytes.subarray(from, to))
-    if (this.#responseDone && this.#requester.complete) this.#finish()
+    if (this.#responseDone && this.#requester.isComplete) this.#finish()
   }
 
   /** The client accepts more. */
@@ -142,7 +142,7 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   responseEnded(reads: boolean): void {
     this.#responseDone = true
-    if (this.#requester.complete || !reads) this.#finish()
+    if (this.#requester.isComplete || !reads) this.#finish()
   }
 
   becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void {
@@ -161,12 +161,12 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   closedWithoutResponse(unheard: boolean): void {
-    if (unheard && this.#requester.repeatable) this.dispatch()
+    if (unheard && this.#requester.isRepeatable) this.dispatch()
     else this.badResponse('it closed the connection before its answer was whole')
   }
 
   badResponse(fault: string): void {
-    this.#respondOwn(badResponse(fault))
+    this.#respondOwn(badGateway(fault))
   }
 
   cutOff(visibly: boolean): void {
@@ -211,7 +211,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   #respondOwn(response: OwnResponse): void {
-    if (this.#requester.gone) return
+    if (this.#requester.isGone) return
     this.#endWaiting()
     this.#responseBegun = true
     this.#requester.respondOwn(response)

@@ -47,7 +47,7 @@ export const unavailable = (reason: string | null): OwnResponse =>
     : { status: 503, code: 'service_unavailable', message: reason, retryAfter: 10 }
 
 /** Makes a 502: an app's response cannot be passed on. @param fault what is wrong with it */
-export const badResponse = (fault: string): OwnResponse => ({
+export const badGateway = (fault: string): OwnResponse => ({
   status: 502,
   code: 'compute_backend_error',
   message: `The app gave no answer that can be passed on: ${fault}.`,

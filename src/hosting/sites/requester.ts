@@ -12,11 +12,11 @@ export interface Requester {
   readonly method: string
   readonly hasBody: boolean
   /** Whether the request may be sent once more. */
-  readonly repeatable: boolean
+  readonly isRepeatable: boolean
   /** Whether the request has arrived whole. */
-  readonly complete: boolean
+  readonly isComplete: boolean
   /** Whether the client is gone. */
-  readonly gone: boolean
+  readonly isGone: boolean
   /** Whether the response's content is wanted without its chunks. */
   readonly unchunks: boolean
   /** How the connection becomes a tunnel; null if the request asks for none. */

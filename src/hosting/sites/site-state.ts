@@ -50,7 +50,7 @@ export interface SiteClient {
   /** Ends it if its head, or its end, is overdue. Both times by the gateway's clock. */
   sweep(headBefore: number, lingerBefore: number): void
   /** Cuts it off: the site closes. */
-  cut(): void
+  terminate(): void
 }
 
 /** A request that waits until the site points to something. */
@@ -105,7 +105,7 @@ export class SiteState {
   port: AppPort | null = null
 
   /** See `Site.point`. */
-  point(upstream: Upstream): void {
+  setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
     const before = this.port
     this.port = upstream.kind === 'app' ? this.#portOf(upstream.port, upstream.host ?? '127.0.0.1') : null
@@ -181,7 +181,7 @@ export class SiteState {
   }
 
   /** Adds a client. */
-  join(client: SiteClient): void {
+  addClient(client: SiteClient): void {
     this.clients.add(client)
     this.context.wake()
   }
@@ -201,7 +201,7 @@ export class SiteState {
     this.port?.retire()
     for (const notify of this.#pointed.splice(0)) notify()
     for (const listener of [...this.#onClose]) listener()
-    for (const client of [...this.clients]) client.cut()
+    for (const client of [...this.clients]) client.terminate()
   }
 
   /** Returns one object per port for as long as anything is under way there, also if the site points elsewhere meanwhile. */

@@ -40,8 +40,8 @@ export class PortSite implements Site {
     this.#listenLater()
   }
 
-  point(upstream: Upstream): void {
-    if (!this.#closed) this.state.point(upstream)
+  setUpstream(upstream: Upstream): void {
+    if (!this.#closed) this.state.setUpstream(upstream)
   }
 
   drained(port: number): Promise<void> {

@@ -51,7 +51,7 @@ export interface Site {
    * Sends requests there from now on; those that wait go there too. Requests under way end where they
    * began.
    */
-  point(upstream: Upstream): void
+  setUpstream(upstream: Upstream): void
   /** Resolves when no request is under way any more at an app's port that the site pointed to before. */
   drained(port: number): Promise<void>
   /** Listens no more; what is under way is cut off. */

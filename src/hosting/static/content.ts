@@ -17,7 +17,7 @@ export interface Content extends Validators {
 }
 
 /** Files up to this size (bytes) are kept in memory. */
-const KEPT_LIMIT = 256 * 1024
+const CACHED_FILE_LIMIT = 256 * 1024
 
 /** Bytes up to which a page is read whole to insert the reload script; larger pages go without. */
 const RELOAD_LIMIT = 8 * 1024 * 1024
@@ -27,7 +27,7 @@ const STABLE_MS = 100
 
 /** The files of a directory in a workspace. Small ones are cached until they change. */
 export class Contents {
-  readonly #cache = new ContentCache<KeptContent>()
+  readonly #cache = new ContentCache<CachedContent>()
 
   /**
    * @param prefix what paths are relative to: empty, or ending in `/`
@@ -51,19 +51,19 @@ export class Contents {
   async #contentOf(file: WorkspaceFile, path: string): Promise<Content> {
     const type = contentType(path)
     const reloads = this.reloading && type.startsWith('text/html') && file.size <= RELOAD_LIMIT
-    if (file.size > KEPT_LIMIT && !reloads) return new OpenContent(file, type)
+    if (file.size > CACHED_FILE_LIMIT && !reloads) return new StreamedContent(file, type)
     using open = file
     const bytes = await open.read(0, open.size)
     if (bytes.length !== open.size) throw new Error(`${path} became shorter while it was read`)
-    const content = new KeptContent(open, type, reloads ? withReload(bytes) : bytes, reloads)
-    if (content.size <= KEPT_LIMIT && machineNow() - open.changedAt > STABLE_MS)
+    const content = new CachedContent(open, type, reloads ? withReload(bytes) : bytes, reloads)
+    if (content.size <= CACHED_FILE_LIMIT && machineNow() - open.changedAt > STABLE_MS)
       this.#cache.set(path, content)
     return content
   }
 }
 
 /** A file in memory, or the page that was made from it. */
-class KeptContent implements Content {
+class CachedContent implements Content {
   readonly identity: string
   readonly etag: string
   readonly modified: number
@@ -93,7 +93,7 @@ class KeptContent implements Content {
 }
 
 /** A file that is open. */
-class OpenContent implements Content {
+class StreamedContent implements Content {
   readonly size: number
   readonly etag: string
   readonly modified: number

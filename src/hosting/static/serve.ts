@@ -16,7 +16,7 @@ export interface ServeFilesOptions {
   /** Makes pages reload when the files have changed. */
   readonly reload?: LiveReload | null
   /** Hides the entry at these names, from the served directory down, and everything below it. */
-  readonly hides?: (names: readonly string[]) => boolean
+  readonly isHidden?: (names: readonly string[]) => boolean
 }
 
 const INDEX = 'index.html'
@@ -28,9 +28,9 @@ const INDEX = 'index.html'
  *
  * @param directory relative to the workspace; empty for the workspace itself
  */
-export function serveFiles(workspace: Workspace, folder: string, options: ServeFilesOptions): ServeFiles {
-  const site = new FileSite(workspace, folder, options)
-  return (request) => site.answer(request)
+export function serveFiles(workspace: Workspace, directory: string, options: ServeFilesOptions): ServeFiles {
+  const site = new FileSite(workspace, directory, options)
+  return (request) => site.respond(request)
 }
 
 class FileSite {
@@ -39,14 +39,14 @@ class FileSite {
 
   constructor(
     private readonly workspace: Workspace,
-    folder: string,
+    directory: string,
     private readonly options: ServeFilesOptions,
   ) {
-    this.#prefix = folder === '' || folder.endsWith('/') ? folder : `${folder}/`
+    this.#prefix = directory === '' || directory.endsWith('/') ? directory : `${directory}/`
     this.#contents = new Contents(workspace, this.#prefix, Boolean(options.reload))
   }
 
-  async answer(request: FileRequest): Promise<FileResponse> {
+  async respond(request: FileRequest): Promise<FileResponse> {
     const { method } = request
     if (method !== 'GET' && method !== 'HEAD') return sendOwn(request, NOT_ALLOWED, { allow: 'GET, HEAD' })
     const { reload } = this.options
@@ -56,7 +56,7 @@ class FileSite {
         : { status: 200, headers: { 'cache-control': 'no-cache' }, body: null }
     }
     const target = targetOf(request.target)
-    if (target === null || this.options.hides?.(target.names)) return this.#respondMissing(request)
+    if (target === null || this.options.isHidden?.(target.names)) return this.#respondMissing(request)
     const content = await this.#contents.find(
       target.isDirectory ? [...target.names, INDEX].join('/') : target.names.join('/'),
     )
@@ -81,7 +81,7 @@ class FileSite {
     if (!listing) return null
     const entries = await quietly(() => this.workspace.entries(path))
     if (entries === null) return null
-    const shown = entries.filter(({ name }) => !this.options.hides?.([...names, name]))
+    const shown = entries.filter(({ name }) => !this.options.isHidden?.([...names, name]))
     return this.#respondListing(request, listingPage(names, shown))
   }
 

@@ -4,8 +4,8 @@ import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import type { Place, Preparation } from '../../hosting/preparation.ts'
-import type { PromisedPort } from '../../hosting/site-ports.ts'
+import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
+import type { ReservedPort } from '../../hosting/site-ports.ts'
 import { GatewayError } from '../../hosting/sites/upstream.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -138,7 +138,7 @@ export class DeploymentsService implements ServerLifecycleListener {
 
   #environment(app: HostedApp): Readonly<Record<string, string>> {
     const environment = this.#dependencies.secrets.environment(app.serverId)
-    app.hide(environment)
+    app.maskValues(environment)
     return environment
   }
 
@@ -152,18 +152,18 @@ export class DeploymentsService implements ServerLifecycleListener {
     const { servers, hosting } = this.#dependencies
     prepared?.signal.throwIfAborted()
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
-    let reserved: PromisedPort | null = null
+    let reserved: ReservedPort | null = null
     try {
       const before = this.#find(serverId)
       reserved = before ? { port: before.port, release() {} } : await hosting.reservePort()
       const { port } = reserved
       const app = await this.#app(serverId, port)
-      const signal = hosting.whileRunning(serverId)
+      const signal = hosting.stopSignal(serverId)
       const place = {
         serverId,
         sandbox,
         workspace: servers.workspace(server),
-        folder: '',
+        directory: '',
         log: app.log,
         signal,
       }
@@ -175,7 +175,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         return this.#live(server, port, plan)
       } catch (error) {
         const failure = await this.#failure(error, app)
-        if (!before) await hosting.forget(serverId)
+        if (!before) await hosting.remove(serverId)
         throw failure
       }
     } finally {
@@ -205,11 +205,11 @@ export class DeploymentsService implements ServerLifecycleListener {
     return hosting.app({
       id: serverId,
       serverId,
-      folder: '',
+      directory: '',
       port,
       slug: null,
       hasRun: this.#find(serverId) !== undefined,
-      hides: (names) => isInProject(this.#queries, serverId, names),
+      isHidden: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
         if (this.#find(serverId)) servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
       },
@@ -235,7 +235,7 @@ export class DeploymentsService implements ServerLifecycleListener {
 /** Detects how to publish a workspace, and installs and builds its app. */
 async function prepare(
   preparation: Preparation,
-  place: Place,
+  place: AppWorkspace,
   environment: Readonly<Record<string, string>>,
 ): Promise<AppPlan> {
   const plan = await preparation.plan(place).catch((error) => {

@@ -73,7 +73,7 @@ export class ProjectApps implements ServerLifecycleListener {
     return this.#dependencies.hosting.app({
       id,
       serverId,
-      folder: projectDirectory({ slug }),
+      directory: projectDirectory({ slug }),
       port,
       slug,
       hasRun: runtimeStatus !== 'unbuilt',
@@ -113,7 +113,7 @@ export class ProjectApps implements ServerLifecycleListener {
   /** Opens or closes the project's site according to its visibility. */
   async updateExposure(row: ProjectRow): Promise<void> {
     const app = await this.app(row)
-    await (row.visibility === 'public' ? app.expose() : app.conceal())
+    await (row.visibility === 'public' ? app.expose() : app.unexpose())
     // The project may have been deleted with its server meanwhile.
     if (!this.#records.find(row.id)) await this.remove(row)
   }
@@ -146,7 +146,7 @@ export class ProjectApps implements ServerLifecycleListener {
 
   /** Removes a project's site and log. Its files and its record are removed elsewhere. */
   async remove({ id }: ProjectRow): Promise<void> {
-    await this.#dependencies.hosting.forget(id)
+    await this.#dependencies.hosting.remove(id)
     this.#removing.delete(id)
   }
 
@@ -208,7 +208,7 @@ export class ProjectApps implements ServerLifecycleListener {
     try {
       const environment = secrets.environment(row.serverId, row.id)
       const app = await this.app(row)
-      app.hide(environment)
+      app.maskValues(environment)
       await app.start(row.plan, environment)
     } catch (error) {
       logger.warn('the app of a project did not start again', { projectId: row.id, error })
@@ -232,7 +232,7 @@ export class ProjectApps implements ServerLifecycleListener {
   async #applySecrets(row: ProjectRow): Promise<void> {
     const environment = this.#dependencies.secrets.environment(row.serverId, row.id)
     const app = await this.app(row)
-    app.hide(environment)
+    app.maskValues(environment)
     // `BringUp` restarts an app itself if the variables change while it starts.
     if (this.#bringUp.isRunning(row.id) && isStarting(row)) return
     if (row.initPhase !== 'awaiting_secrets') return app.restart(environment)

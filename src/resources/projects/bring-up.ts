@@ -154,12 +154,12 @@ export class BringUp {
     { server, sandbox, app, signal }: BringUpContext,
   ): Promise<void> {
     const { records, servers, secrets, code, preparation } = this.#dependencies
-    const folder = projectDirectory(row)
+    const directory = projectDirectory(row)
     const workspace = servers.workspace(server)
     const environment = secrets.environment(row.serverId, row.id)
-    app.hide(environment)
+    app.maskValues(environment)
     if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
-    const target = { serverId: row.serverId, sandbox, workspace, folder, log: app.log, signal }
+    const target = { serverId: row.serverId, sandbox, workspace, directory, log: app.log, signal }
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)

@@ -1,7 +1,7 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import type { PromisedPort } from '../../hosting/site-ports.ts'
+import type { ReservedPort } from '../../hosting/site-ports.ts'
 import { GatewayError } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
@@ -264,7 +264,7 @@ export class ProjectsService {
     )
   }
 
-  async #reservePort(): Promise<PromisedPort> {
+  async #reservePort(): Promise<ReservedPort> {
     try {
       return await this.#dependencies.hosting.reservePort()
     } catch (error) {

@@ -6,11 +6,11 @@ import { mixedScripts, plainName, shownName } from '../pages/names.ts'
 import { pageResponse } from '../pages/page.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
 import type { BrowserSession } from '../session/sessions.ts'
-import { describeReach, isWholeAccount, type ResourceNames, reachOf } from './reach.ts'
-import { browserName, destinationsOf, lastUsed, moment } from './words.ts'
+import { credentialScope, describeScope, isWholeAccount, type ResourceNames } from './credential-scope.ts'
+import { browserName, destinationsOf, formatTime, lastUsedText } from './words.ts'
 
 /** Everything that has access to an account. */
-export interface Overview {
+export interface AccessOverview {
   account: { id: string; label: string }
   keys: readonly ApiKey[]
   grants: readonly GrantView[]
@@ -22,9 +22,9 @@ export interface Overview {
 }
 
 /** Renders `/access`: everything that has access to the account, with the means to end it. */
-export function overviewPage(browser: SignedInRequest, given: Overview): Response {
+export function overviewPage(browser: SignedInRequest, given: AccessOverview): Response {
   const { account, keys, grants, browsers, names, done } = given
-  const wide = keys.filter((key) => isWholeAccount(reachOf(key)))
+  const wide = keys.filter((key) => isWholeAccount(credentialScope(key)))
   const { csrf, origin, session } = browser
   const body = html`${done !== undefined && html`<p class="notice" role="status">${done}</p>`}
 <p class="quiet">You are signed in to ${account.label === '' ? null : html`<strong>${shownName(account.label)}</strong> · `}<code>${account.id}</code>.</p>
@@ -77,7 +77,7 @@ function keyEntry(key: ApiKey, csrf: string, names: ResourceNames, isLast: boole
   const about = html`<span class="hidden"> the key ${shownName(label)}</span>`
   return entry(
     html`<strong>${shownName(label)}</strong> <code class="whole">${masked}</code>`,
-    html`Reaches ${describeReach(reachOf(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${moment(created_at)}, ${lastUsed(last_used_at)}.`,
+    html`Reaches ${describeScope(credentialScope(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${formatTime(created_at)}, ${lastUsedText(last_used_at)}.`,
     html`<form method="post" action="/access/keys/${id}/reveal">${csrfInput(csrf)}<button class="plain">Reveal${about}</button></form>
 ${!isLast && html`<a class="button danger" href="/access/keys/${id}/delete">Delete${about}</a>`}`,
   )
@@ -88,7 +88,7 @@ function grantEntry(grant: GrantView, csrf: string, names: ResourceNames): Html 
   const mixed = mixedScripts(clientName)
   return entry(
     html`<strong>${shownName(clientName)}</strong>${mixed && html` <span class="mark">mixes ${mixed.join(' and ')}</span>`}`,
-    html`Answers go to ${destinationsOf(redirectUris)}. Client id <code>${clientId}</code>.<br>Reaches ${describeReach(reachOf(grant), names)}.<br>Let in ${moment(createdAt)}, ${lastUsed(lastUsedAt)}.`,
+    html`Answers go to ${destinationsOf(redirectUris)}. Client id <code>${clientId}</code>.<br>Reaches ${describeScope(credentialScope(grant), names)}.<br>Let in ${formatTime(createdAt)}, ${lastUsedText(lastUsedAt)}.`,
     html`<form method="post" action="/access/clients/${id}/revoke">${csrfInput(csrf)}<button class="danger">Revoke<span class="hidden"> the access of ${shownName(clientName)}</span></button></form>`,
   )
 }
@@ -101,7 +101,7 @@ function browserEntry(
   const name = browserName(userAgent)
   return entry(
     html`<strong>${shownName(name)}</strong>${isThis && html` <span class="mark">this one</span>`}`,
-    html`Signed in ${moment(createdAt)}, ${lastUsed(seenAt)}.`,
+    html`Signed in ${formatTime(createdAt)}, ${lastUsedText(seenAt)}.`,
     html`<form method="post" action="/access/browsers/${id}/signout">${csrfInput(csrf)}<button class="plain">Sign out<span class="hidden"> ${isThis ? 'this browser' : name}</span></button></form>`,
   )
 }
@@ -143,8 +143,8 @@ export function deletePage({ csrf }: SignedInRequest, key: ApiKey, names: Resour
 signed out. It cannot be brought back.</p>
 <dl class="facts">
 <dt>Key</dt><dd><code class="whole">${key.masked}</code></dd>
-<dt>Reaches</dt><dd>${describeReach(reachOf(key), names)}</dd>
-<dt>Use</dt><dd>${lastUsed(key.last_used_at)}</dd>
+<dt>Reaches</dt><dd>${describeScope(credentialScope(key), names)}</dd>
+<dt>Use</dt><dd>${lastUsedText(key.last_used_at)}</dd>
 </dl>
 <div class="actions">
 <form method="post" action="/access/keys/${key.id}/delete">${csrfInput(csrf)}<button class="danger full">Delete the key</button></form>

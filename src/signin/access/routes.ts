@@ -7,17 +7,23 @@ import type { ApiKey } from '../../resources/keys/model.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { isSameText } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
+import { listAccountResources, type ReachableSources } from '../account-resources.ts'
 import type { Grants } from '../oauth/grants.ts'
 import { type Html, html } from '../pages/html.ts'
 import { quotedName } from '../pages/names.ts'
 import { redirectResponse } from '../pages/page.ts'
-import { type ReachableSources, reachableOf } from '../reachable.ts'
 import type { BrowserRequests, SignedInRequest } from '../session/browser-requests.ts'
-import { cookieEnding } from '../session/cookie.ts'
+import { expiredCookie } from '../session/cookie.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
+import {
+  type CredentialScope,
+  credentialScope,
+  isWholeAccount,
+  type ResourceNames,
+  resourceNames,
+} from './credential-scope.ts'
 import { deletePage, overviewPage, revealPage } from './pages.ts'
-import { type CredentialReach, isWholeAccount, namesOf, type ResourceNames, reachOf } from './reach.ts'
 
 /** Dependencies of the access pages. */
 interface AccessRoutesOptions extends ReachableSources {
@@ -51,8 +57,8 @@ export function accessRoutes({
     return key
   }
   /** Returns the names of the servers and projects in some reaches. Reads them only if a reach is limited. */
-  const namesFor = async (accountId: string, reaches: readonly CredentialReach[]): Promise<ResourceNames> =>
-    reaches.every(isWholeAccount) ? new Map() : namesOf(await reachableOf(accountId, parts))
+  const namesFor = async (accountId: string, reaches: readonly CredentialScope[]): Promise<ResourceNames> =>
+    reaches.every(isWholeAccount) ? new Map() : resourceNames(await listAccountResources(accountId, parts))
   return new Elysia({ name: 'berth/access', prefix: '/access' })
     .get(
       '',
@@ -63,7 +69,7 @@ export function accessRoutes({
         return overviewPage(browser, {
           account: { id: accountId, label: accountLabel(queries, accountId) },
           ...owned,
-          names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(reachOf)),
+          names: await namesFor(accountId, [...owned.keys, ...owned.grants].map(credentialScope)),
           browsers: (await sessions()).list(accountId),
           done: noticeOf(new URL(request.url).searchParams, browser),
         })
@@ -85,7 +91,7 @@ export function accessRoutes({
       pageRoute(async (request, { id }) => {
         const browser = await browserRequests.requireSession(request)
         const key = keyOf(browser, id)
-        return deletePage(browser, key, await namesFor(browser.session.accountId, [reachOf(key)]))
+        return deletePage(browser, key, await namesFor(browser.session.accountId, [credentialScope(key)]))
       }),
       PAGE,
     )
@@ -122,7 +128,7 @@ export function accessRoutes({
         const { session, origin } = browser
         if (!(await sessions()).end(session.accountId, id)) throw notFound(`The browser "${id}"`)
         if (id !== session.id) return done('browser-signed-out', browser)
-        return redirectResponse('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+        return redirectResponse('/signin?done=signed-out', { 'set-cookie': expiredCookie(origin) })
       }),
       PAGE,
     )

@@ -6,15 +6,15 @@ import { type Html, html } from '../pages/html.ts'
  *
  * @param at milliseconds since 1970, or ISO 8601
  */
-export function moment(at: number | string): Html {
+export function formatTime(at: number | string): Html {
   const date = new Date(at)
   const [, day, month, year, time = ''] = date.toUTCString().split(' ')
   return html`<time datetime="${toIso(date.getTime())}">${day} ${month} ${year}, ${time.slice(0, 5)} UTC</time>`
 }
 
 /** Tells when something was last used, as the end of a sentence. */
-export const lastUsed = (at: number | string | null): Html =>
-  at === null ? html`never used` : html`last used ${moment(at)}`
+export const lastUsedText = (at: number | string | null): Html =>
+  at === null ? html`never used` : html`last used ${formatTime(at)}`
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 

@@ -4,7 +4,7 @@ import type { Random } from '../../runtime/random.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
 /** What a person approved. */
-export interface Approval {
+export interface LoginApproval {
   accountId: string
   /** The browser's session. The approval is valid only while it is signed in. */
   sessionId: string
@@ -34,7 +34,7 @@ const GROUP = 4
  */
 export class LoginCodes {
   readonly #random: Random
-  readonly #waiting: OneTimeSecrets<Approval>
+  readonly #waiting: OneTimeSecrets<LoginApproval>
 
   constructor({ clock, random }: { clock: Clock; random: Random }) {
     this.#random = random
@@ -42,7 +42,7 @@ export class LoginCodes {
   }
 
   /** Issues a code for an approval, as in `7K3M-Q9ZT-0VHX`. */
-  issue(approval: Approval): string {
+  issue(approval: LoginApproval): string {
     const letters = Array.from(this.#random.bytes(LENGTH), (byte) => LETTERS[byte % LETTERS.length]).join('')
     this.#waiting.keep(letters, approval, approval.accountId, CODE_MS)
     return letters.match(new RegExp(`.{${GROUP}}`, 'g'))?.join('-') ?? letters
@@ -54,7 +54,7 @@ export class LoginCodes {
    * @param code as printed or typed: case, spaces and dashes are ignored
    * @returns null if the code is unknown, used or expired, or if the verifier does not fit its challenge
    */
-  redeem(code: string, verifier: string): Approval | null {
+  redeem(code: string, verifier: string): LoginApproval | null {
     const approval = this.#waiting.take(lettersOf(code))
     return approval && isVerifierOf(verifier, approval.challenge) ? approval : null
   }

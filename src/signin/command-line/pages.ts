@@ -12,7 +12,7 @@ export interface KeyOwner {
 }
 
 /** Asks the person who is signed in whether a terminal may have a key. */
-export function askPage(keyRequest: KeyRequest, account: KeyOwner, csrf: string): Response {
+export function approvalPage(keyRequest: KeyRequest, account: KeyOwner, csrf: string): Response {
   const { callback, host, label } = keyRequest
   const fields = Object.entries({ ...fieldsOf(keyRequest), [CSRF_FIELD]: csrf })
   const body = html`<p>A terminal on <strong>${shownName(host)}</strong> asks for an API key of its own.</p>

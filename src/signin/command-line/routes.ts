@@ -18,7 +18,7 @@ import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
 import { GuessLimiter, LoginCodes } from './codes.ts'
 import { type KeyRequest, readKeyRequest } from './key-request.ts'
-import { askPage, codePage, deniedPage } from './pages.ts'
+import { approvalPage, codePage, deniedPage } from './pages.ts'
 
 /** Dependencies of the command line's sign-in. */
 interface CommandLineRoutesOptions {
@@ -60,7 +60,7 @@ export function commandLineRoutes({
       pageRoute(async (request) => {
         const keyRequest = readKeyRequest(new URL(request.url).searchParams)
         const { session, csrf } = await browserRequests.requireSession(request)
-        return askPage(keyRequest, accountOf(session.accountId), csrf)
+        return approvalPage(keyRequest, accountOf(session.accountId), csrf)
       }),
       PAGE,
     )

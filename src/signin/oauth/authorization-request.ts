@@ -1,7 +1,7 @@
 import { isChallenge } from '../../runtime/pkce.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
-import type { Client, Clients } from './clients.ts'
+import type { OAuthClient, OAuthClients } from './clients.ts'
 import type { Parameters } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
 import { matchesRedirect } from './redirect-uri.ts'
@@ -9,7 +9,7 @@ import { checkResources, resourceAt } from './resource.ts'
 
 /** A client's request for a person's consent (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC 8707, 2). */
 export interface AuthorizationRequest {
-  readonly client: Client
+  readonly client: OAuthClient
   readonly redirectUri: string
   /** Returned to the client unchanged; null if it sent none. */
   readonly state: string | null
@@ -29,7 +29,7 @@ export type ReturnAddress = Pick<AuthorizationRequest, 'client' | 'redirectUri' 
  *
  * @throws PageFailure if the client or its redirect URI is invalid
  */
-export function readReturnAddress(query: Parameters, clients: Clients): ReturnAddress {
+export function readReturnAddress(query: Parameters, clients: OAuthClients): ReturnAddress {
   const id = query.get('client_id')
   const redirectUri = query.get('redirect_uri')
   if (query.isRepeated('client_id') || query.isRepeated('redirect_uri')) {

@@ -1,11 +1,11 @@
 import { badRequest } from '../../errors.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { ReachableSources } from '../account-resources.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
 import { redirectResponse } from '../pages/page.ts'
-import type { ReachableSources } from '../reachable.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
-import { cookieEnding } from '../session/cookie.ts'
+import { expiredCookie } from '../session/cookie.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
 import {
   type AuthorizationRequest,
@@ -14,8 +14,8 @@ import {
   readAuthorization,
   readReturnAddress,
 } from './authorization-request.ts'
-import { choicesOf, readChosen } from './choices.ts'
-import { type Clients, UNREGISTERED } from './clients.ts'
+import { listScopeChoices, readChosen } from './choices.ts'
+import { type OAuthClients, UNREGISTERED } from './clients.ts'
 import type { Codes } from './codes.ts'
 import type { Consents } from './consents.ts'
 import { consentPage, returnPage } from './pages.ts'
@@ -32,7 +32,7 @@ export interface AuthorizeOptions extends ReachableSources {
   queries: Queries
   browserRequests: BrowserRequests
   sessions: () => Promise<BrowserSessions>
-  clients: Clients
+  clients: OAuthClients
   codes: Codes
   consents: Consents
 }
@@ -62,7 +62,7 @@ export async function showConsentPage(request: Request, parts: AuthorizeOptions)
     return reportToClient(address, origin, error)
   }
   const browser = await browserRequests.requireSession(request)
-  const choices = await choicesOf(browser.session.accountId, parts)
+  const choices = await listScopeChoices(browser.session.accountId, parts)
   const handle = consents.open(browser.session, asked)
   return consentPage({ browser, request: asked, choices, handle })
 }
@@ -94,7 +94,9 @@ export async function decideConsent(request: Request, parts: AuthorizeOptions): 
     const { accountId, id } = browser.session
     ;(await sessions()).end(accountId, id)
     // The person is signed out now: the page asks to sign in and then continues.
-    return redirectResponse(`/oauth/authorize${asked.search}`, { 'set-cookie': cookieEnding(browser.origin) })
+    return redirectResponse(`/oauth/authorize${asked.search}`, {
+      'set-cookie': expiredCookie(browser.origin),
+    })
   }
   if (decision !== 'allow' && decision !== 'deny') {
     throw badRequest('"decision": expected allow, deny or switch.')
@@ -105,14 +107,14 @@ export async function decideConsent(request: Request, parts: AuthorizeOptions): 
     return redirectToClient(asked, browser.origin, denied)
   }
   const { accountId } = browser.session
-  const choices = await choicesOf(accountId, parts)
-  const { reach, fault } = readChosen(form, choices)
+  const choices = await listScopeChoices(accountId, parts)
+  const { scope, fault } = readChosen(form, choices)
   if (fault !== undefined)
     return consentPage({ browser, request: asked, choices, handle, refused: { form, fault } })
   // Checked again: the same page may have been submitted meanwhile.
   if (!consents.find(handle, browser.session.id)) throw closedPage()
   consents.close(handle)
-  const code = codes.issue(browser.session, asked, reach)
+  const code = codes.issue(browser.session, asked, scope)
   if (code === null) throw closedPage()
   return redirectToClient(asked, browser.origin, { code })
 }

@@ -2,7 +2,7 @@ import { readJsonBody } from '../../http/body.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
 import { credentialsOf } from './client-credentials.ts'
 import { readClientMetadata } from './client-metadata.ts'
-import type { Clients } from './clients.ts'
+import type { OAuthClients } from './clients.ts'
 import type { Codes } from './codes.ts'
 import { SCOPE } from './metadata.ts'
 import { type Parameters, readClientForm } from './parameters.ts'
@@ -14,7 +14,7 @@ const REGISTRATION_LIMIT = 64 * 1024
 
 /** Dependencies of the endpoints that clients call. */
 export interface ClientEndpointsOptions {
-  clients: Clients
+  clients: OAuthClients
   codes: Codes
   tokens: Tokens
   sessions: () => Promise<BrowserSessions>
@@ -53,20 +53,20 @@ export async function issueTokens(
 ): Promise<Response> {
   const form = await readClientForm(request)
   const client = clients.authenticate(credentialsOf(request, form))
-  const grantType = needed(form, 'grant_type')
+  const grantType = requireParameter(form, 'grant_type')
   const resources = form.getAll('resource')
   if (grantType === 'authorization_code') {
-    const code = needed(form, 'code')
+    const code = requireParameter(form, 'code')
     const verifier = form.get('code_verifier')
     const redirectUri = form.get('redirect_uri')
     const all = await sessions()
     const isSignedIn = (id: string): boolean => all.isOpen(id)
     const shown = { code, verifier, redirectUri, resources }
-    return tokenAnswer(codes.exchange({ ...shown, client, origin, isSignedIn }))
+    return tokenResponse(codes.exchange({ ...shown, client, origin, isSignedIn }))
   }
   if (grantType === 'refresh_token') {
-    const refreshToken = needed(form, 'refresh_token')
-    return tokenAnswer(tokens.refresh({ client, refreshToken, resources, origin }))
+    const refreshToken = requireParameter(form, 'refresh_token')
+    return tokenResponse(tokens.refresh({ client, refreshToken, resources, origin }))
   }
   throw new OAuthProblem('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.')
 }
@@ -82,11 +82,11 @@ export async function revokeToken(
 ): Promise<Response> {
   const form = await readClientForm(request)
   const client = clients.authenticate(credentialsOf(request, form))
-  tokens.revoke(client, needed(form, 'token'))
+  tokens.revoke(client, requireParameter(form, 'token'))
   return new Response(null, { status: 200, headers: { 'cache-control': 'no-store' } })
 }
 
-const tokenAnswer = ({ accessToken, refreshToken, expiresIn }: IssuedTokens): Response =>
+const tokenResponse = ({ accessToken, refreshToken, expiresIn }: IssuedTokens): Response =>
   clientResponse({
     access_token: accessToken,
     token_type: 'Bearer',
@@ -96,7 +96,7 @@ const tokenAnswer = ({ accessToken, refreshToken, expiresIn }: IssuedTokens): Re
     scope: SCOPE,
   })
 
-function needed(form: Parameters, name: string): string {
+function requireParameter(form: Parameters, name: string): string {
   const value = form.get(name)
   if (value !== null) return value
   throw new OAuthProblem('invalid_request', `The parameter ${name} is missing.`)

@@ -18,13 +18,13 @@ const MAX_CLIENTS = 1_000
 export const UNREGISTERED = 'No such client is registered here, or not any more. Register it again.'
 
 /** A registered client. */
-export interface Client {
+export interface OAuthClient {
   readonly id: string
   readonly metadata: ClientMetadata
 }
 
 /** A newly registered client. */
-export interface RegisteredClient extends Client {
+export interface RegisteredClient extends OAuthClient {
   /** Sent only once; null for a public client. */
   readonly secret: string | null
   /** Milliseconds since 1970. */
@@ -41,7 +41,7 @@ interface ClientsDependencies {
 }
 
 /** Programs that registered in order to ask for access (RFC 7591). */
-export class Clients {
+export class OAuthClients {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
@@ -63,7 +63,7 @@ export class Clients {
     return this.#queries.transaction(() => {
       const now = this.#clock.now()
       removeExpired(this.#queries, now)
-      this.#makeRoom()
+      this.#evictUnused()
       const id = this.#ids.next('client', (id) => this.#row(id) !== undefined)
       const secret =
         metadata.token_endpoint_auth_method === 'none' ? null : newSecret(systemRandom, 'berth_cs_')
@@ -75,7 +75,7 @@ export class Clients {
   }
 
   /** Returns a client, or null if it is unknown or expired. */
-  find(id: string): Client | null {
+  find(id: string): OAuthClient | null {
     return this.#live(id) ?? null
   }
 
@@ -85,7 +85,7 @@ export class Clients {
    *
    * @throws OAuthProblem 401 `invalid_client` (RFC 6749, 5.2)
    */
-  authenticate({ clientId, secret, isBasic }: ClientCredentials): Client {
+  authenticate({ clientId, secret, isBasic }: ClientCredentials): OAuthClient {
     const client = this.#live(clientId)
     const fault = secretFault(client, secret)
     if (client && fault === null) return client
@@ -113,7 +113,7 @@ export class Clients {
     return (found?.at ?? 0) + UNUSED_CLIENT_MS
   }
 
-  #makeRoom(): void {
+  #evictUnused(): void {
     const kept = this.#queries.select({ n: count() }).from(oauthClients).get()?.n ?? 0
     if (kept < MAX_CLIENTS) return
     const asked = this.#pendingClients()

@@ -7,7 +7,7 @@ import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { BrowserSession } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
-import type { Client } from './clients.ts'
+import type { OAuthClient } from './clients.ts'
 import { removeExpired } from './expiry.ts'
 import type { Grants } from './grants.ts'
 import { OAuthProblem } from './problem.ts'
@@ -19,14 +19,14 @@ import type { IssuedTokens, Tokens } from './tokens.ts'
 const CODE_MS = 5 * 60_000
 
 /** What a person lets a client reach. Empty lists mean all. */
-export interface GrantedReach {
+export interface GrantedScope {
   allowedServerIds: string[]
   allowedProjectIds: string[]
 }
 
 /** A client's request to exchange a code for tokens (RFC 6749, 4.1.3; RFC 7636, 4.5). */
 export interface CodeExchange {
-  client: Client
+  client: OAuthClient
   code: string
   verifier: string | null
   redirectUri: string | null
@@ -67,7 +67,7 @@ export class Codes {
    *
    * @returns the code, or null if the client no longer exists
    */
-  issue(session: BrowserSession, request: AuthorizationRequest, reach: GrantedReach): string | null {
+  issue(session: BrowserSession, request: AuthorizationRequest, reach: GrantedScope): string | null {
     const { client, redirectUri, challenge, resource } = request
     const code = newSecret(systemRandom, 'berth_ac_')
     return this.#queries.transaction(() => {

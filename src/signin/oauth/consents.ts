@@ -18,10 +18,10 @@ interface PendingConsent {
  * was shown the page. So a person grants exactly what was shown.
  */
 export class Consents {
-  readonly #waiting: OneTimeSecrets<PendingConsent>
+  readonly #pending: OneTimeSecrets<PendingConsent>
 
   constructor(clock: Clock) {
-    this.#waiting = new OneTimeSecrets(clock)
+    this.#pending = new OneTimeSecrets(clock)
   }
 
   /**
@@ -31,7 +31,7 @@ export class Consents {
    */
   open({ id, accountId }: Pick<BrowserSession, 'id' | 'accountId'>, request: AuthorizationRequest): string {
     const handle = newSecret(systemRandom)
-    this.#waiting.keep(handle, { sessionId: id, request }, accountId, CONSENT_MS)
+    this.#pending.keep(handle, { sessionId: id, request }, accountId, CONSENT_MS)
     return handle
   }
 
@@ -40,17 +40,17 @@ export class Consents {
    * expired.
    */
   find(handle: string, sessionId: string): AuthorizationRequest | null {
-    const pending = this.#waiting.find(handle)
+    const pending = this.#pending.find(handle)
     return pending?.sessionId === sessionId ? pending.request : null
   }
 
   /** Closes a page whose decision was received. */
   close(handle: string): void {
-    this.#waiting.take(handle)
+    this.#pending.take(handle)
   }
 
   /** Returns the ids of clients on open pages. */
   pendingClients(): ReadonlySet<string> {
-    return new Set(this.#waiting.values().map(({ request }) => request.client.id))
+    return new Set(this.#pending.values().map(({ request }) => request.client.id))
   }
 }

@@ -4,7 +4,7 @@ import { mixedScripts, shownName } from '../pages/names.ts'
 import { pageResponse } from '../pages/page.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
 import type { AuthorizationRequest, ReturnAddress } from './authorization-request.ts'
-import type { Choices } from './choices.ts'
+import type { ScopeChoices } from './choices.ts'
 import { destinationOf, policySource } from './redirect-uri.ts'
 import { clientName } from './table.ts'
 
@@ -12,7 +12,7 @@ import { clientName } from './table.ts'
 interface ConsentPage {
   browser: SignedInRequest
   request: AuthorizationRequest
-  choices: Choices
+  choices: ScopeChoices
   /** Ties the decision to the request that is shown. */
   handle: string
   /** The refused form and the reason. */
@@ -44,7 +44,7 @@ ${refused && html`<p class="notice failure" id="fault" role="alert">${refused.fa
 </dl>
 <form method="post" action="/oauth/authorize">
 ${hidden}
-${reachFields(choices, refused?.form ?? new URLSearchParams(), refused !== undefined)}
+${scopeFields(choices, refused?.form ?? new URLSearchParams(), refused !== undefined)}
 <p class="quiet">Its access lasts until you end it on the page <a href="/access">Access</a>, or until 30 days without use.</p>
 <p class="actions"><button name="decision" value="allow">Allow</button>
 <button class="plain" name="decision" value="deny" formnovalidate>Deny</button></p>
@@ -59,7 +59,7 @@ ${reachFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
   })
 }
 
-function reachFields({ servers, projects }: Choices, form: URLSearchParams, isFaulty: boolean): Html {
+function scopeFields({ servers, projects }: ScopeChoices, form: URLSearchParams, isFaulty: boolean): Html {
   const isBoth = form.get('access') === 'all' && (form.has('server') || form.has('project'))
   // The page hides the boxes if the whole account is selected. If both were sent, the person chooses again.
   const sent = isBoth ? new URLSearchParams() : form

@@ -4,13 +4,13 @@ import { originOf } from '../../http/origin.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ReachableSources } from '../reachable.ts'
+import type { ReachableSources } from '../account-resources.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
 import { decideConsent, showConsentPage } from './authorize.ts'
 import { issueTokens, registerClient, revokeToken } from './client-endpoints.ts'
-import { Clients } from './clients.ts'
+import { OAuthClients } from './clients.ts'
 import { Codes } from './codes.ts'
 import { Consents } from './consents.ts'
 import type { Grants } from './grants.ts'
@@ -33,7 +33,7 @@ const WELL_KNOWN = '/.well-known/oauth'
 /** Serves the OAuth 2.1 authorization server: metadata, registration, consent, tokens and revocation. */
 export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
   const consents = new Consents(parts.clock)
-  const clients = new Clients({ ...parts, pendingClients: () => consents.pendingClients() })
+  const clients = new OAuthClients({ ...parts, pendingClients: () => consents.pendingClients() })
   const tokens = new Tokens(parts)
   const codes = new Codes({ ...parts, tokens })
   const all = { ...parts, consents, clients, tokens, codes }

@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { Client } from './clients.ts'
+import type { OAuthClient } from './clients.ts'
 import { removeExpired } from './expiry.ts'
 import { ACCESS_TOKEN_PREFIX, type Grants } from './grants.ts'
 import { OAuthProblem } from './problem.ts'
@@ -37,7 +37,7 @@ export interface IssuedTokens {
 
 /** A client's request for new tokens (RFC 6749, 6). */
 export interface RefreshRequest {
-  client: Client
+  client: OAuthClient
   refreshToken: string
   resources: readonly string[]
   /** The origin at which the request arrived. */
@@ -142,7 +142,7 @@ export class Tokens {
    *
    * @throws OAuthProblem `invalid_grant` for a token of another client, which stays valid (RFC 7009, 2.1)
    */
-  revoke(client: Client, token: string): void {
+  revoke(client: OAuthClient, token: string): void {
     const found = this.#find(token)
     if (!found) return
     if (found.grant.clientId !== client.id) throw invalid('The token was issued to another client.')

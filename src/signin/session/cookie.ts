@@ -24,12 +24,13 @@ export function cookiesOf(request: Request, origin: string): string[] {
  * Returns the header that gives a browser its session. With SameSite=Lax a link from another site finds the browser
  * signed in, and a form does not.
  */
-export const cookieFor = (origin: string, secret: string): string => write(origin, secret, SESSION_MS / 1000)
+export const cookieFor = (origin: string, secret: string): string =>
+  formatCookie(origin, secret, SESSION_MS / 1000)
 
 /** Returns the header that removes the cookie. */
-export const cookieEnding = (origin: string): string => write(origin, '', 0)
+export const expiredCookie = (origin: string): string => formatCookie(origin, '', 0)
 
-const write = (origin: string, value: string, maxAge: number): string =>
+const formatCookie = (origin: string, value: string, maxAge: number): string =>
   new Bun.Cookie(cookieName(origin), value, {
     path: '/',
     httpOnly: true,

@@ -7,7 +7,7 @@ import { PageFailure } from '../pages/failure.ts'
 import { html } from '../pages/html.ts'
 import { redirectResponse, STYLE_PATH, styleResponse } from '../pages/page.ts'
 import type { BrowserRequests } from './browser-requests.ts'
-import { cookieEnding, cookieFor } from './cookie.ts'
+import { cookieFor, expiredCookie } from './cookie.ts'
 import type { SignInLinks } from './links.ts'
 import { PAGE, pageRoute } from './page-route.ts'
 import type { BrowserSessions, NewBrowserSession } from './sessions.ts'
@@ -94,7 +94,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
         const { browser } = await browserRequests.form(request)
         const { origin, session } = browser
         ;(await sessions()).end(session.accountId, session.id)
-        return redirectResponse('/signin?done=signed-out', { 'set-cookie': cookieEnding(origin) })
+        return redirectResponse('/signin?done=signed-out', { 'set-cookie': expiredCookie(origin) })
       }),
       PAGE,
     )

@@ -42,7 +42,7 @@ export const SESSION_MS = 30 * DAY_MS
 const IDLE_MS = 7 * DAY_MS
 
 /** Milliseconds between writes of the time of use. */
-const PACE_MS = 60_000
+const SEEN_UPDATE_MS = 60_000
 
 /** Most sessions of an account. The one that was used longest ago makes room. */
 const MAX_PER_ACCOUNT = 50
@@ -83,7 +83,7 @@ export class BrowserSessions {
     const shown = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
     const row = { hash: hashOf(secret), id, accountId, keyId, userAgent: shown, createdAt: now, seenAt: now }
     this.#queries.transaction((queries) => {
-      makeRoom(queries, accountId, now)
+      evictOldest(queries, accountId, now)
       queries.insert(sessions).values(row).run()
     })
     return secret
@@ -95,7 +95,7 @@ export class BrowserSessions {
     const session = this.#read(eq(sessions.hash, hash))
     if (session === null || !this.#isLive(session)) return null
     const now = this.#clock.now()
-    if (Math.abs(now - session.seenAt) < PACE_MS) return session
+    if (Math.abs(now - session.seenAt) < SEEN_UPDATE_MS) return session
     // After the clock was set back, the session lasts as long as one that begins now.
     const times = { seenAt: now, createdAt: Math.min(session.createdAt, now) }
     try {
@@ -152,7 +152,7 @@ export class BrowserSessions {
 const ROWID = sql`rowid`
 
 /** Deletes ended sessions, and the account's least recently used ones to make room for another. */
-function makeRoom(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): void {
+function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): void {
   const over = or(lte(sessions.createdAt, now - SESSION_MS), lte(sessions.seenAt, now - IDLE_MS))
   queries.delete(sessions).where(over).run()
   const own = eq(sessions.accountId, accountId)

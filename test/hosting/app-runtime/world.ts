@@ -18,7 +18,7 @@ import { MovedClock } from '../../support/clock.ts'
 const TIER = await strongest()
 
 /** Real time, cut short where a test waits for a limit. */
-export const QUICK: Partial<SupervisorTiming> = { limitMs: 10_000, patienceMs: 50, otherPortMs: 100 }
+export const QUICK: Partial<SupervisorTiming> = { limitMs: 10_000, portGraceMs: 50, otherPortMs: 100 }
 
 /** A server with a workspace, and all that apps on it need; leaves nothing behind. */
 export class World implements AsyncDisposable {

@@ -7,6 +7,6 @@ const [dataDir = '', registry = ''] = process.argv.slice(2)
 const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
 const packages = new Packages({ dataDir, registry, random: systemRandom, logger, now: Date.now })
 const workspace = { read: () => Promise.reject(new Error('nothing')) }
-const env = await packages.environment('srv_a', { tools: '', folder: '', workspace })
+const env = await packages.environment('srv_a', { tools: '', directory: '', workspace })
 const headers = { authorization: `Bearer ${env.BERTH_PACKAGES_TOKEN}` }
 await (await fetch(`${env.BERTH_PACKAGES_URL}tiny/-/tiny-1.0.0.tgz`, { headers })).bytes()

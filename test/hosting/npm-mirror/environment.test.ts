@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
 import { installEnvironment } from '../../../src/hosting/npm-mirror/environment.ts'
 
-async function environment(files: Record<string, string>, folder = 'projects/app') {
+async function environment(files: Record<string, string>, directory = 'projects/app') {
   const read = async (path: string): Promise<Uint8Array> => {
     const text = files[path]
     if (text === undefined) throw new Error('missing')
     return new TextEncoder().encode(text)
   }
   const origin = 'http://127.0.0.1:4873'
-  return installEnvironment({ tools: '/opt/berth', workspace: { read }, folder, origin, token: 'T' })
+  return installEnvironment({ tools: '/opt/berth', workspace: { read }, directory, origin, token: 'T' })
 }
 
 const mirrored = (env: Record<string, string>) => ({

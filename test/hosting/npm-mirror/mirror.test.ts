@@ -97,7 +97,7 @@ describe('the mirror refuses', () => {
 
   test('a credential that was taken back, and one in the address', async () => {
     await using world = new World(TINY)
-    const place = { tools: '', folder: '', workspace: { read: () => Promise.reject(new Error()) } }
+    const place = { tools: '', directory: '', workspace: { read: () => Promise.reject(new Error()) } }
     const env = await world.packages.environment('srv_gone', place)
     const authorization = `Bearer ${env.BERTH_PACKAGES_TOKEN}`
     expect((await world.ask('tiny', { headers: { authorization } })).status).toBe(200)
@@ -336,7 +336,7 @@ test('a server is told what it was refused, once', async () => {
 
 test('no credential is logged', async () => {
   await using world = new World(TINY)
-  const place = { tools: '', folder: '', workspace: { read: () => Promise.reject(new Error()) } }
+  const place = { tools: '', directory: '', workspace: { read: () => Promise.reject(new Error()) } }
   const { BERTH_PACKAGES_TOKEN = '?' } = await world.packages.environment('srv_ask', place)
   await world.registry.cut()
   await world.ask('tiny')

@@ -89,7 +89,7 @@ export class World implements AsyncDisposable {
 const NOWHERE = {
   tools: '/nowhere',
   workspace: { read: () => Promise.reject(new Error('nothing')) },
-  folder: '',
+  directory: '',
 }
 
 /** A server of a world. */
@@ -108,7 +108,7 @@ export class Server {
   /** Runs a command with the environment of an install. */
   async install(command: string, { cwd = '', env, ...rest }: Partial<ExecCommand> = {}): Promise<Result> {
     const { tools } = this.sandbox
-    const place = { tools, workspace: this.workspace, folder: cwd }
+    const place = { tools, workspace: this.workspace, directory: cwd }
     const given = await this.world.packages.environment(this.id, place)
     return run(this.sandbox, command, { timeoutMs: 50_000, cwd, env: { ...given, ...env }, ...rest })
   }

@@ -380,7 +380,7 @@ test('an app and files take turns under one port, on one connection', async () =
   const upstreams = [backend.upstream, { kind: 'files', serve: serveFilesOf(files) }] as const
   using client = await Raw.to(files.site.port)
   for (let round = 0; round < 6; round++) {
-    files.site.site.point(upstreams[round % 2] ?? backend.upstream)
+    files.site.site.setUpstream(upstreams[round % 2] ?? backend.upstream)
     client.send(get('/'))
     expect(await client.until(round % 2 === 0 ? 'from the app' : 'from a file')).toStartWith('HTTP/1.1 200')
   }

@@ -30,7 +30,7 @@ test('a site whose port another program has is told of once, and answers when th
   await using backend = app(() => new Response('here'))
   await using first = await testSite()
   const site = await first.gateway.open({ port: first.port, slug: null, onUse: () => () => {} })
-  site.point(backend.upstream)
+  site.setUpstream(backend.upstream)
   await Bun.sleep(20)
   await first.site.close()
   await until(async () => {
@@ -65,7 +65,7 @@ test('a site has both addresses of "localhost", or waits for the one that anothe
   await gateway.close()
 
   const site = await first.gateway.open({ port: other.port, slug: null, onUse: () => () => {} })
-  site.point(backend.upstream)
+  site.setUpstream(backend.upstream)
   expect(await (await fetch(site.url)).text()).toBe('here')
   expect(first.log()).toContain('taken by another program')
   other.stop(true)

@@ -192,7 +192,7 @@ describe('a request for SLUG.localhost', () => {
     const waiting = main.fetch('/')
     await until(() => main.site.uses.open === 1, 'it waits')
     await using backend = app(() => new Response('here'))
-    main.site.site.point(backend.upstream)
+    main.site.site.setUpstream(backend.upstream)
     expect(await (await waiting).text()).toBe('here')
     await using impatient = await mainPort({ kind: 'starting' }, { waitMs: 100 })
     expect((await impatient.fetch('/')).status).toBe(503)
@@ -404,7 +404,7 @@ describe('a WebSocket for SLUG.localhost', () => {
     await using main = await mainPort()
     const { socket, messages, opened, ended } = connect(main)
     await Bun.sleep(20)
-    main.site.site.point(backend.upstream)
+    main.site.site.setUpstream(backend.upstream)
     await opened
     expect(socket.protocol).toBe('second')
     await until(() => messages.length === 1, 'the app says hello')
@@ -439,7 +439,7 @@ describe('a WebSocket for SLUG.localhost', () => {
     let drained = false
     const last = connect(main)
     await last.opened
-    main.site.site.point({ kind: 'starting' })
+    main.site.site.setUpstream({ kind: 'starting' })
     void main.site.site.drained(backend.port).then(() => {
       drained = true
     })
@@ -453,14 +453,14 @@ describe('a WebSocket for SLUG.localhost', () => {
     await using main = await mainPort()
     {
       await using backend = echo()
-      main.site.site.point(backend.upstream)
+      main.site.site.setUpstream(backend.upstream)
       const { opened, ended } = connect(main)
       await opened
       await backend[Symbol.asyncDispose]()
       await ended
     }
     await using backend = echo()
-    main.site.site.point(backend.upstream)
+    main.site.site.setUpstream(backend.upstream)
     const { opened, ended } = connect(main)
     await opened
     await main.site.site.close()
@@ -477,10 +477,10 @@ describe('a WebSocket for SLUG.localhost', () => {
     const answer = await client.until('denied')
     expect(answer).toStartWith('HTTP/1.1 401 ')
     expect(answer).toContain('x-why: no')
-    main.site.site.point({ kind: 'down', reason: 'asleep' })
+    main.site.site.setUpstream({ kind: 'down', reason: 'asleep' })
     client.send(handshake('/'))
     expect(await client.until('asleep')).toStartWith('HTTP/1.1 503 ')
-    main.site.site.point({ kind: 'app', port: freePort() })
+    main.site.site.setUpstream({ kind: 'app', port: freePort() })
     await until(() => main.site.uses.open === 0, 'it is over')
   })
 })

@@ -211,7 +211,7 @@ describe('a WebSocket', () => {
       'HTTP/1.1 101 Switching Protocols\r\nA: b\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello',
     )
     await upstream.until('early')
-    site.site.point({ kind: 'down', reason: 'gone' })
+    site.site.setUpstream({ kind: 'down', reason: 'gone' })
     client.send('more')
     await upstream.until('more')
     client.socket.end()

@@ -45,7 +45,7 @@ export async function testSite({ upstream, times, slug }: TestSiteOptions = {}):
     }
   }
   const site = await gateway.open({ port, slug: slug ?? null, onUse })
-  if (upstream) site.point(upstream)
+  if (upstream) site.setUpstream(upstream)
   return {
     gateway,
     site,

@@ -15,7 +15,7 @@ describe('while an app starts', () => {
       const { pathname } = new URL(request.url)
       return new Response(`${pathname} ${(await request.text()).length}`)
     })
-    site.site.point(backend.upstream)
+    site.site.setUpstream(backend.upstream)
     expect(await (await posted).text()).toBe('/a 300000')
     expect(await (await got).text()).toBe('/b 0')
   })
@@ -53,7 +53,7 @@ describe('while an app starts', () => {
     }
     await until(() => site.uses.open === 0, 'it is forgotten')
     await using backend = await rawApp()
-    site.site.point(backend.upstream)
+    site.site.setUpstream(backend.upstream)
     using other = await Raw.to(site.port)
     other.send(get('/other'))
     expect(await (await backend.connection()).until('\r\n\r\n')).toStartWith('GET /other ')
@@ -89,7 +89,7 @@ describe('where the port of an app refuses connections', () => {
     await until(() => site.uses.open === 1, 'it waits')
     await Bun.sleep(20)
     await using backend = answering('elsewhere')
-    site.site.point(backend.upstream)
+    site.site.setUpstream(backend.upstream)
     expect(await (await waiting).text()).toBe('elsewhere')
   })
 
@@ -116,8 +116,8 @@ describe('a switch', () => {
     // 200 requests a second, with a switch every 100 ms.
     for (let tick = 0; tick < 100; tick++) {
       requests.push(ask(), ask())
-      if (tick % 10 === 5) site.site.point({ kind: 'starting' })
-      if (tick % 10 === 6) site.site.point(tick % 20 === 6 ? second.upstream : first.upstream)
+      if (tick % 10 === 5) site.site.setUpstream({ kind: 'starting' })
+      if (tick % 10 === 6) site.site.setUpstream(tick % 20 === 6 ? second.upstream : first.upstream)
       await Bun.sleep(10)
     }
     await Promise.all(requests)
@@ -132,7 +132,7 @@ describe('a switch', () => {
     using client = await Raw.to(site.port)
     client.send(get('/'))
     expect(await client.until('first')).toStartWith('HTTP/1.1 200')
-    site.site.point(second.upstream)
+    site.site.setUpstream(second.upstream)
     client.send(get('/'))
     expect(await client.until('second')).toStartWith('HTTP/1.1 200')
   })
@@ -147,7 +147,7 @@ describe('a switch', () => {
     await upstream.until('\r\n\r\n')
     upstream.send('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf')
     await client.until('half')
-    site.site.point(second.upstream)
+    site.site.setUpstream(second.upstream)
     let drained = false
     const draining = site.site.drained(first.port).then(() => {
       drained = true
@@ -167,9 +167,9 @@ describe('a switch', () => {
     using client = await Raw.to(site.port)
     client.send(get('/'))
     await (await first.connection()).until('\r\n\r\n')
-    site.site.point({ kind: 'starting' })
-    site.site.point(first.upstream)
-    site.site.point({ kind: 'starting' })
+    site.site.setUpstream({ kind: 'starting' })
+    site.site.setUpstream(first.upstream)
+    site.site.setUpstream({ kind: 'starting' })
     let drained = false
     const draining = site.site.drained(first.port).then(() => {
       drained = true

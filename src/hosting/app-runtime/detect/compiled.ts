@@ -16,18 +16,18 @@ export const detectGo: Detector = async (app) => {
     const name = /^module\s+\S*?([^/\s]+)\s*$/m.exec(module)?.[1]
     const likely = ['', 'cmd/server', 'cmd/web', 'cmd/api', 'cmd/app', `cmd/${name}`]
     return (
-      likely.find((folder) => programs.has(folder)) ??
+      likely.find((directory) => programs.has(directory)) ??
       (programs.size === 1 ? ([...programs][0] ?? null) : null)
     )
   }
-  const folder = await build()
+  const directory = await build()
   const found = { kind: 'Go', install: null, bin: null, needs: ['go'] }
-  if (folder === null) {
+  if (directory === null) {
     const reason =
       'There is a go.mod, but no single "package main" in its folder or in cmd/ that would be the app.'
     return { ...found, build: null, start: unknownStart(reason) }
   }
-  const target = folder === '' ? '.' : `./${folder}`
+  const target = directory === '' ? '.' : `./${directory}`
   return {
     ...found,
     build: `mkdir -p bin && go build -o bin/app ${quote(target)}`,

@@ -35,9 +35,9 @@ export type Detector = (app: AppDirectory, tools: Tools) => Promise<DetectedApp 
 export const startCommand = (command: string): StartPlan => ({ kind: 'command', command, port: null })
 
 /** Starts by serving files. */
-export const startFiles = (folder: string, fallback: boolean): StartPlan => ({
+export const startFiles = (directory: string, fallback: boolean): StartPlan => ({
   kind: 'files',
-  folder,
+  folder: directory,
   fallback,
 })
 
@@ -45,4 +45,4 @@ export const startFiles = (folder: string, fallback: boolean): StartPlan => ({
 export const unknownStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: false })
 
 /** Does not start, for this reason, nor does anything else in the directory. */
-export const noStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: true })
+export const noStartFound = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: true })

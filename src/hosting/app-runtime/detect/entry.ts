@@ -8,7 +8,7 @@ const RUNTIMES = /(?:^|[\s/"'])(?:node|nodemon|tsx|ts-node|ts-node-dev|bun|vite-
 const SEVERAL = /[&|;]|\b(?:concurrently|npm-run-all|run-[ps])\b/
 
 /** Usual paths of servers that no script names. */
-const USUAL = ['index', 'server', 'app', 'main', 'src/index', 'src/server', 'src/app', 'src/main']
+const COMMON_NAMES = ['index', 'server', 'app', 'main', 'src/index', 'src/server', 'src/app', 'src/main']
 const ENDINGS = ['ts', 'js', 'mjs', 'cjs', 'tsx', 'mts']
 
 /** Packages that servers are made with. */
@@ -41,7 +41,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
   const ofDev = await entryOfScript(app, pkg, 'dev')
   if (ofDev !== null) return ofDev
   const pages = (await app.first(['index.html', 'public/index.html', 'src/index.html'])) !== null
-  for (const path of usualEntries(USUAL)) {
+  for (const path of commonEntries(COMMON_NAMES)) {
     const text = await app.text(path)
     // If there are pages, it may be code for browsers.
     if (text !== null && (!pages || SERVES.test(text) || dependsOn(pkg, ...SERVERS))) return path
@@ -52,7 +52,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
 /** Returns a server in a directory without a package.json, or null. A script of a page is none. */
 export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
   const page = await app.has('index.html')
-  for (const path of usualEntries(['main', 'index', 'server', 'app'])) {
+  for (const path of commonEntries(['main', 'index', 'server', 'app'])) {
     const text = await app.text(path)
     if (text === null) continue
     if (!page || path.startsWith('server.') || SERVES.test(text)) return path
@@ -91,10 +91,10 @@ export async function entryOfScript(
 async function resolveFile(app: AppDirectory, path: string): Promise<string | null> {
   const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
   if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null
-  const tries = [plain, ...usualEntries([plain, `${plain}/index`])]
+  const tries = [plain, ...commonEntries([plain, `${plain}/index`])]
   const found = await app.first(tries)
   return found !== null && ENDINGS.some((ending) => found.endsWith(`.${ending}`)) ? found : null
 }
 
-const usualEntries = (names: readonly string[]): string[] =>
+const commonEntries = (names: readonly string[]): string[] =>
   names.flatMap((name) => ENDINGS.map((ending) => `${name}.${ending}`))

@@ -50,9 +50,9 @@ function option(text: string, name: string): string | null {
 }
 
 /** Returns a path below a directory, without steps that lead nowhere or out of the app. */
-function inDirectory(folder: string, path: string): string {
+function inDirectory(directory: string, path: string): string {
   const names: string[] = []
-  for (const name of `${folder}/${path}`.split('/')) {
+  for (const name of `${directory}/${path}`.split('/')) {
     if (name === '..') names.pop()
     else if (name !== '' && name !== '.') names.push(name)
   }

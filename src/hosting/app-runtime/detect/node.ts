@@ -1,6 +1,6 @@
 import type { Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
-import { type DetectedApp, type Detector, noStart, startCommand, unknownStart } from './detected-app.ts'
+import { type DetectedApp, type Detector, noStartFound, startCommand, unknownStart } from './detected-app.ts'
 import { findEntry, findLooseEntry, runFile } from './entry.ts'
 import { type Framework, recognizeFramework } from './frameworks.ts'
 import { dependsOn, isObject, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
@@ -26,9 +26,9 @@ export const detectNode: Detector = async (app, tools) => {
   const pkg = await readPackageJson(app)
   if (pkg === null) return null
   const manager = await choosePackageManager(app, pkg, tools)
-  const found = await findOut(app, pkg, manager)
-  if (await isNodeTooOld(app, pkg, tools)) return byBunAlone(found)
-  return manager.modern ? throughYarn(found) : found
+  const found = await detectPackage(app, pkg, manager)
+  if (await isNodeTooOld(app, pkg, tools)) return withBunOnly(found)
+  return manager.modern ? withYarn(found) : found
 }
 
 /** Returns a TypeScript or JavaScript file that serves, without a package.json. */
@@ -40,18 +40,22 @@ export const detectScript: Detector = async (app) => {
   return { kind, install: null, build: null, start: startCommand(command), bin: null, needs: [] }
 }
 
-async function findOut(app: AppDirectory, pkg: PackageJson, manager: PackageManager): Promise<DetectedApp> {
+async function detectPackage(
+  app: AppDirectory,
+  pkg: PackageJson,
+  manager: PackageManager,
+): Promise<DetectedApp> {
   const framework = await recognizeFramework({ app, pkg })
   const build = pkg.scripts.build === undefined ? (framework?.build ?? null) : 'bun run build'
   const { start, lean } = framework
-    ? { start: ofFramework(framework, pkg), lean: false }
-    : await ofPackage(app, pkg, manager)
+    ? { start: frameworkApp(framework, pkg), lean: false }
+    : await packageApp(app, pkg, manager)
   const atAll = pkg.dependent.atAll || pkg.workspaces.length > 0
   const fullInstall = atAll ? installCommand(manager, false) : null
   const production = lean && build === null && pkg.workspaces.length === 0
   return {
     kind: framework?.name ?? kindOf(manager, start),
-    install: production ? leanInstall(pkg, manager) : fullInstall,
+    install: production ? productionInstall(pkg, manager) : fullInstall,
     fullInstall,
     build: framework !== null && framework.build === null ? null : build,
     start,
@@ -66,16 +70,16 @@ function kindOf(manager: PackageManager, start: DetectedApp['start']): string {
 }
 
 /** Returns the install command; leaves development dependencies out if nothing is built. */
-function leanInstall(pkg: PackageJson, manager: PackageManager): string | null {
+function productionInstall(pkg: PackageJson, manager: PackageManager): string | null {
   const spare = Object.keys(pkg.devDependencies).length > 0
   return pkg.dependent.toRun ? installCommand(manager, spare) : null
 }
 
-function ofFramework(framework: Framework, pkg: PackageJson): DetectedApp['start'] {
+function frameworkApp(framework: Framework, pkg: PackageJson): DetectedApp['start'] {
   const { dev } = pkg.scripts
   const severs = framework.start.kind === 'files' && pkg.scripts.start === undefined && dev !== undefined
   if (!severs || !SEVERAL.test(dev) || !runsServer(pkg)) return framework.start
-  return noStart(
+  return noStartFound(
     'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.',
   )
 }
@@ -90,7 +94,7 @@ function runsServer(pkg: PackageJson): boolean {
 }
 
 /** Determines how a package without a framework starts, and whether it does so without development dependencies. */
-async function ofPackage(
+async function packageApp(
   app: AppDirectory,
   pkg: PackageJson,
   manager: PackageManager,
@@ -101,7 +105,7 @@ async function ofPackage(
   if (pkg.workspaces.length > 0) {
     const folders = pkg.workspaces.join(', ')
     const reason = `This is the root of several packages (${folders}), and package.json has no script "start" that says which of them to run.`
-    return { start: noStart(reason), lean: false }
+    return { start: noStartFound(reason), lean: false }
   }
   const entry = await findEntry(app, pkg)
   if (entry !== null) {
@@ -117,7 +121,7 @@ async function ofPackage(
     'package.json has no script "start" and no "main" file, and there is no index, server or app file.'
   if (pkg.scripts.build === undefined) return { start: unknownStart(nothing), lean: false }
   const output = `If its script "build" makes pages, say where: {"static": {"folder": "dist"}}.`
-  return { start: noStart(`${nothing} ${output}`), lean: false }
+  return { start: noStartFound(`${nothing} ${output}`), lean: false }
 }
 
 function runScript(name: string, script: string): string {
@@ -127,7 +131,7 @@ function runScript(name: string, script: string): string {
 }
 
 /** Yarn 2 and later may keep packages in places that only programs started by it find. */
-function throughYarn(found: DetectedApp): DetectedApp {
+function withYarn(found: DetectedApp): DetectedApp {
   const through = (command: string): string =>
     command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
   const { build, start } = found
@@ -153,7 +157,7 @@ async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): 
 }
 
 /** Makes Bun run what Node.js would run, including what a script starts. */
-function byBunAlone(found: DetectedApp): DetectedApp {
+function withBunOnly(found: DetectedApp): DetectedApp {
   const instead = (command: string): string =>
     command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
   const { kind, build, start } = found

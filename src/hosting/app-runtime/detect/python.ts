@@ -70,16 +70,16 @@ function withVenv(command: string, venv: boolean): string {
 
 async function findModules(app: AppDirectory): Promise<Module[]> {
   const found: Module[] = []
-  for (const folder of DIRECTORIES) {
+  for (const directory of DIRECTORIES) {
     for (const name of MODULES) {
-      const path = `${folder}${name}.py`
+      const path = `${directory}${name}.py`
       const text = await app.text(path)
       if (text === null) continue
       // A package is imported by its directory's name; another directory is where imports start.
-      const isPackage = folder !== '' && (await app.has(`${folder}__init__.py`))
-      const inPackage = isPackage || (folder !== '' && folder !== 'src/' && folder !== 'backend/')
-      const dotted = inPackage ? `${folder.replaceAll('/', '.')}${name}` : name
-      found.push({ path, text, name: dotted, root: inPackage ? '' : folder.replace(/\/$/, '') })
+      const isPackage = directory !== '' && (await app.has(`${directory}__init__.py`))
+      const inPackage = isPackage || (directory !== '' && directory !== 'src/' && directory !== 'backend/')
+      const dotted = inPackage ? `${directory.replaceAll('/', '.')}${name}` : name
+      found.push({ path, text, name: dotted, root: inPackage ? '' : directory.replace(/\/$/, '') })
     }
   }
   return found

@@ -13,9 +13,9 @@ export const detectStatic: Detector = async (app) => {
     const names = root.split('/').filter((name) => !['', '.', '..'].includes(name))
     return { ...found, start: startFiles(names.join('/'), fallback) }
   }
-  for (const folder of DIRECTORIES) {
-    const page = folder === '' ? 'index.html' : `${folder}/index.html`
-    if (await app.has(page)) return { ...found, start: startFiles(folder, false) }
+  for (const directory of DIRECTORIES) {
+    const page = directory === '' ? 'index.html' : `${directory}/index.html`
+    if (await app.has(page)) return { ...found, start: startFiles(directory, false) }
   }
   return null
 }

@@ -23,7 +23,7 @@ const FLUSH_MS = 10
 const HIGH_WATER = 256 * 1024
 
 /** Most entries that are given at once. */
-const MOST_ENTRIES = 10_000
+const MAX_ENTRIES = 10_000
 
 /** A bring-up's file; its number is that of the first entry that it can hold. */
 const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
@@ -48,7 +48,7 @@ export class AppLog {
   #pending = new Map<AppLogFile, string[]>()
   #pendingBytes = 0
   #flushing: Promise<void> | null = null
-  #turn: Promise<void> = Promise.resolve()
+  #queue: Promise<void> = Promise.resolve()
   #failed = false
   #sealed = false
   #closed = false
@@ -104,7 +104,7 @@ export class AppLog {
     this.#runs.push({ seq, id, file })
     this.#run = file
     const old = this.#runs.splice(0, Math.max(0, this.#runs.length - RUNS_KEPT))
-    this.#inTurn(async () => {
+    this.#enqueue(async () => {
       for (const run of old) await run.file.remove()
     })
   }
@@ -129,7 +129,7 @@ export class AppLog {
   /** Returns the last `n` entries, oldest first; only those of one bring-up if its id is given. */
   async tail(n: number, run?: string): Promise<LogEntry[]> {
     await this.flush()
-    const most = Math.min(n, MOST_ENTRIES)
+    const most = Math.min(n, MAX_ENTRIES)
     const all = [this.#app, ...this.#runs.map(({ file }) => file)]
     const files = run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ file }) => file)
     const found = (await Promise.all(files.map((file) => file.tail(most)))).flat()
@@ -154,7 +154,7 @@ export class AppLog {
   /** Resolves when all that was logged so far is on disk. */
   async flush(): Promise<void> {
     while (this.#pendingBytes > 0 && !this.#closed) await this.#write()
-    await this.#turn
+    await this.#queue
   }
 
   /** Accepts no further lines; earlier ones are still written and can be read. */
@@ -174,7 +174,7 @@ export class AppLog {
     this.#closed = true
     this.#closing.abort()
     this.#pending.clear()
-    await this.#turn
+    await this.#queue
     await rm(this.#options.dir, { recursive: true, force: true })
   }
 
@@ -200,7 +200,7 @@ export class AppLog {
   }
 
   #write(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#enqueue(async () => {
       const pending = this.#pending
       this.#pending = new Map()
       this.#pendingBytes = 0
@@ -209,8 +209,8 @@ export class AppLog {
   }
 
   /** Runs writes one after the other. A failed write (a full disk) loses its lines and is logged once. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(work).then(
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(work).then(
       () => {
         this.#failed = false
       },
@@ -219,7 +219,7 @@ export class AppLog {
         this.#failed = true
       },
     )
-    return this.#turn
+    return this.#queue
   }
 }
 

@@ -2,7 +2,7 @@ import { onAbort } from '../../../runtime/abort.ts'
 import type { LogEntry } from './entry.ts'
 
 /** Entries that wait for a slow reader at most; the oldest of them are dropped for newer ones. */
-const MOST_WAITING = 1000
+const MAX_QUEUED = 1000
 
 /** What a log's subscriber receives. */
 export type LogEvent =
@@ -22,7 +22,7 @@ export class LogSubscriber {
   /** A line was logged. */
   push(entry: LogEntry): void {
     this.#waiting.push(entry)
-    if (this.#waiting.length > MOST_WAITING) {
+    if (this.#waiting.length > MAX_QUEUED) {
       this.#waiting.shift()
       this.#dropped += 1
     }

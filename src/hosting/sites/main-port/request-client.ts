@@ -5,7 +5,7 @@ import type { Body } from '../http1/body.ts'
 import { Field } from '../http1/fields.ts'
 import { isIdempotent } from '../http1/request-head.ts'
 import type { ResponseHead } from '../http1/response-head.ts'
-import { badResponse, type OwnResponse, ownMessage, refusalResponse, unavailable } from '../own-response.ts'
+import { badGateway, type OwnResponse, ownMessage, refusalResponse, unavailable } from '../own-response.ts'
 import type { Requester } from '../requester.ts'
 import type { SiteClient, SiteState } from '../site-state.ts'
 import type { FileRequest, ServeFiles } from '../upstream.ts'
@@ -72,7 +72,7 @@ class RequestClient implements Requester, SiteClient {
   }
 
   begin(): void {
-    this.#state.join(this)
+    this.#state.addClient(this)
     this.#request.signal.addEventListener('abort', () => this.#leave(), { once: true })
     this.#exchange.begin()
   }
@@ -85,15 +85,15 @@ class RequestClient implements Requester, SiteClient {
     return this.#head.framing !== 'none'
   }
 
-  get repeatable(): boolean {
+  get isRepeatable(): boolean {
     return !this.hasBody && isIdempotent(this.method)
   }
 
-  get complete(): boolean {
+  get isComplete(): boolean {
     return this.#complete
   }
 
-  get gone(): boolean {
+  get isGone(): boolean {
     return this.#over
   }
 
@@ -129,7 +129,7 @@ class RequestClient implements Requester, SiteClient {
   ): boolean {
     const { status } = head
     if (status > LARGEST_STATUS) {
-      this.respondOwn(badResponse(`${status} is no status of HTTP`))
+      this.respondOwn(badGateway(`${status} is no status of HTTP`))
       this.#leave()
       return true
     }
@@ -176,7 +176,7 @@ class RequestClient implements Requester, SiteClient {
   /** Bun times the connections of the main port. */
   sweep(): void {}
 
-  cut(): void {
+  terminate(): void {
     this.#exchange.abort()
     this.cutOff(true)
   }

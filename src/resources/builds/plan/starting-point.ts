@@ -76,7 +76,13 @@ const isComplete = ({ files, template }: CopiedFiles, choice: TemplateChoice, co
 /** Describes the app in the workspace; null if there is none. */
 async function findApp({ row, sandbox, workspace, log }: BuildContext, preparation: Preparation) {
   try {
-    const { kind } = await preparation.plan({ serverId: row.serverId, sandbox, workspace, folder: '', log })
+    const { kind } = await preparation.plan({
+      serverId: row.serverId,
+      sandbox,
+      workspace,
+      directory: '',
+      log,
+    })
     return kind
   } catch (error) {
     if (error instanceof NoAppFound) return null

@@ -9,7 +9,7 @@ const DOCUMENT_MS = 60_000
 const REVALIDATION_MS = 10_000
 
 /** Milliseconds without a byte after which a download is given up. */
-const SILENCE_MS = 60_000
+const IDLE_TIMEOUT_MS = 60_000
 
 /** Milliseconds between the attempts at something that the registry does not answer. */
 const RETRIES_MS = [250, 1_000]
@@ -18,7 +18,7 @@ const RETRIES_MS = [250, 1_000]
 const DOWN_MS = 30_000
 
 /** What a registry answers about a document. */
-export type DocumentAnswer =
+export type DocumentResponse =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'document'; readonly document: unknown; readonly etag: string | null }
 
@@ -32,7 +32,7 @@ export interface UpstreamOptions {
 }
 
 /** The registry that packages come from. The environment's proxies and certificate authorities apply. */
-export class Upstream {
+export class NpmRegistry {
   readonly #options: UpstreamOptions
   #downUntil = 0
 
@@ -56,13 +56,13 @@ export class Upstream {
     path: string,
     accept: string,
     known: { etag: string | null } | null,
-  ): Promise<DocumentAnswer> {
+  ): Promise<DocumentResponse> {
     const headers: Record<string, string> = { accept }
     if (known?.etag) headers['if-none-match'] = known.etag
     const url = `${this.#options.registry}${path}`
-    return this.#persevering(url, known === null ? RETRIES_MS : [], async () => {
+    return this.#withRetries(url, known === null ? RETRIES_MS : [], async () => {
       const timeout = AbortSignal.timeout(known === null ? DOCUMENT_MS : REVALIDATION_MS)
-      const response = await this.#ask(url, headers, timeout)
+      const response = await this.#request(url, headers, timeout)
       if (response.status === 304 && known !== null) return { kind: 'unchanged' }
       const parts: Uint8Array[] = []
       await readBody(response, url, MAX_DOCUMENT_BYTES, (part) => void parts.push(part))
@@ -81,15 +81,15 @@ export class Upstream {
     write: (part: Uint8Array) => void | Promise<void>,
     restart: () => void | Promise<void>,
   ): Promise<void> {
-    await this.#persevering(url, RETRIES_MS, async () => {
+    await this.#withRetries(url, RETRIES_MS, async () => {
       const quiet = new AbortController()
-      let timer = setTimeout(() => quiet.abort(), SILENCE_MS)
+      let timer = setTimeout(() => quiet.abort(), IDLE_TIMEOUT_MS)
       try {
         await restart()
-        const response = await this.#ask(url, { 'accept-encoding': 'identity' }, quiet.signal)
+        const response = await this.#request(url, { 'accept-encoding': 'identity' }, quiet.signal)
         await readBody(response, url, limit, async (part) => {
           clearTimeout(timer)
-          timer = setTimeout(() => quiet.abort(), SILENCE_MS)
+          timer = setTimeout(() => quiet.abort(), IDLE_TIMEOUT_MS)
           await write(part)
         })
       } finally {
@@ -99,7 +99,7 @@ export class Upstream {
   }
 
   /** Tries again what the registry gave no answer to. */
-  async #persevering<T>(url: string, retries: readonly number[], attempt: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(url: string, retries: readonly number[], attempt: () => Promise<T>): Promise<T> {
     for (const wait of [...retries, null]) {
       try {
         const result = await attempt()
@@ -119,7 +119,7 @@ export class Upstream {
     throw new Error('unreachable')
   }
 
-  async #ask(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  async #request(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
     const response = await fetch(url, {
       headers: { 'user-agent': 'berth', ...headers },
       signal: AbortSignal.any([signal, this.#options.stopping]),

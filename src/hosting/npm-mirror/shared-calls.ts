@@ -1,5 +1,5 @@
 /** Work that is under way once, however many ask for it. */
-export class Shared<T> {
+export class SharedCalls<T> {
   readonly #pending = new Map<string, Promise<T>>()
 
   /** Starts the work, or joins it. */
@@ -12,7 +12,7 @@ export class Shared<T> {
   }
 
   /** Resolves when nothing is under way any more. */
-  async settle(): Promise<void> {
+  async drain(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending.values())
   }
 }

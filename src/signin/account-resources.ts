@@ -2,19 +2,19 @@ import { accountCaller, type Caller } from '../http/caller.ts'
 
 /** Sources of the servers and projects of accounts. */
 export interface ReachableSources {
-  servers: { list(caller: Caller): ReachableServer[] }
-  projects: () => Promise<{ listAll(caller: Caller): ReachableProject[] }>
+  servers: { list(caller: Caller): ServerName[] }
+  projects: () => Promise<{ listAll(caller: Caller): ProjectName[] }>
 }
 
 /** A server, as a person knows it. */
-export interface ReachableServer {
+export interface ServerName {
   id: string
   /** Its short label. */
   task: string
 }
 
 /** A project, as a person knows it. */
-export interface ReachableProject {
+export interface ProjectName {
   id: string
   name: string
   slug: string
@@ -22,16 +22,16 @@ export interface ReachableProject {
 }
 
 /** What a credential of an account can be limited to. */
-export interface Reachable {
-  servers: ReachableServer[]
-  projects: ReachableProject[]
+export interface AccountResources {
+  servers: ServerName[]
+  projects: ProjectName[]
 }
 
 /** Reads what a credential of an account can be limited to. */
-export async function reachableOf(
+export async function listAccountResources(
   accountId: string,
   { servers, projects }: ReachableSources,
-): Promise<Reachable> {
+): Promise<AccountResources> {
   const caller = accountCaller(accountId)
   return { servers: servers.list(caller), projects: (await projects()).listAll(caller) }
 }

@@ -1,14 +1,14 @@
 import type { ApiKey } from '../../resources/keys/model.ts'
+import type { AccountResources } from '../account-resources.ts'
 import type { GrantView } from '../oauth/grants.ts'
 import { type Html, html } from '../pages/html.ts'
 import { quotedName } from '../pages/names.ts'
-import type { Reachable } from '../reachable.ts'
 
 /** A long list names only this many. */
 const MAX_NAMED = 20
 
 /** What a credential may reach. An empty list means all. */
-export interface CredentialReach {
+export interface CredentialScope {
   servers: readonly string[]
   projects: readonly string[]
 }
@@ -17,24 +17,24 @@ export interface CredentialReach {
 export type ResourceNames = ReadonlyMap<string, string>
 
 /** Returns what a key or a program may reach. */
-export const reachOf = (one: ApiKey | GrantView): CredentialReach =>
+export const credentialScope = (one: ApiKey | GrantView): CredentialScope =>
   'clientName' in one
     ? { servers: one.allowedServerIds, projects: one.allowedProjectIds }
     : { servers: one.allowed_server_ids, projects: one.allowed_project_ids }
 
 /** Reports whether it is the whole account. */
-export const isWholeAccount = ({ servers, projects }: CredentialReach): boolean =>
+export const isWholeAccount = ({ servers, projects }: CredentialScope): boolean =>
   servers.length + projects.length === 0
 
 /** Returns the names of servers and projects. */
-export const namesOf = ({ servers, projects }: Reachable): ResourceNames =>
+export const resourceNames = ({ servers, projects }: AccountResources): ResourceNames =>
   new Map([
     ...servers.map(({ id, task }) => [id, task] as const),
     ...projects.map(({ id, name }) => [id, name] as const),
   ])
 
 /** Describes a reach in words, such as: the whole account; server “Shop” srv_1 with all projects there. */
-export function describeReach(reach: CredentialReach, names: ResourceNames): Html {
+export function describeScope(reach: CredentialScope, names: ResourceNames): Html {
   const { servers, projects } = reach
   if (isWholeAccount(reach)) return html`the whole account`
   if (projects.length === 0) return html`${list('server', servers, names)} with all projects there`

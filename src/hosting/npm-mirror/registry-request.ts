@@ -1,5 +1,5 @@
 /** What a request's path asks a registry for. */
-export type Asked =
+export type RegistryRequest =
   | { readonly kind: 'ping' }
   /** A package's document with all its versions. */
   | { readonly kind: 'packument'; readonly name: string }
@@ -30,10 +30,10 @@ export const isVersion = (version: string): boolean => VERSION.test(version)
  *
  * @param pathname as in a URL, still escaped
  */
-export function readPath(pathname: string): Asked | null {
+export function parsePath(pathname: string): RegistryRequest | null {
   const parts = decode(pathname)?.slice(1).replace(/\/$/, '').split('/')
   if (parts === undefined) return null
-  if (parts[0] === '-') return readService(parts.slice(1))
+  if (parts[0] === '-') return parseService(parts.slice(1))
   const name = takeName(parts)
   if (name === null) return null
   const [first, second] = parts
@@ -46,7 +46,7 @@ export function readPath(pathname: string): Asked | null {
 }
 
 /** `/-/ping` and `/-/package/NAME/dist-tags`. */
-function readService(parts: string[]): Asked | null {
+function parseService(parts: string[]): RegistryRequest | null {
   const service = parts.shift()
   if (service === 'ping' && parts.length === 0) return { kind: 'ping' }
   const name = service === 'package' ? takeName(parts) : null
