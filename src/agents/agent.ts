@@ -50,8 +50,8 @@ export interface Assignment {
   readonly hold: (() => Promise<void>) | null
   /** Adds an event to the transcript. */
   report(event: AgentEvent): void
-  /** Shows a piece of output to current watchers; it is not kept. */
-  show(delta: OutputDelta): void
+  /** Sends a piece of output to current listeners. It is not stored. */
+  addDelta(delta: OutputDelta): void
   /** Aborts when the work has to end at once. */
   readonly signal: AbortSignal
 }

@@ -6,7 +6,7 @@ import type { Queries } from '../storage/database.ts'
 import type { Agent } from './agent.ts'
 import type { ScenarioStore } from './scripted/store.ts'
 
-/** What agents need. */
+/** Dependencies of agents. */
 interface AgentDependencies {
   config: AgentConfig
   queries: Queries
@@ -24,5 +24,5 @@ const AGENTS: Record<AgentName, (dependencies: AgentDependencies) => Promise<Age
 }
 
 /** Returns a function that makes the configured agent at its first call. */
-export const configuredAgent = (dependencies: AgentDependencies): (() => Promise<Agent>) =>
+export const agentLoader = (dependencies: AgentDependencies): (() => Promise<Agent>) =>
   once(() => AGENTS[dependencies.config.agent](dependencies))

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { configuredAgent } from '../agents/registry.ts'
+import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
 import type { Compute } from '../compute/driver.ts'
 import type { Config } from '../config/config.ts'
@@ -128,7 +128,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const secrets = new SecretsService({ database, cipher, servers })
   const templates = new TemplateCatalog()
   const scenarios = new ScenarioStore(queries, dependencies.scenarios)
-  const agent = configuredAgent({ ...common, config, scenarios })
+  const agent = agentLoader({ ...common, config, scenarios })
 
   const deliveries = new Deliveries({
     ...common,

@@ -76,10 +76,10 @@ export class Work {
     const masks = new Masks()
     masks.add(Object.values(variables))
     const report = (event: AgentEvent): void => void this.events.push(event)
-    const show = (delta: OutputDelta): void => void this.deltas.push(delta)
+    const addDelta = (delta: OutputDelta): void => void this.deltas.push(delta)
     const environment = () => variables
     const { signal } = this.#abort
-    const workbench = new Workbench({ sandbox, workspace, environment, masks, report, show, signal })
+    const workbench = new Workbench({ sandbox, workspace, environment, masks, report, addDelta, signal })
     const ask = (question: string): Promise<string> => {
       this.asked.resolve(question)
       return this.#answer.promise
@@ -98,7 +98,7 @@ export class Work {
       ask: options.ask === undefined ? ask : options.ask,
       hold: options.hold === undefined ? hold : options.hold,
       report,
-      show,
+      addDelta,
       signal,
     })
     this.done.catch(() => {})

@@ -3,11 +3,10 @@ import type { AgentConfig } from '../../config/agents.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { Masks } from '../../runtime/masks.ts'
-import type { Agent, Assignment, Outcome } from '../agent.ts'
+import { type Agent, AgentError, type Assignment, type Outcome } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
 import { TimeBudget } from '../time-budget.ts'
-import { commandLineOf } from './command-line.ts'
-import { type ShownLine, TerminalLines } from './lines.ts'
+import { type TerminalLine, TerminalLines } from './lines.ts'
 import { TerminalReport } from './report.ts'
 
 /** The terminal size of agents. */
@@ -19,7 +18,7 @@ const GRACE_MS = 2_000
 /**
  * Characters of a line that may be a question: an expression may take time that grows with their square, or worse.
  */
-const LONGEST_QUESTION = 2_000
+const MAX_QUESTION = 2_000
 
 /** A command-line agent working on one goal. */
 export class CommandRun {
@@ -30,9 +29,9 @@ export class CommandRun {
   readonly #question: RegExp | null
   /** Null before its start and after its end. */
   #terminal: TerminalExecution | null = null
-  #asking = 0
+  #openQuestions = 0
   /** Why berth ended it, for a person; null if it did not. */
-  #endedFor: string | null = null
+  #endReason: string | null = null
   #fault: { error: unknown } | null = null
 
   constructor(config: AgentConfig, assignment: Assignment) {
@@ -46,7 +45,9 @@ export class CommandRun {
     this.#question = question && new RegExp(question.source, question.flags.replace(/[gy]/g, ''))
     const { timeMs } = config.agentLimits
     this.#budget = new TimeBudget(timeMs, () =>
-      this.#end(`The agent had ${timeText(timeMs)} and was ended then; --agent-limits can give it more.`),
+      this.#end(
+        `The agent had ${formatDuration(timeMs)} and was ended then; --agent-limits can give it more.`,
+      ),
     )
   }
 
@@ -55,10 +56,10 @@ export class CommandRun {
    *
    * @throws as `Agent.work` does
    */
-  async work(): Promise<Outcome> {
+  async run(): Promise<Outcome> {
     const { sandbox, signal, id, goal, context, environment } = this.#assignment
     const whole = context === undefined ? goal : `${goal}\n\n${context}`
-    const { command, env, stdin } = commandLineOf(this.#config, whole)
+    const { command, env, stdin } = buildCommandLine(this.#config, whole)
     const lines = await TerminalLines.open({ ...SIZE, onLine: (line) => this.#handleLine(line) })
     signal.throwIfAborted()
     const terminal = sandbox.terminal({
@@ -70,7 +71,7 @@ export class CommandRun {
       onOutput: async (data) => {
         const begun = performance.now()
         await lines.write(data)
-        return this.#report.pace(performance.now() - begun)
+        return this.#report.throttle(performance.now() - begun)
       },
     })
     this.#terminal = terminal
@@ -82,10 +83,10 @@ export class CommandRun {
       lines.end()
       signal.throwIfAborted()
       if (this.#fault !== null) throw this.#fault.error
-      if (this.#endedFor !== null) {
-        return { status: 'failed', result: withOutput(this.#endedFor, this.#report.tail) }
+      if (this.#endReason !== null) {
+        return { status: 'failed', result: withOutput(this.#endReason, this.#report.tail) }
       }
-      return outcomeOf(exitCode, this.#report.tail)
+      return toOutcome(exitCode, this.#report.tail)
     } finally {
       this.#terminal = null
       this.#budget.pause()
@@ -95,7 +96,7 @@ export class CommandRun {
 
   /** Ends the agent with a reason. Later reasons are ignored. */
   #end(reason: string): void {
-    this.#endedFor ??= reason
+    this.#endReason ??= reason
     this.#terminal?.cancel(GRACE_MS)
   }
 
@@ -115,16 +116,16 @@ export class CommandRun {
   }
 
   /** Takes a line of output; returns whether it is a question. */
-  #handleLine({ text, settled }: ShownLine): boolean {
+  #handleLine({ text, afterQuestion }: TerminalLine): boolean {
     this.#report.add(text)
-    const question = settled || text === '' || this.#terminal === null ? null : this.#questionIn(text)
+    const question = afterQuestion || text === '' || this.#terminal === null ? null : this.#questionIn(text)
     if (question === null) return false
     void this.#ask(question)
     return true
   }
 
   #questionIn(line: string): string | null {
-    const found = line.length > LONGEST_QUESTION ? null : this.#question?.exec(line)
+    const found = line.length > MAX_QUESTION ? null : this.#question?.exec(line)
     if (!found) return null
     const group = found.slice(1).find((text) => text !== undefined)
     return group?.trim() || line.trim()
@@ -138,25 +139,25 @@ export class CommandRun {
       )
       return
     }
-    this.#asking += 1
+    this.#openQuestions += 1
     this.#report.flush()
     this.#budget.pause()
     try {
-      const { bytes, truncated } = typedAnswer(await ask(question))
+      const { bytes, truncated } = toKeystrokes(await ask(question))
       if (truncated) this.#report.notice('The answer is cut: a terminal takes no longer line.')
       this.#terminal?.write(bytes)
     } catch (error) {
       // Usually the work was cancelled, which ends the agent anyway.
       this.#fail(error)
     } finally {
-      this.#asking -= 1
-      if (this.#asking === 0 && this.#terminal !== null) this.#budget.run()
+      this.#openQuestions -= 1
+      if (this.#openQuestions === 0 && this.#terminal !== null) this.#budget.run()
     }
   }
 }
 
 /** Bytes of a line that a terminal takes: it cuts longer ones, and the key that ends them. */
-const LONGEST_ANSWER = 4_000
+const MAX_ANSWER = 4_000
 
 /** The key that ends a line. */
 const ENTER = '\r'
@@ -165,7 +166,7 @@ const ENTER = '\r'
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]+/g
 
 /** An answer in the form in which it is typed. */
-interface TypedAnswer {
+interface Keystrokes {
   readonly bytes: Uint8Array
   /** Whether its end is left out. */
   readonly truncated: boolean
@@ -175,16 +176,15 @@ interface TypedAnswer {
  * Converts an answer to keystrokes: one line, and Enter. Line breaks become spaces, because the first would end the
  * answer. Other control characters are dropped: they could be Ctrl-C or the keys of a menu.
  */
-function typedAnswer(answer: string): TypedAnswer {
+function toKeystrokes(answer: string): Keystrokes {
   const line = answer
     .trim()
     .replace(/[\r\n\t\u2028\u2029]+/g, ' ')
     .replace(CONTROL, '')
   const bytes = new TextEncoder().encode(line)
-  if (bytes.length <= LONGEST_ANSWER)
-    return { bytes: new TextEncoder().encode(line + ENTER), truncated: false }
+  if (bytes.length <= MAX_ANSWER) return { bytes: new TextEncoder().encode(line + ENTER), truncated: false }
   // A character that is cut in two is left out whole.
-  const kept = new TextDecoder().decode(bytes.subarray(0, LONGEST_ANSWER), { stream: true })
+  const kept = new TextDecoder().decode(bytes.subarray(0, MAX_ANSWER), { stream: true })
   return { bytes: new TextEncoder().encode(kept + ENTER), truncated: true }
 }
 
@@ -198,7 +198,7 @@ export class CommandAgent implements Agent {
 
   async work(assignment: Assignment): Promise<Outcome> {
     assignment.signal.throwIfAborted()
-    return new CommandRun(this.#config, assignment).work()
+    return new CommandRun(this.#config, assignment).run()
   }
 }
 
@@ -214,9 +214,9 @@ const NOT_FOUND_REMEDY =
  *
  * @param last the end of its output
  */
-function outcomeOf(exitCode: number, last: string): Outcome {
+function toOutcome(exitCode: number, last: string): Outcome {
   if (exitCode === 0) return { status: 'completed', result: last || 'The agent ended and printed nothing.' }
-  return { status: 'failed', result: withOutput(`The agent failed: ${reasonOf(exitCode)}`, last) }
+  return { status: 'failed', result: withOutput(`The agent failed: ${exitReason(exitCode)}`, last) }
 }
 
 /** Joins a reason and the end of the output. */
@@ -225,7 +225,7 @@ function withOutput(reason: string, last: string): string {
 }
 
 /** Returns a time for a person: `90 s`, `10 min`, `2 h`. */
-function timeText(ms: number): string {
+function formatDuration(ms: number): string {
   const units = [
     ['h', 3_600_000],
     ['min', 60_000],
@@ -235,8 +235,61 @@ function timeText(ms: number): string {
   return `${ms / length} ${unit}`
 }
 
-function reasonOf(exitCode: number): string {
+function exitReason(exitCode: number): string {
   if (exitCode === NOT_FOUND) return NOT_FOUND_REMEDY
   if (exitCode === NOT_EXECUTABLE) return 'A command cannot be executed (exit code 126).'
   return `It ${describeExitCode(exitCode)}.`
+}
+
+/** The variable that passes a goal to the shell, which unsets it. */
+const GOAL_VARIABLE = 'BERTH_GOAL'
+
+/**
+ * Longest argument, or variable with its name, that Linux passes to a program, with room for the terminating zero.
+ */
+const MAX_ARGUMENT = 128 * 1024 - 1
+
+/** Matches a command line with a place for the goal. */
+const PLACEHOLDER = /"\$(?:[1@]|\{[1@]\})"/
+
+/** A command line with its variables and input. */
+interface CommandLine {
+  readonly command: string
+  readonly env: Readonly<Record<string, string>>
+  /** Standard input instead of the terminal. */
+  readonly stdin?: Uint8Array
+}
+
+/**
+ * Returns how to run the agent's command with a goal. No shell interprets the goal: it is the last argument, or
+ * replaces `"$1"` in the command line, or is standard input. On this machine only the agent's own arguments show it
+ * to others.
+ *
+ * @throws AgentError if the goal cannot be passed this way
+ */
+function buildCommandLine(
+  { agentCommand, agentInput }: Pick<AgentConfig, 'agentCommand' | 'agentInput'>,
+  goal: string,
+): CommandLine {
+  if (agentCommand === null)
+    throw new AgentError('No agent command is set: start berth with --agent-command.')
+  if (agentInput === 'stdin') {
+    const stdin = new TextEncoder().encode(goal.endsWith('\n') ? goal : `${goal}\n`)
+    return { command: agentCommand, env: {}, stdin }
+  }
+  checkArgument(goal)
+  const run = PLACEHOLDER.test(agentCommand) ? agentCommand : `${agentCommand} "$@"`
+  const command = `set -- "$${GOAL_VARIABLE}"\nunset ${GOAL_VARIABLE}\n${run}`
+  return { command, env: { [GOAL_VARIABLE]: goal } }
+}
+
+function checkArgument(goal: string): void {
+  if (goal.includes('\0'))
+    throw new AgentError('A goal that is given as an argument cannot hold a NUL character.')
+  const most = MAX_ARGUMENT - `${GOAL_VARIABLE}=`.length
+  const bytes = Buffer.byteLength(goal)
+  if (bytes <= most) return
+  throw new AgentError(
+    `The goal is ${bytes} bytes long, and an argument of a program holds at most ${most}. Start berth with --agent-input stdin: the agent then reads goals of any length from its standard input.`,
+  )
 }

@@ -1,39 +1,39 @@
 import { cleanLine, LONGEST_LINE } from '../../runtime/lines.ts'
-import { type Reported, type Row, Screen } from './screen.ts'
+import { type Row, type RowReport, Screen } from './screen.ts'
 
-/** Milliseconds between two looks at what stands on the screen. */
-const LOOK_MS = 100
+/** Milliseconds between two scans of the screen. */
+const SCAN_MS = 100
 
-/** Milliseconds without output after which a line without an end, a prompt perhaps, is a line too. */
+/** Milliseconds without output after which a line without a line end, such as a prompt, is reported. */
 const QUIET_MS = 200
 
-/** Milliseconds for which a row that is drawn anew must stand still to be told again. */
+/** Milliseconds for which a redrawn row must not change before it is reported again. */
 const STILL_MS = 2_000
 
-/** Milliseconds after which one that never does is told again all the same. */
-const RESTLESS_MS = 10_000
+/** Milliseconds after which a row that keeps changing is reported again. */
+const MAX_STILL_MS = 10_000
 
-/** A line of what a program prints. */
-export interface ShownLine {
+/** A line of a program's output. */
+export interface TerminalLine {
   readonly text: string
-  /** The beginning of it was given before, and was a question then: what is new may be what was typed. */
-  readonly settled: boolean
+  /** Whether its beginning was reported before as a question. The rest may be the typed answer. */
+  readonly afterQuestion: boolean
 }
 
-/** What parts two paragraphs. */
-const EMPTY: ShownLine = { text: '', settled: false }
+/** The line between two paragraphs. */
+const EMPTY: TerminalLine = { text: '', afterQuestion: false }
 
-/** What lines are made with. */
+/** The options of `TerminalLines`. */
 export interface TerminalLinesOptions {
   columns: number
   rows: number
   /** Receives each line, and an empty one for several that stand before it, without control characters. Returns whether it is a question that is being asked now. */
-  onLine(line: ShownLine): boolean
+  onLine(line: TerminalLine): boolean
 }
 
 /**
- * Makes lines of what a program writes to a terminal. A line is reported when it leaves the screen at the top, or when it
- * stands still. Of what a progress display draws over itself the last state is reported, and now and then one before.
+ * Converts a program's terminal output to lines. Reports a line when it scrolls off the screen, or when it has not
+ * changed for a while. Of a progress display, reports the last state, and sometimes an earlier one.
  */
 export class TerminalLines {
   readonly #options: TerminalLinesOptions
@@ -41,13 +41,13 @@ export class TerminalLines {
   /** Whether an empty row has left the screen, and nothing since. */
   #emptyLeft = false
   /** Whether a line was reported. */
-  #begun = false
+  #hasReported = false
   /** A line whose first rows have left the screen. */
-  #leaving: { text: string; reported: Reported } | null = null
+  #leaving: { text: string; reported: RowReport } | null = null
   #lastOutput = 0
   #timer: Timer | null = null
 
-  /** Loads what draws the terminal. */
+  /** Loads the terminal emulator. */
   static async open(options: TerminalLinesOptions): Promise<TerminalLines> {
     return new TerminalLines(options, await Screen.open(options.columns, options.rows))
   }
@@ -55,59 +55,59 @@ export class TerminalLines {
   private constructor(options: TerminalLinesOptions, screen: Screen) {
     this.#options = options
     this.#screen = screen
-    screen.onScrolled((row, next) => this.#leave(row, next))
+    screen.onScroll((row, next) => this.#handleScroll(row, next))
   }
 
-  /** Takes the next bytes; resolves when they are drawn. */
+  /** Adds the next bytes. Resolves when they are drawn. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#lastOutput = performance.now()
     await this.#screen.write(bytes)
-    this.#lookLater()
+    this.#scheduleScan()
   }
 
-  /** No more comes, and all is drawn: reports what is left. */
+  /** Reports the remaining lines after the end of the output. */
   end(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    for (const row of this.#leavingRows()) this.#goOn(row)
+    for (const row of this.#leavingRows()) this.#appendLeaving(row)
     const lines = this.#lines()
     this.#finishLeaving()
-    this.#reclaim(lines)
-    for (const [index, line] of lines.entries()) if (isNews(line)) this.#report(line, lines[index - 1])
+    this.#matchMovedLines(lines)
+    for (const [index, line] of lines.entries()) if (isUnreported(line)) this.#report(line, lines[index - 1])
     this.#screen.close()
   }
 
-  #lookLater(): void {
+  #scheduleScan(): void {
     if (this.#timer !== null) return
     this.#timer = setTimeout(() => {
       this.#timer = null
-      this.#look()
-    }, LOOK_MS)
+      this.#scan()
+    }, SCAN_MS)
     this.#timer.unref()
   }
 
-  #look(): void {
+  #scan(): void {
     const now = performance.now()
     const lines = this.#lines()
-    this.#reclaim(lines)
-    const unfinished = now - this.#lastOutput < QUIET_MS ? this.#screen.unfinished : null
-    let restless = false
+    this.#matchMovedLines(lines)
+    const unfinished = now - this.#lastOutput < QUIET_MS ? this.#screen.cursorRow : null
+    let isPending = false
     for (const [index, line] of lines.entries()) {
       const [row] = line
       const text = textOf(line)
-      if (row.seen !== text) {
-        row.seen = text
-        row.seenSince = now
+      if (row.lastText !== text) {
+        row.lastText = text
+        row.lastChange = now
         if (row.reported.at === null) row.reported = { ...row.reported, at: now }
       }
-      if (!isNews(line)) continue
-      if (line.some((one) => one === unfinished) || !isDue(row, now)) restless = true
+      if (!isUnreported(line)) continue
+      if (line.some((one) => one === unfinished) || !isDue(row, now)) isPending = true
       else this.#report(line, lines[index - 1])
     }
-    if (restless) this.#lookLater()
+    if (isPending) this.#scheduleScan()
   }
 
-  /** The rows at the top that belong to a line which is leaving. */
+  /** Returns the top rows that continue a line whose first rows have scrolled off. */
   #leavingRows(): readonly Row[] {
     if (this.#leaving === null) return []
     const { rows } = this.#screen
@@ -115,7 +115,7 @@ export class TerminalLines {
     return count === -1 ? rows : rows.slice(0, count)
   }
 
-  /** The lines on the screen, of which none has begun to leave it: rows, with those that go on them. */
+  /** Returns the lines that are completely on the screen. */
   #lines(): Line[] {
     const lines: Line[] = []
     for (const row of this.#screen.rows.slice(this.#leavingRows().length)) {
@@ -130,17 +130,17 @@ export class TerminalLines {
    * Finds lines that were reported and then drawn again in another row, as programs do that keep something at the
    * bottom. They are not reported again, and the text in their old row is new.
    */
-  #reclaim(lines: readonly Line[]): void {
-    const free = new Map<string, Reported[]>()
+  #matchMovedLines(lines: readonly Line[]): void {
+    const free = new Map<string, RowReport[]>()
     for (const line of lines) {
       const { reported } = line[0]
       if (reported.text !== '' && reported.text !== textOf(line))
         free.set(reported.text, [...(free.get(reported.text) ?? []), reported])
     }
     if (free.size === 0) return
-    const taken = new Set<Reported>()
+    const taken = new Set<RowReport>()
     for (const line of lines) {
-      const reported = isNews(line) ? free.get(textOf(line))?.shift() : undefined
+      const reported = isUnreported(line) ? free.get(textOf(line))?.shift() : undefined
       if (reported === undefined) continue
       taken.add(reported)
       line[0].reported = reported
@@ -148,7 +148,7 @@ export class TerminalLines {
     for (const line of lines) {
       const [row] = line
       if (taken.has(row.reported) && row.reported.text !== textOf(line)) {
-        row.reported = { text: '', at: row.seenSince, asked: false }
+        row.reported = { text: '', at: row.lastChange, asked: false }
       }
     }
   }
@@ -159,29 +159,29 @@ export class TerminalLines {
     const text = textOf(line)
     const { reported } = row
     const afterEmpty = above === undefined ? this.#emptyLeft : textOf(above) === ''
-    if (reported.text === '') this.#begin(afterEmpty)
-    const settled = reported.asked && text.startsWith(reported.text)
-    row.reported = { text, at: performance.now(), asked: settled }
-    const asked = this.#options.onLine({ text: clean(text), settled })
+    if (reported.text === '') this.#separate(afterEmpty)
+    const afterQuestion = reported.asked && text.startsWith(reported.text)
+    row.reported = { text, at: performance.now(), asked: afterQuestion }
+    const asked = this.#options.onLine({ text: clean(text), afterQuestion })
     if (asked) row.reported = { ...row.reported, asked }
   }
 
-  /** A row leaves the screen at the top; its line is reported when all of it has left. */
-  #leave(row: Row, next: boolean): void {
+  /** Handles a row that scrolls off. Reports its line when all of its rows have. */
+  #handleScroll(row: Row, next: boolean): void {
     if (this.#leaving === null || !row.continues) {
       this.#leaving = { text: row.text, reported: row.reported }
-    } else this.#goOn(row)
+    } else this.#appendLeaving(row)
     if (!next) this.#finishLeaving()
   }
 
-  #goOn({ text }: Row): void {
+  #appendLeaving({ text }: Row): void {
     if (this.#leaving !== null && this.#leaving.text.length <= LONGEST_LINE) this.#leaving.text += text
   }
 
-  /** Before a line: parts it from the one before where something empty is between them. */
-  #begin(afterEmpty: boolean): void {
-    if (afterEmpty && this.#begun) this.#options.onLine(EMPTY)
-    this.#begun = true
+  /** Reports an empty line before the next one if there are empty lines between them. */
+  #separate(afterEmpty: boolean): void {
+    if (afterEmpty && this.#hasReported) this.#options.onLine(EMPTY)
+    this.#hasReported = true
   }
 
   #finishLeaving(): void {
@@ -193,27 +193,30 @@ export class TerminalLines {
     const afterEmpty = this.#emptyLeft
     this.#emptyLeft = text === ''
     if (text === '' || text === reported.text) return
-    this.#begin(afterEmpty)
-    this.#options.onLine({ text: clean(text), settled: reported.asked && text.startsWith(reported.text) })
+    this.#separate(afterEmpty)
+    this.#options.onLine({
+      text: clean(text),
+      afterQuestion: reported.asked && text.startsWith(reported.text),
+    })
   }
 }
 
-/** A row and those that go on it. */
+/** A row and the rows that continue it. */
 type Line = [Row, ...Row[]]
 
 const textOf = (line: Line): string =>
   (line.length === 1 ? line[0].text : line.map((row) => row.text).join('')).trimEnd()
 
 /** Reports whether a line has text that was not reported. */
-function isNews(line: Line): boolean {
+function isUnreported(line: Line): boolean {
   const text = textOf(line)
   return text !== '' && text !== line[0].reported.text
 }
 
 /** Reports whether it is time to report the text of a row. */
-function isDue({ reported, seenSince }: Row, now: number): boolean {
-  if (now - (reported.at ?? now) >= RESTLESS_MS) return true
-  return now - seenSince >= (reported.text === '' ? LOOK_MS / 2 : STILL_MS)
+function isDue({ reported, lastChange }: Row, now: number): boolean {
+  if (now - (reported.at ?? now) >= MAX_STILL_MS) return true
+  return now - lastChange >= (reported.text === '' ? SCAN_MS / 2 : STILL_MS)
 }
 
 function clean(text: string): string {

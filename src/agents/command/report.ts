@@ -1,15 +1,15 @@
 import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent } from '../events.ts'
 
-/** Lines and characters that are reported at once. Of the rest, only the end is reported. */
-const MOST_LINES = 4_000
-const MOST_CHARACTERS = 2 * 2 ** 20
+/** Most lines and characters that are reported while they are printed. Of the rest, only the end is reported. */
+const MAX_LINES = 4_000
+const MAX_CHARACTERS = 2 * 2 ** 20
 
 /** Lines and characters of the end. */
 const LAST_LINES = 500
 const LAST_CHARACTERS = 256 * 1024
 
-/** Lines that are gathered for an event, their characters, and the milliseconds until it is reported. */
+/** Most lines, characters and milliseconds of one event. */
 const BATCH_LINES = 200
 const BATCH_CHARACTERS = 32 * 1024
 const BATCH_MS = 150
@@ -18,12 +18,12 @@ const BATCH_MS = 150
 const RESULT_LINES = 40
 const RESULT_CHARACTERS = 4_000
 
-/** Lines that are taken in a second, and how long a program that prints more is held up for each piece, ms. */
-const LINES_A_SECOND = 5_000
-const HOLD_UP_MS = 10
+/** Most lines per second, and milliseconds of delay after each chunk of a program that prints more. */
+const MAX_LINES_PER_SECOND = 5_000
+const THROTTLE_MS = 10
 
 /**
- * Milliseconds that a piece may take to be dealt with; one that takes longer is followed by twice as long a pause.
+ * Milliseconds of processing a chunk, above which a pause of twice that time follows.
  */
 const SLOW_MS = 5
 
@@ -48,9 +48,9 @@ export class TerminalReport {
   /** Adds a line. */
   add(line: string): void {
     this.#second.lines += 1
-    this.#keep(line)
+    this.#addToTail(line)
     const { lines, characters } = this.#reported
-    if (this.#omitted > 0 || lines >= MOST_LINES || characters >= MOST_CHARACTERS) {
+    if (this.#omitted > 0 || lines >= MAX_LINES || characters >= MAX_CHARACTERS) {
       this.#omitted += 1
       return
     }
@@ -68,11 +68,11 @@ export class TerminalReport {
    *
    * @param tookMs milliseconds that the last piece took
    */
-  pace(tookMs: number): void | Promise<void> {
+  throttle(tookMs: number): void | Promise<void> {
     if (tookMs > SLOW_MS) return Bun.sleep(2 * tookMs)
     const now = performance.now()
     if (now - this.#second.from >= 1000) this.#second = { from: now, lines: 0 }
-    if (this.#second.lines > LINES_A_SECOND) return Bun.sleep(HOLD_UP_MS)
+    if (this.#second.lines > MAX_LINES_PER_SECOND) return Bun.sleep(THROTTLE_MS)
   }
 
   /** Reports a remark, after the lines so far. */
@@ -102,10 +102,10 @@ export class TerminalReport {
       if (characters > RESULT_CHARACTERS && shown.length > 0) break
       shown.unshift(line.slice(-RESULT_CHARACTERS))
     }
-    return this.#masked(shown)
+    return this.#mask(shown)
   }
 
-  #keep(line: string): void {
+  #addToTail(line: string): void {
     this.#tail.push(line)
     this.#lastCharacters += line.length
     // Cut only now and then, because each cut copies what is kept.
@@ -130,11 +130,11 @@ export class TerminalReport {
   }
 
   #send(lines: readonly string[]): void {
-    this.#report({ type: 'terminal', text: this.#masked(lines) })
+    this.#report({ type: 'terminal', text: this.#mask(lines) })
   }
 
   /** Masks secrets, and the beginning of one at the end of a line: its rest may follow. */
-  #masked(lines: readonly string[]): string {
+  #mask(lines: readonly string[]): string {
     return lines
       .map((line) => {
         const stream = this.#masks.stream()

@@ -4,25 +4,25 @@ import type { IBufferLine, Terminal } from '@xterm/headless'
 const SCROLLBACK = 10
 
 /** Bytes that are parsed at a time. */
-const PIECE_BYTES = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
 /**
  * Bytes after which a string, such as a title or a picture, is given up if nothing has moved since it began: a program
  * that never ends one would show nothing more.
  */
-const LONGEST_STRING = 4 * 2 ** 20
+const MAX_STRING = 4 * 2 ** 20
 
 /** CAN ends a sequence or a string, and shows nothing (ECMA-48, section 8.3.6). */
 const CANCEL = new Uint8Array([0x18])
 
 /** Sequences that the emulator carries out step by step, for as many steps as a program names. */
-const STEPWISE = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
+const REPEATING_SEQUENCES = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
 
 /** Steps that no program means: a sequence with more is ignored. */
-const MOST_STEPS = 1_000
+const MAX_REPETITIONS = 1_000
 
-/** What was last reported of a row. */
-export interface Reported {
+/** The last report of a row. */
+export interface RowReport {
   /** Empty for nothing. */
   readonly text: string
   /** When it was reported, or when text was first seen in the row; ms, null for never. */
@@ -36,15 +36,15 @@ export class Row {
   text = ''
   /** Whether it continues the row above, which was full. */
   continues = false
-  reported: Reported = { text: '', at: null, asked: false }
-  /** The text at the last look. */
-  seen = ''
-  /** Since when that text stands, ms. */
-  seenSince = 0
+  reported: RowReport = { text: '', at: null, asked: false }
+  /** The text at the last scan. */
+  lastText = ''
+  /** When that text was first seen, ms. */
+  lastChange = 0
 }
 
 /**
- * Receives a row that leaves at the top of the screen: it does not change any more.
+ * Receives a row that scrolls off the screen. It no longer changes.
  *
  * @param next whether the row below continues it
  */
@@ -87,52 +87,52 @@ export class Screen {
     this.#terminal = terminal
     this.#rows = this.#emptyRows()
     this.#region = { start: 0, end: terminal.rows }
-    terminal.onScroll(() => this.#scrolled())
+    terminal.onScroll(() => this.#handleScroll())
     terminal.onCursorMove(() => {
       this.#bytesSinceMove = 0
     })
     terminal.buffer.onBufferChange(({ type }) => {
       this.#alternate = type === 'alternate' ? this.#emptyRows() : null
     })
-    this.#watchSequences()
+    this.#registerHandlers()
   }
 
-  /** Has `listener` called for each row that leaves. There is one listener. */
-  onScrolled(listener: ScrollListener): void {
+  /** Sets the listener for rows that scroll off. There is only one. */
+  onScroll(listener: ScrollListener): void {
     this.#listener = listener
   }
 
   /** Draws the next bytes; resolves when that is done. */
   async write(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      const piece = bytes.subarray(at, at + PIECE_BYTES)
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+      const piece = bytes.subarray(at, at + CHUNK_BYTES)
       this.#bytesSinceMove += piece.length
       await this.#draw(piece)
-      if (this.#bytesSinceMove < LONGEST_STRING) continue
+      if (this.#bytesSinceMove < MAX_STRING) continue
       this.#bytesSinceMove = 0
       await this.#draw(CANCEL)
     }
   }
 
-  /** All rows from the top down, as they are now. */
+  /** Returns the current rows from the top down. */
   get rows(): readonly Row[] {
-    const rows = this.#shown
+    const rows = this.#visibleRows
     for (const [index, row] of rows.entries()) this.#read(row, index)
     return rows
   }
 
-  /** The row of the cursor if text may stand before the cursor: a line that may go on. */
-  get unfinished(): Row | null {
+  /** Returns the cursor's row if the cursor is not at its start, so that its line may continue; else null. */
+  get cursorRow(): Row | null {
     const { cursorX, cursorY } = this.#terminal.buffer.active
-    return cursorX > 0 ? (this.#shown[cursorY] ?? null) : null
+    return cursorX > 0 ? (this.#visibleRows[cursorY] ?? null) : null
   }
 
-  /** Lets go of the emulator. */
+  /** Disposes of the emulator. */
   close(): void {
     this.#terminal.dispose()
   }
 
-  get #shown(): Row[] {
+  get #visibleRows(): Row[] {
     return this.#alternate ?? this.#rows
   }
 
@@ -156,7 +156,7 @@ export class Screen {
     row.continues = line?.isWrapped ?? false
   }
 
-  #watchSequences(): void {
+  #registerHandlers(): void {
     const { parser } = this.#terminal
     const whole = (): boolean => {
       this.#region = { start: 0, end: this.#terminal.rows }
@@ -165,21 +165,21 @@ export class Screen {
     parser.registerEscHandler({ final: 'c' }, whole)
     parser.registerCsiHandler({ intermediates: '!', final: 'p' }, whole)
     parser.registerCsiHandler({ final: 'r' }, ([first, last]) => {
-      this.#setRegion(numberOf(first), numberOf(last))
+      this.#setRegion(parameterValue(first), parameterValue(last))
       return false
     })
     // These move rows out at the top as a line feed does, and the emulator does not say so.
     parser.registerCsiHandler({ final: 'S' }, ([count]) => {
-      this.#leaveTop(numberOf(count))
+      this.#scrollOut(parameterValue(count))
       return false
     })
     parser.registerCsiHandler({ final: 'M' }, ([count]) => {
-      if (this.#terminal.buffer.active.cursorY === 0) this.#leaveTop(numberOf(count))
+      if (this.#terminal.buffer.active.cursorY === 0) this.#scrollOut(parameterValue(count))
       return false
     })
     // The handler that was registered last is asked first.
-    for (const final of STEPWISE) {
-      parser.registerCsiHandler({ final }, ([count]) => numberOf(count) > MOST_STEPS)
+    for (const final of REPEATING_SEQUENCES) {
+      parser.registerCsiHandler({ final }, ([count]) => parameterValue(count) > MAX_REPETITIONS)
     }
   }
 
@@ -190,33 +190,33 @@ export class Screen {
     if (end - start > 1) this.#region = { start, end }
   }
 
-  /** The emulator has moved all rows of the region up by one. */
-  #scrolled(): void {
+  /** Handles a scroll of the emulator by one row. */
+  #handleScroll(): void {
     if (this.#alternate !== null || this.#region.start > 0 || this.#lineAt(-1) === undefined) return
-    const row = this.#takeTop()
+    const row = this.#shiftRow()
     this.#read(row, -1)
     this.#listener(row, this.#lineAt(0)?.isWrapped ?? false)
   }
 
-  /** Rows at the top are about to leave. */
-  #leaveTop(count: number): void {
+  /** Handles `count` rows that are about to scroll off. */
+  #scrollOut(count: number): void {
     const { start, end } = this.#region
     if (this.#alternate !== null || start > 0) return
     for (let index = 0; index < Math.min(Math.max(count, 1), end); index += 1) {
-      const row = this.#takeTop()
+      const row = this.#shiftRow()
       this.#read(row, index)
       this.#listener(row, this.#lineAt(index + 1)?.isWrapped ?? false)
     }
   }
 
-  /** Takes the first row; an empty one takes its place at the end of the region. */
-  #takeTop(): Row {
+  /** Removes the first row and adds an empty one at the end of the region. */
+  #shiftRow(): Row {
     const row = this.#rows.shift() ?? new Row()
     this.#rows.splice(this.#region.end - 1, 0, new Row())
     return row
   }
 }
 
-/** A parameter of a sequence; one that is left out is 0. */
-const numberOf = (parameter: number | number[] | undefined): number =>
+/** Returns a parameter of a sequence, or 0 if it is missing. */
+const parameterValue = (parameter: number | number[] | undefined): number =>
   typeof parameter === 'number' ? parameter : 0

@@ -50,7 +50,7 @@ export class ModelAgent implements Agent {
   }
 
   async work(assignment: Assignment): Promise<Outcome> {
-    const { goal, report, show, signal } = assignment
+    const { goal, report, addDelta, signal } = assignment
     using dialogue = new Dialogue({
       endpoint: this.#endpoint,
       limits: this.#limits,
@@ -58,7 +58,7 @@ export class ModelAgent implements Agent {
       goal,
       masks: this.#masks(Object.values(assignment.environment())),
       report,
-      show: (text) => text !== '' && show({ type: 'text', text }),
+      show: (text) => text !== '' && addDelta({ type: 'text', text }),
       signal,
     })
     return await asAgentError(new ToolLoop(assignment, dialogue).run())

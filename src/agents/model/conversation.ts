@@ -11,7 +11,7 @@ const SHORTENED_TO = 0.6
 const LEFT_OF_TEXT = 200
 
 /** Most characters of the note that replaces a cut text. */
-const LONGEST_MARK = 50
+const MAX_MARK = 50
 
 /** Turns at the end that are shortened last. */
 const RECENT = 4
@@ -104,7 +104,7 @@ export class Conversation {
     return [
       { role: 'system', content: this.#system },
       { role: 'user', content: [{ type: 'text', text: goal }] },
-      ...this.#turns.flatMap(({ turn }) => messagesOf(turn)),
+      ...this.#turns.flatMap(({ turn }) => toMessages(turn)),
     ]
   }
 
@@ -157,11 +157,11 @@ const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
 
 /** Returns the beginning of a text, with a note about the rest. Does not cut that note again. */
 function truncate(text: string, left: number): string {
-  if (text.length <= left + LONGEST_MARK) return text
+  if (text.length <= left + MAX_MARK) return text
   return `${text.slice(0, left)}… (${text.length - left} more characters were here)`
 }
 
-function messagesOf({ text, reasoning, exchanges, reply }: Turn): LanguageModelV4Message[] {
+function toMessages({ text, reasoning, exchanges, reply }: Turn): LanguageModelV4Message[] {
   const said: LanguageModelV4Message = {
     role: 'assistant',
     content: [

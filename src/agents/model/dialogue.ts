@@ -55,9 +55,9 @@ export class Dialogue implements Disposable {
     for (;;) {
       this.#checkBudget()
       try {
-        const answer = await this.#requestOnce(tools)
-        this.#count(answer)
-        return answer
+        const response = await this.#requestOnce(tools)
+        this.#count(response)
+        return response
       } catch (error) {
         this.#options.signal.throwIfAborted()
         this.#checkBudget()
@@ -80,7 +80,7 @@ export class Dialogue implements Disposable {
   async #requestOnce(tools: LanguageModelV4FunctionTool[]): Promise<ModelResponse> {
     const { endpoint, masks, show, signal } = this.#options
     const masked = masks.stream()
-    const answer = await endpoint.ask({
+    const response = await endpoint.ask({
       prompt: this.#conversation.prompt(),
       tools,
       signal: AbortSignal.any([signal, this.budget.signal]),
@@ -88,7 +88,7 @@ export class Dialogue implements Disposable {
       onNotice: (text) => this.#notice(text),
     })
     show(masked.flush())
-    return answer
+    return response
   }
 
   #count({ text, calls, usage }: ModelResponse): void {

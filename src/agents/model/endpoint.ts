@@ -20,7 +20,7 @@ const RETRIES: Partial<Record<Recovery, number>> = { again: 3, patience: 6 }
 const FIRST_WAIT_MS = 1_000
 
 /** Longest wait in milliseconds; a longer one that the endpoint asks for is a failure. */
-const LONGEST_WAIT_MS = 5 * 60_000
+const MAX_WAIT_MS = 5 * 60_000
 
 /** One request to a model. */
 export interface ModelRequest {
@@ -86,7 +86,7 @@ export class Endpoint {
         : new EndpointFailure(`${failure.message} It was asked ${failed + 1} times.`, 'nothing')
     }
     const waitMs = failure.retryAfterMs ?? FIRST_WAIT_MS * 2 ** failed
-    if (waitMs > LONGEST_WAIT_MS) {
+    if (waitMs > MAX_WAIT_MS) {
       const asks = `It asks to wait for ${seconds(waitMs)}, longer than berth does.`
       throw new EndpointFailure(`${failure.message} ${asks} Try again later.`, 'nothing')
     }
@@ -111,9 +111,9 @@ export class Endpoint {
         return await readStream(stream, onText)
       } catch (error) {
         if (!(error instanceof NotStreamed)) throw error
-        const answer = readResponse(await model.doGenerate(call))
+        const response = readResponse(await model.doGenerate(call))
         this.#streams = false
-        return answer
+        return response
       }
     } catch (error) {
       throw transport.silence ?? explainFailure(provider, error)

@@ -19,16 +19,16 @@ export async function makePlan({ templates }: PlanRequest, dialogue: Dialogue): 
   const known = templates.map(({ id }) => id)
   let problem = ''
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const answer = await dialogue.request([TOOL])
-    if (answer.stop === 'refusal' && answer.calls.length === 0) {
+    const response = await dialogue.request([TOOL])
+    if (response.stop === 'refusal' && response.calls.length === 0) {
       throw new AgentError(`The model declines to plan this.${dialogue.lastWords}`)
     }
     try {
-      return readPlan(answer, known)
+      return readPlan(response, known)
     } catch (error) {
       if (!(error instanceof MalformedCall)) throw error
       problem = error.message
-      rejectCalls(dialogue, answer, `${problem} Call the tool plan, once.`)
+      rejectCalls(dialogue, response, `${problem} Call the tool plan, once.`)
     }
   }
   throw new AgentError(`The model made no plan that can be used, tried ${ATTEMPTS} times: ${problem}`)
@@ -48,13 +48,13 @@ function readPlan({ calls, text }: ModelResponse, known: readonly string[]): Age
 }
 
 /** Reports a problem to the model. Every call must get a result. */
-function rejectCalls(dialogue: Dialogue, answer: ModelResponse, problem: string): void {
-  const exchanges = answer.calls.map(({ toolCallId: id, toolName: tool }) => ({
+function rejectCalls(dialogue: Dialogue, response: ModelResponse, problem: string): void {
+  const exchanges = response.calls.map(({ toolCallId: id, toolName: tool }) => ({
     id,
     tool,
     input: {},
     output: problem,
     ok: false,
   }))
-  dialogue.add(answer, exchanges, exchanges.length === 0 ? problem : null)
+  dialogue.add(response, exchanges, exchanges.length === 0 ? problem : null)
 }

@@ -19,7 +19,7 @@ export interface Provider {
 }
 
 /** Enough for a long file. Models that are known to give less are asked for less. */
-const MOST_OUTPUT_TOKENS = 32_000
+const MAX_OUTPUT_TOKENS = 32_000
 
 /** OpenAI's chat completions, which self-hosted model servers speak too. */
 export function openaiProvider(config: AgentConfig): Provider {
@@ -55,7 +55,7 @@ export function anthropicProvider(config: AgentConfig): Provider {
     options: 'anthropic',
     settings: {
       // The protocol demands a number.
-      maxOutputTokens: MOST_OUTPUT_TOKENS,
+      maxOutputTokens: MAX_OUTPUT_TOKENS,
       // Streamed arguments are of no use here, and other servers need not know that setting.
       providerOptions: { anthropic: { toolStreaming: false } },
     },

@@ -10,7 +10,7 @@ import { offeredTools, type ToolResult, useTool } from './tools.ts'
 const MAX_UNUSABLE = 5
 
 /** Most calls of one response that are run. Their results are kept until all have run. */
-const MOST_CALLS = 100
+const MAX_CALLS = 100
 
 /** Works on one goal: requests a response, runs the tools that it calls, and repeats until the model finishes. */
 export class ToolLoop {
@@ -31,8 +31,8 @@ export class ToolLoop {
   async run(): Promise<Outcome> {
     const tools = offeredTools(this.#assignment)
     for (;;) {
-      const answer = await this.#dialogue.request(tools)
-      const outcome = await this.#handle(answer)
+      const response = await this.#dialogue.request(tools)
+      const outcome = await this.#handle(response)
       if (outcome) return outcome
     }
   }
@@ -42,22 +42,23 @@ export class ToolLoop {
    *
    * @returns the outcome, or null if the work continues
    */
-  async #handle(answer: ModelResponse): Promise<Outcome | null> {
-    if (answer.calls.length > 0) return this.#useTools(answer)
-    if (answer.stop === 'refusal') return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
-    if (answer.stop === 'length') {
-      this.#dialogue.add(answer, [], CUT_OFF)
+  async #handle(response: ModelResponse): Promise<Outcome | null> {
+    if (response.calls.length > 0) return this.#useTools(response)
+    if (response.stop === 'refusal')
+      return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
+    if (response.stop === 'length') {
+      this.#dialogue.add(response, [], CUT_OFF)
       this.#countUnusable('its answers are cut off at the longest that they may be.')
       return null
     }
-    return this.#handleText(answer)
+    return this.#handleText(response)
   }
 
   /** Handles a response without a call: explains once how a task ends; takes a second text for the result. */
-  #handleText(answer: ModelResponse): Outcome | null {
-    this.#texts.push(answer.text.trim())
+  #handleText(response: ModelResponse): Outcome | null {
+    this.#texts.push(response.text.trim())
     if (this.#texts.length === 1) {
-      this.#dialogue.add(answer, [], NUDGE)
+      this.#dialogue.add(response, [], NUDGE)
       return null
     }
     const said = this.#texts.filter(Boolean).join('\n\n')
@@ -69,21 +70,21 @@ export class ToolLoop {
   }
 
   /** Runs the tools that a response calls, one after the other. */
-  async #useTools(answer: ModelResponse): Promise<Outcome | null> {
+  async #useTools(response: ModelResponse): Promise<Outcome | null> {
     const exchanges: ToolExchange[] = []
     const problems: string[] = []
     this.#texts = []
-    const calls = answer.calls.slice(0, MOST_CALLS)
-    const leftOut = answer.calls.length - calls.length
+    const calls = response.calls.slice(0, MAX_CALLS)
+    const leftOut = response.calls.length - calls.length
     for (const { toolCallId: id, toolName, input, providerMetadata: signed } of calls) {
       // The next request fails with the reason, before it is sent.
       if (this.#dialogue.budget.signal.aborted) return null
-      const call = { id, tool: nameOf(toolName), input: objectOf(input), ...(signed ? { signed } : {}) }
-      const result = await this.#use(toolName, input).catch((error: unknown) => {
+      const call = { id, tool: nameOf(toolName), input: parseObject(input), ...(signed ? { signed } : {}) }
+      const result = await this.#useTool(toolName, input).catch((error: unknown) => {
         if (!(error instanceof MalformedCall)) throw error
         problems.push(`${call.tool}: ${error.message}`)
         return {
-          text: `${error.message} ${answer.stop === 'length' ? CUT_OFF : 'Correct the call.'}`,
+          text: `${error.message} ${response.stop === 'length' ? CUT_OFF : 'Correct the call.'}`,
           ok: false,
         }
       })
@@ -91,9 +92,9 @@ export class ToolLoop {
       else if (exchanges.every(({ ok }) => ok)) return result.finished
       else exchanges.push({ ...call, output: FINISHED_EARLY, ok: false })
     }
-    this.#dialogue.add(answer, exchanges, leftOut === 0 ? null : tooManyCalls(leftOut))
+    this.#dialogue.add(response, exchanges, leftOut === 0 ? null : tooManyCalls(leftOut))
     if (leftOut > 0) {
-      const text = `The model called ${answer.calls.length} tools at once, of which ${MOST_CALLS} were used.`
+      const text = `The model called ${response.calls.length} tools at once, of which ${MAX_CALLS} were used.`
       this.#assignment.report({ type: 'notice', text })
     }
     for (const problem of problems) {
@@ -107,7 +108,7 @@ export class ToolLoop {
     return null
   }
 
-  async #use(tool: string, input: string): Promise<ToolResult> {
+  async #useTool(tool: string, input: string): Promise<ToolResult> {
     this.#assignment.signal.throwIfAborted()
     const result = await useTool(tool, input, { assignment: this.#assignment, budget: this.#dialogue.budget })
     this.#hasUsedTools = true
@@ -125,7 +126,7 @@ export class ToolLoop {
 }
 
 const tooManyCalls = (leftOut: number): string =>
-  `The last ${leftOut} calls of that answer were left out: call at most ${MOST_CALLS} tools at once.`
+  `The last ${leftOut} calls of that answer were left out: call at most ${MAX_CALLS} tools at once.`
 
 const failed = (result: string): Outcome => ({ status: 'failed', result })
 
@@ -133,7 +134,7 @@ const failed = (result: string): Outcome => ({ status: 'failed', result })
 const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
 
 /** Most levels of objects and lists in arguments: deeper ones can be parsed, but perhaps not serialized. */
-const DEEPEST = 50
+const MAX_DEPTH = 50
 
 /** Reports whether a value is nested deeper than `levels`. */
 const isDeeper = (value: unknown, levels: number): boolean =>
@@ -142,10 +143,10 @@ const isDeeper = (value: unknown, levels: number): boolean =>
   (levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1)))
 
 /** Arguments as they go back to the endpoint: none if they are no object, or a deep one. */
-function objectOf(input: string): ToolExchange['input'] {
+function parseObject(input: string): ToolExchange['input'] {
   try {
     const read: unknown = JSON.parse(input)
-    if (typeof read === 'object' && read !== null && !Array.isArray(read) && !isDeeper(read, DEEPEST))
+    if (typeof read === 'object' && read !== null && !Array.isArray(read) && !isDeeper(read, MAX_DEPTH))
       return { ...read }
   } catch {
     // Not valid JSON: the call's own result says so.

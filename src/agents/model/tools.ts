@@ -48,8 +48,8 @@ const TOOLS: Readonly<Record<string, Tool>> = {
         ? `ended after ${Math.round(timeoutMs / 1_000)} s, since it took longer`
         : `exit code ${exitCode}`
       const printed = [
-        stdout === '' ? '' : `stdout:\n${bounded(stdout)}`,
-        stderr === '' ? '' : `stderr:\n${bounded(stderr)}`,
+        stdout === '' ? '' : `stdout:\n${truncateMiddle(stdout)}`,
+        stderr === '' ? '' : `stderr:\n${truncateMiddle(stderr)}`,
       ]
       return { text: [head, ...printed].filter(Boolean).join('\n'), ok: exitCode === 0 }
     },
@@ -63,7 +63,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     }),
     async use({ path, first_line = 1, last_line }, { assignment }) {
       const { content, truncated } = await assignment.workbench.read(path)
-      return { text: linesOf(content, first_line, last_line, truncated), ok: true }
+      return { text: selectLines(content, first_line, last_line, truncated), ok: true }
     },
   }),
   write: tool({
@@ -79,7 +79,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     input: Type.Object({ folder: Type.Optional(Type.String({ description: `${PATH}; all without it` })) }),
     async use({ folder }, { assignment }) {
       const { files, truncated } = await assignment.workbench.list(folder)
-      const text = files.length === 0 ? '(no files)' : bounded(files.join('\n'))
+      const text = files.length === 0 ? '(no files)' : truncateMiddle(files.join('\n'))
       return { text: truncated ? `${text}\n(there are more)` : text, ok: true }
     },
   }),
@@ -94,7 +94,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     async use({ expression, folder }, { assignment }) {
       const { matches, truncated } = await assignment.workbench.search(expression, folder)
       const lines = matches.map(({ path, line, text }) => `${path}:${line}: ${text}`)
-      const text = lines.length === 0 ? '(nothing found)' : bounded(lines.join('\n'))
+      const text = lines.length === 0 ? '(nothing found)' : truncateMiddle(lines.join('\n'))
       return { text: truncated ? `${text}\n(there are more)` : text, ok: true }
     },
   }),
@@ -151,10 +151,10 @@ export async function useTool(name: string, input: string, parts: ToolContext): 
 }
 
 /** Characters of a result that a model is given. */
-const MOST_GIVEN = 24_000
+const MAX_RESULT = 24_000
 
 /** Returns the beginning and the end of a text that is too long. */
-function bounded(text: string, most: number = MOST_GIVEN): string {
+function truncateMiddle(text: string, most: number = MAX_RESULT): string {
   if (text.length <= most) return text
   const head = Math.floor((most * 2) / 3)
   const omitted = text.length - most
@@ -168,11 +168,11 @@ function bounded(text: string, most: number = MOST_GIVEN): string {
  * @param last inclusive; without it to the end
  * @param isCut whether the file continues after `content`
  */
-function linesOf(content: string, first: number, last: number | undefined, isCut: boolean): string {
+function selectLines(content: string, first: number, last: number | undefined, isCut: boolean): string {
   const lines = content.replace(/\n$/, '').split('\n')
   const wanted = lines.slice(first - 1, last)
   const given: string[] = []
-  let room = MOST_GIVEN
+  let room = MAX_RESULT
   for (const line of wanted) {
     room -= line.length + 1
     if (room < 0) break
@@ -181,7 +181,7 @@ function linesOf(content: string, first: number, last: number | undefined, isCut
   const total = isCut ? `${lines.length}, and more that only run can show` : `${lines.length}`
   if (wanted.length === 0) return `(there is no such line: the file has ${total})`
   // Not even one line fits.
-  if (given.length === 0) return bounded(wanted.join('\n'))
+  if (given.length === 0) return truncateMiddle(wanted.join('\n'))
   if (given.length === lines.length && !isCut) return content
   return `${given.join('\n')}\n(lines ${first} to ${first - 1 + given.length} of ${total})`
 }

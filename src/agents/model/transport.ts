@@ -65,7 +65,7 @@ export class Transport implements Disposable {
       ...(isLoopback(provider.baseUrl) ? { proxy: false as const } : {}),
     })
     if (!response.ok) throw await this.#failureOf(response)
-    const answer = this.#monitor(response)
+    const monitored = this.#monitor(response)
     const type = response.headers.get('content-type') ?? ''
     if (/\bhtml\b/.test(type)) {
       throw new EndpointFailure(
@@ -74,10 +74,10 @@ export class Transport implements Disposable {
       )
     }
     if (streams && /\bjson\b/.test(type) && !/event-stream|ndjson|jsonl/.test(type)) {
-      this.#held = answer
+      this.#held = monitored
       throw new NotStreamed()
     }
-    return answer
+    return monitored
   }
 
   /** The failure if the endpoint was silent for too long; else null. */

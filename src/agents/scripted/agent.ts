@@ -1,11 +1,11 @@
 import type { Clock } from '../../runtime/clock.ts'
 import type { Agent, Assignment, Outcome } from '../agent.ts'
-import { directivesIn } from './directives.ts'
-import { describeIdle, oneLine } from './result.ts'
+import { parseDirectives } from './directives.ts'
+import { describeIdle, firstLine } from './result.ts'
 import { runSteps } from './run-steps.ts'
 import type { ScenarioStore } from './store.ts'
 
-/** What the scripted agent needs. */
+/** Dependencies of the scripted agent. */
 export interface ScriptedAgentDependencies {
   scenarios: ScenarioStore
   clock: Clock
@@ -16,25 +16,25 @@ export interface ScriptedAgentDependencies {
  * the goal. The same goal on the same files reports the same events, to the byte.
  */
 export class ScriptedAgent implements Agent {
-  readonly #parts: ScriptedAgentDependencies
+  readonly #dependencies: ScriptedAgentDependencies
 
   constructor(parts: ScriptedAgentDependencies) {
-    this.#parts = parts
+    this.#dependencies = parts
   }
 
   async work(assignment: Assignment): Promise<Outcome> {
-    const { scenarios, clock } = this.#parts
+    const { scenarios, clock } = this.#dependencies
     const { goal, signal } = assignment
     signal.throwIfAborted()
     const found = await scenarios.find(goal)
     if (found) {
       assignment.report({
         type: 'notice',
-        text: `Follows the scenario ${JSON.stringify(oneLine(found.scenario.title))}.`,
+        text: `Follows the scenario ${JSON.stringify(firstLine(found.scenario.title))}.`,
       })
       return runSteps(found.scenario.steps, { assignment, clock, values: new Map(found.values) })
     }
-    const steps = directivesIn(goal)
+    const steps = parseDirectives(goal)
     if (steps.length > 0) return runSteps(steps, { assignment, clock, values: new Map() })
     return { status: 'completed', result: describeIdle(goal), idle: true }
   }

@@ -1,11 +1,11 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { worded } from '../../contract/schema.ts'
 
-/** A string with something in it. */
-const filled = (description: string) => Type.String({ pattern: '\\S', description })
+/** A string that is not blank. */
+const nonBlank = (description: string) => Type.String({ pattern: '\\S', description })
 
-/** An object of which all fields are known. */
-const closed = <Fields extends TProperties>(fields: Fields, options: { description?: string } = {}) =>
+/** An object without unknown fields. */
+const closedObject = <Fields extends TProperties>(fields: Fields, options: { description?: string } = {}) =>
   Type.Object(fields, { additionalProperties: false, ...options })
 
 const DURATION = '^\\s*\\d+(\\.\\d+)?(ms|s|m|h|d)?\\s*$'
@@ -34,11 +34,12 @@ const longForm = <Main extends string, More extends TProperties>(
   more: More,
 ) =>
   Type.Union([
-    filled(description),
-    closed({ [main]: filled(description), ...more } as Record<Main, ReturnType<typeof filled>> & More),
+    nonBlank(description),
+    closedObject({ [main]: nonBlank(description), ...more } as Record<Main, ReturnType<typeof nonBlank>> &
+      More),
   ])
 
-/** What stands behind the name of each kind of step. */
+/** The value of each kind of step. */
 const STEPS = {
   run: longForm('command', 'A shell command; a code other than 0 ends the task as failed.', {
     cwd: Type.Optional(Type.String({ description: 'Directory of the workspace to run it in.' })),
@@ -53,18 +54,18 @@ const STEPS = {
     ),
     as,
   }),
-  write: closed({
-    path: filled('The file to make or replace.'),
+  write: closedObject({
+    path: nonBlank('The file to make or replace.'),
     content: Type.String({ description: 'All that stands in it.' }),
     verbatim: Type.Optional(Type.Boolean({ description: 'true: no values are put into the content.' })),
   }),
   read: longForm('path', 'A text file.', { as }),
   ask: longForm('question', 'What the caller is asked; the answer is {{answer}}.', { as }),
-  say: filled('A message of the transcript.'),
+  say: nonBlank('A message of the transcript.'),
   wait: duration("Waits, by berth's clock."),
   hold: Type.Literal(true, { description: 'Waits until POST /_berth/tasks/{id}/release.' }),
-  complete: filled('Ends the task with this result.'),
-  fail: filled('Ends the task as failed with this result.'),
+  complete: nonBlank('Ends the task with this result.'),
+  fail: nonBlank('Ends the task as failed with this result.'),
 }
 
 /** The kinds of steps, as they are written. */
@@ -73,28 +74,28 @@ export const STEP_KINDS = Object.keys(STEPS) as readonly StepKind[]
 
 /** One step: an object with its kind as the only key. */
 export const StepText = Type.Union(
-  STEP_KINDS.map((kind) => closed({ [kind]: STEPS[kind] as TSchema })),
+  STEP_KINDS.map((kind) => closedObject({ [kind]: STEPS[kind] as TSchema })),
 ) as TSchema
 
 /** The goals that a scenario is for. */
 const Match = Type.Union(
   [
-    filled('The goal, exactly.'),
-    closed({ glob: filled('The whole goal; * is any text, ? one character.') }),
-    closed({ regex: filled('An expression in RE2 syntax that is found in the goal.') }),
+    nonBlank('The goal, exactly.'),
+    closedObject({ glob: nonBlank('The whole goal; * is any text, ? one character.') }),
+    closedObject({ regex: nonBlank('An expression in RE2 syntax that is found in the goal.') }),
   ],
   { description: 'The goals that it is for.' },
 )
 
 /** The fields of a scenario, as it is written. */
 export const SCENARIO_FIELDS = {
-  name: Type.Optional(filled('What it is called in transcripts.')),
+  name: Type.Optional(nonBlank('What it is called in transcripts.')),
   match: worded(Match, 'a string, {"glob": …} or {"regex": …}'),
   steps: Type.Array(StepText, { minItems: 1, maxItems: 1_000 }),
 }
 
 /** A scenario, as it is written: in the control API, in a fixtures file and in the database. */
-export const ScenarioText = closed(SCENARIO_FIELDS)
+export const ScenarioText = closedObject(SCENARIO_FIELDS)
 export type ScenarioText = Static<typeof ScenarioText>
 
 /** All scenarios that are set at once. */

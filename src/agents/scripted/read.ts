@@ -1,17 +1,17 @@
+import { RE2JS } from 're2js'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
-import { readMatcher } from './match.ts'
 import { type ScenarioText, STEP_KINDS, type StepKind, StepText } from './model.ts'
-import type { Scenario, Step } from './scenario.ts'
+import type { Matcher, Scenario, Step } from './scenario.ts'
 import { type KnownValues, parseCommand, parseTemplate, type Template } from './template.ts'
 
 /** Longest wait, milliseconds: a year. */
-const LONGEST_WAIT_MS = 366 * 86_400_000
+const MAX_WAIT_MS = 366 * 86_400_000
 
-/** A scenario, read and as it was written. */
-export interface ReadScenario {
+/** A parsed scenario, and its source text. */
+export interface ParsedScenario {
   readonly scenario: Scenario
   readonly text: ScenarioText
 }
@@ -19,115 +19,188 @@ export interface ReadScenario {
 /**
  * Reads scenarios whose shape has been checked.
  *
- * @throws ValidationError for an expression, a value or an order of steps that cannot be, before anything is done with any
+ * @throws ValidationError for an invalid expression, value or order of steps
  */
-export const readScenarios = (given: JsonReader): ReadScenario[] =>
-  given.list().map((entry) => ({ scenario: readScenario(entry), text: entry.value as ScenarioText }))
+export const readScenarios = (reader: JsonReader): ParsedScenario[] =>
+  reader.list().map((entry) => ({ scenario: readScenario(entry), text: entry.value as ScenarioText }))
 
 /** Reads one scenario whose shape has been checked. @throws ValidationError */
-export function readScenario(given: JsonReader): Scenario {
-  const match = given.required('match')
+export function readScenario(reader: JsonReader): Scenario {
+  const match = reader.required('match')
   const matcher = readMatcher(match)
   const values: KnownValues = { names: new Set(['goal', ...matcher.names]), unknown: 'refused' }
   return {
-    title: given.field('name')?.text() ?? titleOf(match),
+    title: reader.field('name')?.text() ?? defaultTitle(match),
     matcher,
-    steps: inOrder(given.required('steps').list(), values),
+    steps: readStepsInOrder(reader.required('steps').list(), values),
   }
 }
 
 const stepValidator = new Validator(StepText)
 
-/** Reads steps in their order: each may use the values that those before it name. @throws ValidationError */
-export function readSteps(given: readonly JsonReader[], known: KnownValues): Step[] {
-  for (const { value, path } of given) stepValidator.parse(value, path)
-  return inOrder(given, known)
+/** Reads steps in order. Each may use the values of earlier ones. @throws ValidationError */
+export function readSteps(reader: readonly JsonReader[], known: KnownValues): Step[] {
+  for (const { value, path } of reader) stepValidator.parse(value, path)
+  return readStepsInOrder(reader, known)
 }
 
-function inOrder(given: readonly JsonReader[], known: KnownValues): Step[] {
+function readStepsInOrder(reader: readonly JsonReader[], known: KnownValues): Step[] {
   const names = new Set(known.names)
   let end: string | undefined
-  return given.map((entry) => {
+  return reader.map((entry) => {
     if (end !== undefined)
       throw new ValidationError(entry.path, `nothing comes to this step: "${end}" ends the work.`)
     const step = readStep(entry, { ...known, names })
     if ('as' in step && step.as !== null) names.add(step.as)
-    if (step.does === 'complete' || step.does === 'fail') end = step.does
+    if (step.kind === 'complete' || step.kind === 'fail') end = step.kind
     return step
   })
 }
 
-function readStep(given: JsonReader, values: KnownValues): Step {
-  const kind = STEP_KINDS.find((name) => given.field(name)) as StepKind
-  return READERS[kind](given.required(kind), values)
+function readStep(reader: JsonReader, values: KnownValues): Step {
+  const kind = STEP_KINDS.find((name) => reader.field(name)) as StepKind
+  return READERS[kind](reader.required(kind), values)
 }
 
-/** How each kind of step is read from what stands behind its name. */
-const READERS: Record<StepKind, (given: JsonReader, values: KnownValues) => Step> = {
-  run: (given, values) => {
-    const command = mainOf(given, 'command')
-    const timeout = given.field('timeout')
-    const expect = given.field('expect')
+/** Functions that read each kind of step from the value of its field. */
+const READERS: Record<StepKind, (reader: JsonReader, values: KnownValues) => Step> = {
+  run: (reader, values) => {
+    const command = mainField(reader, 'command')
+    const timeout = reader.field('timeout')
+    const expect = reader.field('expect')
     return {
-      does: 'run',
-      command: told(command, () => parseCommand(command.text(), values)),
-      cwd: given.field('cwd')?.text() ?? '',
-      timeoutMs: timeout ? duration(timeout, 1) : null,
+      kind: 'run',
+      command: withPath(command, () => parseCommand(command.text(), values)),
+      cwd: reader.field('cwd')?.text() ?? '',
+      timeoutMs: timeout ? readDuration(timeout, 1) : null,
       expect: expect ? (expect.value as number | 'any') : 0,
-      as: nameIn(given),
+      as: resultName(reader),
     }
   },
-  write: (given, values) => {
-    const content = given.required('content')
-    const isVerbatim = given.field('verbatim')?.value === true
+  write: (reader, values) => {
+    const content = reader.required('content')
+    const isVerbatim = reader.field('verbatim')?.value === true
     return {
-      does: 'write',
-      path: template(given.required('path'), values),
-      content: isVerbatim ? [content.text()] : template(content, values),
+      kind: 'write',
+      path: readTemplate(reader.required('path'), values),
+      content: isVerbatim ? [content.text()] : readTemplate(content, values),
     }
   },
-  read: (given, values) => ({
-    does: 'read',
-    path: template(mainOf(given, 'path'), values),
-    as: nameIn(given),
+  read: (reader, values) => ({
+    kind: 'read',
+    path: readTemplate(mainField(reader, 'path'), values),
+    as: resultName(reader),
   }),
-  ask: (given, values) => ({
-    does: 'ask',
-    question: template(mainOf(given, 'question'), values),
-    as: nameIn(given) ?? 'answer',
+  ask: (reader, values) => ({
+    kind: 'ask',
+    question: readTemplate(mainField(reader, 'question'), values),
+    as: resultName(reader) ?? 'answer',
   }),
-  say: (given, values) => ({ does: 'say', text: template(given, values) }),
-  wait: (given) => ({ does: 'wait', ms: duration(given, 0) }),
-  hold: () => ({ does: 'hold' }),
-  complete: (given, values) => ({ does: 'complete', text: template(given, values) }),
-  fail: (given, values) => ({ does: 'fail', text: template(given, values) }),
+  say: (reader, values) => ({ kind: 'say', text: readTemplate(reader, values) }),
+  wait: (reader) => ({ kind: 'wait', ms: readDuration(reader, 0) }),
+  hold: () => ({ kind: 'hold' }),
+  complete: (reader, values) => ({ kind: 'complete', text: readTemplate(reader, values) }),
+  fail: (reader, values) => ({ kind: 'fail', text: readTemplate(reader, values) }),
 }
 
-/** The main field of a step, which may be all that is written of it. */
-const mainOf = (given: JsonReader, main: string): JsonReader => given.field(main) ?? given
+/** Returns the main field of a step. In the short form, it is the step's whole value. */
+const mainField = (reader: JsonReader, main: string): JsonReader => reader.field(main) ?? reader
 
-const nameIn = (given: JsonReader): string | null => given.field('as')?.text() ?? null
+const resultName = (reader: JsonReader): string | null => reader.field('as')?.text() ?? null
 
-const template = (given: JsonReader, values: KnownValues): Template =>
-  told(given, () => parseTemplate(given.text(), values))
+const readTemplate = (reader: JsonReader, values: KnownValues): Template =>
+  withPath(reader, () => parseTemplate(reader.text(), values))
 
-/** Tells where something stands that a reader without places refuses. */
-function told<T>(given: JsonReader, read: () => T): T {
+/** Adds the path to errors of a parser that does not know it. */
+function withPath<T>(reader: JsonReader, read: () => T): T {
   try {
     return read()
   } catch (error) {
     if (error instanceof ValidationError || !(error instanceof Error)) throw error
-    throw new ValidationError(given.path, `${error.message}.`)
+    throw new ValidationError(reader.path, `${error.message}.`)
   }
 }
 
-/** A duration as a text, or a number of seconds. */
-function duration(given: JsonReader, leastMs: number): number {
-  const ms = parseDuration(given.text())
-  if (ms !== null && ms >= leastMs && ms <= LONGEST_WAIT_MS) return ms
-  throw given.error('a duration such as 500ms, 2s or 10m')
+/** Reads a duration: a text such as `2s`, or a number of seconds. */
+function readDuration(reader: JsonReader, minMs: number): number {
+  const ms = parseDuration(reader.text())
+  if (ms !== null && ms >= minMs && ms <= MAX_WAIT_MS) return ms
+  throw reader.error('a duration such as 500ms, 2s or 10m')
 }
 
-/** What a scenario without a name is called: the goals that it is for. */
-const titleOf = ({ value }: JsonReader): string =>
+/** Returns the title of a scenario without a name: its matcher. */
+const defaultTitle = ({ value }: JsonReader): string =>
   typeof value === 'string' ? value : String(Object.values(value as object)[0])
+
+/** Number of a goal's characters that expressions and globs are matched with. */
+const MAX_GOAL = 16_384
+
+/** Most instructions of a compiled expression. With `MAX_GOAL`, it limits the time of a match. */
+const MAX_INSTRUCTIONS = 1_000
+
+/** Names of berth's own values. */
+const RESERVED_NAMES = ['goal']
+
+/**
+ * Reads a scenario's matcher: a text that equals the goal, `{glob}` or `{regex}`. Ignores white space around a goal.
+ *
+ * @throws ValidationError
+ */
+function readMatcher(reader: JsonReader): Matcher {
+  if (!reader.isObject) return exactMatcher(reader.text().trim())
+  const glob = reader.field('glob')
+  if (glob) return regexMatcher(glob, `^(?:${globToRegex(glob.text().trim())})$`, RE2JS.DOTALL)
+  const regex = reader.required('regex')
+  return regexMatcher(regex, regex.text(), 0)
+}
+
+const NO_VALUES: ReadonlyMap<string, string> = new Map()
+
+const exactMatcher = (text: string): Matcher => ({
+  names: [],
+  match: (goal) => (goal.trim() === text ? NO_VALUES : null),
+})
+
+/**
+ * Returns a matcher for a regular expression, which may match anywhere in the goal. Callers choose the goal, so the
+ * engine is RE2, whose time is linear in its length. It has neither backreferences nor lookaround.
+ */
+function regexMatcher(reader: JsonReader, source: string, flags: number): Matcher {
+  const pattern = compile(reader, source, flags)
+  const names = Object.keys(pattern.namedGroups())
+  const reserved = names.find((name) => RESERVED_NAMES.includes(name))
+  if (reserved !== undefined)
+    throw reader.error(`other names of groups than "${reserved}", which is a value of berth's own`)
+  return {
+    names,
+    match(goal) {
+      const matcher = pattern.matcher(goal.trim().slice(0, MAX_GOAL))
+      if (!matcher.find()) return null
+      return new Map(names.map((name) => [name, matcher.group(name) ?? '']))
+    },
+  }
+}
+
+function compile(reader: JsonReader, source: string, flags: number): RE2JS {
+  let pattern: RE2JS
+  try {
+    pattern = RE2JS.compile(source, flags)
+  } catch (error) {
+    const reason =
+      error instanceof Error ? error.message.replace('error parsing regexp: ', '') : String(error)
+    throw new ValidationError(
+      reader.path,
+      `expected a regular expression in RE2's syntax, which has no lookaround and no backreferences: ${reason}.`,
+    )
+  }
+  if (pattern.programSize() <= MAX_INSTRUCTIONS) return pattern
+  throw reader.error('a smaller expression: repetitions such as {1,100} count as often as they repeat')
+}
+
+/** Converts a glob to an expression: `*` is any text, `?` one character, `\` escapes the next one. */
+const globToRegex = (glob: string): string =>
+  glob.replace(/\\([\s\S])|[\s\S]/gu, (part, escaped?: string) => {
+    if (part === '*') return '.*'
+    if (part === '?') return '.'
+    return RE2JS.quote(escaped ?? part)
+  })

@@ -1,40 +1,40 @@
-/** Characters of a command or question in a sentence. */
-const LONGEST_MENTION = 120
+/** Most characters of a command or question in a sentence. */
+const MAX_LINE = 120
 
-/** Lines and characters of a command's output in a result. */
-const LINES = 20
-const CHARACTERS = 2_000
+/** Most lines and characters of a command's output in a result. */
+const MAX_OUTPUT_LINES = 20
+const MAX_OUTPUT_CHARACTERS = 2_000
 
-/** Steps that a result lists. */
-const MOST_LISTED = 20
+/** Most steps in a result. */
+const MAX_LISTED = 20
 
-/** Characters of a goal that a result repeats. */
-const LONGEST_GOAL = 4_000
+/** Most characters of the goal in a result. */
+const MAX_GOAL = 4_000
 
 /** Returns the beginning of a text, on one line. */
-export function oneLine(text: string): string {
+export function firstLine(text: string): string {
   const [first = '', ...more] = text.trim().split(/\r?\n/)
-  const isCut = more.length > 0 || first.length > LONGEST_MENTION
-  return isCut ? `${first.slice(0, LONGEST_MENTION).trimEnd()} …` : first
+  const isCut = more.length > 0 || first.length > MAX_LINE
+  return isCut ? `${first.slice(0, MAX_LINE).trimEnd()} …` : first
 }
 
 /** Returns the end of a command's output as the end of a sentence: after a colon, or only a full stop. */
-export function endOf(output: string): string {
+export function describeOutput(output: string): string {
   const lines = output.trimEnd().split('\n')
-  const end = lines.slice(-LINES).join('\n').slice(-CHARACTERS)
+  const end = lines.slice(-MAX_OUTPUT_LINES).join('\n').slice(-MAX_OUTPUT_CHARACTERS)
   return end === '' ? '.' : `:\n${end}`
 }
 
 /** Returns the result of work that no step ended: what was done. */
 export function describeDone(done: readonly string[]): string {
-  const listed = done.slice(0, MOST_LISTED)
+  const listed = done.slice(0, MAX_LISTED)
   const more = done.length - listed.length
   return `Done: ${listed.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`
 }
 
 /** Returns the result of a goal without any instructions. */
 export function describeIdle(goal: string): string {
-  const repeated = goal.length > LONGEST_GOAL ? `${goal.slice(0, LONGEST_GOAL)} …` : goal
+  const repeated = goal.length > MAX_GOAL ? `${goal.slice(0, MAX_GOAL)} …` : goal
   return [
     'Nothing was done, since no agent is configured. The goal was:',
     '',

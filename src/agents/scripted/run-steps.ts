@@ -2,11 +2,11 @@ import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { AgentError, type Assignment, type Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
-import { describeDone, endOf, oneLine } from './result.ts'
+import { describeDone, describeOutput, firstLine } from './result.ts'
 import type { Step } from './scenario.ts'
-import { fill, fillCommand } from './template.ts'
+import { fillCommand, fillTemplate } from './template.ts'
 
-/** What steps run with. */
+/** The objects that steps use. */
 export interface StepContext {
   readonly assignment: Assignment
   readonly clock: Clock
@@ -22,12 +22,12 @@ type StepResult = Outcome | { readonly done: string }
  *
  * @throws AgentError if a step cannot be run here; the reason of the assignment's signal
  */
-export async function runSteps(steps: readonly Step[], stage: StepContext): Promise<Outcome> {
-  const { signal } = stage.assignment
+export async function runSteps(steps: readonly Step[], context: StepContext): Promise<Outcome> {
+  const { signal } = context.assignment
   const done: string[] = []
   for (const step of steps) {
     signal.throwIfAborted()
-    const result = await runStep(step, stage)
+    const result = await runStep(step, context)
     signal.throwIfAborted()
     if ('status' in result) return result
     done.push(result.done)
@@ -35,21 +35,21 @@ export async function runSteps(steps: readonly Step[], stage: StepContext): Prom
   return { status: 'completed', result: describeDone(done) }
 }
 
-async function runStep(step: Step, stage: StepContext): Promise<StepResult> {
-  const { assignment, values } = stage
+async function runStep(step: Step, context: StepContext): Promise<StepResult> {
+  const { assignment, values } = context
   const { workbench } = assignment
-  switch (step.does) {
+  switch (step.kind) {
     case 'run':
-      return runCommand(step, stage)
+      return runCommand(step, context)
     case 'write': {
-      const path = fill(step.path, values)
+      const path = fillTemplate(step.path, values)
       return useTool(`Writing ${path}`, async () => {
-        await workbench.write(path, fill(step.content, values))
+        await workbench.write(path, fillTemplate(step.content, values))
         return { done: `wrote ${path}` }
       })
     }
     case 'read': {
-      const path = fill(step.path, values)
+      const path = fillTemplate(step.path, values)
       return useTool(`Reading ${path}`, async () => {
         const { content } = await workbench.read(path)
         if (step.as !== null) values.set(step.as, content)
@@ -57,50 +57,50 @@ async function runStep(step: Step, stage: StepContext): Promise<StepResult> {
       })
     }
     case 'ask': {
-      const question = fill(step.question, values)
+      const question = fillTemplate(step.question, values)
       values.set(step.as, await ask(question, assignment))
-      return { done: `asked ${JSON.stringify(oneLine(question))}` }
+      return { done: `asked ${JSON.stringify(firstLine(question))}` }
     }
     case 'say': {
-      const text = fill(step.text, values)
+      const text = fillTemplate(step.text, values)
       assignment.report({ type: 'message', text })
-      return { done: `said ${JSON.stringify(oneLine(text))}` }
+      return { done: `said ${JSON.stringify(firstLine(text))}` }
     }
     case 'wait':
-      await wait(step.ms, stage)
+      await wait(step.ms, context)
       return { done: `waited ${step.ms / 1_000} s` }
     case 'hold':
       await hold(assignment)
       return { done: 'was held and released' }
     case 'complete':
-      return { status: 'completed', result: fill(step.text, values) }
+      return { status: 'completed', result: fillTemplate(step.text, values) }
     case 'fail':
-      return { status: 'failed', result: fill(step.text, values) }
+      return { status: 'failed', result: fillTemplate(step.text, values) }
   }
 }
 
 async function runCommand(
-  step: Extract<Step, { does: 'run' }>,
+  step: Extract<Step, { kind: 'run' }>,
   { assignment, values }: StepContext,
 ): Promise<StepResult> {
-  const command = oneLine(step.command.text)
+  const command = firstLine(step.command.text)
   return useTool(`Running ${command}`, async () => {
     const result = await assignment.workbench.run(fillCommand(step.command, values), {
       ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
       ...(step.cwd === '' ? {} : { cwd: step.cwd }),
     })
     const { exitCode, timedOut, stdout, stderr } = result
-    const said = endOf(stderr.trim() === '' ? stdout : stderr)
+    const outputText = describeOutput(stderr.trim() === '' ? stdout : stderr)
     if (timedOut)
-      return { status: 'failed', result: `The command ${command} took too long and was ended${said}` }
+      return { status: 'failed', result: `The command ${command} took too long and was ended${outputText}` }
     if (step.expect !== 'any' && exitCode !== step.expect) {
       const wanted = step.expect === 0 ? '' : ` instead of ${step.expect}`
       return {
         status: 'failed',
-        result: `The command ${command} ended with exit code ${exitCode}${wanted}${said}`,
+        result: `The command ${command} ended with exit code ${exitCode}${wanted}${outputText}`,
       }
     }
-    // As a shell's $(…) takes it.
+    // Without line ends, as in a shell's $(…).
     if (step.as !== null) values.set(step.as, stdout.replace(/\n+$/, ''))
     return { done: exitCode === 0 ? `ran ${command}` : `ran ${command} (exit code ${exitCode})` }
   })
@@ -120,7 +120,7 @@ async function useTool(activity: string, use: () => Promise<StepResult>): Promis
 function ask(question: string, { ask, signal }: Assignment): Promise<string> {
   if (ask) return orAborted(ask(question), signal)
   throw new AgentError(
-    `The step "ask" has nobody to ask ${JSON.stringify(oneLine(question))}: only a task has somebody who answers. Leave it out of what builds do.`,
+    `The step "ask" has nobody to ask ${JSON.stringify(firstLine(question))}: only a task has somebody who answers. Leave it out of what builds do.`,
   )
 }
 
@@ -133,14 +133,14 @@ function hold({ hold, signal }: Assignment): Promise<void> {
 
 /** Waits by berth's clock. */
 async function wait(ms: number, { assignment: { signal }, clock }: StepContext): Promise<void> {
-  const over = Promise.withResolvers<void>()
+  const elapsed = Promise.withResolvers<void>()
   const timer = clock.after(ms, () => {
-    over.resolve()
+    elapsed.resolve()
     // A caller that moves the clock by several waits at once must find the next one set.
     return new Promise((resolve) => setImmediate(resolve))
   })
   try {
-    await orAborted(over.promise, signal)
+    await orAborted(elapsed.promise, signal)
   } finally {
     timer.cancel()
   }

@@ -1,15 +1,15 @@
 import type { CommandTemplate, Template } from './template.ts'
 
-/** What the scripted agent does for goals that match. */
+/** The steps of the scripted agent for matching goals. */
 export interface Scenario {
   /** Its name in a transcript. */
   readonly title: string
   readonly matcher: Matcher
-  /** At least one; one that ends the work is the last. */
+  /** At least one. Only the last may end the work. */
   readonly steps: readonly Step[]
 }
 
-/** Decides whether a scenario is for a goal. */
+/** Decides whether a goal matches. */
 export interface Matcher {
   /** The values that steps may use besides those of earlier steps. */
   readonly names: readonly string[]
@@ -17,10 +17,10 @@ export interface Matcher {
   match(goal: string): ReadonlyMap<string, string> | null
 }
 
-/** One thing to do. */
+/** A step of a scenario. */
 export type Step =
   | {
-      readonly does: 'run'
+      readonly kind: 'run'
       readonly command: CommandTemplate
       /** Directory to run it in, relative to the workspace; empty for the workspace. */
       readonly cwd: string
@@ -31,11 +31,11 @@ export type Step =
       /** The name that its output gets for later steps. */
       readonly as: string | null
     }
-  | { readonly does: 'write'; readonly path: Template; readonly content: Template }
-  | { readonly does: 'read'; readonly path: Template; readonly as: string | null }
-  | { readonly does: 'ask'; readonly question: Template; readonly as: string }
-  | { readonly does: 'say'; readonly text: Template }
-  | { readonly does: 'wait'; readonly ms: number }
-  | { readonly does: 'hold' }
-  | { readonly does: 'complete'; readonly text: Template }
-  | { readonly does: 'fail'; readonly text: Template }
+  | { readonly kind: 'write'; readonly path: Template; readonly content: Template }
+  | { readonly kind: 'read'; readonly path: Template; readonly as: string | null }
+  | { readonly kind: 'ask'; readonly question: Template; readonly as: string }
+  | { readonly kind: 'say'; readonly text: Template }
+  | { readonly kind: 'wait'; readonly ms: number }
+  | { readonly kind: 'hold' }
+  | { readonly kind: 'complete'; readonly text: Template }
+  | { readonly kind: 'fail'; readonly text: Template }

@@ -2,12 +2,12 @@ import { asc } from 'drizzle-orm'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ScenarioText } from './model.ts'
-import type { ReadScenario } from './read.ts'
+import type { ParsedScenario } from './read.ts'
 import type { Scenario } from './scenario.ts'
 import { scenarios } from './table.ts'
 
 /** A scenario of a file. */
-export interface FileScenario extends ReadScenario {
+export interface FileScenario extends ParsedScenario {
   /** Absolute path of the file. */
   readonly file: string
 }
@@ -18,14 +18,14 @@ export interface SourcedScenario {
   readonly text: ScenarioText
 }
 
-/** A scenario for a goal, with the values that the goal gives. */
+/** A scenario that matches a goal, and the goal's values. */
 export interface MatchedScenario {
   readonly scenario: Scenario
   readonly values: ReadonlyMap<string, string>
 }
 
-/** Loaded when there is a scenario to read: a start does not need it. */
-const reader = () => import('./read.ts')
+/** Loads the reader when it is first needed, which keeps it out of the start. */
+const loadReader = () => import('./read.ts')
 
 /**
  * The scripted agent's scenarios. Those that the control API has set survive a restart and precede those of files.
@@ -34,16 +34,16 @@ export class ScenarioStore {
   readonly #queries: Queries
   readonly #files: readonly FileScenario[]
   /** Scenarios set by the control API, by their text, so each expression is compiled once. */
-  #read = new Map<string, Scenario>()
+  #parsed = new Map<string, Scenario>()
 
   constructor(queries: Queries, files: readonly FileScenario[]) {
     this.#queries = queries
     this.#files = files
   }
 
-  /** All, in the order in which they are tried. */
+  /** Lists all scenarios in the order in which they are tried. */
   list(): SourcedScenario[] {
-    const set = this.#set().map((text) => ({ source: 'control', text }))
+    const set = this.#listStored().map((text) => ({ source: 'control', text }))
     return [...set, ...this.#files.map(({ file, text }) => ({ source: file, text }))]
   }
 
@@ -53,7 +53,7 @@ export class ScenarioStore {
    * @throws ValidationError without changing anything
    */
   async replace(given: JsonReader): Promise<void> {
-    const read = (await reader()).readScenarios(given)
+    const read = (await loadReader()).readScenarios(given)
     this.#queries.transaction((transaction) => {
       transaction.delete(scenarios).run()
       for (const [position, { text }] of read.entries()) {
@@ -69,28 +69,28 @@ export class ScenarioStore {
 
   /** Returns the first scenario that a goal matches, or null. */
   async find(goal: string): Promise<MatchedScenario | null> {
-    for (const scenario of await this.#all()) {
+    for (const scenario of await this.#loadAll()) {
       const values = scenario.matcher.match(goal)
       if (values) return { scenario, values: new Map([...values, ['goal', goal]]) }
     }
     return null
   }
 
-  async #all(): Promise<Scenario[]> {
+  async #loadAll(): Promise<Scenario[]> {
     const files = this.#files.map(({ scenario }) => scenario)
-    const set = this.#set()
+    const set = this.#listStored()
     if (set.length === 0) return files
-    const { readScenario } = await reader()
+    const { readScenario } = await loadReader()
     const read = new Map<string, Scenario>()
     for (const text of set) {
       const key = JSON.stringify(text)
-      read.set(key, this.#read.get(key) ?? readScenario(new JsonReader(text)))
+      read.set(key, this.#parsed.get(key) ?? readScenario(new JsonReader(text)))
     }
-    this.#read = read
+    this.#parsed = read
     return [...read.values(), ...files]
   }
 
-  #set(): ScenarioText[] {
+  #listStored(): ScenarioText[] {
     const rows = this.#queries.select().from(scenarios).orderBy(asc(scenarios.position)).all()
     return rows.map(({ scenario }) => scenario)
   }

@@ -1,24 +1,24 @@
 import { AgentError } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 
-/** A text with places for values, by their names. */
+/** A text with placeholders for values. */
 export type Template = readonly (string | Placeholder)[]
 
-/** A place in a text for a value. */
+/** A placeholder for a value, by name. */
 interface Placeholder {
   readonly value: string
-  /** In a command: whether the place is inside double quotes. */
+  /** In a command: whether it is inside double quotes. */
   readonly quoted?: boolean
 }
 
-/** A shell command with places for values. */
+/** A shell command with placeholders for values. */
 export interface CommandTemplate {
   readonly pieces: Template
   /** The command as it was written. */
   readonly text: string
 }
 
-/** The values that exist, and whether an unknown name is refused or left as it is. */
+/** The names of the values, and whether to refuse or keep placeholders with other names. */
 export interface KnownValues {
   readonly names: ReadonlySet<string>
   readonly unknown: 'refused' | 'kept'
@@ -27,11 +27,11 @@ export interface KnownValues {
 /** `{{name}}`, and with a backslash before it the braces themselves. */
 const PLACEHOLDER = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
 
-/** Bytes of a command with its values: Linux takes 128 KiB as one argument. */
-const MOST_IN_COMMAND = 100_000
+/** Most bytes of a command with its values. Linux takes 128 KiB as one argument. */
+const MAX_COMMAND = 100_000
 
-/** Most characters of another text with its values: one answer in many places could fill the memory. */
-const MOST_IN_TEXT = 16 * 1024 * 1024
+/** Most characters of another text with its values. One value in many placeholders could fill the memory. */
+const MAX_TEXT = 16 * 1024 * 1024
 
 /**
  * Parses a text with `{{name}}` for values.
@@ -63,12 +63,12 @@ export function parseCommand(text: string, known: KnownValues): CommandTemplate 
 }
 
 /** Returns the text with its values. @throws AgentError if it is too long */
-export function fill(template: Template, values: ReadonlyMap<string, string>): string {
+export function fillTemplate(template: Template, values: ReadonlyMap<string, string>): string {
   const texts = template.map((piece) => (typeof piece === 'string' ? piece : (values.get(piece.value) ?? '')))
   const length = texts.reduce((sum, text) => sum + text.length, 0)
-  if (length <= MOST_IN_TEXT) return texts.join('')
+  if (length <= MAX_TEXT) return texts.join('')
   throw new AgentError(
-    `A text of a step has ${length} characters with its values; ${MOST_IN_TEXT} is the most. Put long values into fewer places.`,
+    `A text of a step has ${length} characters with its values; ${MAX_TEXT} is the most. Put long values into fewer places.`,
   )
 }
 
@@ -89,9 +89,9 @@ export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<str
     (name) => `${variableOf(name)}='${(values.get(name) ?? '').replaceAll("'", "'\\''")}'\n`,
   )
   const text = [...assignments, ...command].join('')
-  if (used.size > 0 && Buffer.byteLength(text) > MOST_IN_COMMAND) {
+  if (used.size > 0 && Buffer.byteLength(text) > MAX_COMMAND) {
     throw new ToolError(
-      `The values of ${[...used].join(', ')} are too long for a command: ${MOST_IN_COMMAND} bytes at most. Write them to a file.`,
+      `The values of ${[...used].join(', ')} are too long for a command: ${MAX_COMMAND} bytes at most. Write them to a file.`,
     )
   }
   return text
@@ -105,7 +105,7 @@ const variableOf = (name: string): string => `VALUE_${name}`
 function parse(
   text: string,
   { names, unknown }: KnownValues,
-  place: (found: { name: string; index: number }) => Placeholder,
+  toPlaceholder: (found: { name: string; index: number }) => Placeholder,
 ): Template {
   const pieces: (string | Placeholder)[] = []
   let end = 0
@@ -113,7 +113,7 @@ function parse(
     const isKnown = names.has(name)
     if (!isKnown && unknown === 'kept') continue
     if (!isKnown && backslash === '') throw new Error(unknownName(name, names))
-    pieces.push(text.slice(end, index), backslash === '' ? place({ name, index }) : whole.slice(1))
+    pieces.push(text.slice(end, index), backslash === '' ? toPlaceholder({ name, index }) : whole.slice(1))
     end = index + whole.length
   }
   pieces.push(text.slice(end))
@@ -132,7 +132,7 @@ function unknownName(name: string, names: ReadonlySet<string>): string {
 class Quotes {
   readonly #text: string
   readonly #open: ('"' | "'" | '(')[] = []
-  #at = 0
+  #index = 0
 
   constructor(text: string) {
     this.#text = text
@@ -140,21 +140,21 @@ class Quotes {
 
   /** Returns the quote that is open before `index`, which grows from call to call: a goal may have many places. */
   openAt(index: number): '"' | "'" | null {
-    for (; this.#at < index; this.#at++) this.#take()
+    for (; this.#index < index; this.#index++) this.#readCharacter()
     const last = this.#open.at(-1)
     return last === '(' ? null : (last ?? null)
   }
 
-  #take(): void {
+  #readCharacter(): void {
     const open = this.#open
-    const character = this.#text[this.#at]
+    const character = this.#text[this.#index]
     const last = open.at(-1)
     if (last === "'") {
       if (character === "'") open.pop()
-    } else if (character === '\\') this.#at++
+    } else if (character === '\\') this.#index++
     else if (character === '"' && last === '"') open.pop()
     else if (character === '"' || (character === "'" && last !== '"')) open.push(character)
-    else if (this.#text.startsWith('$(', this.#at)) open.push('(')
+    else if (this.#text.startsWith('$(', this.#index)) open.push('(')
     else if (character === ')' && last === '(') open.pop()
   }
 }

@@ -1,22 +1,22 @@
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
 
-/** Characters that are kept of the beginning and of the end of each stream. */
-const KEPT = 32 * 1024
+/** Most characters kept of the beginning, and of the end, of each stream. */
+const MAX_KEPT = 32 * 1024
 
 type Stream = 'stdout' | 'stderr'
 
-/** One command's output: shown while it is printed, and kept, with secrets masked in both. */
+/** Collects a command's output and passes it on while it is printed. Masks secrets in both. */
 export class CommandOutput {
-  readonly #show: (stream: Stream, text: string) => void
+  readonly #onText: (stream: Stream, text: string) => void
   readonly #streams: Record<Stream, { decoder: TextDecoder; mask: MaskStream; text: BoundedText }>
 
   constructor(masks: Masks, show: (stream: Stream, text: string) => void) {
-    this.#show = show
+    this.#onText = show
     const stream = () => ({ decoder: new TextDecoder(), mask: masks.stream(), text: new BoundedText() })
     this.#streams = { stdout: stream(), stderr: stream() }
   }
 
-  /** Takes the next bytes. */
+  /** Adds the next bytes. */
   write(stream: Stream, data: Uint8Array): void {
     const { decoder, mask } = this.#streams[stream]
     this.#add(stream, mask.push(decoder.decode(data, { stream: true })))
@@ -32,7 +32,7 @@ export class CommandOutput {
     return { stdout: this.#streams.stdout.text.toString(), stderr: this.#streams.stderr.text.toString() }
   }
 
-  /** Whether something of it was left out. */
+  /** Reports whether some of the output was dropped. */
   get truncated(): boolean {
     return this.#streams.stdout.text.omitted > 0 || this.#streams.stderr.text.omitted > 0
   }
@@ -40,7 +40,7 @@ export class CommandOutput {
   #add(stream: Stream, text: string): void {
     if (text === '') return
     this.#streams[stream].text.add(text)
-    this.#show(stream, text)
+    this.#onText(stream, text)
   }
 }
 
@@ -51,21 +51,21 @@ class BoundedText {
   omitted = 0
 
   add(text: string): void {
-    const room = KEPT - this.#head.length
+    const room = MAX_KEPT - this.#head.length
     this.#head += text.slice(0, room)
     this.#tail += text.slice(Math.max(room, 0))
-    // Cut only now and then, because each cut copies what is kept.
-    if (this.#tail.length > 2 * KEPT) this.#cut()
+    // Not at every call, because a cut copies the kept text.
+    if (this.#tail.length > 2 * MAX_KEPT) this.#cut()
   }
 
   toString(): string {
-    if (this.#tail.length > KEPT) this.#cut()
+    if (this.#tail.length > MAX_KEPT) this.#cut()
     if (this.omitted === 0) return this.#head + this.#tail
     return `${this.#head}\n… (${this.omitted} characters are left out here)\n${this.#tail}`
   }
 
   #cut(): void {
-    this.omitted += this.#tail.length - KEPT
-    this.#tail = this.#tail.slice(-KEPT)
+    this.omitted += this.#tail.length - MAX_KEPT
+    this.#tail = this.#tail.slice(-MAX_KEPT)
   }
 }

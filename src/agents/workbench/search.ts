@@ -2,17 +2,17 @@ import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { ToolError } from './errors.ts'
 
-/** Matches that are given at most. */
-const MOST_MATCHES = 200
+/** Most matches of a search. */
+const MAX_MATCHES = 200
 
-/** Bytes of an expression and of a directory: Linux passes 128 KiB in a variable. */
-const LONGEST_INPUT = 100_000
+/** Most bytes of an expression or a directory. Linux passes 128 KiB in a variable. */
+const MAX_INPUT = 100_000
 
-/** Bytes of output that are looked at. */
-const MOST_BYTES = 256 * 1024
+/** Most bytes of grep's output that are read. */
+const MAX_OUTPUT = 256 * 1024
 
 /** Milliseconds that a search may take. */
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 
 /**
  * Runs in the sandbox, not in berth, because an expression can keep its evaluator busy forever. Both texts are passed
@@ -21,7 +21,7 @@ const PATIENCE_MS = 20_000
 const COMMAND =
   'exec grep -rnHIE --exclude-dir=.git --exclude-dir=node_modules -e "$BERTH_PATTERN" -- "$BERTH_FOLDER"'
 
-/** A line that was found. */
+/** A line that matches. */
 export interface Match {
   readonly path: string
   /** Counts from 1. */
@@ -29,8 +29,8 @@ export interface Match {
   readonly text: string
 }
 
-/** What to search. */
-interface Search {
+/** The options of `searchFiles`. */
+interface SearchOptions {
   sandbox: Sandbox
   /** A POSIX extended regular expression. */
   pattern: string
@@ -45,45 +45,45 @@ export async function searchFiles({
   pattern,
   dir,
   signal,
-}: Search): Promise<{ matches: Match[]; truncated: boolean }> {
+}: SearchOptions): Promise<{ matches: Match[]; truncated: boolean }> {
   if (/[\0\n]/.test(pattern)) throw new ToolError('The expression must be one line.')
   if (dir.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
-  if ([pattern, dir].some((text) => Buffer.byteLength(text) > LONGEST_INPUT))
-    throw new ToolError(`An expression and a folder have at most ${LONGEST_INPUT} bytes.`)
+  if ([pattern, dir].some((text) => Buffer.byteLength(text) > MAX_INPUT))
+    throw new ToolError(`An expression and a folder have at most ${MAX_INPUT} bytes.`)
   const chunks: Record<'stdout' | 'stderr', Uint8Array[]> = { stdout: [], stderr: [] }
   const execution = sandbox.exec({
     command: COMMAND,
     env: { BERTH_PATTERN: pattern, BERTH_FOLDER: dir === '' ? '.' : dir, LC_ALL: 'C.UTF-8' },
-    timeoutMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     background: 'ends',
-    outputLimit: MOST_BYTES,
+    outputLimit: MAX_OUTPUT,
     onOutput: (stream, data) => void chunks[stream].push(data),
   })
   using _abort = onAbort(signal, () => execution.cancel())
   try {
     const { exitCode, timedOut, truncated } = await execution.exit
     signal.throwIfAborted()
-    const lines = textOf(chunks.stdout).split('\n')
-    // A line that is cut could end amid a secret, which nothing would recognize.
+    const lines = decode(chunks.stdout).split('\n')
+    // A cut line could end within a secret, which would not be masked.
     if (truncated) lines.pop()
     if (exitCode > 1 && lines.length <= 1 && !timedOut) {
-      throw new ToolError(`The search failed: ${textOf(chunks.stderr).trim() || `exit code ${exitCode}`}`)
+      throw new ToolError(`The search failed: ${decode(chunks.stderr).trim() || `exit code ${exitCode}`}`)
     }
-    const all = lines.flatMap(matchOf)
-    const matches = all.slice(0, MOST_MATCHES)
+    const all = lines.flatMap(parseMatch)
+    const matches = all.slice(0, MAX_MATCHES)
     return { matches, truncated: truncated || timedOut || matches.length < all.length }
   } catch (error) {
-    // As for a command: failing to start it is no reason to give up.
+    // As for a command, the agent may continue if one cannot be started.
     if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
     throw error
   }
 }
 
-/** Reads a line of grep's: `./PATH:NUMBER:TEXT`. */
-function matchOf(line: string): Match[] {
+/** Parses a line of grep's output: `./PATH:NUMBER:TEXT`. */
+function parseMatch(line: string): Match[] {
   const [, path, number, text] = /^(?:\.\/)?(.*?):(\d+):(.*)$/s.exec(line) ?? []
   if (path === undefined || number === undefined || text === undefined) return []
   return [{ path, line: Number(number), text }]
 }
 
-const textOf = (chunks: Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks))
+const decode = (chunks: Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks))

@@ -11,17 +11,17 @@ import { type Match, searchFiles } from './search.ts'
 /** Default milliseconds that a command may take. */
 const COMMAND_TIMEOUT_MS = 10 * 60_000
 
-/** Bytes of a file that are read. */
-const MOST_READ = 256 * 1024
+/** Most bytes of a file that are read. */
+const MAX_READ = 256 * 1024
 
-/** Characters of a file's text in the transcript. */
-const SHOWN_CHARACTERS = 4_000
+/** Most characters of a file's text in the transcript. */
+const MAX_SHOWN = 4_000
 
-/** Characters of a line that a search found. */
-const LONGEST_LINE = 400
+/** Most characters of a line in a search's result. */
+const MAX_LINE = 400
 
-/** Paths that are listed at most. */
-const MOST_LISTED = 2_000
+/** Most paths in a list. */
+const MAX_LISTED = 2_000
 
 /** The options of a `Workbench`. */
 export interface WorkbenchOptions {
@@ -32,10 +32,10 @@ export interface WorkbenchOptions {
   /** Hides secrets in transcripts. The provider of the environment adds the environment's values. */
   masks: Masks
   report(event: AgentEvent): void
-  show(delta: OutputDelta): void
+  addDelta(delta: OutputDelta): void
   signal: AbortSignal
-  /** The workspace has changed. */
-  changed?(): void
+  /** Called when the workspace has changed. */
+  onChange?(): void
 }
 
 /** A command's end and its output, shortened in the middle if it is long. */
@@ -65,7 +65,7 @@ export class Workbench {
   run(command: string, options: { timeoutMs?: number; cwd?: string } = {}): Promise<CommandResult> {
     const { timeoutMs = COMMAND_TIMEOUT_MS, cwd = '' } = options
     const input = { command, ...(cwd === '' ? {} : { cwd }) }
-    return this.#use('run', input, async (call) => {
+    return this.#runTool('run', input, async (call) => {
       const result = await this.#run(call, command, cwd, timeoutMs)
       return { ok: result.exitCode === 0, output: { ...result }, value: result }
     })
@@ -73,9 +73,9 @@ export class Workbench {
 
   /** Returns the text of a file, of a large one the beginning. @throws ToolError */
   read(path: string): Promise<{ content: string; truncated: boolean }> {
-    return this.#use('read', { path }, async () => {
+    return this.#runTool('read', { path }, async () => {
       using file = await this.#options.workspace.open(path)
-      const bytes = await file.read(0, MOST_READ)
+      const bytes = await file.read(0, MAX_READ)
       const truncated = file.size > bytes.length
       let content: string
       try {
@@ -83,8 +83,8 @@ export class Workbench {
       } catch {
         throw new ToolError(`${path} is not text.`)
       }
-      const shown = this.#options.masks.beginning(content, SHOWN_CHARACTERS)
-      const isCut = truncated || content.length > SHOWN_CHARACTERS
+      const shown = this.#options.masks.beginning(content, MAX_SHOWN)
+      const isCut = truncated || content.length > MAX_SHOWN
       return {
         ok: true,
         output: { content: shown, bytes: file.size, truncated: isCut },
@@ -99,13 +99,13 @@ export class Workbench {
    * @throws ToolError
    */
   write(path: string, content: string): Promise<void> {
-    const shown = this.#options.masks.beginning(content, SHOWN_CHARACTERS)
-    const isCut = content.length > SHOWN_CHARACTERS
+    const shown = this.#options.masks.beginning(content, MAX_SHOWN)
+    const isCut = content.length > MAX_SHOWN
     const input = { path, content: shown, ...(isCut ? { truncated: true } : {}) }
-    return this.#use('write', input, async () => {
+    return this.#runTool('write', input, async () => {
       const bytes = new TextEncoder().encode(content)
       await this.#options.workspace.write(path, bytes)
-      this.#options.changed?.()
+      this.#options.onChange?.()
       return { ok: true, output: { bytes: bytes.length }, value: undefined }
     })
   }
@@ -116,9 +116,9 @@ export class Workbench {
    * @throws ToolError
    */
   list(dir = ''): Promise<{ files: string[]; truncated: boolean }> {
-    return this.#use('list', { path: dir }, async () => {
-      const all = await this.#filesIn(dir)
-      const files = all.slice(0, MOST_LISTED)
+    return this.#runTool('list', { path: dir }, async () => {
+      const all = await this.#listFiles(dir)
+      const files = all.slice(0, MAX_LISTED)
       const truncated = files.length < all.length
       return { ok: true, output: { files: files.length, truncated }, value: { files, truncated } }
     })
@@ -131,25 +131,25 @@ export class Workbench {
    * @throws ToolError, also if the expression is none
    */
   search(pattern: string, dir = ''): Promise<{ matches: Match[]; truncated: boolean }> {
-    return this.#use('search', { pattern, path: dir }, async () => {
+    return this.#runTool('search', { pattern, path: dir }, async () => {
       const { sandbox, masks, signal } = this.#options
-      const place = relativeTo(dir)
-      const kind = place === '' ? 'directory' : (await this.#options.workspace.stat(place))?.kind
+      const path = normalizeDir(dir)
+      const kind = path === '' ? 'directory' : (await this.#options.workspace.stat(path))?.kind
       // A pipe would keep the search waiting, and a link lead out of the workspace.
       if (kind !== 'directory' && kind !== 'file')
         throw new ToolError(`There is no file or folder ${JSON.stringify(dir)} in the workspace.`)
-      const found = await searchFiles({ sandbox, pattern, dir: place, signal })
+      const found = await searchFiles({ sandbox, pattern, dir: path, signal })
       const matches = found.matches.map((match) => ({
         ...match,
-        text: masks.beginning(match.text, LONGEST_LINE),
+        text: masks.beginning(match.text, MAX_LINE),
       }))
       const { truncated } = found
       return { ok: true, output: { matches: matches.length, truncated }, value: { matches, truncated } }
     })
   }
 
-  async #filesIn(dir: string): Promise<string[]> {
-    const prefix = relativeTo(dir)
+  async #listFiles(dir: string): Promise<string[]> {
+    const prefix = normalizeDir(dir)
     const all = await this.#options.workspace.list({ all: false })
     if (prefix === '') return all
     const inside = all.filter((path) => path.startsWith(`${prefix}/`))
@@ -164,7 +164,7 @@ export class Workbench {
    * out.
    */
   async #workingDirectory(cwd: string): Promise<string> {
-    const dir = relativeTo(cwd)
+    const dir = normalizeDir(cwd)
     if (dir === '') return ''
     const entry = await this.#options.workspace.stat(dir)
     if (entry?.kind === 'directory') return dir
@@ -172,11 +172,13 @@ export class Workbench {
   }
 
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
-    const { sandbox, environment, masks, show, signal } = this.#options
+    const { sandbox, environment, masks, addDelta, signal } = this.#options
     if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
     const dir = await this.#workingDirectory(cwd)
     const env = { ...environment() }
-    const output = new CommandOutput(masks, (stream, text) => show({ type: 'output', call, stream, text }))
+    const output = new CommandOutput(masks, (stream, text) =>
+      addDelta({ type: 'output', call, stream, text }),
+    )
     const execution = sandbox.exec({
       command,
       cwd: dir,
@@ -190,16 +192,16 @@ export class Workbench {
       signal.throwIfAborted()
       return { ...output.end(), exitCode, timedOut, truncated: output.truncated }
     } catch (error) {
-      // One command that cannot be started, for lack of processes perhaps, is no reason to give up.
+      // The agent may continue if a command cannot be started, for example for lack of processes.
       if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)
       throw error
     } finally {
-      this.#options.changed?.()
+      this.#options.onChange?.()
     }
   }
 
   /** Runs a tool, and reports the call and its result. */
-  async #use<T>(
+  async #runTool<T>(
     tool: string,
     input: ToolData,
     work: (call: string) => Promise<{ ok: boolean; output: ToolData; value: T }>,
@@ -227,5 +229,5 @@ export class Workbench {
  * Returns a directory as paths of the list begin: relative, without `./` and a slash at the end; empty for the
  * workspace.
  */
-const relativeTo = (dir: string): string =>
+const normalizeDir = (dir: string): string =>
   dir.replace(/^\/workspace(?:\/|$)|^\.(?:\/|$)/, '').replace(/(?<=.)\/+$/, '')

@@ -105,12 +105,12 @@ export class AccountsService {
     return rows.map((row) => this.#view(row))
   }
 
-  /** Makes an account with a key that reaches all of it. @param key a chosen one @throws BerthError 400 */
-  create(wishes: AccountSettings, key?: string): { id: string; api_key: string } {
-    const { plan = null, budget_cap = null } = wishes
+  /** Creates an account with a key for all of it. @param key the key; by default a random one @throws BerthError 400 */
+  create(settings: AccountSettings, key?: string): { id: string; api_key: string } {
+    const { plan = null, budget_cap = null } = settings
     return this.#queries.transaction(() => {
       const id = this.#ids.next('acct', (taken) => this.#find(taken) !== undefined)
-      const label = wishes.label ?? ''
+      const label = settings.label ?? ''
       this.#queries
         .insert(accounts)
         .values({ id, label, plan, budgetCap: capOf(budget_cap), createdAt: this.#clock.now() })
@@ -119,15 +119,15 @@ export class AccountsService {
     })
   }
 
-  /** Changes an account; what that does to its budget happens at once. @throws BerthError 400, 404 */
-  async update(id: string, wishes: AccountChanges): Promise<AccountView> {
-    this.#change(id, wishes)
+  /** Changes an account. Resolves when a budget that is used up has put its servers to sleep. @throws BerthError 400, 404 */
+  async update(id: string, changes: AccountChanges): Promise<AccountView> {
+    this.#change(id, changes)
     await this.#metering.whenAsleep(id)
     return this.#view(this.#row(id))
   }
 
   /**
-   * Ends and removes an account with everything in it: its keys and the programs that it let in at once, then its servers, then itself.
+   * Deletes an account with everything in it: first its keys and OAuth grants, then its servers, then itself.
    *
    * @throws BerthError 404, 400 for the first account
    */
@@ -146,25 +146,25 @@ export class AccountsService {
     }
     this.#keys.revokeAll(id)
     this.#signIn.grants.revokeAll(id)
-    // A request of before may still bring one up.
+    // An earlier request may still create a server.
     while (this.#servers.count(id) > 0) await this.#servers.deleteAll(id)
     this.#queries.delete(accounts).where(eq(accounts.id, id)).run()
   }
 
-  #change(id: string, wishes: AccountChanges): void {
-    const { plan, limits, budget_cap, credits_used } = wishes
+  #change(id: string, changes: AccountChanges): void {
+    const { plan, limits, budget_cap, credits_used } = changes
     this.#queries.transaction(() => {
       const row = this.#row(id)
       this.#metering.accrue(id)
-      const changes = {
-        ...(wishes.label === undefined ? {} : { label: wishes.label }),
+      const columns = {
+        ...(changes.label === undefined ? {} : { label: changes.label }),
         ...(plan === undefined && limits === undefined
           ? {}
           : { plan: withOverrides((plan === undefined ? row.plan : plan) ?? {}, limits ?? {}) }),
         ...(budget_cap === undefined ? {} : { budgetCap: capOf(budget_cap) }),
       }
-      if (Object.keys(changes).length > 0) {
-        this.#queries.update(accounts).set(changes).where(eq(accounts.id, id)).run()
+      if (Object.keys(columns).length > 0) {
+        this.#queries.update(accounts).set(columns).where(eq(accounts.id, id)).run()
         this.#metering.applyTerms(id)
       }
       if (credits_used !== undefined) this.#metering.setUsed(id, credits_used)

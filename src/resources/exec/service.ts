@@ -8,7 +8,6 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ExecRequest, ExecResult } from './model.ts'
-import { OutputEvents } from './output-events.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 
@@ -140,4 +139,56 @@ const textOf = (chunks: Uint8Array[]): string => {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(
     chunks.length === 1 ? only : Buffer.concat(chunks),
   )
+}
+
+type Stream = 'stdout' | 'stderr'
+
+/**
+ * Converts a command's bytes to `stdout` and `stderr` events. Text is sent as `{"data": "…"}`; a character that a
+ * chunk cuts is held back until it is complete. Bytes that are not UTF-8 are sent as `{"data": "…", "encoding":
+ * "base64"}`.
+ */
+class OutputEvents {
+  readonly #send: SendEvent
+  readonly #rest: Record<Stream, Uint8Array> = { stdout: new Uint8Array(0), stderr: new Uint8Array(0) }
+
+  constructor(send: SendEvent) {
+    this.#send = send
+  }
+
+  /** Sends the complete characters of a chunk. Resolves when more may be written. */
+  write(stream: Stream, chunk: Uint8Array): Promise<void> | void {
+    const bytes = this.#rest[stream].length ? Buffer.concat([this.#rest[stream], chunk]) : chunk
+    const cut = bytes.length - unfinished(bytes)
+    this.#rest[stream] = bytes.slice(cut)
+    if (cut > 0) return this.#event(stream, bytes.subarray(0, cut))
+  }
+
+  /** Sends the bytes that were held back. */
+  async end(): Promise<void> {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      if (this.#rest[stream].length) await this.#event(stream, this.#rest[stream])
+    }
+  }
+
+  #event(stream: Stream, bytes: Uint8Array): Promise<void> | void {
+    try {
+      return this.#send(stream, {
+        data: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes),
+      })
+    } catch {
+      return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
+    }
+  }
+}
+
+/** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
+function unfinished(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte > 0xf4 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
 }

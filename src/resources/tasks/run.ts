@@ -21,8 +21,8 @@ export interface ServerResources {
   workspace: Workspace
   /** Returns the server's current variables. */
   environment(): Readonly<Record<string, string>>
-  /** Reports that the workspace has changed. */
-  changed(): void
+  /** Called when the workspace has changed. */
+  onChange(): void
 }
 
 /** A running task: its agent, its open question and its transcript. */
@@ -69,21 +69,30 @@ export class TaskRun {
     const report: Assignment['report'] = (event) => {
       if (!signal.aborted) this.transcript.report(event)
     }
-    const show: Assignment['show'] = (delta) => {
+    const addDelta: Assignment['addDelta'] = (delta) => {
       if (!signal.aborted) this.transcript.addDelta(delta)
     }
-    const { sandbox, workspace, changed } = server
+    const { sandbox, workspace, onChange } = server
     const masks = this.#masks
     const outcome = await agent.work({
       id: this.#row.id,
       goal: this.#row.goal,
-      workbench: new Workbench({ sandbox, workspace, environment, masks, report, show, signal, changed }),
+      workbench: new Workbench({
+        sandbox,
+        workspace,
+        environment,
+        masks,
+        report,
+        addDelta,
+        signal,
+        onChange,
+      }),
       sandbox,
       environment,
       ask: (question) => this.#ask(question),
       hold: () => this.#hold(),
       report,
-      show,
+      addDelta,
       signal,
     })
     return { ...outcome, result: this.mask(outcome.result) }

@@ -111,7 +111,7 @@ export class TaskRunner {
         sandbox: used.sandbox,
         workspace: servers.workspace(used.row),
         environment: () => secrets.environment(row.serverId),
-        changed: () => servers.meter.changed(used.row),
+        onChange: () => servers.meter.changed(used.row),
       })
       if (!run.signal.aborted) this.#writeEnd(row, run, outcome)
     } catch (error) {

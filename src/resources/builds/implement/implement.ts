@@ -31,10 +31,10 @@ export async function implement(
   const report: BuildTranscript['report'] = (event) => {
     if (!signal.aborted) transcript.report(event)
   }
-  const show: BuildTranscript['addDelta'] = (delta) => {
+  const addDelta: BuildTranscript['addDelta'] = (delta) => {
     if (!signal.aborted) transcript.addDelta(delta)
   }
-  const parts = { sandbox, workspace, environment, masks, report, show, signal, changed: onChange }
+  const parts = { sandbox, workspace, environment, masks, report, addDelta, signal, onChange }
   try {
     const outcome = await orAborted(
       agent.work({
@@ -47,7 +47,7 @@ export async function implement(
         ask: null,
         hold: null,
         report,
-        show,
+        addDelta,
         signal,
       }),
       signal,
