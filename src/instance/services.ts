@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
 import type { HostRoutes } from '../http/listener.ts'
 import { Metering } from '../resources/accounts/metering.ts'
-import type { Plan } from '../resources/accounts/model.ts'
+import type { AccountPlan } from '../resources/accounts/model.ts'
 import { Plans } from '../resources/accounts/plans.ts'
 import { removalListener } from '../resources/deployments/removal.ts'
 import { Outbox } from '../resources/events/outbox.ts'
@@ -50,7 +50,7 @@ export interface ServiceDependencies {
   cipher: Cipher
   compute: Compute
   /** The plan of accounts without their own. */
-  plan: Plan
+  plan: AccountPlan
   webhooks: WebhookOverrides | undefined
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>

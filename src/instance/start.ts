@@ -7,7 +7,7 @@ import { StartupError } from '../errors.ts'
 import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
-import type { Plan } from '../resources/accounts/model.ts'
+import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
@@ -263,7 +263,7 @@ async function readFixturesFiles(
 }
 
 /** Returns the plan of accounts without one of their own. @throws StartupError if the configured one is none */
-async function planOf({ plan }: Config): Promise<Plan> {
+async function planOf({ plan }: Config): Promise<AccountPlan> {
   if (plan === null) return DEFAULT_PLAN
   const { configuredPlan } = await import('../resources/accounts/configured-plan.ts')
   return configuredPlan(plan)

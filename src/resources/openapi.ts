@@ -5,7 +5,7 @@ import { API_TAGS } from '../contract/tags.ts'
 import { describeWebhooks } from './events/openapi.ts'
 
 /** Version of the interface (specification, "Versioning"), not of the executable. */
-export const API_VERSION = '0.1.0'
+const API_VERSION = '0.1.0'
 
 /** What the document says of the API as a whole. */
 const INFO: OpenApiDocument['info'] = {

@@ -21,7 +21,7 @@ const GRACE_MS = 2_000
 const MAX_QUESTION = 2_000
 
 /** A command-line agent working on one goal. */
-export class CommandRun {
+class CommandRun {
   readonly #config: AgentConfig
   readonly #assignment: Assignment
   readonly #report: TerminalReport

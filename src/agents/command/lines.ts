@@ -24,7 +24,7 @@ export interface TerminalLine {
 const EMPTY: TerminalLine = { text: '', afterQuestion: false }
 
 /** The options of `TerminalLines`. */
-export interface TerminalLinesOptions {
+interface TerminalLinesOptions {
   columns: number
   rows: number
   /** Receives each line, and an empty one for several that stand before it, without control characters. Returns whether it is a question that is being asked now. */

@@ -48,7 +48,7 @@ export class Row {
  *
  * @param next whether the row below continues it
  */
-export type ScrollListener = (row: Row, next: boolean) => void
+type ScrollListener = (row: Row, next: boolean) => void
 
 /**
  * The screen of a program on a terminal: rows of text, as far as they can still change. A terminal emulator draws it

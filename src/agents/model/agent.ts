@@ -38,7 +38,7 @@ export const anthropicAgent = (parts: ModelDependencies, options?: ModelAgentOpt
   new ModelAgent(anthropicProvider(parts.config), parts, options)
 
 /** An agent that is a language model behind an endpoint and works with berth's tools. */
-export class ModelAgent implements Agent {
+class ModelAgent implements Agent {
   readonly #endpoint: Endpoint
   readonly #limits: AgentLimits
   readonly secrets: readonly string[]

@@ -13,7 +13,7 @@ import type { ModelResponse, Tokens } from './response.ts'
 const CHARACTERS_PER_TOKEN = 4
 
 /** The options of a `Dialogue`. */
-export interface DialogueOptions {
+interface DialogueOptions {
   endpoint: Endpoint
   limits: AgentLimits
   /** The system prompt, and the goal. */

@@ -22,7 +22,7 @@ export class EndpointFailure extends Error {
 }
 
 /** An error response of the endpoint. */
-export interface ErrorResponse {
+interface ErrorResponse {
   status: number
   /** The endpoint's own words, without the key. */
   message: string

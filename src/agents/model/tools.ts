@@ -9,7 +9,7 @@ import { functionTool, MalformedCall, readInput } from './tool-input.ts'
 export type ToolResult = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
 
 /** What tools work with. */
-export interface ToolContext {
+interface ToolContext {
   assignment: Assignment
   budget: Budget
 }

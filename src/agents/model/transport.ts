@@ -14,7 +14,7 @@ export class NotStreamed extends Error {
 }
 
 /** The options of a `Transport`. */
-export interface TransportOptions {
+interface TransportOptions {
   provider: Provider
   /** Whether to ask for a streamed response. */
   streams: boolean

@@ -6,7 +6,7 @@ import { runSteps } from './run-steps.ts'
 import type { ScenarioStore } from './store.ts'
 
 /** Dependencies of the scripted agent. */
-export interface ScriptedAgentDependencies {
+interface ScriptedAgentDependencies {
   scenarios: ScenarioStore
   clock: Clock
 }

@@ -7,7 +7,7 @@ import type { Step } from './scenario.ts'
 import { fillCommand, fillTemplate } from './template.ts'
 
 /** The objects that steps use. */
-export interface StepContext {
+interface StepContext {
   readonly assignment: Assignment
   readonly clock: Clock
   /** Values by name; steps add theirs. */

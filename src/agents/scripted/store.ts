@@ -13,13 +13,13 @@ export interface FileScenario extends ParsedScenario {
 }
 
 /** A scenario in effect, and its source: `control`, or the path of a file. */
-export interface SourcedScenario {
+interface SourcedScenario {
   readonly source: string
   readonly text: ScenarioText
 }
 
 /** A scenario that matches a goal, and the goal's values. */
-export interface MatchedScenario {
+interface MatchedScenario {
   readonly scenario: Scenario
   readonly values: ReadonlyMap<string, string>
 }

@@ -24,7 +24,7 @@ const MAX_LINE = 400
 const MAX_LISTED = 2_000
 
 /** The options of a `Workbench`. */
-export interface WorkbenchOptions {
+interface WorkbenchOptions {
   sandbox: Sandbox
   workspace: Workspace
   /** Returns the server's own variables. */
@@ -39,7 +39,7 @@ export interface WorkbenchOptions {
 }
 
 /** A command's end and its output, shortened in the middle if it is long. */
-export interface CommandResult {
+interface CommandResult {
   readonly stdout: string
   readonly stderr: string
   readonly exitCode: number

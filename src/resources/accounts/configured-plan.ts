@@ -1,7 +1,7 @@
 import { StartupError } from '../../errors.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
-import { type Plan, PlanOverrides } from './model.ts'
+import { type AccountPlan, PlanOverrides } from './model.ts'
 import { DEFAULT_PLAN, withOverrides } from './plan.ts'
 
 /**
@@ -9,7 +9,7 @@ import { DEFAULT_PLAN, withOverrides } from './plan.ts'
  *
  * @throws StartupError if the configured value is no plan
  */
-export function configuredPlan(configured: unknown): Plan {
+export function configuredPlan(configured: unknown): AccountPlan {
   try {
     return withOverrides(DEFAULT_PLAN, new Validator(PlanOverrides).parse(configured))
   } catch (error) {

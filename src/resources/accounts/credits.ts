@@ -2,7 +2,7 @@
  * Units in a credit. A second at a price of 0.001 credits an hour costs one unit, so sums of units are exact.
  * Fractions of credits exist only in the API.
  */
-export const UNITS_PER_CREDIT = 3_600_000
+const UNITS_PER_CREDIT = 3_600_000
 
 /** The smallest step of a price or a cap, in credits. */
 export const CREDIT_STEP = 0.001

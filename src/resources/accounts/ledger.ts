@@ -7,7 +7,7 @@ import type { TierName } from './tiers.ts'
 import { nextMark, type UsageStore } from './usage.ts'
 
 /** A server that runs. */
-export interface ServerRun extends PricedRun {
+interface ServerRun extends PricedRun {
   id: string
   tier: TierName
 }

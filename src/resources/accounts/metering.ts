@@ -12,7 +12,7 @@ import type { TierName } from './tiers.ts'
 import { UsageStore } from './usage.ts'
 
 /** Dependencies of metering. */
-export interface MeteringDependencies {
+interface MeteringDependencies {
   queries: Queries
   clock: Clock
   outbox: Outbox
@@ -24,7 +24,7 @@ export interface MeteringDependencies {
 const HEARTBEAT_MS = 1_000
 
 /** The fields of a server that metering needs. */
-export interface MeteredServer {
+interface MeteredServer {
   id: string
   accountId: string
   tier: TierName

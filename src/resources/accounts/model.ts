@@ -17,7 +17,7 @@ const price = (description?: string) =>
   amount({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
 
 /** What an account may have and what it pays. */
-export const Plan = closed(
+export const AccountPlan = closed(
   {
     tiers: Type.Array(oneOf([...TIERS]), {
       uniqueItems: true,
@@ -42,18 +42,18 @@ export const Plan = closed(
   },
   { $id: 'Plan' },
 )
-export type Plan = Static<typeof Plan>
+export type AccountPlan = Static<typeof AccountPlan>
 
 /** A part of a plan; what is left out stays as it is in the plan that it is laid over. */
 export const PlanOverrides = worded(
   Type.Partial(
     closed({
-      ...Plan.properties,
-      projects: Type.Partial(Plan.properties.projects),
-      storage_gb: Type.Partial(Plan.properties.storage_gb),
-      cpus: Type.Partial(Plan.properties.cpus),
-      memory_gib: Type.Partial(Plan.properties.memory_gib),
-      credits_per_hour: Type.Partial(Plan.properties.credits_per_hour),
+      ...AccountPlan.properties,
+      projects: Type.Partial(AccountPlan.properties.projects),
+      storage_gb: Type.Partial(AccountPlan.properties.storage_gb),
+      cpus: Type.Partial(AccountPlan.properties.cpus),
+      memory_gib: Type.Partial(AccountPlan.properties.memory_gib),
+      credits_per_hour: Type.Partial(AccountPlan.properties.credits_per_hour),
     }),
     { $id: 'PlanOverrides', additionalProperties: false },
   ),

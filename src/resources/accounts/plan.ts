@@ -1,9 +1,9 @@
 import type { Limits } from '../../compute/driver.ts'
-import type { Plan, PlanOverrides } from './model.ts'
+import type { AccountPlan, PlanOverrides } from './model.ts'
 import { fromGb, TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 
 /** The plan of an account that nothing else was said about. */
-export const DEFAULT_PLAN: Plan = {
+export const DEFAULT_PLAN: AccountPlan = {
   tiers: [...TIERS],
   servers: 50,
   projects: { small: 3, medium: 10, large: 25 },
@@ -28,7 +28,7 @@ export function withOverrides<Base extends PlanOverrides>(base: Base, overrides:
 }
 
 /** What the sandbox of a server of this tier may use. */
-export const limitsOf = (plan: Plan, tier: TierName): Limits => ({
+export const limitsOf = (plan: AccountPlan, tier: TierName): Limits => ({
   cpus: plan.cpus[tier],
   memoryBytes: Math.floor(plan.memory_gib[tier] * 2 ** 30),
   processes: TIER_PROCESSES[tier],

@@ -4,25 +4,25 @@ import { once } from '../../runtime/once.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import { toUnits } from './credits.ts'
-import type { Plan } from './model.ts'
+import type { AccountPlan } from './model.ts'
 import { withOverrides } from './plan.ts'
 import { accounts } from './table.ts'
 
 /** What holds for an account. */
-export interface Terms {
-  readonly plan: Plan
+interface Terms {
+  readonly plan: AccountPlan
   /** Units of credits that it may use in a calendar month. */
   readonly cap: number
 }
 
 /** The plans of all accounts: the instance's, with what each has of its own laid over it. */
 export class Plans {
-  readonly #base: Plan
+  readonly #base: AccountPlan
   readonly #terms: ReadCache<Terms>
   readonly #account
 
   /** @param base the instance's plan */
-  constructor(database: Pick<Database, 'queries' | 'version'>, base: Plan) {
+  constructor(database: Pick<Database, 'queries' | 'version'>, base: AccountPlan) {
     this.#base = base
     this.#terms = new ReadCache(database.version)
     this.#account = once(() =>
@@ -35,7 +35,7 @@ export class Plans {
   }
 
   /** What holds for an account that nothing was said about. */
-  get base(): Plan {
+  get base(): AccountPlan {
     return this.#base
   }
 

@@ -5,13 +5,13 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
 import { toCredits, toUnits } from './credits.ts'
 import type { Metering } from './metering.ts'
-import type { Plan, PlanOverrides } from './model.ts'
+import type { AccountPlan, PlanOverrides } from './model.ts'
 import { withOverrides } from './plan.ts'
 import type { Plans } from './plans.ts'
 import { accounts } from './table.ts'
 
 /** The keys of accounts, as far as accounts come and go. */
-export interface AccountKeys {
+interface AccountKeys {
   /** Makes a key that reaches the whole account, and returns its plaintext, which may be chosen. */
   issue(accountId: string, label: string, chosen?: string): string
   /** Ends every key of an account at once. */
@@ -25,7 +25,7 @@ export interface AccountSignIn {
 }
 
 /** The servers of accounts, as far as accounts come and go. */
-export interface AccountServers {
+interface AccountServers {
   /** How many an account has. */
   count(accountId: string): number
   /** Ends and removes those that an account has. */
@@ -44,13 +44,13 @@ export interface AccountsDependencies {
   servers: AccountServers
 }
 
-/** An account, as whoever operates the instance sees it. */
-export interface AccountView {
+/** An account, as the control API shows it. */
+interface AccountView {
   id: string
   label: string
   created_at: string
   /** The whole plan that holds for it. */
-  plan: Plan
+  plan: AccountPlan
   /** Credits a month. */
   budget_cap: number
   /** Credits of the month. */
@@ -61,7 +61,7 @@ export interface AccountView {
 }
 
 /** Settings of an account; `null` goes back to what the instance says. */
-export interface AccountSettings {
+interface AccountSettings {
   label?: string
   /** What its plan says otherwise than the instance's, in place of all that was said before. */
   plan?: PlanOverrides | null
@@ -70,14 +70,14 @@ export interface AccountSettings {
 }
 
 /** Changes to an account. */
-export interface AccountChanges extends AccountSettings {
+interface AccountChanges extends AccountSettings {
   /** What its plan says otherwise than the instance's, on top of what was said before. */
   limits?: PlanOverrides
   /** Credits of this month. */
   credits_used?: number
 }
 
-/** Accounts: made, changed and removed by whoever operates the instance. */
+/** Creates, changes and deletes accounts for the operator of the instance. */
 export class AccountsService {
   readonly #queries: Queries
   readonly #clock: Clock

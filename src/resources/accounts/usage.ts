@@ -6,7 +6,7 @@ import { toCredits } from './credits.ts'
 import { accountUsage } from './table.ts'
 
 /** An account's use in a month. */
-export type MonthUsage = typeof accountUsage.$inferSelect
+type MonthUsage = typeof accountUsage.$inferSelect
 
 /** The part of a cap, in fifths, at which `quota.threshold` is emitted. */
 const THRESHOLD_FIFTHS = 4

@@ -4,7 +4,7 @@ import type { Build, BuildStatus, BuildStep, StepStatus } from './model.ts'
 import { STEP_KEYS, STEP_LABELS, type StepKey } from './steps.ts'
 
 /** The status of each phase, in order. */
-export type StepStates = readonly { readonly key: StepKey; readonly status: StepStatus }[]
+type StepStates = readonly { readonly key: StepKey; readonly status: StepStatus }[]
 
 /** Builds. */
 export const builds = sqliteTable('builds', {

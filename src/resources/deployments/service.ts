@@ -49,7 +49,7 @@ interface DeploymentsDependencies {
 }
 
 /** An app that is prepared already. */
-export interface PreparedApp {
+interface PreparedApp {
   /** How the app is started. It is installed and built. */
   plan: AppPlan
   /** Aborts the publication before it begins. */

@@ -3,7 +3,7 @@ import type { Caller } from '../../http/caller.ts'
 import type { ApiKeyScopeUpdate } from './model.ts'
 
 /** Reports whether an account owns a server or a project. */
-export type OwnershipCheck = (accountId: string, id: string) => boolean
+type OwnershipCheck = (accountId: string, id: string) => boolean
 
 /** Checks the owners of the ids in a scope. */
 export interface ScopeOwners {

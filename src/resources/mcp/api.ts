@@ -5,7 +5,7 @@ import { CutConnection } from '../../http/cut.ts'
 export type Handle = (request: Request) => Response | Promise<Response>
 
 /** Marks a request as part of the MCP request, so it runs with the same caller. */
-export type Vouch = (request: Request) => void
+type Vouch = (request: Request) => void
 
 /** A request to the API, made from a tool call. */
 export interface ApiRequest {

@@ -16,7 +16,7 @@ const PARSE_ERROR = -32700
 const SESSION_NOT_FOUND = -32001
 
 /** Dependencies of the endpoint. */
-export interface McpEndpointOptions {
+interface McpEndpointOptions {
   version: string
   tools: readonly OperationTool[]
   handle: Handle

@@ -1,5 +1,5 @@
 /** Sends a progress notification to the client. */
-export type Notify = (progress: number, message: string) => Promise<void> | void
+type Notify = (progress: number, message: string) => Promise<void> | void
 
 /** Milliseconds between two notifications. Text in between is sent together. */
 const PACE_MS = 100

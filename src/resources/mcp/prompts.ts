@@ -87,7 +87,7 @@ const PROMPTS: readonly BerthPrompt[] = [
 export const LISTED_PROMPTS: readonly Prompt[] = PROMPTS.map(({ listed }) => listed)
 
 /** A prompt's text with its arguments filled in, or the name of a missing argument. */
-export type FilledPrompt = { text: string; description: string } | { missing: string } | null
+type FilledPrompt = { text: string; description: string } | { missing: string } | null
 
 /** Fills in a prompt's arguments. Returns null if there is no such prompt. */
 export function fillPrompt(name: string, given: Readonly<Record<string, string>>): FilledPrompt {

@@ -23,7 +23,7 @@ const INTERNAL_ERROR = -32603
 const HOUR = 3_600_000
 
 /** Dependencies of the server of one MCP request. */
-export interface McpServerOptions {
+interface McpServerOptions {
   readonly version: string
   readonly tools: readonly OperationTool[]
   readonly caller: Caller

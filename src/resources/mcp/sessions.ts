@@ -8,7 +8,7 @@ import { hashOf, newSecret } from '../../runtime/secret.ts'
 const MAX_ENDED = 10_000
 
 /** Identifies a session: the credential that uses it, and its name. */
-export interface McpSession {
+interface McpSession {
   readonly credentialId: string
   /** The Mcp-Session-Id header. */
   readonly session: string

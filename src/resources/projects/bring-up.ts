@@ -38,7 +38,7 @@ type Step = 'fetch' | 'install' | 'build' | 'start'
 const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
 
 /** Why a bring-up is aborted. */
-export type AbortReason =
+type AbortReason =
   /** Its server stops. The bring-up fails. */
   | 'server stopped'
   /** The project is deleted, or berth stops and continues at the next start. Nothing is written. */

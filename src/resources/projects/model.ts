@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { integer, oneOf, text } from '../../contract/schema.ts'
-import { Environment } from '../secrets/model.ts'
+import { EnvironmentVariables } from '../secrets/model.ts'
 import { ProjectSource } from './sources/model.ts'
 
 /** Whether a project has a URL. */
@@ -73,7 +73,7 @@ export const ProjectCreate = t.Object(
     lifecycle: t.Optional(Lifecycle),
     template: t.Optional(t.String({ description: 'A template id; short for a source of that type.' })),
     source: t.Optional(ProjectSource),
-    env: t.Optional(Environment),
+    env: t.Optional(EnvironmentVariables),
   },
   { $id: 'ProjectCreate', additionalProperties: true },
 )

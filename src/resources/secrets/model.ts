@@ -4,11 +4,11 @@ import { NO_NUL, variables } from '../../contract/schema.ts'
 const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
 
 /** Environment variables by name. */
-export const Environment = variables(value, {
+export const EnvironmentVariables = variables(value, {
   writeOnly: true,
   description: 'Environment variables; names match [A-Za-z_][A-Za-z0-9_]*.',
 })
-export type Environment = Static<typeof Environment>
+export type EnvironmentVariables = Static<typeof EnvironmentVariables>
 
 /** Environment variables to set, or to remove if the value is null. */
 const SecretChanges = variables(t.Nullable(value), {

@@ -17,7 +17,7 @@ interface SecretsDependencies {
 }
 
 /** Called after a change of variables: those of a project or, with an empty id, those of a server. */
-export type SecretsListener = (serverId: string, projectId: string) => void
+type SecretsListener = (serverId: string, projectId: string) => void
 
 /** The project id of a server's own variables. */
 const SERVER_WIDE = ''

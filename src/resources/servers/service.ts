@@ -29,7 +29,7 @@ import { type ServerRow, toServer } from './table.ts'
 const MEASURE_TIMEOUT_MS = 50
 
 /** Dependencies of the servers. */
-export interface ServersDependencies {
+interface ServersDependencies {
   database: Database
   clock: Clock
   ids: Ids

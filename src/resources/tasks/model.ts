@@ -56,7 +56,7 @@ export const TaskInput = t.Object(
 export type TaskInput = Static<typeof TaskInput>
 
 /** What an event of a transcript is about. */
-export const TaskEventType = oneOf([
+const TaskEventType = oneOf([
   'status',
   'message',
   'toolCall',

@@ -16,7 +16,7 @@ export type TaskEnd =
   | { readonly status: 'gone'; readonly result: string }
 
 /** The parts of a server that a run uses. */
-export interface ServerResources {
+interface ServerResources {
   sandbox: Sandbox
   workspace: Workspace
   /** Returns the server's current variables. */

@@ -19,7 +19,7 @@ export interface WebhookOverrides {
 }
 
 /** Dependencies of the deliveries. */
-export interface DeliveriesDependencies
+interface DeliveriesDependencies
   extends Omit<WorkerDependencies, 'destinations' | 'timeoutMs' | 'ca' | 'randomOf'> {
   outbox: Outbox
   /** Returns the randomness for a purpose. */

@@ -16,7 +16,7 @@ interface FanOutDependencies {
 }
 
 /** The result of a step. */
-export interface FanOutStep {
+interface FanOutStep {
   /** Webhooks that got deliveries. */
   webhookIds: ReadonlySet<string>
   /** Whether further events wait. */

@@ -6,7 +6,7 @@ import type { DeliveryStatus } from './model.ts'
 import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table.ts'
 
 /** Selects deliveries. */
-export interface DeliveryFilter {
+interface DeliveryFilter {
   id?: string
   webhookId?: string
   eventId?: string
@@ -17,7 +17,7 @@ export interface DeliveryFilter {
 }
 
 /** A delivery with its attempts. */
-export interface DeliveryReport {
+interface DeliveryReport {
   id: string
   webhook_id: string
   account_id: string
@@ -32,7 +32,7 @@ export interface DeliveryReport {
 }
 
 /** An attempt with its request and response. */
-export interface AttemptReport {
+interface AttemptReport {
   number: number
   at: string
   status: number | null

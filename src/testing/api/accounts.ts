@@ -1,7 +1,7 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { BudgetCap, CreditsUsed, Plan, PlanOverrides } from '../../resources/accounts/model.ts'
+import { AccountPlan, BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import type { AccountsService } from '../../resources/accounts/service.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 import type { FaultStore } from '../faults/store.ts'
@@ -12,7 +12,7 @@ const Account = t.Object(
     id: t.String(),
     label: t.String(),
     created_at: t.String({ format: 'date-time' }),
-    plan: Plan,
+    plan: AccountPlan,
     budget_cap: t.Number({ description: 'Credits that it may use in a month.' }),
     credits_used: t.Number({ description: 'Credits used in this month.' }),
     month: t.String({ description: 'The month that they count for, such as 2030-01.' }),

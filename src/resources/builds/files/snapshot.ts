@@ -23,7 +23,7 @@ export interface Changes {
 export type Snapshot = ReadonlyMap<string, FileState>
 
 /** The state of a file at one moment. */
-export interface FileState {
+interface FileState {
   /** Differs between files, and after each change of a file. */
   readonly identity: string
   /** Time of the last change (ctime), in milliseconds since 1970. Programs cannot set it back. */

@@ -8,7 +8,7 @@ const MAX_GOAL_READ = 64 * 1024
 const REPLACEMENT_MARGIN = 3
 
 /** A template's score for a goal. */
-export interface Score {
+interface Score {
   readonly template: ProjectTemplate
   readonly points: number
   /** The goal's words that matched, as written. */

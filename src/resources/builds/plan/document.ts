@@ -24,7 +24,7 @@ export type StartingPoint =
     }
 
 /** The result of the work on the goal. */
-export interface Implementation {
+interface Implementation {
   /** Whether the agent did nothing. */
   readonly idle: boolean
   /** The agent's summary. */

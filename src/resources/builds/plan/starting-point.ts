@@ -17,7 +17,7 @@ import { isUnmodifiedPlan } from './file.ts'
 import { NEEDED_TOOLS } from './keywords.ts'
 
 /** The inputs of `chooseStartingPoint`. */
-export interface StartingPointDependencies {
+interface StartingPointDependencies {
   preparation: Preparation
   catalog: TemplateCatalog
   agent: Agent

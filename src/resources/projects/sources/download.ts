@@ -17,7 +17,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
 
 /** The options of `download`. */
-export interface DownloadOptions {
+interface DownloadOptions {
   hosts: HostRules
   limits: SourceLimits
   /** Certificates of trusted authorities, as PEM, instead of the system's. */

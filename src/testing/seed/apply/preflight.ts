@@ -1,5 +1,5 @@
 import { accountCaller } from '../../../http/caller.ts'
-import type { Plan } from '../../../resources/accounts/model.ts'
+import type { AccountPlan } from '../../../resources/accounts/model.ts'
 import { limitsOf, withOverrides } from '../../../resources/accounts/plan.ts'
 import type { FixtureEntry } from '../fixture-entry.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
@@ -27,7 +27,7 @@ export async function preflight(context: ApplyContext): Promise<void> {
 }
 
 /** Returns the plan of an account after the files are applied. */
-function planOf(context: ApplyContext, name: string): Plan {
+function planOf(context: ApplyContext, name: string): AccountPlan {
   const { fixtures, services } = context
   const plan = fixtures.accounts.find((one) => one.name === name)?.value.plan
   const id = context.accountId(name)
@@ -90,7 +90,7 @@ function checkBudget(
   context: ApplyContext,
   account: string,
   one: FixtureEntry<ServerFixture>,
-  plan: Plan,
+  plan: AccountPlan,
 ): void {
   const { fixtures, services } = context
   const given = fixtures.accounts.find(({ name }) => name === account)?.value

@@ -14,7 +14,7 @@ type Kind = 'directory' | 'file' | 'link'
 const MAX_TARGET_BYTES = 1024
 
 /** A regular file of an archive. */
-export interface FileEntry {
+interface FileEntry {
   name: string
   /** Bytes according to the archive. */
   size: number

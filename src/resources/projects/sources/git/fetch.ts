@@ -14,7 +14,7 @@ import { chooseTarget, isCommitId, type Target } from './reference.ts'
 import { type GitSettings, prepareGit } from './settings.ts'
 
 /** Dependencies of `fetchRepository`. */
-export interface GitDependencies {
+interface GitDependencies {
   hosts: HostRules
   /** Directories of this machine that repositories may be taken from; absolute. */
   sourceFolders: readonly string[]
@@ -22,7 +22,7 @@ export interface GitDependencies {
 }
 
 /** The fetch of one repository. */
-export interface GitJob {
+interface GitJob {
   source: GitSource
   /** A directory that nothing else uses. */
   staging: string

@@ -9,7 +9,7 @@ const MAX_LINES = 500
 const KEPT_LINES = 20
 
 /** The options of all commands on one repository. */
-export interface GitOptions {
+interface GitOptions {
   cwd: string
   env: Record<string, string>
   /** Bytes that any file it writes may have. */

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { SourceError } from '../errors.ts'
 
 /** A repository on this machine that may be taken. */
-export interface LocalRepository {
+interface LocalRepository {
   /** Absolute, without links. */
   path: string
   /** Directories that git must accept even if another user owns them. */

@@ -20,7 +20,7 @@ const MAX_OUTPUT = 4 * 1024 * 1024
 const SIGNALLED = 128
 
 /** A command to run. */
-export interface GitCommand {
+interface GitCommand {
   args: readonly string[]
   cwd: string
   env: Record<string, string>

@@ -7,7 +7,7 @@ const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 export const isCommitId = (ref: string): boolean => COMMIT.test(ref)
 
 /** Reports whether a text can name a branch or a tag (git check-ref-format), and can be no option. */
-export function isRefName(name: string): boolean {
+function isRefName(name: string): boolean {
   return (
     !/[\p{Cc}\p{Z} ~^:?*[\\]/u.test(name) &&
     name.isWellFormed() &&
