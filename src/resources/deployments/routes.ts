@@ -14,7 +14,7 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
       operation('deployments.list', {
         access: 'resource',
         summary: 'List what a server publishes',
-        description: 'One deployment at most, with its URL and whether it is live.',
+        description: 'Returns at most one deployment, with its URL and whether it is live.',
         success: { 200: t.Object({ deployments: t.Array(Deployment) }) },
         errors: [401, 404],
       }),
@@ -26,7 +26,7 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
         access: 'resource',
         summary: "Publish a server's workspace",
         description:
-          'An app where one is found, else the files. Publishing again keeps the URL and replaces what is served without a refused connection.',
+          'Starts the app of the workspace, or serves its files if there is no app. Publishing again keeps the URL, and no request is refused meanwhile. A sleeping server is woken.',
         success: { 201: PublishedDeployment },
         errors: [401, 402, 404, 502],
       }),

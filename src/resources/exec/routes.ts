@@ -23,7 +23,7 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
         access: 'resource',
         summary: 'Run a shell command',
         description:
-          'A command that fails is still answered with 200 and its `exitCode`. With `Accept: text/event-stream` output is streamed as it comes; closing the connection ends the command.',
+          'Runs the command by `sh -c` and responds when it ends. A command that fails also gets 200; `exitCode` says how it ended. A sleeping server is woken. With `Accept: text/event-stream` the output is streamed; closing the connection ends the command.',
         events:
           'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated"}`, or `error` with the body of a failure.',
         success: { 200: ExecResult },

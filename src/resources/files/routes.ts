@@ -28,7 +28,7 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
           access: 'resource',
           summary: 'List all files, or read one',
           description:
-            'Without `path` all regular files, sorted; with it one file, as text or, if it is not UTF-8, as base64.',
+            'Without `path`, lists the paths of all regular files, sorted. With `path`, returns the content of one file: as text, or as base64 if it is not UTF-8. A directory is refused.',
           success: { 200: t.Union([FileList, FileContent]) },
           errors: [400, 401, 404, 413],
         },
@@ -46,7 +46,8 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         {
           access: 'resource',
           summary: 'Write a file',
-          description: 'Makes the directories above it and replaces the file atomically.',
+          description:
+            'Makes missing directories and replaces the file in one step: a reader sees the old content or the new. A path outside the workspace is refused.',
           success: { 201: FileWritten },
           errors: [400, 401, 404, 413],
         },

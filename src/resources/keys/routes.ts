@@ -28,7 +28,8 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
         {
           access: 'account',
           summary: 'Create an API key',
-          description: 'The answer is the only one that carries the key itself.',
+          description:
+            'Without a scope the key reaches the whole account. Only this response contains the key itself: keep it.',
           secret: true,
           success: { 201: CreatedApiKey },
           errors: [400, 401, 403],
@@ -44,7 +45,8 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
         {
           access: 'account',
           summary: 'Replace the scope of an API key',
-          description: 'An omitted or empty list means everything. The last account-wide key stays so.',
+          description:
+            'A list that is omitted or empty means everything. Limiting the last account-wide key is refused.',
           success: { 200: ApiKeyScope },
           errors: [400, 401, 403, 404],
         },
@@ -60,7 +62,8 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
       operation('keys.delete', {
         access: 'account',
         summary: 'Delete an API key',
-        description: 'It opens nothing from then on. The last account-wide key cannot be deleted.',
+        description:
+          'Requests with the key get 401 from then on. Deleting the last account-wide key is refused.',
         success: { 200: DeleteResult },
         errors: [400, 401, 403, 404],
       }),

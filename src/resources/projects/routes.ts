@@ -40,7 +40,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
           form: { file: 'archive', json: ['source', 'env'] },
           summary: 'Create a project',
           description:
-            'Blank, from a template, a git repository or an archive. Where the source carries code, `init_run_id` names the bring-up that has begun; `init_phase` tells how far it is.',
+            'Makes a project from nothing, a template, a git repository or an archive. If the source has code, berth begins to install, build and start it: `init_run_id` names this bring-up, and `init_phase` says how far it is.',
           success: { 201: Project },
           errors: [400, 401, 402, 403, 404],
         },
@@ -77,7 +77,8 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         {
           access: 'resource',
           summary: 'Change a project',
-          description: 'Slug and URL stay the same; `url` is null while the project is private.',
+          description:
+            'Changes the fields that are given. The slug never changes; `url` is null while the project is private.',
           success: { 200: Project },
           errors: [400, 401, 404],
         },
@@ -93,7 +94,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.delete', {
         access: 'resource',
         summary: 'Delete a project',
-        description: 'Ends its app and removes its files.',
+        description: 'Ends its app and removes its files. Nothing brings them back.',
         success: { 200: DeleteResult },
         errors: [401, 404],
       }),
@@ -107,7 +108,8 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
       operation('projects.cleanup', {
         access: 'resource',
         summary: 'Clean up an ephemeral project',
-        description: 'Removes it with its files. A persistent project is refused.',
+        description:
+          'Removes the project and its files. A project whose lifecycle is `persistent` is refused.',
         success: { 200: CleanupResult },
         errors: [400, 401, 404],
       }),
@@ -122,7 +124,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
           access: 'resource',
           summary: 'Continue or repeat a bring-up',
           description:
-            'Continues one that is under way or waits for variables (with `proceed` without them), else begins a new one with the code that is there.',
+            'Continues a bring-up that waits for variables; `proceed` continues without them. If none is under way, begins a new one with the code that is there.',
           success: { 202: Project },
           errors: [400, 401, 402, 404],
         },

@@ -25,7 +25,7 @@ export const secretsRoutes = (
           access: 'resource',
           summary: "Set a server's environment variables",
           description:
-            'All commands and apps of the server get them; its running apps are restarted. The answer lists names, never values.',
+            'Sets variables for all commands and apps of the server, and restarts its running apps. The response lists names, never values.',
           success: { 200: ServerSecrets },
           errors: [400, 401, 404],
         },
@@ -41,7 +41,7 @@ export const secretsRoutes = (
           access: 'resource',
           summary: "Set a project's environment variables",
           description:
-            "The project's app gets them over the server's. A bring-up that waited for them goes on, else a running app is restarted. The answer lists names, never values.",
+            "Sets variables for the project's app; they override the server's. A bring-up that waited for them continues; a running app is restarted. The response lists names, never values.",
           success: { 200: ProjectSecrets },
           errors: [400, 401, 404],
         },

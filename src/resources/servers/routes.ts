@@ -100,7 +100,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
           access: 'resource',
           summary: 'Start, stop or restart a server',
           description:
-            'Starting a running server and stopping a sleeping one change nothing. Stopping ends every process, fails running tasks and keeps the files.',
+            'Starting a running server changes nothing, and neither does stopping a sleeping one. Stopping ends every process, fails running tasks and keeps the files.',
           success: { 200: ServerActionResult },
           errors: [400, 401, 402, 404, 502],
         },

@@ -34,7 +34,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
           access: 'resource',
           summary: 'Give the agent a goal',
           description:
-            'The agent begins at once; a server that sleeps is woken. Several tasks run at a time.',
+            'The agent begins at once; a sleeping server is woken. A server runs several tasks at a time. The response does not wait for the task: follow its events, or ask for it again.',
           success: { 201: CreatedTask },
           errors: [400, 401, 402, 404],
         },
@@ -63,7 +63,8 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         {
           access: 'resource',
           summary: "Answer a task's question",
-          description: 'For a task whose status is awaiting_input; it goes on with the answer.',
+          description:
+            'The task continues with the answer. A task whose status is not `awaiting_input` is refused.',
           success: { 200: t.Object({ task: Task }) },
           errors: [400, 401, 404],
         },
@@ -77,8 +78,9 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
       }),
       operation('tasks.cancel', {
         access: 'resource',
-        summary: 'Call a task off',
-        description: 'Ends what the agent runs. What it has changed stays.',
+        summary: 'Cancel a task',
+        description:
+          'Ends the commands of the agent. Files that it has changed stay as they are. A task that is completed or failed is refused.',
         success: { 200: t.Object({ task: Task }) },
         errors: [400, 401, 404],
       }),

@@ -12,7 +12,8 @@ export const templatesRoutes = (access: AccessControl, templates: TemplateCatalo
     operation('templates.list', {
       access: 'resource',
       summary: 'List templates',
-      description: 'The apps that a project can be made from, by naming the id as `template`.',
+      description:
+        'Lists the apps that a project can be made from: give the id as `template` of a new project.',
       success: { 200: t.Object({ templates: t.Array(ProjectTemplate) }) },
       errors: [401],
     }),

@@ -47,7 +47,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
       operation('webhooks.delete', {
         access: 'account',
         summary: 'End a subscription',
-        description: 'An attempt under way ends, and nothing more is sent.',
+        description: 'Ends an attempt that is under way. Nothing more is sent.',
         success: { 200: DeleteResult },
         errors: [401, 403, 404],
       }),

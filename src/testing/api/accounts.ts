@@ -41,7 +41,7 @@ const settings = {
 
 /** What the operations' descriptions say of plans. */
 const PLANS =
-  '`plan` replaces all that was said of this account; fields that it leaves out, or all if it is null, are as for the whole instance.'
+  '`plan` sets limits of this account alone. Fields that it leaves out are those of the instance; null means all of them.'
 
 const AccountCreate = t.Object(settings, { $id: 'AccountCreate', additionalProperties: false })
 
@@ -63,7 +63,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
       operation('control.accounts.list', {
         access: 'admin',
         summary: 'List accounts with what they use, newest first',
-        description: 'Each with the plan that holds for it and what it has used in this month.',
+        description: 'Each has its effective plan and what it has used this month.',
         success: { 200: t.Object({ accounts: t.Array(Account) }) },
       }),
     )
@@ -108,7 +108,7 @@ export const accountsRoutes = (access: ControlAccess, accounts: AccountsService,
         access: 'admin',
         summary: 'Remove an account with everything in it',
         description:
-          'Its processes end, its folders, keys and faults go. The first account cannot be deleted.',
+          'Ends its processes and removes its directories, keys and faults. The first account cannot be deleted.',
         success: { 200: DeleteResult },
         errors: [400, 404],
       }),

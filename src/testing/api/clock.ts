@@ -56,7 +56,7 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
         access: 'admin',
         summary: 'What time it is',
         description:
-          'The clock that metering, expiry, retries and the idle timeout go by, and whether it is frozen.',
+          'Reads the clock of metering, expiry, retries and the idle timeout, and says whether it is frozen.',
         success: { 200: ClockState },
       }),
     )
@@ -71,7 +71,8 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
         {
           access: 'admin',
           summary: 'Move, stop, start or reset the clock',
-          description: 'The answer comes when all is done that fell due.',
+          description:
+            '`set` and `advance` exclude each other, and `reset` excludes all others. The response comes when everything that fell due is done.',
           success: { 200: ClockState },
         },
         { body: ClockMove },

@@ -91,7 +91,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
         {
           access: 'admin',
           summary: 'Deliveries with their attempts, newest first',
-          description: 'With the headers and body that were sent, and the first KiB of what came back.',
+          description:
+            'Each attempt has the headers and body that were sent, and the first KiB of the response.',
           success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
         },
         { query: DeliveryQuery },
@@ -103,7 +104,8 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       operation('control.deliveries.get', {
         access: 'admin',
         summary: 'One delivery with its attempts',
-        description: 'With the headers and body of each attempt, and the first KiB of what came back.',
+        description:
+          'Each attempt has the headers and body that were sent, and the first KiB of the response.',
         success: { 200: Delivery },
         errors: [404],
       }),

@@ -111,7 +111,8 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         {
           access: 'admin',
           summary: 'Emit a synthetic event',
-          description: 'Sent to webhooks as any other. Data that is left out is made up.',
+          description:
+            'Sends the event to webhooks like any other. Without `data` berth makes up data of the right shape.',
           success: { 201: EmittedEvent },
         },
         { body: EventCreate },

@@ -45,7 +45,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         summary:
           'The faults that hold, in the order in which they are tried, with how often each matched and struck',
         description:
-          'Of several faults that match a request all delays apply, and then the first other effect.',
+          'If several faults match a request, all their delays apply, and then the first other effect.',
         success: { 200: t.Object({ faults: t.Array(Fault) }) },
       }),
     )
@@ -63,7 +63,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
           access: 'admin',
           summary: 'Have requests fail, wait or be cut off',
           description:
-            'Requests that match are answered with an error, delayed or cut off, or meet a compute backend that fails.',
+            'Matching requests get an error, wait, lose their connection, or meet a compute backend that fails. One fault has one effect. The control API itself has no faults.',
           success: { 201: Fault },
         },
         { body: FaultText },
@@ -75,7 +75,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       operation('control.faults.clear', {
         access: 'admin',
         summary: 'Remove all faults',
-        description: 'Requests that wait because of a fault go on to their end.',
+        description: 'Requests that a fault delays continue.',
         success: { 200: t.Object({ deleted: t.Number() }) },
       }),
     )
@@ -88,7 +88,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       },
       operation('control.faults.delete', {
         access: 'admin',
-        summary: 'Remove a fault; the answer has its last counts',
+        summary: 'Remove a fault',
         description: 'The response has its last counts.',
         success: { 200: DeletedFault },
         errors: [404],

@@ -33,7 +33,7 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
       operation('control.fixtures.list', {
         access: 'admin',
         summary: 'What fixtures files have made and is still there, with its ids, keys and signing secrets',
-        description: 'For tests that need an id or a key of what a file has named.',
+        description: 'Gives a test the ids, keys and secrets of things that a fixtures file names.',
         secret: true,
         success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
       }),

@@ -49,7 +49,7 @@ export const instanceRoutes = (instance: InstanceStatus) =>
         access: 'public',
         summary: 'What runs, and what is enforced on this machine',
         description:
-          'Answers as soon as the process does. `enforced` says what holds on this machine, never more.',
+          'Responds as soon as the process accepts connections. `enforced` says which limits this machine enforces.',
         success: { 200: Health },
       }),
     )
@@ -63,7 +63,8 @@ export const instanceRoutes = (instance: InstanceStatus) =>
       operation('control.ready', {
         access: 'public',
         summary: 'Whether the start, recovery included, is done',
-        description: '200 once migrations, recovery and fixtures files are done, 503 before.',
+        description:
+          'Responds with 200 when migrations, recovery and fixtures files are done, and with 503 before.',
         success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
       }),
     )

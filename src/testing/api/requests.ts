@@ -133,7 +133,7 @@ export const requestsRoutes = (
           access: 'admin',
           summary: 'Requests to the API with their answers, newest first, or a stream of those to come',
           description:
-            'Bodies are kept up to 64 KiB, with secrets masked. `near_misses` says what a request nearly was.',
+            'Bodies are kept up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
           events: 'Each request as `request`, with the data of the JSON answer.',
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
@@ -146,7 +146,7 @@ export const requestsRoutes = (
       operation('control.requests.clear', {
         access: 'admin',
         summary: 'Forget all requests of the journal',
-        description: 'Requests under way are kept when they end.',
+        description: 'Requests that are under way are added to the journal when they end.',
         success: { 200: t.Object({ deleted: integer() }) },
       }),
     )

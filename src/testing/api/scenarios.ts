@@ -33,7 +33,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       operation('control.scenarios.list', {
         access: 'admin',
         summary: 'The scenarios that hold, in the order in which they are tried',
-        description: 'Those that were set come before those of files.',
+        description:
+          'Scenarios set by this API come before those of fixtures files. The first that matches the goal of a task is used.',
         success: { 200: Scenarios },
       }),
     )
@@ -49,7 +50,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
           access: 'admin',
           summary: 'Set scenarios in place of those set before',
           description:
-            'Checked as a whole: if one of them is mistaken, nothing changes. They survive a restart.',
+            'Replaces all scenarios that were set before. If one has a mistake, none changes. They survive a restart.',
           success: { 200: Scenarios },
         },
         { body: ScenariosPut },
@@ -64,7 +65,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       operation('control.scenarios.clear', {
         access: 'admin',
         summary: 'Remove the scenarios that were set; those of files stay',
-        description: 'Answers with the scenarios that are left.',
+        description: 'The response lists the scenarios that are left.',
         success: { 200: Scenarios },
       }),
     )

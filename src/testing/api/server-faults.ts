@@ -109,7 +109,7 @@ export const serverFaultsRoutes = (
       operation('control.serverFaults.list', {
         access: 'admin',
         summary: 'The faults that last inside a server',
-        description: 'A crash does not last, and is not among them.',
+        description: 'A crash happens once, so it is not in this list.',
         success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
         errors: [404],
       }),
@@ -138,7 +138,7 @@ export const serverFaultsRoutes = (
           access: 'admin',
           summary: 'Have something go wrong inside a server',
           description:
-            'A crash, memory that is exhausted, a full disk, commands that hang or are slow. The server must run.',
+            'Crashes the server, exhausts its memory, fills its disk, or makes its commands hang or slow. A sleeping server is refused.',
           success: { 201: ShownFault },
           errors: [404, 502],
         },
@@ -151,7 +151,7 @@ export const serverFaultsRoutes = (
       operation('control.serverFaults.clear', {
         access: 'admin',
         summary: 'Lift all faults inside a server',
-        description: 'Commands that hang go on.',
+        description: 'Commands that hang continue.',
         success: { 200: Lifted },
         errors: [404],
       }),
@@ -166,7 +166,7 @@ export const serverFaultsRoutes = (
       operation('control.serverFaults.lift', {
         access: 'admin',
         summary: 'Lift one fault inside a server',
-        description: 'Commands that it has held up go on.',
+        description: 'Commands that the fault held up continue.',
         success: { 200: Lifted },
         errors: [404],
       }),

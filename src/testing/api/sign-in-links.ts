@@ -73,7 +73,8 @@ export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }:
       {
         access: 'admin',
         summary: 'Make a link that signs a browser in, once',
-        description: 'It is valid for five minutes, at the address that was asked.',
+        description:
+          'The link is valid for five minutes and works once. It leads to the address to which this request was sent.',
         secret: true,
         success: { 201: SignInLink },
         errors: [404],

@@ -52,8 +52,7 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
         'control.reset',
         {
           access: 'admin',
-          summary:
-            'Back to just-started: everything goes but the first account with its first key, and snapshots',
+          summary: 'Reset the instance; the first account with its first key stays, and so do snapshots',
           description:
             'Ends all processes and applies the fixtures files again. Takes milliseconds: made to be called between tests.',
           success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
@@ -68,7 +67,7 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
       operation('control.snapshots.list', {
         access: 'admin',
         summary: 'The snapshots, newest first',
-        description: 'Each with its size and the time at which it was kept.',
+        description: 'Each has its size and the time at which it was made.',
         success: { 200: t.Object({ snapshots: t.Array(SnapshotSchema) }) },
       }),
     )
@@ -94,7 +93,8 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
         {
           access: 'admin',
           summary: 'Put a snapshot in place of the state, whole or not at all',
-          description: 'Ends all processes first. Servers that ran run again afterwards.',
+          description:
+            'Ends all processes, puts the snapshot in place, and starts the servers that ran. If it fails, the state stays as it was.',
           success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
           errors: [404, 503],
         },

@@ -69,7 +69,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           access: 'public',
           summary: 'Post to an inbox',
           description:
-            'Takes any body. In the query, `respond` says how it answers: a status, or one for each attempt of an event with commas between; `delay_ms` puts the answer off.',
+            'Accepts any body. `respond` in the query is the status of the response, or several with commas between, one for each attempt of an event. `delay_ms` delays the response.',
           success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
           errors: [400, 413],
         }),
@@ -81,7 +81,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
       operation('control.inbox.list', {
         access: 'admin',
         summary: 'The inboxes that have got something, the latest first',
-        description: 'An inbox is there as soon as something is sent to its name.',
+        description: 'An inbox exists as soon as something is sent to its name.',
         success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
       }),
     )
@@ -91,7 +91,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
       operation('control.inbox.clearAll', {
         access: 'admin',
         summary: 'Empty all inboxes',
-        description: 'Answers with how many entries there were.',
+        description: 'The response has the number of removed entries.',
         success: { 200: t.Object({ removed: integer() }) },
       }),
     )
@@ -141,7 +141,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
       operation('control.inbox.clear', {
         access: 'admin',
         summary: 'Empty an inbox',
-        description: 'Answers with how many entries it had.',
+        description: 'The response has the number of removed entries.',
         success: { 200: t.Object({ removed: integer() }) },
         errors: [400],
       }),

@@ -128,7 +128,7 @@ export const waitRoutes = (access: ControlAccess, options: WaitRoutesOptions) =>
         access: 'admin',
         summary: 'Wait for a task, build, project, delivery, event or inbox',
         description:
-          'Answers as soon as one of the states is reached, with what was waited for as it is then.',
+          'Responds as soon as one of the states is reached, or the timeout is over, with the current state of what was waited for.',
         success: { 200: WaitOutcome },
         errors: [404, 503],
       },
