@@ -20,7 +20,7 @@ async function race(
   call: (round: number) => Promise<void>,
   calls = 0,
 ): Promise<number> {
-  const script = new URL('workspace-flip.ts', import.meta.url).pathname
+  const script = new URL('workspace-swap-links.ts', import.meta.url).pathname
   await using flip = Bun.spawn([process.execPath, script, box.root, box.outside], {
     stdin: 'pipe',
     stdout: 'pipe',

@@ -65,7 +65,7 @@ test.skipIf(!canMount)(
   async () => {
     const mount = 'mount -t tmpfs -o size=1m none /mnt && TMPDIR=/mnt exec "$0" "$1"'
     expect(
-      await report([...inSmallDisk, 'sh', '-c', mount, process.execPath, script('workspace-full.ts')]),
+      await report([...inSmallDisk, 'sh', '-c', mount, process.execPath, script('workspace-full-disk.ts')]),
     ).toEqual({
       fault: 'disk_full',
       names: ['kept'],

@@ -116,7 +116,7 @@ test('only what was prepared in the staging area is placed', async () => {
 
 test('while the server puts other things in its place, the folder arrives whole and nothing goes outside', async () => {
   await using box = new Box()
-  const script = new URL('workspace-flip.ts', import.meta.url).pathname
+  const script = new URL('workspace-swap-links.ts', import.meta.url).pathname
   await using flip = Bun.spawn([process.execPath, script, box.root, box.outside], {
     stdin: 'pipe',
     stdout: 'pipe',
