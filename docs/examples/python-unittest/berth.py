@@ -31,9 +31,9 @@ class Instance:
                 message = json.load(refused)["message"]
             raise RuntimeError(f"{method} /_berth{path}: {message}") from None
 
-    def create_account(self, **wishes):
+    def create_account(self, **params):
         """An account with a key of its own: what a test does in it, no other test sees."""
-        made = self.control("POST", "/accounts", wishes)
+        made = self.control("POST", "/accounts", params)
         return Account(self, made["id"], made["api_key"])
 
     def wait_for(self, **what):

@@ -62,7 +62,7 @@ class Refusals(unittest.TestCase):
 
 
 class NextMonth(unittest.TestCase):
-    # The clock is one for a whole instance: whoever moves it takes an instance of his own.
+    # The clock is one for a whole instance: a test that moves it starts its own instance.
     def setUp(self):
         self.instance = OwnInstance("--freeze", "2030-01-31T23:00:00Z")
         self.addCleanup(self.instance.stop)

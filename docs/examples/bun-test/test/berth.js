@@ -21,8 +21,8 @@ export async function control(method, path, body, { baseUrl, adminToken } = shar
 }
 
 /** An account with a key of its own: what a test does in it, no other test sees. */
-export async function createAccount(wishes = {}, instance = shared) {
-  const { id, api_key } = await control('POST', '/accounts', wishes, instance)
+export async function createAccount(params = {}, instance = shared) {
+  const { id, api_key } = await control('POST', '/accounts', params, instance)
   return {
     id,
     baseUrl: instance.baseUrl,

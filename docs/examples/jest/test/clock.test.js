@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { OutOfBudget, Reports } from '../reports.js'
 import { control, createAccount, startInstance } from './berth.js'
 
-// The clock is one for a whole instance: whoever moves it takes an instance of his own.
+// The clock is one for a whole instance: a test that moves it starts its own instance.
 let instance
 beforeAll(async () => {
   instance = await startInstance('--freeze', '2030-01-31T23:00:00Z')

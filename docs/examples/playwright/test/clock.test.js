@@ -1,7 +1,7 @@
 import { test as base, expect } from '@playwright/test'
 import { control, createAccount, startInstance } from './berth.js'
 
-// The clock is one for a whole instance: whoever moves it takes an instance of his own.
+// The clock is one for a whole instance: a test that moves it starts its own instance.
 const test = base.extend({
   instance: async ({}, use) => {
     const instance = await startInstance('--freeze', '2030-01-31T23:00:00Z')
