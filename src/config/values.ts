@@ -49,3 +49,12 @@ export const list = (of: string): ValueKind => ({ kind: 'list', of })
 
 /** Returns the kind of addresses of services. */
 export const url = (example: string): ValueKind => ({ kind: 'url', example })
+
+/**
+ * What servers with a network of their own may reach: everything that this machine reaches, the internet, listed hosts,
+ * nothing.
+ */
+export const OUTBOUND_MODES = ['open', 'public', 'list', 'none'] as const
+
+/** The name of what servers may reach. */
+export type OutboundMode = (typeof OUTBOUND_MODES)[number]

@@ -1,4 +1,4 @@
-import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../http/address.ts'
+import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../runtime/address.ts'
 import { URL_LIMIT } from './model.ts'
 
 /** Looks up all addresses of a name. It rejects or returns none if the name does not resolve. */

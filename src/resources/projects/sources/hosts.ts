@@ -1,4 +1,4 @@
-import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../http/address.ts'
+import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../runtime/address.ts'
 import type { ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 

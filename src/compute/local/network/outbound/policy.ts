@@ -1,0 +1,113 @@
+import { networkInterfaces } from 'node:os'
+import ipaddr from 'ipaddr.js'
+import type { OutboundMode } from '../../../../config/values.ts'
+import { addressKind, isAddress, LOCALHOST } from '../../../../runtime/address.ts'
+import {
+  type HostPattern,
+  matchesAddress,
+  matchesName,
+  matchesPort,
+  parseHostPattern,
+} from '../../../../runtime/host-pattern.ts'
+
+/** What a server with a network of its own may reach. */
+export interface OutboundSettings {
+  readonly mode: OutboundMode
+  /** Host patterns: what `list` allows, and what `public` allows beside the internet. */
+  readonly hosts: readonly string[]
+}
+
+/** A place that a server wants to connect to. */
+export interface Destination {
+  /** The address that would be dialled. */
+  readonly address: string
+  readonly port: number
+  /** The names by which the server knows the address, in lower case. */
+  readonly names: readonly string[]
+}
+
+/** Why a destination is refused, in a sentence without its end, and what a person can do about it. */
+export interface Refusal {
+  readonly reason: string
+  readonly remedy: string
+}
+
+/** Ranges to which no mode lets a connection through: they are the server's own, or no place. */
+const NEVER: ReadonlySet<string> = new Set([
+  'loopback',
+  'unspecified',
+  'multicast',
+  'broadcast',
+  'no address',
+])
+
+const OWN_REMEDY =
+  'Hand a service of this machine into servers with "berth serve --server-hosts PORT"; it is then at 127.0.0.1:PORT inside.'
+
+/**
+ * Decides which destinations a server reaches. The decision is about the address that is dialled, whatever name led to
+ * it, so a name that resolves to another address the second time gains nothing (DNS rebinding).
+ */
+export class OutboundPolicy {
+  readonly mode: OutboundMode
+  readonly #patterns: readonly HostPattern[]
+  readonly #own: () => ReadonlySet<string>
+
+  /** @param own returns the machine's own addresses, in their usual notation */
+  constructor({ mode, hosts }: OutboundSettings, own: () => ReadonlySet<string> = ownAddresses) {
+    this.mode = mode
+    this.#patterns = hosts.map(parseHostPattern).filter((pattern) => pattern !== null)
+    this.#own = own
+  }
+
+  /** Reports whether the server may learn a name's addresses. */
+  resolves(name: string): boolean {
+    if (this.mode === 'none') return false
+    return this.mode !== 'list' || this.#patterns.some((pattern) => matchesName(pattern, name))
+  }
+
+  /** Returns the refusal of a name whose addresses the server may not learn. */
+  refusalOfName(name: string): Refusal {
+    if (this.mode === 'none') return { reason: 'the server has no way out (outbound none)', remedy: reopen() }
+    return { reason: 'the name is not in the list of outbound hosts', remedy: allow(name) }
+  }
+
+  /** Returns why a connection is refused; null if it is allowed. */
+  judge({ address, port, names }: Destination): Refusal | null {
+    const kind = isAddress(address) ? addressKind(address) : 'no address'
+    if (NEVER.has(kind))
+      return { reason: `the address is not reachable from a server (${kind})`, remedy: OWN_REMEDY }
+    if (this.mode === 'none') return { reason: 'the server has no way out (outbound none)', remedy: reopen() }
+    if (this.mode === 'open') return null
+    const ip = ipaddr.process(address)
+    const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
+    if (listed.some((pattern) => matchesAddress(pattern, ip))) return null
+    const place = ip.kind() === 'ipv6' ? `[${ip.toString()}]:${port}` : `${ip.toString()}:${port}`
+    if (this.#own().has(ip.toString())) {
+      return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
+    }
+    if (kind !== 'public') return { reason: `the address is not public (${kind})`, remedy: allow(place) }
+    if (this.mode === 'public') return null
+    if (listed.some((pattern) => names.some((name) => matchesName(pattern, name)))) return null
+    const [name] = names
+    return {
+      reason: 'it is not in the list of outbound hosts',
+      remedy: allow(name === undefined ? place : `${name}:${port}`),
+    }
+  }
+}
+
+/** Returns the addresses of this machine's interfaces, in their usual notation. */
+export function ownAddresses(): ReadonlySet<string> {
+  const all = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? [])
+  return new Set(all.map(({ address }) => ipaddr.process(address.replace(/%.*$/, '')).toString()))
+}
+
+/** Reports whether a name is the server's own loopback (RFC 6761, section 6.3). */
+export const isLoopbackName = (name: string): boolean => LOCALHOST.test(name)
+
+const allow = (host: string): string =>
+  `Allow it with "berth servers network SERVER --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
+
+const reopen = (): string =>
+  'Allow it with "berth servers network SERVER --outbound public", or for all servers with "berth serve --outbound public".'
