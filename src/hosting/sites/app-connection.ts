@@ -7,63 +7,75 @@ import type { LoopbackHost } from './upstream.ts'
 
 type Socket = Bun.Socket<AppConnection>
 
-/** Where the connections of an app belong. */
+/** The connections of an app. */
 export interface ConnectionPool {
   readonly port: number
   readonly host: LoopbackHost
   readonly memory: HeadMemory
   /**
-   * A request is over at a connection.
+   * Takes a connection back after a request.
    *
-   * @param reusable whether the next may go there
-   * @returns whether the connection is kept open
+   * @param reusable whether the connection may carry another request
+   * @returns whether the connection stays open
    */
   release(connection: AppConnection, reusable: boolean): boolean
-  /** The app has closed an idle connection. */
+  /** Removes an idle connection that the app has closed. */
   forget(connection: AppConnection): void
 }
 
-/** The exchange that a connection carries, as far as an app takes part in it. */
+/** The app's side of an exchange. */
 export interface AppExchange {
   /** The request's method, which decides whether the response may have a body. */
   readonly method: string
   /** Whether the request has a body. */
   readonly hasBody: boolean
-  /** Whether the response's content is wanted without its chunks. */
+  /** Whether the response's content is sent without its chunks. */
   readonly unchunks: boolean
   /** Whether the connection may become a tunnel. */
   readonly tunnels: boolean
-  /** The connection is open. */
+  /** Called when the connection is open. */
   connected(app: AppConnection): void
-  /** The app's port accepts no connection at present. */
+  /** Called when the app's port refuses the connection. */
   refused(): void
-  /** The app accepts more. */
+  /** Called when the app accepts more. */
   appDrained(): void
-  /** A response before the response (RFC 9110, section 15.2). */
+  /** Called with an interim (1xx) response (RFC 9110, section 15.2). */
   interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void
-  /** The head of the response, and the part of its body that came with it. */
+  /** Called with the head of the response, and the part of its body that arrived with it. */
   response(bytes: Buffer, start: number, end: number, bodyEnd: number, head: ResponseHead, body: Body): void
-  /** More of the response's body. */
+  /** Called with more of the response's body. */
   responseBody(bytes: Buffer, from: number, to: number, body: Body): void
-  /** The response is whole. @param reads whether the app still reads the request */
+  /**
+   * Called when the response is complete.
+   *
+   * @param reads whether the app still reads the request
+   */
   responseEnded(reads: boolean): void
-  /** The app has accepted the tunnel: bytes pass both ways from now on. */
+  /** Called when the app has accepted the tunnel. From then on bytes pass both ways. */
   becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void
-  /** Bytes of the tunnel. */
+  /** Called with bytes of the tunnel. */
   forward(bytes: Buffer, from: number, to: number): void
-  /** The app has ended the tunnel. */
+  /** Called when the app has ended the tunnel. */
   tunnelEnded(): void
-  /** The app has closed the connection. @param unheard whether not a byte came on a connection used before */
+  /**
+   * Called when the app has closed the connection.
+   *
+   * @param unheard whether the connection was reused and no byte of the response has arrived
+   */
   closedWithoutResponse(unheard: boolean): void
-  /** The app's response is none. */
+  /** Called with the defect of an invalid response. */
   badResponse(fault: string): void
-  /** The response breaks off. @param visibly the client would take a plain end for the whole */
+  /**
+   * Called when the response breaks off.
+   *
+   * @param visibly whether the client would take a plain end for a complete response
+   */
   cutOff(visibly: boolean): void
-  /** This connection is gone for the exchange, which goes on without it. */
+  /** Called when the connection leaves the exchange, which continues without it. */
   detached(): void
 }
 
-/** One connection to an app. It carries one request at a time and hands the response to its exchange. */
+/** A connection to an app. It carries one request at a time and passes the response to its exchange. */
 export class AppConnection {
   readonly head: ResponseHead
   readonly #body = new Body()
@@ -72,28 +84,28 @@ export class AppConnection {
   #socket: Socket | null = null
   #writer: BufferedWriter | null = null
   #phase: 'head' | 'body' | 'responded' | 'tunnel' = 'head'
-  /** The beginning of an incomplete head. */
+  /** Bytes of an incomplete head. */
   #partial: Buffer | null = null
-  /** Something has arrived since the request went out. */
+  /** Whether bytes have arrived since the request was sent. */
   #hasReceived = false
   #reusable = false
   #paused = false
-  /** Closes as soon as everything is out. */
+  /** Whether to close as soon as the writer is empty. */
   #ending = false
-  /** It has carried a request before, so that the app may be closing it. */
+  /** Whether it has carried a request before. The app may be closing such a connection. */
   #isReused = false
-  /** Since when no request is under way, by the gateway's clock. */
+  /** Time since which no request is under way, by the gateway's clock. */
   idleSince = 0
 
   constructor(pool: ConnectionPool, exchange: AppExchange) {
     this.#pool = pool
     this.#exchange = exchange
     this.head = new ResponseHead(pool.memory.fields)
-    // `connectError` gets the failure.
+    // `connectError` reports the failure.
     Bun.connect({ hostname: pool.host, port: pool.port, data: this, socket: HANDLERS }).catch(() => {})
   }
 
-  /** Whether everything that was sent is out. */
+  /** Whether all bytes have been written to the socket. */
   get flushed(): boolean {
     return this.#writer?.empty ?? true
   }
@@ -103,7 +115,7 @@ export class AppConnection {
     return this.#reusable
   }
 
-  /** Takes the next request. */
+  /** Begins with the next request. */
   begin(exchange: AppExchange): void {
     this.#exchange = exchange
     this.#phase = 'head'
@@ -112,7 +124,7 @@ export class AppConnection {
     this.#partial = null
   }
 
-  /** See `BufferedWriter.write`. */
+  /** Sends bytes, see `BufferedWriter.write`. */
   send(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
     return this.#writer?.write(bytes, from, to, shared) ?? true
   }
@@ -129,7 +141,11 @@ export class AppConnection {
     this.#socket?.resume()
   }
 
-  /** The request is over: the connection waits for another or is closed. @param now by the gateway's clock */
+  /**
+   * Ends the request. The connection is kept for another or closed.
+   *
+   * @param now by the gateway's clock
+   */
   release(now: number): void {
     this.#exchange = null
     this.#isReused = true
@@ -138,7 +154,7 @@ export class AppConnection {
     if (!this.#pool.release(this, this.#reusable && this.flushed)) this.close()
   }
 
-  /** The client has gone: so does this. */
+  /** Ends the request, because the client has disconnected, and closes the connection. */
   abandon(): void {
     const tunnel = this.#phase === 'tunnel'
     this.#exchange = null
@@ -191,7 +207,7 @@ export class AppConnection {
   receive(chunk: Buffer): void {
     const exchange = this.#exchange
     if (exchange === null || this.#phase === 'responded') {
-      // Nobody has asked for it, nor for what would follow.
+      // Unsolicited bytes: any later response would be unsolicited too.
       this.#reusable = false
       this.close()
       return
@@ -271,7 +287,7 @@ export class AppConnection {
 
   #end(exchange: AppExchange, reusable: boolean): void {
     this.#phase = 'responded'
-    // An app may leave a body unread and take it for the next request, whose client would get a wrong response.
+    // An app may leave a body unread and parse it as the next request, whose client would get a wrong response.
     this.#reusable = reusable && !exchange.hasBody
     exchange.responseEnded(reusable)
   }
@@ -281,7 +297,7 @@ export class AppConnection {
     this.close()
   }
 
-  /** Gives up the request; its exchange goes on without this connection. */
+  /** Leaves the exchange, which continues without this connection. */
   #leave(exchange: AppExchange): AppExchange {
     this.#exchange = null
     this.#reusable = false

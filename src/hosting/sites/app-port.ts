@@ -2,7 +2,7 @@ import { AppConnection, type AppExchange, type ConnectionPool } from './app-conn
 import type { HeadMemory } from './http1/head-memory.ts'
 import type { LoopbackHost } from './upstream.ts'
 
-/** An app's port on a loopback address, with its connections and the number of requests under way there. */
+/** An app's port on a loopback address: its connections and the number of requests under way. */
 export class AppPort implements ConnectionPool {
   readonly #idle: AppConnection[] = []
   #active = 0
@@ -15,7 +15,7 @@ export class AppPort implements ConnectionPool {
     readonly memory: HeadMemory,
   ) {}
 
-  /** Takes the idle connection that was used last; null if there is none. */
+  /** Takes the most recently used idle connection; null if there is none. */
   takeIdle(): AppConnection | null {
     const connection = this.#idle.pop()
     if (connection === undefined) return null
@@ -23,7 +23,7 @@ export class AppPort implements ConnectionPool {
     return connection
   }
 
-  /** Opens a connection for a request, which gets a call of `connected` or `refused`. */
+  /** Opens a connection for a request. Calls `connected` or `refused` of the exchange. */
   connect(exchange: AppExchange): AppConnection {
     this.#active += 1
     return new AppConnection(this, exchange)
@@ -37,7 +37,11 @@ export class AppPort implements ConnectionPool {
     return kept
   }
 
-  /** Counts something that is under way on a connection of another kind. @returns ends it */
+  /**
+   * Counts a use of the port by a connection outside the pool.
+   *
+   * @returns a function that ends the use
+   */
   hold(): () => void {
     this.#active += 1
     return () => {
@@ -52,33 +56,33 @@ export class AppPort implements ConnectionPool {
   }
 
   /**
-   * Closes connections that have been idle since before `since`. An app that closes them itself may do so as a request
-   * goes out.
+   * Closes connections that have been idle since before `since`, before the app closes them itself, perhaps while a
+   * request is on its way.
    *
-   * @returns whether others are left
+   * @returns whether idle connections are left
    */
   sweep(since: number): boolean {
     while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) < since) this.#idle.shift()?.close()
     return this.#idle.length > 0
   }
 
-  /** Sends no new request there. */
+  /** Stops taking requests and closes idle connections. */
   retire(): void {
     this.#retired = true
     for (const connection of this.#idle.splice(0)) connection.close()
   }
 
-  /** Takes requests again. */
+  /** Takes requests again after `retire`. */
   revive(): void {
     this.#retired = false
   }
 
-  /** Whether no request is under way there. */
+  /** Whether no request is under way. */
   get quiet(): boolean {
     return this.#active === 0
   }
 
-  /** Resolves when no request is under way there. */
+  /** Resolves when no request is under way. */
   drained(): Promise<void> {
     if (this.#active === 0) return Promise.resolve()
     return new Promise((resolve) => this.#drained.push(resolve))

@@ -2,12 +2,16 @@
 export interface Duplex {
   /** Address of the peer. */
   readonly remoteAddress: string
-  /** Writes what fits into the send buffer. @returns the bytes written; negative if the connection is gone */
+  /**
+   * Writes the bytes that fit into the send buffer.
+   *
+   * @returns the number of bytes written; negative if the connection is closed
+   */
   write(bytes: Uint8Array, offset: number, length: number): number
-  /** Stops reading, so that the peer has to wait. */
+  /** Stops reading, which makes the peer wait. */
   pause(): void
   resume(): void
-  /** Closes the sending half; what still arrives is read. */
+  /** Closes the sending half. Bytes that still arrive are read. */
   shutdown(): void
   /** Closes the connection. */
   end(): void
@@ -15,13 +19,16 @@ export interface Duplex {
   terminate(): void
 }
 
-/** Writes to a duplex and buffers what it does not accept at once. Its user pauses the source until the buffer is empty. */
+/**
+ * Writes to a duplex and buffers the bytes that it does not accept at once. The caller pauses the source until the
+ * buffer is empty.
+ */
 export class BufferedWriter {
   #pending: Uint8Array[] = []
 
   constructor(readonly duplex: Duplex) {}
 
-  /** Whether nothing is buffered. */
+  /** Whether the buffer is empty. */
   get empty(): boolean {
     return this.#pending.length === 0
   }
@@ -29,7 +36,7 @@ export class BufferedWriter {
   /**
    * Writes `bytes` from `from` to `to`, `to` exclusive.
    *
-   * @param shared whether the caller changes `bytes` after this call: what is buffered is copied then
+   * @param shared whether the caller changes `bytes` after this call; buffered bytes are then copied
    * @returns whether nothing is buffered
    */
   write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
@@ -37,7 +44,7 @@ export class BufferedWriter {
     if (this.#pending.length === 0) {
       if (from === to) return true
       const written = this.duplex.write(bytes, from, to - from)
-      // A connection that is gone reports its end by itself.
+      // The socket reports its own close.
       if (written < 0 || written === to - from) return true
       at += written
     }
@@ -45,7 +52,11 @@ export class BufferedWriter {
     return false
   }
 
-  /** Writes what is buffered, as far as the duplex accepts it. @returns whether nothing is left */
+  /**
+   * Writes buffered bytes, as many as the duplex accepts.
+   *
+   * @returns whether the buffer is empty
+   */
   flush(): boolean {
     for (let next = this.#pending[0]; next; next = this.#pending[0]) {
       const written = this.duplex.write(next, 0, next.length)

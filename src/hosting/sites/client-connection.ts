@@ -16,21 +16,24 @@ const BAD_BODY: Refusal = { status: 400, message: 'The body is not in chunks as 
 
 const EMPTY = Buffer.alloc(0)
 
-/** How a connection ends: at once, or after reading on for a while, so that unread data does not destroy the last response. */
+/**
+ * How a connection ends: at once, or after reading on for a while. Unread data at the close would destroy the last
+ * response.
+ */
 type Ending = 'end' | 'linger'
 
 /**
- * One connection of a client to a site's own port. It reads requests one after the other; its exchange responds to each.
- * Nothing is read while what was read before has nowhere to go.
+ * A client's connection to a site's own port. It reads one request after the other and responds to each through its
+ * exchange. It reads nothing as long as earlier bytes wait.
  */
 export class ClientConnection implements Requester, SiteClient, Tunnel {
   readonly #writer: BufferedWriter
   readonly #state: SiteState
-  /** The request under way, or the last. */
+  /** The current request, or the last one. */
   readonly #head: RequestHead
   readonly #body = new Body()
   readonly #exchange: Exchange
-  /** The request's head, and the part of its body that came with it, up to `#bodyEnd`. */
+  /** The bytes of the request's head and of the part of its body that arrived with it, up to `#bodyEnd`. */
   #bytes: Buffer = EMPTY
   #bodyEnd = 0
   /** Lines that describe this client to an app. */
@@ -38,12 +41,12 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
   #files: FileResponder | null = null
   #keepAlive = true
   #phase: 'head' | 'exchange' | 'tunnel' | 'closing' | 'closed' = 'head'
-  /** Since when a head, or the end, is awaited, by the gateway's clock. */
+  /** Start of the wait for a head or for the client's end, by the gateway's clock. */
   #since: number
-  /** Bytes of an incomplete head, or bytes that follow the request under way. */
+  /** Bytes of an incomplete head, or bytes after the current request. */
   #ahead: Buffer | null = null
   #paused = false
-  /** The Host that was checked last. */
+  /** The Host that was accepted last. */
   #checkedHost: string | null | undefined
   #ending: Ending = 'end'
 
@@ -93,7 +96,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#abort()
   }
 
-  // The site's view.
+  // `SiteClient`.
 
   sweep(headBefore: number, lingerBefore: number): void {
     if (this.#phase === 'closing') {
@@ -109,7 +112,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#writer.duplex.terminate()
   }
 
-  // The exchange's view.
+  // `Requester`.
 
   get method(): string {
     return this.#head.method
@@ -163,7 +166,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     else this.#writer.duplex.resume()
   }
 
-  /** HTTP/1.0 knows no interim responses. */
+  /** Passes an interim response on. HTTP/1.0 knows none. */
   interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void {
     if (this.unchunks) return
     if (head.altered) this.#writeHead(bytes, start, head, { close: false })
@@ -272,7 +275,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
 
   #takeHead(bytes: Buffer, first = true): void {
     let start = 0
-    // An empty line before a request is passed over (RFC 9112, section 2.2).
+    // Empty lines before a request are ignored (RFC 9112, section 2.2).
     while (start < 4 && bytes[start] === 13 && bytes[start + 1] === 10) start += 2
     const end = findHeadEnd(bytes, start)
     if (end === -1 || end - start > HEAD_LIMIT) {
@@ -304,7 +307,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     } else if (hasBareLf(bytes)) {
       this.#refuse({ status: 400, message: 'A line ends without its CR.' })
     } else if (bytes.length > 0) {
-      // The time for which the connection was idle before does not count.
+      // The time that the connection was idle before does not count.
       if (first) this.#since = this.#state.now
       this.#ahead = bytes
     }
@@ -334,7 +337,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.adjust()
   }
 
-  /** Keeps bytes until they may be read. */
+  /** Keeps bytes until the current request is over. */
   #stash(chunk: Buffer): void {
     this.#ahead = this.#ahead === null ? chunk : Buffer.concat([this.#ahead, chunk])
     this.adjust()
@@ -346,13 +349,13 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#close('linger')
   }
 
-  /** Continues with what the client has sent ahead. */
+  /** Continues with the bytes that the client has sent ahead. */
   #proceed(): void {
     if (this.#ahead === null || this.#phase !== 'head') {
       this.adjust()
       return
     }
-    // Not within the response before: a client that sends many requests at once would deepen the stack with each.
+    // Deferred: for many pipelined requests, a direct call would deepen the stack with each.
     queueMicrotask(() => {
       const ahead = this.#ahead
       if (ahead === null || this.#phase !== 'head' || !this.#writer.empty) return
@@ -362,7 +365,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     })
   }
 
-  /** Ends the exchange from this side. */
+  /** Ends the exchange from the client's side. */
   #abort(): void {
     this.#exchange.abort()
     this.#files?.cancel()

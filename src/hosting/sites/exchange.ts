@@ -7,18 +7,20 @@ import type { SiteState, WaitingRequest } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
 
 /**
- * A request and its response. The request goes to where the site points, or waits while nothing is ready there; the
- * response is passed on as it arrives. A connection has one exchange for all of its requests, one after the other.
+ * A request and its response. Sends the request to the site's upstream, or waits while that is not ready, and passes
+ * the response on as it arrives. A connection has one exchange, which it uses for its requests one after the other.
  */
 export class Exchange implements AppExchange, WaitingRequest {
   readonly #requester: Requester
   readonly #state: SiteState
   #app: AppConnection | null = null
-  /** Files respond. */
+  /** Whether the upstream is files. */
   #serving = false
-  /** The head has gone out to an app. */
+  /** Whether the head was sent to an app. */
   #sent = false
-  /** Parts of the request's body that arrived before that. The client is paused, but may have sent them already. */
+  /**
+   * Parts of the request's body that arrived before the head was sent: the client may send them before it is paused.
+   */
   #held: Buffer[] = []
   #responseBegun = false
   #responseDone = false
@@ -51,7 +53,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     return this.#responseBegun
   }
 
-  /** Whether what the client sends has nowhere to go at present. */
+  /** Whether no more bytes of the client are accepted at present. */
   get full(): boolean {
     if (this.#app !== null && this.#sent) return !this.#app.flushed
     return this.#release !== null && !this.#requester.isComplete && !this.#serving
@@ -65,7 +67,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.dispatch()
   }
 
-  /** Sends the request to where the site points now. */
+  /** Sends the request to the site's current upstream. */
   dispatch(): void {
     const { upstream, port } = this.#state
     this.#sent = false
@@ -73,7 +75,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     else if (upstream.kind === 'files') this.#serve(upstream.serve)
     else if (upstream.kind === 'down') this.#respondOwn(unavailable(upstream.reason))
     else if (port !== null) {
-      // A request that may not be sent twice does not risk a connection that the app may be closing.
+      // Only a repeatable request uses an idle connection, which the app may be closing.
       const idle = this.#requester.isRepeatable ? port.takeIdle() : null
       if (idle === null) {
         this.#app = port.connect(this)
@@ -106,7 +108,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     if (this.#responseDone && this.#requester.isComplete) this.#finish()
   }
 
-  /** The client accepts more. */
+  /** Continues, because the client accepts more. */
   drained(): void {
     this.#app?.resume()
   }
@@ -115,7 +117,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#requester.adjust()
   }
 
-  /** The client is gone, or what it sends is refused. */
+  /** Ends the exchange, because the client has disconnected or its bytes are refused. */
   abort(): void {
     this.#endWaiting()
     this.#app?.abandon()
@@ -174,12 +176,16 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#requester.cutOff(visibly)
   }
 
-  /** Files have responded. */
+  /** Ends the exchange after files have responded. */
   served(): void {
     this.#finish()
   }
 
-  /** Files could not respond. @param begun whether a part of the response has gone out */
+  /**
+   * Reports that files could not respond.
+   *
+   * @param begun whether a part of the response was sent
+   */
   serveFailed(error: unknown, begun: boolean): void {
     this.#state.reportFailure(error)
     if (begun) this.cutOff(true)

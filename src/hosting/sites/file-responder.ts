@@ -3,19 +3,27 @@ import type { HttpDate } from './http1/http-date.ts'
 import type { RequestHead } from './http1/request-head.ts'
 import type { FileRequest, FileResponse, ServeFiles } from './upstream.ts'
 
-/** The client's connection that a file goes to. */
+/** The client's connection that a file is sent to. */
 export interface FileTarget {
   readonly memory: HeadMemory
   readonly date: HttpDate
-  /** The connection stays open after the response. */
+  /** Whether the connection stays open after the response. */
   readonly keepAlive: boolean
-  /** The client knows no chunks: a body of unknown length ends with the connection. */
+  /** Whether the client knows no chunks. A body of unknown length then ends with the connection. */
   readonly unchunks: boolean
-  /** See `BufferedWriter.write`. After false nothing follows until `drained` is called. */
+  /** Writes bytes, see `BufferedWriter.write`. After false, the caller waits for `drained`. */
   write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean
-  /** The response is over. @param keepAlive whether another may follow */
+  /**
+   * Ends the response.
+   *
+   * @param keepAlive whether another may follow
+   */
   end(keepAlive: boolean): void
-  /** The response could not be completed. @param begun whether a part of it has gone out */
+  /**
+   * Reports that the response could not be completed.
+   *
+   * @param begun whether a part of it was sent
+   */
   fail(error: unknown, begun: boolean): void
 }
 
@@ -33,7 +41,7 @@ const REASONS: Readonly<Record<number, string>> = {
   416: 'Range Not Satisfiable',
 }
 
-/** Writes one file response to a connection as HTTP/1.1. A stream is read as the client accepts it. */
+/** Writes one file response to a connection as HTTP/1.1. Reads a stream only as fast as the client accepts it. */
 export class FileResponder {
   readonly #target: FileTarget
   #cancel: (() => void) | null = null
@@ -44,20 +52,20 @@ export class FileResponder {
     this.#target = target
   }
 
-  /** The client accepts more. */
+  /** Continues, because the client accepts more. */
   drained(): void {
     this.#drained?.()
     this.#drained = null
   }
 
-  /** The client is gone. */
+  /** Stops, because the client has disconnected. */
   cancel(): void {
     this.#cancelled = true
     this.#cancel?.()
     this.drained()
   }
 
-  /** Requests the response and writes it. The target gets failures. */
+  /** Requests the response and writes it. Failures go to `FileTarget.fail`. */
   async run(request: FileRequest, serve: ServeFiles): Promise<void> {
     let begun = false
     try {
@@ -94,7 +102,7 @@ export class FileResponder {
     }
   }
 
-  /** Writes the head, together with the body if that is at hand: in one write if both have room. */
+  /** Writes the head and a body that is in memory, in one write if both fit into the scratch buffer. */
   #writeHead(response: FileResponse, framing: string, keepAlive: boolean, body: Uint8Array | null): void {
     const { status, headers } = response
     const { scratch } = this.#target.memory
@@ -138,12 +146,14 @@ export class FileResponder {
   }
 }
 
-/** A request as it was parsed. */
+/** A parsed request of a site's own port. */
 export class ParsedRequest implements FileRequest {
   readonly method: string
   readonly target: string
 
-  /** @param bytes that `head` was parsed from */
+  /**
+   * @param bytes from which `head` was parsed
+   */
   constructor(
     private readonly bytes: Buffer,
     private readonly head: RequestHead,

@@ -8,23 +8,23 @@ import { isFree, PortSite } from './site.ts'
 import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
 import { GatewayError, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
 
-/** What a gateway is made with. */
+/** Options of a gateway. */
 export interface GatewayOptions {
-  /** The address that sites listen on. */
+  /** Address that sites listen on. */
   readonly host: string
-  /** The ports that sites may have. */
+  /** Ports for sites. */
   readonly ports: PortRange
-  /** A further name that the Host header may carry. */
+  /** Another name that the Host header may carry. */
   readonly publicHost: string | null
   readonly logger: Logger
-  /** In place of some of the times that hold otherwise. */
+  /** Overrides of the default time limits. */
   readonly times?: Partial<GatewayTimes>
 }
 
-/** How often, within the shortest time, what waits too long is looked for: no request pays for a timer of its own. */
+/** Number of sweeps within the shortest time limit. One sweep for all is cheaper than a timer per request. */
 const SWEEPS = 4
 
-/** The sites of this berth, each on a port of its own, and by its slug on the main port too. */
+/** The sites of this berth. Each has its own port, and its slug on the main port. */
 export class Gateway implements SiteHost {
   readonly #options: GatewayOptions
   readonly #context: GatewayContext
@@ -46,7 +46,7 @@ export class Gateway implements SiteHost {
     }
   }
 
-  /** See `SiteHost.reserve`: the lowest port that is not taken and that no program has now. */
+  /** See `SiteHost.reserve`. Returns the lowest port that is neither taken nor in use by another program. */
   async reserve(isTaken: (port: number) => boolean): Promise<number> {
     const { host, ports } = this.#options
     for (let port = ports.first; port <= ports.last; port += 1) {
@@ -66,7 +66,7 @@ export class Gateway implements SiteHost {
     return site
   }
 
-  /** The open site of a slug. */
+  /** Returns the open site of a slug, or null. */
   bySlug(slug: string): PortSite | null {
     return this.#bySlug.get(slug) ?? null
   }
@@ -90,7 +90,7 @@ export class Gateway implements SiteHost {
     this.#sweep.unref()
   }
 
-  /** As long as there is anything to look for: a gateway that nobody uses wakes nobody. */
+  /** Sweeps all sites, and stops the timer when nothing is left: an unused gateway causes no wake-ups. */
   #sweepAll(): void {
     this.#now = performance.now()
     let left = false

@@ -2,14 +2,14 @@ import type { ErrorBody, ErrorCode } from '../../errors.ts'
 import type { Refusal } from './http1/head.ts'
 import type { HttpDate } from './http1/http-date.ts'
 
-/** A response of berth's own, in place of a site's. */
+/** A response of berth's own, in place of the site's. */
 export interface OwnResponse {
   readonly status: 400 | 403 | 404 | 405 | 408 | 416 | 431 | 500 | 501 | 502 | 503
   readonly code: ErrorCode
   readonly message: string
   /** Seconds after which the client may try again. */
   readonly retryAfter?: number
-  /** Seconds after which a browser reloads the page by itself. */
+  /** Seconds after which a browser reloads the page. */
   readonly reload?: number
 }
 
@@ -27,14 +27,18 @@ const REASONS: Readonly<Record<OwnResponse['status'], string>> = {
   503: 'Service Unavailable',
 }
 
-/** Makes the response to a request that is refused. */
+/** Returns the response to a refused request. */
 export const refusalResponse = ({ status, message }: Refusal): OwnResponse => ({
   status,
   code: status === 403 ? 'forbidden' : 'bad_request',
   message,
 })
 
-/** Makes a 503: nothing serves the site at present. @param reason for a person; null if an app has not started in time */
+/**
+ * Returns a 503 for a site without an upstream.
+ *
+ * @param reason for a person; null if an app has not started in time
+ */
 export const unavailable = (reason: string | null): OwnResponse =>
   reason === null
     ? {
@@ -46,14 +50,18 @@ export const unavailable = (reason: string | null): OwnResponse =>
       }
     : { status: 503, code: 'service_unavailable', message: reason, retryAfter: 10 }
 
-/** Makes a 502: an app's response cannot be passed on. @param fault what is wrong with it */
+/**
+ * Returns a 502 for a response that cannot be passed on.
+ *
+ * @param fault its defect
+ */
 export const badGateway = (fault: string): OwnResponse => ({
   status: 502,
   code: 'compute_backend_error',
   message: `The app gave no answer that can be passed on: ${fault}.`,
 })
 
-/** A 500: files could not be served. */
+/** A 500 for files that could not be served. */
 export const FAILED: OwnResponse = {
   status: 500,
   code: 'internal_error',
@@ -63,7 +71,7 @@ export const FAILED: OwnResponse = {
 /** Reports whether an Accept field names HTML, as browsers do when they want a page. */
 export const wantsHtml = (accept: string | null): boolean => /\btext\/html\b/i.test(accept ?? '')
 
-/** Makes the body of a response: a page for browsers, else the JSON of every failure. */
+/** Returns the body of a response: a page for browsers, else JSON in the form of all of berth's errors. */
 export function ownContent(
   response: OwnResponse,
   html: boolean,
@@ -73,7 +81,11 @@ export function ownContent(
   return { type: 'application/json', content: Buffer.from(JSON.stringify(body)) }
 }
 
-/** Makes the header and the body of a response. @param accept the request's Accept field */
+/**
+ * Returns the header and the body of a response.
+ *
+ * @param accept the request's Accept field
+ */
 export function ownMessage(
   response: OwnResponse,
   accept: string | null,
@@ -91,9 +103,9 @@ export function ownMessage(
 }
 
 /**
- * Makes the bytes of a response in HTTP/1.1.
+ * Returns the bytes of a response in HTTP/1.1.
  *
- * @param requestHead of the request, null if there is none that can be read
+ * @param requestHead the request's head; null if it is unreadable
  * @param keepAlive whether the connection stays open
  */
 export function ownBytes(

@@ -5,55 +5,67 @@ import type { OwnResponse } from './own-response.ts'
 import type { ServeFiles } from './upstream.ts'
 
 /**
- * The client's side of an exchange: a connection to the site's own port, or a request of the main port. Bytes that it is
- * given are not changed later, unless `shared` says so.
+ * The client's side of an exchange: a connection to the site's own port, or a request of the main port. Callers must
+ * not change the bytes that they pass, unless `shared` is set.
  */
 export interface Requester {
   readonly method: string
   readonly hasBody: boolean
-  /** Whether the request may be sent once more. */
+  /** Whether the request may be sent again. */
   readonly isRepeatable: boolean
   /** Whether the request has arrived whole. */
   readonly isComplete: boolean
-  /** Whether the client is gone. */
+  /** Whether the client has disconnected. */
   readonly isGone: boolean
-  /** Whether the response's content is wanted without its chunks. */
+  /** Whether the response's content is sent without its chunks. */
   readonly unchunks: boolean
-  /** How the connection becomes a tunnel; null if the request asks for none. */
+  /** Turns the connection into a tunnel; null if the request asks for none. */
   readonly tunnel: Tunnel | null
-  /** Sends an app the request's head, and as much of its body as has arrived with it. */
+  /** Sends the request's head to an app, and the part of its body that has arrived. */
   sendTo(app: AppConnection): void
-  /** The exchange may have become full, or have room again: pauses or resumes reading. */
+  /** Pauses or resumes reading after `Exchange.full` may have changed. */
   adjust(): void
-  /** Receives a response before the response (RFC 9110, section 15.2). */
+  /** Receives an interim (1xx) response (RFC 9110, section 15.2). */
   interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void
   /**
-   * Receives the response's head, and as much of its body as came with it.
+   * Receives the response's head, and the part of its body that arrived with it.
    *
-   * @param end where the head ends, and the body begins
-   * @returns whether more is accepted; `Exchange.drained` says later that it is
+   * @param end end of the head and start of the body
+   * @returns whether more is accepted; if not, call again after `Exchange.drained`
    */
   respond(bytes: Buffer, start: number, end: number, bodyEnd: number, head: ResponseHead, body: Body): boolean
-  /** Receives more of the response's body. @returns as `respond` does */
+  /**
+   * Receives more of the response's body.
+   *
+   * @returns see `respond`
+   */
   respondBody(bytes: Buffer, from: number, to: number, body: Body): boolean
-  /** Receives a whole response of berth's own. */
+  /** Receives a complete response of berth's own. */
   respondOwn(response: OwnResponse): void
   /** Responds with a file, then calls `Exchange.served` or `Exchange.serveFailed`. */
   serve(serve: ServeFiles): void
-  /** The response is whole. */
+  /** Ends the response, which is complete. */
   finish(): void
-  /** The response cannot be completed. @param visibly the client would take a plain end for the whole */
+  /**
+   * Ends the response, which cannot be completed.
+   *
+   * @param visibly whether the client would take a plain end for a complete response
+   */
   cutOff(visibly: boolean): void
 }
 
 /** A connection that a request turns into a tunnel, for a WebSocket. */
 export interface Tunnel {
   /**
-   * Receives the head of the app's 101 response; whatever is sent from then on belongs to the tunnel.
+   * Receives the head of the app's 101 response. All bytes after it belong to the tunnel.
    *
-   * @returns what the client has sent ahead, or null
+   * @returns the bytes that the client has sent ahead, or null
    */
   begin(bytes: Buffer, start: number, head: ResponseHead): Buffer | null
-  /** Receives bytes. @returns as `Requester.respond` does */
+  /**
+   * Receives bytes.
+   *
+   * @returns see `Requester.respond`
+   */
   write(bytes: Buffer, from: number, to: number): boolean
 }

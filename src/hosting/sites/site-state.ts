@@ -5,23 +5,23 @@ import type { HeadMemory } from './http1/head-memory.ts'
 import type { HttpDate } from './http1/http-date.ts'
 import type { LoopbackHost, Upstream } from './upstream.ts'
 
-/** How long things may take, in milliseconds. */
+/** Time limits, in milliseconds. */
 export interface GatewayTimes {
-  /** A request waits so long for an app that starts. */
+  /** Longest wait of a request for an app that starts. */
   readonly waitMs: number
-  /** A port that refuses a connection is tried again after this. */
+  /** Delay before a port that has refused a connection is tried again. */
   readonly retryMs: number
-  /** A head has to be complete, and an idle connection is closed, after this. */
+  /** Limit for a complete head, and for an idle connection of a client. */
   readonly headMs: number
-  /** A connection to an app on which nothing is under way is kept so long: shorter than any app keeps it. */
+  /** Limit for an idle connection to an app. It is shorter than that of any app. */
   readonly idleMs: number
-  /** What a client still sends is read so long behind the last answer, so that it gets that. */
+  /** Time for which a client's bytes are read after the last response. Closing at once would destroy the response. */
   readonly lingerMs: number
-  /** A site's port that another program has is tried again after this. */
+  /** Delay before a site's port that another program has is tried again. */
   readonly bindMs: number
 }
 
-/** The times that hold where none are given. */
+/** Default time limits. */
 export const TIMES: GatewayTimes = {
   waitMs: 5_000,
   retryMs: 50,
@@ -31,15 +31,15 @@ export const TIMES: GatewayTimes = {
   bindMs: 1_000,
 }
 
-/** What the sites of a gateway share. */
+/** Dependencies that the sites of a gateway share. */
 export interface GatewayContext {
   readonly times: GatewayTimes
-  /** Milliseconds by a clock that is read only now and then. */
+  /** Time in milliseconds by a coarse clock, read at most a few times a second. */
   readonly now: () => number
   /** Throws for a Host header that is not berth's. */
   readonly guard: (host: string | null) => void
   readonly logger: Logger
-  /** Starts to look for what waits too long. */
+  /** Starts the sweep for overdue clients. */
   readonly wake: () => void
   readonly memory: HeadMemory
   readonly date: HttpDate
@@ -47,29 +47,29 @@ export interface GatewayContext {
 
 /** A client of a site. */
 export interface SiteClient {
-  /** Ends it if its head, or its end, is overdue. Both times by the gateway's clock. */
+  /** Closes a client whose head, or whose end, is overdue. Both times are by the gateway's clock. */
   sweep(headBefore: number, lingerBefore: number): void
-  /** Cuts it off: the site closes. */
+  /** Resets the connection, because the site closes. */
   terminate(): void
 }
 
-/** A request that waits until the site points to something. */
+/** A request that waits for the site's upstream. */
 export interface WaitingRequest {
-  /** Sends the request to where the site points now. */
+  /** Sends the request to the site's current upstream. */
   dispatch(): void
 }
 
-/** State that the clients of one site share: where requests go, and which of them wait. */
+/** State that the clients of one site share: the upstream and the waiting requests. */
 export class SiteState {
   readonly clients = new Set<SiteClient>()
-  /** Requests that have nowhere to go yet. */
+  /** Requests that wait for an upstream. */
   readonly waiting = new Set<WaitingRequest>()
-  /** No further request is taken. */
+  /** Whether no further request is accepted. */
   closing = false
   #upstream: Upstream = { kind: 'starting' }
   readonly #ports = new Map<number, AppPort>()
   readonly #onClose = new Set<() => void>()
-  /** Called as soon as the site points to something. */
+  /** Resolvers of callers that wait for an upstream. */
   #pointed: (() => void)[] = []
   #retry: Timer | null = null
 
@@ -77,7 +77,7 @@ export class SiteState {
     private readonly context: GatewayContext,
     /** See `SiteOptions.onUse`. */
     readonly use: () => () => void,
-    /** The Host of a request of HTTP/1.0 that names none. */
+    /** Host for requests of HTTP/1.0 that have no Host field. */
     private readonly ownHost: string,
   ) {}
 
@@ -101,10 +101,10 @@ export class SiteState {
     return this.#upstream
   }
 
-  /** The app's port that requests go to; null if they go elsewhere. */
+  /** The app's port that requests go to; null if the upstream is no app. */
   port: AppPort | null = null
 
-  /** See `Site.point`. */
+  /** See `Site.setUpstream`. */
   setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
     const before = this.port
@@ -120,7 +120,7 @@ export class SiteState {
     return this.#ports.get(port)?.drained() ?? Promise.resolve()
   }
 
-  /** Resolves to the app's port as soon as there is one; to null if there is none, or not in time. */
+  /** Waits while the app starts, up to the limit. Resolves to the app's port, or null if there is none. */
   async appPort(): Promise<AppPort | null> {
     if (this.#upstream.kind === 'starting') {
       await new Promise<void>((resolve) => {
@@ -134,13 +134,17 @@ export class SiteState {
     return this.port
   }
 
-  /** Subscribes to the closing of the site. @returns unsubscribes */
+  /**
+   * Calls `listener` when the site closes.
+   *
+   * @returns a function that unsubscribes
+   */
   onClose(listener: () => void): () => void {
     this.#onClose.add(listener)
     return () => void this.#onClose.delete(listener)
   }
 
-  /** Dispatches waiting requests again soon: their connection was refused. */
+  /** Dispatches waiting requests again after a delay. Their connection was refused. */
   retrySoon(): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = null
@@ -148,7 +152,10 @@ export class SiteState {
     }, this.times.retryMs)
   }
 
-  /** See `hostGuard`; a request of HTTP/1.0 may have no Host: no browser sends such, and rebinding needs one. */
+  /**
+   * Checks a Host field, see `hostGuard`. HTTP/1.0 allows requests without one. They are safe: browsers never send
+   * them, and DNS rebinding needs one.
+   */
   checkHost(host: string | null): Refusal | null {
     if (host === null) return null
     try {
@@ -159,15 +166,15 @@ export class SiteState {
     }
   }
 
-  /** Makes the fields that describe a client to an app, in place of any that the client has sent. */
+  /** Returns the fields that describe a client to an app. They replace any that the client has sent. */
   forwardedFields(address: string, host: string | null): Record<string, string> {
     const shown = host ?? this.ownHost
-    // An IPv4 address as a socket for both kinds names it.
+    // A dual-stack socket reports IPv4 addresses as ::ffff:a.b.c.d.
     const client = address.replace(/^::ffff:(?=[\d.]+$)/, '')
     return { 'X-Forwarded-For': client, 'X-Forwarded-Proto': 'http', 'X-Forwarded-Host': shown, Host: shown }
   }
 
-  /** Makes the same fields as lines of a head; Host is one of them only if the client has sent none. */
+  /** Returns the same fields as lines of a head. Host is included only if the client has sent none. */
   forwardedLines(address: string, host: string | null): Buffer {
     const { Host, ...fields } = this.forwardedFields(address, host)
     const all = host === null ? { Host, ...fields } : fields
@@ -175,7 +182,7 @@ export class SiteState {
     return Buffer.from(lines.join(''), 'latin1')
   }
 
-  /** Logs that a file could not be served. */
+  /** Logs the failure to serve a file. */
   reportFailure(error: unknown): void {
     this.context.logger.error('a file of a site could not be served', { error })
   }
@@ -186,14 +193,18 @@ export class SiteState {
     this.context.wake()
   }
 
-  /** Ends what waits too long. @returns whether anything is left that may come to */
+  /**
+   * Closes overdue clients and idle connections.
+   *
+   * @returns whether any are left to check
+   */
   sweep(now: number): boolean {
     for (const client of this.clients) client.sweep(now - this.times.headMs, now - this.times.lingerMs)
     const idle = this.port?.sweep(now - this.times.idleMs) ?? false
     return idle || this.clients.size > 0
   }
 
-  /** Cuts off all clients. */
+  /** Closes the site and resets all clients. */
   close(): void {
     this.closing = true
     clearTimeout(this.#retry ?? undefined)
@@ -204,7 +215,10 @@ export class SiteState {
     for (const client of [...this.clients]) client.terminate()
   }
 
-  /** Returns one object per port for as long as anything is under way there, also if the site points elsewhere meanwhile. */
+  /**
+   * Returns the `AppPort` of a port. One object serves a port as long as requests are under way there, even if the
+   * upstream changes meanwhile.
+   */
   #portOf(number: number, host: LoopbackHost): AppPort {
     for (const [other, { quiet }] of this.#ports) if (quiet && other !== number) this.#ports.delete(other)
     const port = this.#ports.get(number) ?? new AppPort(number, host, this.memory)

@@ -3,18 +3,20 @@ import { ClientConnection } from './client-connection.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'
 import type { Site, SiteOptions, Upstream } from './upstream.ts'
 
-/** One site: its port, and the state of the requests that arrive there or at the main port. */
+/** Listens on the port of one site and holds the state of its requests, those of the main port included. */
 export class PortSite implements Site {
   readonly state: SiteState
   readonly port: number
   readonly slug: string | null
   readonly #listeners: Bun.TCPSocketListener<ClientConnection | null>[] = []
-  /** Addresses that nothing of it listens on yet. */
+  /** Addresses without a listener yet. */
   #missing: string[]
   #bind: Timer | null = null
   #closed = false
 
-  /** @param host the address to listen on; on the other loopback address too where it is one */
+  /**
+   * @param host address to listen on; a loopback address implies the other one, 127.0.0.1 or ::1
+   */
   constructor(
     private readonly host: string,
     options: SiteOptions,
@@ -31,7 +33,7 @@ export class PortSite implements Site {
     return `http://127.0.0.1:${this.port}/`
   }
 
-  /** Listens now or, where another program has the port, as soon as that lets go of it. */
+  /** Listens on the port. If another program has it, retries until that program frees it. */
   listen(): void {
     if (this.#tryListen()) return
     this.context.logger.warn(
@@ -66,13 +68,17 @@ export class PortSite implements Site {
     this.#bind.unref()
   }
 
-  /** @returns whether another program has none of the addresses */
+  /**
+   * @returns whether the site listens on all of its addresses
+   */
   #tryListen(): boolean {
     this.#missing = this.#missing.filter((hostname) => !this.#tryAddress(hostname))
     return this.#missing.length === 0
   }
 
-  /** @returns whether it need not be tried again */
+  /**
+   * @returns whether the address needs no further try
+   */
   #tryAddress(hostname: string): boolean {
     try {
       const socket = handlersOf(this.state)
@@ -90,13 +96,16 @@ export class PortSite implements Site {
   }
 }
 
-/** An address, and the other one that "localhost" means: whoever has that has the site's visitors. */
+/**
+ * Returns an address, and for a loopback address the other one too: "localhost" may resolve to either, so both must
+ * be the site's.
+ */
 function addressesOf(host: string): string[] {
   const other = otherLoopback(host)
   return other === null ? [host] : [host, other]
 }
 
-/** Whether a port can be listened on just now. */
+/** Reports whether a port can be listened on at the moment. */
 export const isFree = (host: string, port: number): boolean =>
   addressesOf(host).every((hostname) => {
     try {

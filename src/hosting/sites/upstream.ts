@@ -1,75 +1,83 @@
-/** A request for a file of a site. Not a `Request`: to make one, and its headers, takes longer than to answer it. */
+/**
+ * A request for a file of a site. Not a `Request`, which with its headers takes longer to construct than the
+ * response.
+ */
 export interface FileRequest {
   readonly method: string
   /** Path and query as they were sent, encoded. */
   readonly target: string
-  /** The value of a header, several joined with commas; null where there is none. @param name in lower case */
+  /**
+   * Returns the value of a header, several joined with commas, or null.
+   *
+   * @param name in lower case
+   */
   header(name: string): string | null
 }
 
-/** Its answer. */
+/** The response to a `FileRequest`. */
 export interface FileResponse {
   readonly status: number
-  /** By their names in lower case; `content-length` too where the length is known. */
+  /** Values by name in lower case, with `content-length` if the length is known. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | ReadableStream<Uint8Array> | null
 }
 
-/** Answers a request for a file of a site; anything but GET and HEAD is its to refuse. */
+/** Responds to a request for a file of a site. Refuses methods other than GET and HEAD. */
 export type ServeFiles = (request: FileRequest) => Promise<FileResponse>
 
-/** Where an app of this machine listens: programs that bind "localhost" may have chosen either. */
+/** The loopback address of an app. Programs that bind "localhost" may listen on either. */
 export type LoopbackHost = '127.0.0.1' | '::1'
 
-/** Where the requests of a site go at the moment. */
+/** The target of a site's requests. */
 export type Upstream =
   /** An app that listens on a loopback address, 127.0.0.1 by default. */
   | { readonly kind: 'app'; readonly port: number; readonly host?: LoopbackHost }
-  /** Files, answered by berth itself. */
+  /** Files that berth serves. */
   | { readonly kind: 'files'; readonly serve: ServeFiles }
-  /** An app that starts: callers wait, within limits. */
+  /** An app that starts. Requests wait, within limits. */
   | { readonly kind: 'starting' }
-  /** Nothing for now: 503 at once, with the reason for a person. */
+  /** No target. Requests get 503 at once, with the reason for a person. */
   | { readonly kind: 'down'; readonly reason: string }
 
-/** How a site is opened. */
+/** Options of a site. */
 export interface SiteOptions {
-  /** The port that is its own for life. */
+  /** The site's port, which never changes. */
   port: number
   /** The first label of its host name on the main port, `SLUG.localhost`; null for none. */
   slug: string | null
-  /** Called when a request, a WebSocket or a stream begins; what it returns when that is over. */
+  /** Called when a request, a WebSocket or a stream begins. Calls the returned function when that is over. */
   onUse: () => () => void
 }
 
-/** A place under a port of its own, whatever stands behind it. */
+/** A site with its own port, independent of its upstream. */
 export interface Site {
   readonly port: number
   /** `http://127.0.0.1:PORT/`. */
   readonly url: string
-  /**
-   * Sends requests there from now on; those that wait go there too. Requests under way end where they
-   * began.
-   */
+  /** Sends new and waiting requests to this upstream. Requests under way end at the earlier one. */
   setUpstream(upstream: Upstream): void
-  /** Resolves when no request is under way any more at an app's port that the site pointed to before. */
+  /** Resolves when no request is under way at an app's port that was the upstream before. */
   drained(port: number): Promise<void>
-  /** Listens no more; what is under way is cut off. */
+  /** Stops listening and resets the requests under way. */
   close(): Promise<void>
 }
 
-/** Sites under ports of their own. */
+/** Opens sites on ports of their own. */
 export interface SiteHost {
-  /** A port of the range that is free now and not taken. @throws GatewayError where there is none */
+  /**
+   * Returns a port of the range that is free and not taken.
+   *
+   * @throws GatewayError if there is none
+   */
   reserve(isTaken: (port: number) => boolean): Promise<number>
   /**
-   * Opens a site: it listens when this resolves, or as soon as another program lets go of its port,
-   * which is logged. Points to `starting` at first.
+   * Opens a site with the upstream `starting`. It listens when this resolves. If another program has the port, it
+   * logs that and listens as soon as the port is free.
    */
   open(options: SiteOptions): Promise<Site>
 }
 
-/** No port is free; the message names the remedy. */
+/** Error: no port is free. The message names the remedy. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
 }

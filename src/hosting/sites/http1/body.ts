@@ -9,7 +9,7 @@ const SIZE_DIGITS = 12
 const SEMICOLON = 59
 const COLON = 58
 
-/** What the next octet of a chunked body belongs to. */
+/** States of the parser of a chunked body: the element that the next octet belongs to. */
 const At = {
   SizeStart: 0,
   Size: 1,
@@ -26,23 +26,27 @@ const At = {
 } as const
 
 /**
- * Follows a body through the bytes of a connection to where it ends (RFC 9112, 6.3 and 7.1). The bytes
- * are passed on as they are; that they are what they must be is checked here, as strictly as a head.
+ * Finds the end of a body in the bytes of a connection (RFC 9112, sections 6.3 and 7.1). The caller passes the bytes
+ * on unchanged, so this checks their syntax as strictly as that of a head.
  */
 export class Body {
   framing: Framing = 'none'
-  /** The body has ended, or has none. */
+  /** Whether the body has ended, or there is none. */
   done = true
-  /** Set before the first `consume`: collects start and end of each piece of content among chunks. */
+  /** Start and end of each piece of content among the chunks. Collected if set before the first `consume`. */
   pieces: number[] | null = null
   #left = 0
   #at: (typeof At)[keyof typeof At] = At.SizeStart
   #digits = 0
   #extras = 0
-  /** Of the trailer under way, to tell names that may not stand there. */
+  /** Name of the current trailer, to recognise fields that a trailer may not carry. */
   #name: number[] = []
 
-  /** Begins a body. @param length of the content, where the framing is `length` */
+  /**
+   * Begins a body.
+   *
+   * @param length of the content in bytes, if the framing is `length`
+   */
   begin(framing: Framing, length: number): void {
     this.framing = framing
     this.#left = length
@@ -54,9 +58,9 @@ export class Body {
   }
 
   /**
-   * Goes on through further bytes.
+   * Consumes further bytes.
    *
-   * @returns where the body's part of them ends, or -1 where they are no body
+   * @returns the end of the body's part of them, or -1 if they are malformed
    */
   consume(bytes: Uint8Array, from: number, to: number): number {
     if (this.done) return from
@@ -86,7 +90,11 @@ export class Body {
     return at
   }
 
-  /** Takes one octet that is no content. @returns whether it may stand there */
+  /**
+   * Consumes one octet outside the content.
+   *
+   * @returns whether it is valid there
+   */
   #step(octet: number): boolean {
     switch (this.#at) {
       case At.SizeStart:
@@ -123,7 +131,7 @@ export class Body {
       case At.TrailerName:
         if (octet !== COLON) return this.#nameOctet(octet)
         this.#at = At.TrailerValue
-        // What frames a message or is ours to tell has no place behind it (RFC 9110, 6.5.1).
+        // Trailers must not carry framing, nor fields that only the gateway sets (RFC 9110, section 6.5.1).
         return kindOf(Uint8Array.from(this.#name), 0, this.#name.length) === Field.other
       case At.TrailerValue:
         if (octet === CR) this.#at = At.TrailerLf

@@ -6,15 +6,15 @@ const TAB = 9
 const COLON = 58
 const UNDERSCORE = 95
 
-/** Octets of a token (RFC 9110, 5.6.2): methods and field names. */
+/** Octets of a token (RFC 9110, section 5.6.2), of which methods and field names consist. */
 export const TOKEN = octets("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
-/** Octets of a field value (RFC 9110, 5.5): visible ones, spaces, tabs, and whatever is not ASCII. */
+/** Octets of a field value (RFC 9110, section 5.5): visible ones, spaces, tabs, and all that are not ASCII. */
 export const TEXT = Uint8Array.from({ length: 256 }, (_, octet) =>
   octet === TAB || (octet >= SPACE && octet !== 127) ? 1 : 0,
 )
 
-/** Fields on which framing, the connection or trust depends; all others pass as they are. */
+/** Fields that affect framing, the connection or trust. All others pass unchanged. */
 export const Field = {
   other: 0,
   connection: 1,
@@ -23,9 +23,9 @@ export const Field = {
   host: 4,
   upgrade: 5,
   te: 6,
-  /** Means this connection alone (RFC 9110, 7.6.1). */
+  /** Applies only to this connection (RFC 9110, section 7.6.1). */
   hop: 7,
-  /** Tells of a client what only a proxy may tell. */
+  /** Describes the client. Only a proxy may set it. */
   forwarded: 8,
   cookie: 9,
   setCookie: 10,
@@ -45,7 +45,7 @@ const KNOWN: readonly (readonly [string, FieldKind])[] = [
   ['set-cookie', Field.setCookie],
   ['keep-alive', Field.hop],
   ['proxy-connection', Field.hop],
-  // An h2c upgrade is not passed on, so that its settings are of no use.
+  // An h2c upgrade is not passed on, and its settings are useless without it.
   ['http2-settings', Field.hop],
   ['forwarded', Field.forwarded],
   ['x-real-ip', Field.forwarded],
@@ -61,7 +61,7 @@ for (const [name, kind] of KNOWN) {
 /** More fields than any client sends. */
 const MAX_FIELDS = 256
 
-/** The fields of one head, by their places in its bytes. Filled anew by each scan: nothing is allocated. */
+/** An index of the fields of one head: offsets into its bytes. Each scan overwrites it and allocates nothing. */
 export class Fields {
   count = 0
   #bytes: Uint8Array | null = null
@@ -74,13 +74,13 @@ export class Fields {
   readonly kind = new Uint8Array(MAX_FIELDS)
 
   /**
-   * Reads the field lines of a head (RFC 9112, 5), strictly: a token, a colon right behind it, octets of text, CRLF.
-   * Neither folded lines nor a bare CR or LF nor a space before the colon passes: about these programs
-   * disagree, and by such disagreement requests are smuggled.
+   * Indexes the field lines of a head (RFC 9112, section 5). The syntax is strict: a token, a colon directly after
+   * it, octets of text, CRLF. Folded lines, a bare CR or LF, and a space before the colon are refused: programs read
+   * them differently, which is how requests are smuggled.
    *
-   * @param from where the first line begins
-   * @param end where the head ends, behind its empty line
-   * @returns whether the lines are what they should be; false also where there are too many
+   * @param from start of the first line
+   * @param end end of the head, after its empty line
+   * @returns whether all lines are valid and at most 256
    */
   scan(bytes: Uint8Array, from: number, end: number): boolean {
     this.#bytes = bytes
@@ -113,17 +113,21 @@ export class Fields {
     return at + 2 === end
   }
 
-  /** Reads a head again where another was read since. */
+  /** Scans a head again if another one was scanned since. */
   ensure(bytes: Uint8Array, from: number, end: number): void {
     if (this.#bytes !== bytes || this.#from !== from) this.scan(bytes, from, end)
   }
 
-  /** The value of a field, octets as Latin-1. */
+  /** Returns the value of a field, its octets as Latin-1. */
   value(bytes: Buffer, index: number): string {
     return bytes.toString('latin1', this.valueStart[index], this.valueEnd[index])
   }
 
-  /** The values of all fields of a name, with commas between, or null. @param name in lower case */
+  /**
+   * Returns the values of all fields of a name, joined with commas, or null.
+   *
+   * @param name in lower case
+   */
   find(bytes: Buffer, name: string): string | null {
     let found: string | null = null
     for (let index = 0; index < this.count; index += 1) {
@@ -135,18 +139,21 @@ export class Fields {
     return found
   }
 
-  /** Whether a field's name has a `_`, which `kindOf` takes for a `-`. */
+  /** Reports whether a field's name has a `_`, which `kindOf` treats as a `-`. */
   hasUnderscore(bytes: Uint8Array, index: number): boolean {
     return bytes.subarray(this.line[index], this.nameEnd[index]).includes(UNDERSCORE)
   }
 
-  /** The name of a field in lower case. */
+  /** Returns the name of a field in lower case. */
   name(bytes: Buffer, index: number): string {
     return bytes.toString('latin1', this.line[index], this.nameEnd[index]).toLowerCase()
   }
 }
 
-/** Which of the known fields a name is. `_` counts as `-`: to programs behind CGI variables both are the same. */
+/**
+ * Returns the kind of a field by its name. `_` counts as `-`, because programs behind CGI variables cannot tell them
+ * apart.
+ */
 export function kindOf(bytes: Uint8Array, from: number, to: number): FieldKind {
   const length = to - from
   const candidates = BY_LENGTH[length]
@@ -156,7 +163,7 @@ export function kindOf(bytes: Uint8Array, from: number, to: number): FieldKind {
   return length > X_FORWARDED.length && isName(bytes, from, X_FORWARDED) ? Field.forwarded : Field.other
 }
 
-/** Returns which of the known fields a name is. */
+/** Returns the kind of a field by its name. */
 export function fieldKind(name: string): FieldKind {
   const bytes = Buffer.from(name, 'latin1')
   return kindOf(bytes, 0, bytes.length)

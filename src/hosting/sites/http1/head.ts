@@ -1,9 +1,9 @@
 import { CR, LF } from './fields.ts'
 
-/** Bytes that a head may have, of a request or an answer. */
+/** Largest size of a request's or a response's head, in bytes. */
 export const HEAD_LIMIT = 32 * 1024
 
-/** A message that is refused; the sentence is for whoever sent it. */
+/** The refusal of a message. Its sentence is for the sender. */
 export interface Refusal {
   readonly status: 400 | 403 | 408 | 431 | 501 | 502
   readonly message: string
@@ -11,13 +11,13 @@ export interface Refusal {
 
 const END = Buffer.from('\r\n\r\n')
 
-/** Where a head ends, behind its empty line, or -1 where it is not whole yet. */
+/** Returns the end of a head, after its empty line, or -1 if the head is incomplete. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
   const at = bytes.indexOf(END, from)
   return at === -1 ? -1 : at + END.length
 }
 
-/** Whether an LF stands without its CR: such a head would never end by our rules. */
+/** Reports whether an LF has no CR before it. The parser would never find the end of such a head. */
 export function hasBareLf(bytes: Uint8Array): boolean {
   for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1)) {
     if (bytes[at - 1] !== CR) return true
@@ -26,19 +26,19 @@ export function hasBareLf(bytes: Uint8Array): boolean {
 }
 
 /**
- * What a Content-Length says (RFC 9112, 6.3), or -1 where it is no plain number: neither a sign nor a
- * list, not even of equal values.
+ * Parses a Content-Length (RFC 9112, section 6.3). Returns -1 for anything but digits: signs and lists, even of equal
+ * values, are refused.
  */
 export function parseLength(value: string): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : -1
 }
 
-/** What the Connection fields of a head say (RFC 9110, 7.6.1). */
+/** The options in the Connection fields of a head (RFC 9110, section 7.6.1). */
 export class ConnectionOptions {
   close = false
   keepAlive = false
   upgrade = false
-  /** Further fields, in lower case, that mean this connection alone. */
+  /** Names, in lower case, of further fields that apply only to this connection. */
   named: string[] = []
 
   reset(): void {

@@ -1,4 +1,4 @@
-/** The current time as a Date field has it (RFC 9110, section 6.6.1), formatted at most once a second. */
+/** Formats the current time as a Date field (RFC 9110, section 6.6.1), at most once a second. */
 export class HttpDate {
   readonly #now: () => number
   #second = 0

@@ -16,51 +16,53 @@ const SPACE = 32
 const SLASH = 47
 const VERSION_1 = Buffer.from('HTTP/1.')
 
-/** How the end of a body is told. */
+/** How the end of a body is marked. */
 export type Framing = 'none' | 'length' | 'chunked' | 'close'
 
-/** Methods that may be sent once more when a connection ends without an answer (RFC 9110, 9.2.2). */
+/** Methods that may be sent again if a connection ends without a response (RFC 9110, section 9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 
-/** Reports whether a request of a method may be sent once more if its connection ends without a response. */
+/** Reports whether a request of this method may be sent again if its connection ends without a response. */
 export const isIdempotent = (method: string): boolean => IDEMPOTENT.has(method)
 
-/** What the gateway needs to know of a request's head. Filled anew by each `parse`. */
+/** The parts of a request's head that the gateway needs. Each `parse` overwrites them. */
 export class RequestHead {
   method = ''
-  /** Where it begins and ends in the bytes that it was parsed from. */
+  /** Start and end of the head in the parsed bytes. */
   start = 0
   end = 0
   /** Path and query as they were sent, in the head's bytes. */
   targetStart = 0
   targetEnd = 0
-  /** Where the field lines begin. */
+  /** Start of the field lines. */
   fieldsStart = 0
   minor = 1
   host: string | null = null
   framing: Framing = 'none'
   length = 0
   keepAlive = true
-  /** A WebSocket is asked for. */
+  /** Whether the client asks for a WebSocket. */
   upgrade = false
-  /** The client takes trailers. */
+  /** Whether the client accepts trailers. */
   trailers = false
   readonly connection = new ConnectionOptions()
 
-  /** @param fields table that `parse` fills; heads read one after the other may share it */
+  /**
+   * @param fields table that `parse` fills; several heads may share it if they are read one after the other
+   */
   constructor(readonly fields: Fields) {}
 
-  /** Whether it may be sent once more. */
+  /** Whether the request may be sent again. */
   get repeatable(): boolean {
     return this.framing === 'none' && isIdempotent(this.method)
   }
 
   /**
-   * Reads a head (RFC 9112, 3 and 6.3) and leaves its fields in `fields`.
+   * Parses a head (RFC 9112, sections 3 and 6.3) into this object and `fields`.
    *
-   * @param start where it begins
-   * @param end where it ends, behind its empty line
-   * @returns why it is refused, or null
+   * @param start start of the head
+   * @param end end of the head, after its empty line
+   * @returns the refusal of an invalid head, or null
    */
   parse(bytes: Buffer, start: number, end: number): Refusal | null {
     this.start = start
@@ -143,7 +145,7 @@ export class RequestHead {
     }
     if (hosts > 1 || (hosts === 0 && this.minor === 1)) return HOST
     if (this.framing === 'length' && this.length === 0) this.framing = 'none'
-    // What comes behind an answer to HTTP/1.0 is not worth the rules for it.
+    // Keep-alive with HTTP/1.0 is not worth its rules.
     if (this.minor === 0 || this.connection.close) this.keepAlive = false
     this.upgrade =
       upgrade === 'websocket' &&
@@ -154,7 +156,10 @@ export class RequestHead {
     return this.#target(bytes)
   }
 
-  /** A path, `*` for OPTIONS, or the absolute form where it names the same host (RFC 9112, 3.2.2): its path then. */
+  /**
+   * Accepts a path, `*` for OPTIONS, or an absolute URL of the same host, of which the path is kept (RFC 9112,
+   * section 3.2).
+   */
   #target(bytes: Buffer): Refusal | null {
     if (bytes[this.targetStart] === SLASH) return null
     const target = bytes.toString('latin1', this.targetStart, this.targetEnd)

@@ -7,7 +7,7 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r
 
 const UNDERSCORE = 'a line of its header that frames the body is spelt with "_"'
 
-/** What the gateway needs to know of a response's head. Filled anew by each `parse`. */
+/** The parts of a response's head that the gateway needs. Each `parse` overwrites them. */
 export class ResponseHead {
   status = 0
   minor = 1
@@ -16,18 +16,20 @@ export class ResponseHead {
   length = 0
   /** Whether the app leaves the connection open. */
   keepAlive = true
-  /** Whether a line must go or the first be rewritten before a client may see it. */
+  /** Whether a line has to be removed, or the first one rewritten, for the client. */
   altered = false
   readonly connection = new ConnectionOptions()
 
-  /** @param fields table that `parse` fills; heads read one after the other may share it */
+  /**
+   * @param fields table that `parse` fills; several heads may share it if they are read one after the other
+   */
   constructor(readonly fields: Fields) {}
 
   /**
-   * Reads a head (RFC 9112, 4 and 6.3) and leaves its fields in `fields`.
+   * Parses a head (RFC 9112, sections 4 and 6.3) into this object and `fields`.
    *
-   * @param start where it begins
-   * @param end where it ends, behind its empty line
+   * @param start start of the head
+   * @param end end of the head, after its empty line
    * @param method the request's, which decides whether the response may have a body
    * @returns why the response cannot be passed on, or null
    */

@@ -12,7 +12,7 @@ export const TRAILERS = Buffer.from('Connection: TE\r\nTE: trailers\r\n')
 const HEAD_END = Buffer.from('\r\n')
 const SESSION = Buffer.from(SESSION_COOKIE_PREFIX)
 
-/** Fields that stay, whatever a Connection field says of them. */
+/** Fields that a Connection field cannot remove. */
 export const ESSENTIAL: ReadonlySet<number> = new Set([
   Field.host,
   Field.contentLength,
@@ -20,11 +20,11 @@ export const ESSENTIAL: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Writes a request's head to `memory.scratch` as the app gets it. What means the client's connection alone (RFC 9110,
- * section 7.6.1) is left out, and so are the sessions of berth's own pages and what only a proxy may say of a client.
+ * Writes a request's head for the app to `memory.scratch`. Leaves out the fields of the client's connection (RFC
+ * 9110, section 7.6.1), fields that only a proxy may set, and the session cookies of berth's own pages.
  *
  * @param bytes from which `head` was parsed
- * @param forwarded lines about the client in place of its own, each with its CRLF
+ * @param forwarded lines that describe the client, each with its CRLF
  * @returns the length in bytes
  */
 export function putRequestHead(
@@ -45,21 +45,21 @@ export function putRequestHead(
   return to + put(scratch, HEAD_END, to)
 }
 
-/** How a response's head is to be changed. */
+/** Changes to make to a response's head. */
 export interface ResponseChanges {
-  /** The connection ends after the response. */
+  /** Whether the connection ends after the response. */
   close: boolean
-  /** The body goes out without its chunks. */
+  /** Whether the body is sent without its chunks. */
   unchunk?: boolean
-  /** The connection becomes a WebSocket. */
+  /** Whether the connection becomes a WebSocket. */
   upgrade?: boolean
 }
 
 /**
- * Writes a response's head to `memory.scratch` as the client gets it.
+ * Writes a response's head for the client to `memory.scratch`.
  *
  * @param bytes from which `head` was parsed just now
- * @param start where the head begins
+ * @param start start of the head
  * @returns the length in bytes
  */
 export function putResponseHead(
@@ -86,7 +86,7 @@ const dropsUnchunked = (kind: number): boolean => dropsOfResponse(kind) || kind 
 const dropsOfRequest = (kind: number): boolean =>
   dropsOfResponse(kind) || kind === Field.te || kind === Field.forwarded
 
-/** Copies the lines that stay, neighbours in one go. */
+/** Copies the lines that are kept, adjacent ones in one call. */
 function putFields(
   scratch: Buffer,
   bytes: Buffer,
@@ -112,11 +112,15 @@ function putFields(
   return end > from ? to + bytes.copy(scratch, to, from, end) : to
 }
 
-/** Whether a field may be about a session of berth's own pages. */
+/** Reports whether a field may carry a session of berth's own pages. */
 const hasSession = (bytes: Buffer, fields: Fields, index: number): boolean =>
   bytes.subarray(fields.valueStart[index], fields.valueEnd[index]).includes(SESSION)
 
-/** Writes what stays of a Cookie or Set-Cookie field. @returns the length in bytes */
+/**
+ * Writes a Cookie or Set-Cookie field without the sessions of berth's own pages.
+ *
+ * @returns the length in bytes
+ */
 function putWithoutSession(
   scratch: Buffer,
   bytes: Buffer,

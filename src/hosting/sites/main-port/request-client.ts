@@ -11,7 +11,7 @@ import type { SiteClient, SiteState } from '../site-state.ts'
 import type { FileRequest, ServeFiles } from '../upstream.ts'
 import { type AppRequestHead, appRequestHead, targetOf } from './request-head.ts'
 
-/** Bytes of a response that wait for the main port's client before the app has to wait. */
+/** Bytes of a response buffered for the main port's client before the app is paused. */
 const HIGH_WATER = 256 * 1024
 
 const CRLF = Buffer.from('\r\n')
@@ -26,7 +26,7 @@ const RESET_CONTENT = 205
 
 const CLOSED = unavailable('The connection to the project was closed.')
 
-/** Has a site respond to a request of the main port, by the rules of the site's own port. */
+/** Responds to a request of the main port by the rules of the site's own port. */
 export function respondTo(
   request: Request,
   address: string,
@@ -41,7 +41,7 @@ export function respondTo(
   return client.response
 }
 
-/** The client's side of a request of the main port: what the exchange gives becomes a `Response`. */
+/** The client's side of a request of the main port. Turns the response of the exchange into a `Response`. */
 class RequestClient implements Requester, SiteClient {
   readonly response: Promise<Response>
   readonly #request: Request
@@ -50,7 +50,7 @@ class RequestClient implements Requester, SiteClient {
   readonly #exchange: Exchange
   #resolve: (response: Response) => void = () => {}
   #complete: boolean
-  /** Of the response's body, if that is a stream. */
+  /** Controller of the response's body, if that is a stream. */
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   /** Called when the app accepts more of the request's body. */
   #resumed: (() => void) | null = null
@@ -97,10 +97,10 @@ class RequestClient implements Requester, SiteClient {
     return this.#over
   }
 
-  /** Bun makes the chunks. */
+  /** Bun adds chunks itself. */
   readonly unchunks = true
 
-  /** WebSockets of the main port are bridged: no request becomes a tunnel. */
+  /** WebSockets of the main port are bridged, so no request becomes a tunnel. */
   readonly tunnel = null
 
   sendTo(app: AppConnection): void {
@@ -116,7 +116,7 @@ class RequestClient implements Requester, SiteClient {
     this.#resumed = null
   }
 
-  /** A `Response` cannot carry them. */
+  /** Drops interim responses, which a `Response` cannot carry. */
   interim(): void {}
 
   respond(
@@ -173,7 +173,7 @@ class RequestClient implements Requester, SiteClient {
     this.respondOwn(CLOSED)
   }
 
-  /** Bun times the connections of the main port. */
+  /** Does nothing: Bun limits the time of connections to the main port. */
   sweep(): void {}
 
   terminate(): void {
@@ -192,7 +192,7 @@ class RequestClient implements Requester, SiteClient {
           this.#controller = controller
           for (const piece of first) controller.enqueue(piece)
         },
-        // Not within this call: it would be made again for what is written from within.
+        // Deferred: a write within `pull` would call `pull` again.
         pull: () =>
           queueMicrotask(() => {
             this.#exchange.drained()
@@ -227,7 +227,7 @@ class RequestClient implements Requester, SiteClient {
     }
   }
 
-  /** Resolves when the app accepts more. */
+  /** Resolves when the app accepts more, or the exchange is over. */
   async #room(): Promise<void> {
     if (!this.#exchange.full || this.#over) return
     await new Promise<void>((resolve) => {
@@ -256,10 +256,10 @@ class RequestClient implements Requester, SiteClient {
     }
   }
 
-  /** Copies a file's stream, as the client accepts it, until the client is gone. */
+  /** Copies a file's stream at the client's pace until it ends or the client disconnects. */
   async #copy(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader()
-    // A stream that waits for news, such as that of live reloads, ends with its client.
+    // A stream that waits for events, such as that of live reloads, ends with its client.
     this.#cancelFile = () => void reader.cancel().catch(() => {})
     for (;;) {
       const { value, done } = await reader.read()
@@ -273,7 +273,7 @@ class RequestClient implements Requester, SiteClient {
     }
   }
 
-  /** The client is gone. */
+  /** Ends the exchange, because the client has disconnected. */
   #leave(): void {
     if (this.#over) return
     this.#end()
@@ -290,7 +290,7 @@ class RequestClient implements Requester, SiteClient {
   }
 }
 
-/** Makes the fields of a `Response` from an app's head, without what means the app's connection alone. */
+/** Returns the fields of an app's head for a `Response`, without those of the app's connection. */
 function headersOf(bytes: Buffer, { fields, connection }: ResponseHead): Headers {
   const headers = new Headers()
   for (let index = 0; index < fields.count; index += 1) {
@@ -306,7 +306,7 @@ function headersOf(bytes: Buffer, { fields, connection }: ResponseHead): Headers
   return headers
 }
 
-/** The content in a part of a response's body, without chunks. */
+/** Returns the content in a part of a response's body, without chunks. */
 function contentOf(bytes: Buffer, from: number, to: number, { framing, pieces }: Body): Buffer[] {
   if (framing !== 'chunked' || pieces === null) return from === to ? [] : [bytes.subarray(from, to)]
   const content: Buffer[] = []

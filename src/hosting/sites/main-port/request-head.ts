@@ -5,13 +5,13 @@ import { FIELDS, LENGTHS, REQUEST_LINE, UNDERSCORE } from '../http1/request-head
 import { ESSENTIAL, TRAILERS, UPGRADE } from '../http1/rewrite.ts'
 import type { SiteState } from '../site-state.ts'
 
-/** A character that may not stand in a request's target. */
+/** A character that a request's target must not contain. */
 const NOT_OF_TARGET = /[^\u0021-\u007e\u0080-\uffff]/
 
-/** A character that may not stand in a field's value (RFC 9110, section 5.5), or is no octet. */
+/** A character that a field's value must not contain (RFC 9110, section 5.5), or that is no octet. */
 const NOT_OF_VALUE = /[^\t\u0020-\u007e\u0080-\u00ff]/
 
-/** Fields that mean the client's connection alone, or that only a proxy may send. */
+/** Fields that apply only to the client's connection, or that only a proxy may set. */
 const DROPPED: ReadonlySet<FieldKind> = new Set([
   Field.connection,
   Field.forwarded,
@@ -21,20 +21,20 @@ const DROPPED: ReadonlySet<FieldKind> = new Set([
   Field.upgrade,
 ])
 
-/** A request's head in HTTP/1.1, as the app gets it. */
+/** A request's head in HTTP/1.1 as it is sent to the app. */
 export interface AppRequestHead {
   readonly bytes: Buffer
-  /** How the body is framed that follows it. */
+  /** Framing of the body that follows. */
   readonly framing: 'none' | 'length' | 'chunked'
 }
 
 /**
- * Makes the head that an app gets of a request of the main port, by the rules that hold at a site's own port. Bun has
- * limited its size already: to 16 KiB and fewer than 200 fields.
+ * Builds the head that an app gets for a request of the main port, by the rules of a site's own port. Bun has already
+ * limited its size to 16 KiB and fewer than 200 fields.
  *
  * @param address of the client
- * @param upgrade whether a WebSocket is asked for
- * @returns a refusal if the request breaks one of these rules
+ * @param upgrade whether the client asks for a WebSocket
+ * @returns the head, or a refusal if the request breaks one of these rules
  */
 export function appRequestHead(
   request: Request,
@@ -58,7 +58,7 @@ export function appRequestHead(
     if (kind === Field.contentLength && name !== 'content-length') return UNDERSCORE
     if (kind === Field.transferEncoding && name !== 'transfer-encoding') return UNDERSCORE
     if (DROPPED.has(kind) || name === 'expect') continue
-    // A length without a body, such as of a GET whose body Bun has dropped.
+    // Content-Length without a body, such as of a GET whose body Bun has dropped.
     if (kind === Field.contentLength && body === null && size !== 0) continue
     if (!ESSENTIAL.has(kind) && options.named.includes(name)) continue
     const kept = kind === Field.cookie ? withoutSession(value) : value
@@ -69,7 +69,7 @@ export function appRequestHead(
   if (upgrade) lines += UPGRADE
   else if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(headers.get('te') ?? '')) lines += TRAILERS
   const bytes = Buffer.concat([
-    // Bun decodes letters beyond ASCII in a URL as UTF-8, and in fields as Latin-1.
+    // Bun decodes non-ASCII characters of a URL as UTF-8, and of fields as Latin-1.
     Buffer.from(`${method} ${target} HTTP/1.1\r\n`),
     Buffer.from(lines, 'latin1'),
     state.forwardedLines(address, host),

@@ -4,11 +4,11 @@ import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
 import { bridgeWebSocket } from './web-socket.ts'
 
-/** Where the authority of a URL begins: all are `http://`. */
+/** Index at which the authority of a URL begins. All URLs begin with `http://`. */
 const AUTHORITY = 'http://'.length
 const DIGIT_9 = 57
 
-/** Passes requests of the main port for `SLUG.localhost` on to the site of that slug. */
+/** Forwards requests of the main port for `SLUG.localhost` to the site of that slug. */
 export class SlugHosts implements HostRoutes {
   readonly #gateway: Gateway
 
@@ -23,9 +23,9 @@ export class SlugHosts implements HostRoutes {
     return state === undefined ? null : this.#bySite(request, server, state)
   }
 
-  /** How the main port's WebSockets are handled. */
+  /** Handlers of the main port's WebSockets. */
   readonly websocket: Bun.WebSocketHandler<RoutedSocketData> = {
-    // A message of more is closed with 1009, and so is who does not take what he is sent.
+    // Larger messages close the socket with 1009. So does a client that does not read.
     maxPayloadLength: 128 * 1024 * 1024,
     backpressureLimit: 128 * 1024 * 1024,
     closeOnBackpressureLimit: true,
@@ -48,7 +48,10 @@ export class SlugHosts implements HostRoutes {
   }
 }
 
-/** The slug of a URL's host, or null where that is no `SLUG.localhost`: for the API's own requests by a look at one letter. */
+/**
+ * Returns the slug of a URL whose host is `SLUG.localhost`, else null. A request of the API, whose host begins with a
+ * digit, costs one comparison.
+ */
 export function slugOf(url: string): string | null {
   if (url.charCodeAt(AUTHORITY) <= DIGIT_9) return null
   const end = url.indexOf('/', AUTHORITY)

@@ -4,21 +4,24 @@ import type { AppPort } from '../app-port.ts'
 import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
 
-/** Bytes that may wait for an app that does not read; then the WebSocket is closed. */
+/** Bytes buffered for an app that does not read before the WebSocket is closed. */
 const WAITING_LIMIT = 128 * 1024 * 1024
 
-/** Close codes that stand for what was not sent (RFC 6455, 7.4.1). */
+/** Close codes that are never sent in a frame (RFC 6455, section 7.4.1). */
 const NO_CODE = 1005
 const ABNORMAL = 1006
 const TOO_BIG = 1009
 
-/** Fields of the handshake that are made anew for the app (RFC 6455, 4.1), and those that only a proxy may tell. */
+/**
+ * Fields of the handshake that the bridge sets anew for the app (RFC 6455, section 4.1), and fields that only a proxy
+ * may set.
+ */
 const OWN =
   /^(?:connection|upgrade|host|te|keep-alive|proxy-connection|sec-websocket-(?:key|version|extensions|protocol)|x[-_]forwarded[-_].*|forwarded|x[-_]real[-_]ip)$/
 
 /**
- * Connects a WebSocket of the main port with one to the site's app. An app that refuses the handshake gets it once more as an
- * ordinary request, whose response the client gets.
+ * Bridges a WebSocket of the main port to one of the site's app. If the app refuses the handshake, sends it the
+ * request again as an ordinary one and passes its response to the client.
  */
 export async function bridgeWebSocket(
   request: Request,
@@ -65,7 +68,7 @@ class Bridge implements RoutedSocketData {
     this.#release = [state.use(), port.hold(), state.onClose(() => this.#cut())]
   }
 
-  /** Resolves to the protocol that the app has chosen, empty for none; null where it takes no WebSocket. */
+  /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */
   connect(request: Request): Promise<string | null> {
     const gone = () => this.closed(ABNORMAL, '')
     request.signal.addEventListener('abort', gone, { once: true })
@@ -106,7 +109,7 @@ class Bridge implements RoutedSocketData {
     else this.#client.send(message)
   }
 
-  /** The site closes. */
+  /** Ends both sockets, because the site closes. */
   #cut(): void {
     this.#app.terminate()
     this.#client?.terminate()
