@@ -10,7 +10,8 @@ import { openCipher } from '../storage/master-key.ts'
 import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { type Api, type App, createApi } from './api.ts'
-import { createServices, type ServiceDependencies, type Services, startOrder } from './services.ts'
+import { createServices, type ServiceDependencies, type Services } from './services.ts'
+import { startOrder } from './start-order.ts'
 
 /** Dependencies that outlive one generation. */
 export interface GenerationDependencies

@@ -18,7 +18,7 @@ import { takeDataDirectory } from '../storage/data-directory.ts'
 import { makeEphemeral } from '../storage/ephemeral.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
-import { Instance } from './state.ts'
+import { InstanceState } from './state.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
@@ -154,7 +154,7 @@ async function compose(
     })
   }
   const links = new SignInLinks({ clock, random: systemRandom })
-  const instance = new Instance({
+  const instance = new InstanceState({
     config,
     version,
     logger,
@@ -236,7 +236,7 @@ async function compose(
 
 /** Returns the function that responds to requests, with a log and an observer if requested. */
 function responder(
-  instance: Instance,
+  instance: InstanceState,
   { logLevel }: Config,
   logger: Logger,
   observe: StartDependencies['observe'],

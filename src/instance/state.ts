@@ -19,7 +19,7 @@ const GRACE_MS = 1_000
  * The current generation and its replacement. Requests that arrive during a replacement wait for the next generation:
  * a caller sees the old state or the new one, never a mixture.
  */
-export class Instance implements StateOperations {
+export class InstanceState implements StateOperations {
   readonly #dependencies: GenerationDependencies
   readonly #snapshots: Snapshots
   readonly #turns = new KeyedMutex()

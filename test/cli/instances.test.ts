@@ -140,7 +140,7 @@ test('the list has every instance of the user, and none that was killed', async 
   for (const { data_dir } of [detached, ephemeral, foreground.info])
     expect(listed.map((one) => one.data_dir)).toContain(data_dir)
   const table = (await here.berth('', ['list'])).stdout.trimEnd().split('\n')
-  expect(table[0]).toMatch(/^FOLDER +URL +PID +STARTED +BY$/)
+  expect(table[0]).toMatch(/^DIRECTORY +URL +PID +STARTED +BY$/)
   expect(table.length).toBe(5)
 
   process.kill(ephemeral.pid, 'SIGKILL')
@@ -188,7 +188,7 @@ test.skipIf(process.getuid?.() !== 0 || Bun.which('setpriv') === null)(
     mkdirSync(join(here.path, 'a/.berth'), { recursive: true, mode: 0o700 })
     for (const folder of [here.path, join(here.path, 'a')]) chmodSync(folder, 0o755)
     const holder = join(import.meta.dir, '../../src/cli/instances/directory-lock.ts')
-    const script = `(await import(${JSON.stringify(holder)})).checkEntered(${JSON.stringify(join(here.path, 'a/.berth'))})`
+    const script = `(await import(${JSON.stringify(holder)})).checkAccessible(${JSON.stringify(join(here.path, 'a/.berth'))})`
     const child = Bun.spawn(
       ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, '-e', script],
       { stdout: 'ignore', stderr: 'pipe' },

@@ -1,0 +1,65 @@
+import type { Lifecycle, Service } from '../runtime/service.ts'
+import type { Services } from './services.ts'
+
+/** Steps of start and stop that are not services. */
+interface Boundary {
+  /** Settles when the compute driver is selected. */
+  driverSelected: Promise<unknown>
+  /** Resolves when no request is open any more, or after a while. Called when nothing runs that one could wait for. */
+  requestsEnded: () => Promise<void>
+  /** Keeps a copy of the first key. */
+  keepFirstKey: () => void
+  /** Applies the fixtures that were given. */
+  applyFixtures: () => Promise<void>
+}
+
+/** Lists the services in the order in which they start. They stop in reverse. */
+export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
+  const { signIn, keys, deliveries, servers, faults, state, lazy } = services
+  const { tasks, builds, apps } = lazy
+  const hasApps = (): boolean => state.hasApps()
+  const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
+  return [
+    { name: 'the compute driver', recover: () => boundary.driverSelected.then(() => {}) },
+    { name: 'signing in', stop: () => signIn.stop() },
+    { name: 'keys', stop: () => keys.stop() },
+    deliveries,
+    // Services above this line stop only after open requests have ended.
+    { name: 'open requests', stop: boundary.requestsEnded },
+    apps.service('sites', sites, { start: hasApps }),
+    builds.service('build logs', (service) => ({ stop: () => service.close() })),
+    { name: 'servers', start: () => servers.recover(), stop: () => servers.shutDown() },
+    apps.service('projects and deployments', bringUps, { start: hasApps }),
+    builds.service('builds', (service) => service, {
+      recover: hasUnfinishedBuilds,
+      start: hasUnfinishedBuilds,
+    }),
+    tasks.service('tasks', (service) => service, { recover: () => state.hasUnfinishedTasks() }),
+    { name: 'faults', stop: () => faults.stop() },
+    { name: 'the copy of the first key', start: boundary.keepFirstKey },
+    { name: 'fixtures', start: boundary.applyFixtures },
+  ]
+}
+
+type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
+
+/** The sites, at which callers wait until the apps run again. */
+const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
+  async start() {
+    await Promise.all([projects.apps.exposeAll(), deployments.open()])
+    await hosting.removeStaleLogs()
+  },
+  async stop() {
+    await hosting.close()
+    route(null)
+  },
+})
+
+/** The bring-ups that an earlier berth was in the middle of. Apps that ran start with their servers, and end with them. */
+const bringUps = ({ hosting, projects }: Apps): Lifecycle => ({
+  start: () => projects.apps.resumeBringUps(),
+  async stop() {
+    await projects.apps.stop()
+    await hosting.stop()
+  },
+})
