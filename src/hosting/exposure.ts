@@ -1,9 +1,9 @@
 import type { Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
 
-/** How long requests under way may keep an app in whose place something else came. */
+/** Milliseconds that a replaced app may take to finish its requests. */
 const DRAIN_MS = 10_000
 
-/** Whether an app's site listens, and where its requests go: that is remembered while it does not. */
+/** Opens and closes an app's site. Remembers its upstream while the site is closed. */
 export class Exposure {
   readonly #sites: SiteHost
   readonly #options: SiteOptions
@@ -11,7 +11,9 @@ export class Exposure {
   #upstream: Upstream
   #closed = false
 
-  /** @param upstream where requests go at first */
+  /**
+   * @param upstream first target of requests
+   */
   constructor(sites: SiteHost, options: SiteOptions, upstream: Upstream) {
     this.#sites = sites
     this.#options = options
@@ -38,18 +40,18 @@ export class Exposure {
     this.#closed = true
   }
 
-  /** Sets where requests go from now on. */
+  /** Sets the target of requests. */
   setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
     void this.#site?.then((site) => site.setUpstream(upstream))
   }
 
-  /** Resolves when no request is under way any more at an app's port. */
+  /** Resolves when no request is under way at an app's port. */
   async drained(port: number): Promise<void> {
     await (await this.#site)?.drained(port)
   }
 
-  /** Sends requests elsewhere; resolves when the last ones before are served, or after a while. */
+  /** Changes the upstream. Resolves when requests at the previous app are served, or after ten seconds. */
   async replace(upstream: Upstream): Promise<void> {
     const before = this.#upstream
     this.setUpstream(upstream)

@@ -20,39 +20,39 @@ import { serveFiles } from './static/serve.ts'
 
 /** The options of one app. */
 export interface HostedAppOptions {
-  /** The id of the project, or of the server that publishes it. */
+  /** Id of the project, or of the server that publishes the app. */
   id: string
   serverId: string
-  /** Relative to the server's workspace; empty for all of it. */
+  /** Directory of the app, relative to the server's workspace; empty for the workspace itself. */
   directory: string
-  /** The port of its site. */
+  /** Port of the app's site. */
   port: number
-  /** The label of its host name; null for none. */
+  /** First label of the app's host name; null for none. */
   slug: string | null
-  /** Whether it has run before, and is to run again with its server. */
+  /** Whether the app has run before and has to run again with its server. */
   hasRun: boolean
-  /** Called when it begins to respond and when it ceases to. */
+  /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
-  /** Whether a path, relative to the workspace and in its names, is not for callers where files are served. */
+  /** Reports whether a path, as names below the workspace, is hidden if files are served. */
   isHidden?: (names: readonly string[]) => boolean
 }
 
-/** What all hosted apps share. */
+/** Dependencies that all hosted apps share. */
 export interface HostedAppDependencies {
   clock: Clock
   logger: Logger
   servers: AppServers
   sites: SiteHost
   preparation: Preparation
-  /** The ports that apps themselves listen on. */
+  /** Ports that apps listen on. */
   appPorts: AppPorts
-  /** The directory of all logs. */
+  /** Directory of the logs of all apps. */
   logsDirectory: string
 }
 
 type AppEnvironment = Readonly<Record<string, string>>
 
-/** What runs, or last ran. */
+/** The version that runs, or ran last. */
 interface AppVersion {
   plan: AppPlan
   environment: AppEnvironment
@@ -62,7 +62,7 @@ const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started 
 
 const ASLEEP: Upstream = { kind: 'down', reason: 'Its server sleeps. Start the server, and it runs again.' }
 
-/** An app of a server behind a site of its own: its process or its files, its log, and the watch on its sources. */
+/** An app of a server with its own site: its process or its files, its log, and the watch on its sources. */
 export class HostedApp {
   readonly id: string
   readonly serverId: string
@@ -74,17 +74,17 @@ export class HostedApp {
   #supervisor: { of: Sandbox; supervisor: AppSupervisor } | null = null
   #version: AppVersion | null = null
   #watch: SourceWatch | null = null
-  /** How many do not want its files to be watched now. */
+  /** Number of callers that have paused the watch. */
   #watchPauses = 0
-  /** Files answer: a program that is started in their place takes over when it answers, and not before. */
+  /** Whether the upstream is files. A program that replaces them becomes the upstream when it responds. */
   #servesFiles = false
-  /** Null until it is known, and told, for the first time: what is recorded may be from before berth was killed. */
+  /** Null until it is first known and reported. The record may predate a kill of berth. */
   #isUp: boolean | null = null
-  /** The variables of a restart that is to come. */
+  /** Variables of the next restart. */
   #nextEnvironment: AppEnvironment | null = null
   #restarting: Promise<void> | null = null
 
-  /** Opens its log; nothing runs and nothing listens yet. */
+  /** Opens the app's log. Starts nothing. */
   static async open(options: HostedAppOptions, parts: HostedAppDependencies): Promise<HostedApp> {
     const { clock, logger, logsDirectory } = parts
     const log = await AppLog.open({
@@ -109,7 +109,7 @@ export class HostedApp {
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
   }
 
-  /** Reports whether it responds. */
+  /** Whether the app responds. */
   get isUp(): boolean {
     return this.#isUp === true
   }
@@ -119,37 +119,38 @@ export class HostedApp {
     this.log.masks.add(Object.values(environment))
   }
 
-  /** The end of its log as text. */
+  /** Returns the last lines of the log as text. */
   async lastLines(count: number): Promise<string> {
     return (await this.log.tail(count)).map(({ text }) => text).join('\n')
   }
 
-  /** Opens its site. Does nothing after `remove`. */
+  /** Opens the app's site. Does nothing after `remove`. */
   expose(): Promise<void> {
     return this.#exposure.open()
   }
 
-  /** Closes its site. */
+  /** Closes the app's site. */
   unexpose(): Promise<void> {
     return this.#exposure.close()
   }
 
-  /** Makes callers wait for the app, unless it responds already. */
+  /** Makes requests wait for the app, unless it responds already. */
   markStarting(): void {
     if (!this.#isUp) this.#exposure.setUpstream({ kind: 'starting' })
   }
 
-  /** Responds to callers with the reason why the app does not run, unless it responds already. */
+  /** Sets the reason that requests get while the app does not run, unless it responds already. */
   markDown(reason: string): void {
     if (!this.#isUp) this.#exposure.setUpstream({ kind: 'down', reason })
   }
 
   /**
-   * Starts it, or puts this version in the place of the one that runs; resolves when it answers.
+   * Starts the app, or replaces the version that runs. Resolves when the new one responds.
    *
-   * @param spawned called when it was started and is being asked for its health
-   * @param signal ends it, and what ran before too, where it is aborted before it answers
-   * @throws AppError where it does not answer; what ran before goes on. ComputeError where the server does not run
+   * @param spawned called when the process has started and its health is checked
+   * @param signal stops the app, and the earlier version too, if aborted before the app responds
+   * @throws AppError if the app does not respond; the earlier version keeps running. ComputeError if the server does
+   * not run
    */
   async start(
     plan: AppPlan,
@@ -163,7 +164,7 @@ export class HostedApp {
       if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, spawned)
       else await this.#startProgram(version, spawned, signal)
     } catch (error) {
-      // One that ran under an earlier berth is to be tried again when its variables change.
+      // An app that ran under an earlier berth is started again when its variables change.
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
       throw error
     }
@@ -171,9 +172,10 @@ export class HostedApp {
   }
 
   /**
-   * Runs it with other variables, where it runs. Of several calls that come while it restarts, the last one counts.
+   * Restarts the app with other variables, if it runs. Of several calls during a restart, only the last one takes
+   * effect.
    *
-   * @throws AppError where it does not answer with them
+   * @throws AppError if the app does not respond with them
    */
   restart(environment: AppEnvironment): Promise<void> {
     this.#nextEnvironment = environment
@@ -201,7 +203,7 @@ export class HostedApp {
     else version.environment = environment
   }
 
-  /** Stops it. Callers get the reason. */
+  /** Stops the app. Requests get the reason. */
   async stop(reason: string): Promise<void> {
     this.#version = null
     this.#servesFiles = false
@@ -213,7 +215,7 @@ export class HostedApp {
     this.#setIsUp(false)
   }
 
-  /** Lets changes of its files pass until the returned function is called, to be called once. */
+  /** Stops watching the app's files until the returned function is called, which may be called once. */
   async pauseWatch(): Promise<() => Promise<void>> {
     this.#watchPauses += 1
     await this.#stopWatch()
@@ -223,7 +225,7 @@ export class HostedApp {
     }
   }
 
-  /** Records that its server stops, and its processes with it. */
+  /** Notes that the server stops, and the app's processes with it. */
   serverStopping(): void {
     this.#supervisor = null
     this.#servesFiles = false
@@ -232,14 +234,14 @@ export class HostedApp {
     void this.#stopWatch()
   }
 
-  /** Releases the app as berth stops; its server ends the processes. */
+  /** Releases the app because berth stops. Its server ends the processes. */
   async close(): Promise<void> {
     this.#supervisor = null
     await this.#stopWatch()
     await this.log.close()
   }
 
-  /** Ends it and removes what is kept of it beside its files. */
+  /** Stops the app and removes its log. Its files stay. */
   async remove(): Promise<void> {
     this.#exposure.closePermanently()
     await this.stop('It was removed.')
@@ -291,7 +293,7 @@ export class HostedApp {
     }
   }
 
-  /** What keeps it running on the sandbox that its server has now. */
+  /** Returns the supervisor for the server's current sandbox. */
   #getSupervisor(): AppSupervisor {
     const { servers, clock, appPorts } = this.#dependencies
     const sandbox = servers.sandbox(this.serverId)
@@ -358,7 +360,7 @@ export class HostedApp {
     await watch?.close()
   }
 
-  /** Builds and starts it again, or has browsers reload its pages. What ran goes on where that fails. */
+  /** Builds and starts the app again, or reloads its pages. If that fails, the earlier version keeps running. */
   async #sourcesChanged(paths: ReadonlySet<string>): Promise<void> {
     const version = this.#version
     const sandbox = this.#dependencies.servers.sandbox(this.serverId)
@@ -374,7 +376,7 @@ export class HostedApp {
         directory: this.#options.directory,
       }
       await this.#dependencies.preparation.build({ ...location, log: this.log }, plan, environment)
-      // Meanwhile it may have been stopped, or got other variables.
+      // The app may have been stopped meanwhile, or got other variables.
       const now = this.#version
       if (now === null) return
       if (now.plan.start.kind === 'files') this.#reload.changed()

@@ -16,23 +16,23 @@ import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
 import { SlugHosts } from './sites/main-port/slug-hosts.ts'
 
-/** Ids of what has an app, and a log of its own. */
+/** Matches the ids of projects and servers, which have an app and its log. */
 const APP_ID = /^(?:prj|srv)_/
 
-/** What hosting needs. */
+/** Dependencies of `Hosting`. */
 export interface HostingDependencies {
   clock: Clock
   logger: Logger
   servers: AppServers
-  /** Returns the ports of the sites that are recorded. */
+  /** Returns the ports of recorded sites. */
   recordedPorts: () => number[]
-  /** The address that berth listens on; sites listen there too. */
+  /** Address that berth and its sites listen on. */
   host: string
-  /** A further name that the Host header may carry. */
+  /** Another name that the Host header may carry. */
   publicHost: string | null
-  /** The ports that sites may have. */
+  /** Ports for sites. */
   ports: PortRange
-  /** The URL of the npm registry that packages come from. */
+  /** URL of the npm registry that packages are fetched from. */
   npmRegistry: string
   /** Absolute path of the data directory. */
   dataDir: string
@@ -40,21 +40,21 @@ export interface HostingDependencies {
   repeatable: boolean
 }
 
-/** The apps that respond under ports of their own: those of projects and what servers publish. */
+/** The apps with sites of their own: those of projects and those that servers publish. */
 export class Hosting {
-  /** Finds out how apps are started, installs and builds them. */
+  /** Detects how apps are started, installs and builds them. */
   readonly preparation: Preparation
-  /** Routes requests to the main port for `SLUG.localhost`. */
+  /** Routes requests of the main port for `SLUG.localhost`. */
   readonly slugHosts: HostRoutes
   readonly #packages: Packages
   readonly #gateway: Gateway
   readonly #sitePorts: SitePorts
   readonly #appDependencies: HostedAppDependencies
-  /** The address that sites listen on. */
+  /** Address that sites listen on. */
   readonly #host: string
   readonly #apps = new Map<string, HostedApp>()
   readonly #opening = new Map<string, Promise<HostedApp>>()
-  /** Fires when a server stops; by server. */
+  /** Controllers by server. Each aborts when its server stops. */
   readonly #stopControllers = new Map<string, AbortController>()
 
   constructor(dependencies: HostingDependencies) {
@@ -62,7 +62,7 @@ export class Hosting {
     this.#packages = new Packages({
       dataDir,
       registry: dependencies.npmRegistry,
-      // Its credentials are seen by nobody, so that they need not repeat where others do.
+      // These credentials appear nowhere, so they need not be reproducible.
       random: systemRandom,
       logger,
       now: machineNow,
@@ -83,7 +83,11 @@ export class Hosting {
     }
   }
 
-  /** Reserves a port that nothing of berth has. @throws GatewayError where there is none */
+  /**
+   * Reserves a port that nothing of berth uses.
+   *
+   * @throws GatewayError if there is none
+   */
   reservePort(): Promise<ReservedPort> {
     return this.#sitePorts.reserve()
   }
@@ -110,12 +114,12 @@ export class Hosting {
     return opening
   }
 
-  /** Returns the app of this id, if there is one. */
+  /** Returns the app of this id, or undefined. */
   find(id: string): HostedApp | undefined {
     return this.#apps.get(id)
   }
 
-  /** Ends an app and removes what is kept of it. */
+  /** Removes an app and its log. */
   async remove(id: string): Promise<void> {
     await this.#opening.get(id)
     const app = this.#apps.get(id)
@@ -123,14 +127,14 @@ export class Hosting {
     await app?.remove()
   }
 
-  /** Returns a signal that fires when the server stops next. */
+  /** Returns a signal that aborts when the server stops next. */
   stopSignal(serverId: string): AbortSignal {
     const stop = this.#stopControllers.get(serverId) ?? new AbortController()
     this.#stopControllers.set(serverId, stop)
     return stop.signal
   }
 
-  /** Removes the logs of apps that are gone: a kill may have kept them. */
+  /** Removes the logs of apps that no longer exist, which a kill may have left behind. */
   async removeStaleLogs(): Promise<void> {
     const { logsDirectory } = this.#appDependencies
     const names = await readdir(logsDirectory).catch(() => [])
@@ -145,18 +149,18 @@ export class Hosting {
     for (const app of this.#ofServer(serverId)) app.serverStopping()
   }
 
-  /** Removes what is kept of the apps of a server that is gone. */
+  /** Removes the apps and logs of a deleted server. */
   async serverDeleted(serverId: string): Promise<void> {
     this.#packages.forget(serverId)
     await Promise.all(this.#ofServer(serverId).map(({ id }) => this.remove(id)))
   }
 
-  /** Releases the apps, whose processes end with their servers, and writes their logs. Sites stay open. */
+  /** Releases the apps and writes their logs. Their processes end with their servers. Sites stay open. */
   async stop(): Promise<void> {
     await Promise.all([...this.#apps.values()].map((app) => app.close()))
   }
 
-  /** Closes the sites and the npm mirror. The servers have stopped. */
+  /** Closes the sites and the npm mirror. The servers have stopped before. */
   async close(): Promise<void> {
     await Promise.all([this.#gateway.close(), this.#packages.stop()])
   }

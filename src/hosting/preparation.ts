@@ -5,31 +5,37 @@ import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { Packages } from './npm-mirror/packages.ts'
 
-/** Where an app lies that is prepared. */
+/** The location and the log of an app to prepare. */
 export interface AppWorkspace {
   serverId: string
   sandbox: Sandbox
   workspace: Workspace
-  /** Relative to the workspace; empty for all of it. */
+  /** Relative to the workspace; empty for the workspace itself. */
   directory: string
   log: AppLog
-  /** Ends what is under way. */
+  /** Aborts the step under way. */
   signal?: AbortSignal
 }
 
-/** Where package managers keep what they download while they install, relative to the workspace. */
+/** Directory for the downloads of package managers during an install, relative to the workspace. */
 const CACHE = '.cache/berth'
 
-/** Finds out how an app is started, and runs what comes before: installation and build. */
+/** Detects how an app is started, installs its packages and builds it. */
 export class Preparation {
   readonly #packages: Packages
 
-  /** @param packages gives the way to the packages that servers share */
+  /**
+   * @param packages gives access to the packages that servers share
+   */
   constructor(packages: Packages) {
     this.#packages = packages
   }
 
-  /** How the app in a directory is installed, built and started. @throws AppError, NoAppFound */
+  /**
+   * Detects how the app in a directory is installed, built and started.
+   *
+   * @throws AppError, NoAppFound
+   */
   async plan({ workspace, directory, sandbox, log }: AppWorkspace): Promise<AppPlan> {
     const [{ planApp }, { SandboxTools }] = await Promise.all([
       import('./app-runtime/detect.ts'),
@@ -40,11 +46,15 @@ export class Preparation {
     return plan
   }
 
-  /** Installs what the app needs. @throws AppError */
+  /**
+   * Installs the app's packages.
+   *
+   * @throws AppError
+   */
   async install(place: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.install === null) return
     const { sandbox, workspace, serverId, log } = place
-    // Berth keeps packages for all servers: a further copy would only fill this one's workspace.
+    // The mirror caches packages for all servers: another copy would only fill this workspace.
     const cache = `${CACHE}/${place.directory.replaceAll('/', '-') || 'workspace'}`
     try {
       await this.#run(place, 'install', plan.install, {
@@ -84,10 +94,10 @@ export class Preparation {
 
 type AppEnvironment = Readonly<Record<string, string>>
 
-/** Settings of package managers that have them keep what they download in one directory. */
+/** Returns settings that make package managers keep their downloads in one directory. */
 const cacheVariables = (directory: string, command: string): AppEnvironment => ({
   npm_config_cache: `${directory}/npm`,
-  // npm complains of settings that it does not know.
+  // npm warns of settings that it does not know.
   ...(/\bpnpm\b/.test(command)
     ? { npm_config_store_dir: `${directory}/pnpm`, pnpm_config_store_dir: `${directory}/pnpm` }
     : {}),
@@ -96,7 +106,7 @@ const cacheVariables = (directory: string, command: string): AppEnvironment => (
   PIP_CACHE_DIR: `${directory}/pip`,
 })
 
-/** Removes a directory, and then those around it, innermost first, as long as nothing else is left in them. */
+/** Removes a directory, and then its parents, innermost first, if they are empty. */
 async function removeDirectories(
   workspace: Workspace,
   directory: string,
@@ -109,7 +119,7 @@ async function removeDirectories(
       await workspace.remove(one)
     }
   } catch (error) {
-    // Not made, or gone with the server.
+    // Never created, or deleted with its server.
     if (!(error instanceof WorkspaceError)) throw error
   }
 }

@@ -4,24 +4,30 @@ import type { SiteHost } from './sites/upstream.ts'
 /** A port reserved for a project or a deployment that has no record yet. */
 export interface ReservedPort {
   readonly port: number
-  /** Ends the reservation: the port is in a record now, or is not needed any more. */
+  /** Ends the reservation, because the port is in a record or no longer needed. */
   release(): void
 }
 
-/** The ports of sites: no two sites share one. */
+/** The ports of sites, unique for each. */
 export class SitePorts {
   readonly #sites: SiteHost
   readonly #recorded: () => number[]
   readonly #reserved = new Set<number>()
   readonly #turns = new KeyedMutex()
 
-  /** @param recorded returns the ports in records */
+  /**
+   * @param recorded returns the ports in records
+   */
   constructor(sites: SiteHost, recorded: () => number[]) {
     this.#sites = sites
     this.#recorded = recorded
   }
 
-  /** Reserves a port that no site has or has reserved. @throws GatewayError where there is none */
+  /**
+   * Reserves a port that no site uses or has reserved.
+   *
+   * @throws GatewayError if there is none
+   */
   reserve(): Promise<ReservedPort> {
     return this.#turns.run('', async () => {
       const taken = new Set([...this.#reserved, ...this.#recorded()])

@@ -1,7 +1,7 @@
 /**
- * Returns the URL under which this machine reaches what listens on a port.
+ * Returns the URL under which this machine reaches a port.
  *
- * @param host the address that berth, and every site of it, listens on; of all addresses the loopback one is taken
+ * @param host address that berth and its sites listen on; for the wildcard address the URL has the loopback one
  */
 export function siteUrl(host: string, port: number): string {
   if (host === '0.0.0.0' || host === '::') return `http://127.0.0.1:${port}/`

@@ -1,10 +1,10 @@
 import type { Workspace, WorkspaceWatch } from '../compute/workspace.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 
-/** Milliseconds of quiet after which changes count as one. */
+/** Milliseconds without a change after which changes are reported together. */
 const QUIET_MS = 100
 
-/** Directories that tools write and people do not: packages, builds, caches, data of the app. */
+/** Directories that tools write and people do not: packages, builds, caches, the app's data. */
 const IGNORED_DIRECTORIES = new Set([
   ...['node_modules', '.git', '.venv', 'venv', '__pycache__', 'target', 'vendor'],
   ...[
@@ -23,20 +23,22 @@ const IGNORED_DIRECTORIES = new Set([
   ...['coverage', 'tmp', 'data', 'logs'],
 ])
 
-/** Files that the app itself may write, or an editor while it saves. */
+/** Matches files that the app may write, or an editor while it saves. */
 const IGNORED_FILES = /(?:\.log|\.tmp|\.sw[a-p]|~|\.(?:db|sqlite3?)(?:-(?:wal|shm|journal))?)$/i
 
-/** What a watch on an app's files works on. */
+/** Options of a `SourceWatch`. */
 interface SourceWatchOptions {
   workspace: Workspace
   /** Relative to the workspace. */
   directory: string
   plan: AppPlan
-  /** Called when files have changed and it is quiet again; not again before it has resolved. */
+  /**
+   * Called when files have changed and no change followed for `QUIET_MS`. The next call waits until it has resolved.
+   */
   onChange: (paths: ReadonlySet<string>) => Promise<void>
 }
 
-/** Watches an app's source files, for as long as it is wanted. */
+/** Watches an app's source files until it is closed. */
 export class SourceWatch {
   readonly #options: SourceWatchOptions
   readonly #changed = new Set<string>()
@@ -49,7 +51,7 @@ export class SourceWatch {
     this.#options = options
   }
 
-  /** Starts; it notifies of changes once this resolves. */
+  /** Starts the watch. Changes are reported once this resolves. */
   async start(): Promise<void> {
     const { workspace, directory } = this.#options
     const watch = await workspace.watch(directory, {
@@ -63,7 +65,7 @@ export class SourceWatch {
     else this.#watch = watch
   }
 
-  /** Stops it without a further notification. */
+  /** Stops the watch. No further call of `onChange` begins. */
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)

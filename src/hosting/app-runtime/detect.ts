@@ -17,7 +17,7 @@ export interface AppLocation {
   workspace: Workspace
   /** Relative to the workspace; empty for the workspace itself. */
   dir: string
-  /** The programs that its commands can call. */
+  /** Programs that its commands can call. */
   tools: Tools
 }
 
@@ -35,8 +35,8 @@ const DETECTORS: readonly Detector[] = [
 const EXAMPLE = `for example {"start": "./my-server --port $PORT"}`
 
 /**
- * Determines how the app in a directory is installed, built and started: from its `berth.json`, its Procfile, its
- * package files and its conventional files, in this order. What the manifest leaves open is detected.
+ * Determines how the app in a directory is installed, built and started, from its `berth.json`, its Procfile, its
+ * package files and its conventional files, in this order. Detects the fields that the manifest omits.
  *
  * @throws AppError for a mistake in its files or a missing tool; NoAppFound if nothing says how it starts;
  * ComputeError if the sandbox cannot be asked for its tools
@@ -59,7 +59,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
     install: manifest.install === undefined ? install : manifest.install,
     build: manifest.build === undefined ? (found?.build ?? null) : manifest.build,
   }
-  // The author of a manifest's commands knows what they need; detected commands need their tools.
+  // The author of a manifest's commands knows what they need. Only detected commands need their tools.
   const depends = stated === null || (plan.install !== null && manifest.install === undefined)
   if (depends) for (const tool of found?.needs ?? []) await needTool(tools, tool)
   return {
@@ -81,7 +81,8 @@ function startFromManifest(
   if (manifest.static !== undefined) return { kind: 'files', ...manifest.static }
   if (manifest.start !== undefined) return { kind: 'command', command: manifest.start, port: null }
   if (web === undefined) return null
-  // Heroku runs the release command with the app's variables, before the new version starts; here that is now.
+  // Heroku runs the release command with the app's variables before the new version starts. Berth prefixes it to the
+  // start command.
   const command = release === undefined ? web : `{ ${release}; } && { ${web}; }`
   return { kind: 'command', command, port: null }
 }
@@ -97,7 +98,7 @@ async function detect(app: AppDirectory, tools: Tools, hasStart: boolean): Promi
   return first
 }
 
-/** Programs that the dependencies bring are found by a command of the user's as by a package's own scripts. */
+/** A custom command finds the programs of dependencies on its PATH, as a package's own scripts do. */
 function startOf(start: StartPlan, bin: string | null, port: number | null): StartPlan {
   if (start.kind === 'files') return start
   const command = bin === null ? start.command : `export PATH="$PWD/${bin}:$PATH"; ${start.command}`

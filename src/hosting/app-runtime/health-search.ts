@@ -3,35 +3,35 @@ import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
 
 type Hosts = readonly AppAddress['host'][]
 
-/** Time limits, in milliseconds of real time: how fast a program starts does not depend on berth's clock. */
+/** Time limits, in milliseconds of real time. Berth's clock does not affect how fast a program starts. */
 export interface HealthTiming {
-  /** Until an app must have responded well. */
+  /** For the first successful response. */
   readonly limitMs: number
-  /** Before other ports than the one in PORT are looked for. */
+  /** Before ports other than the one in PORT are searched. */
   readonly portGraceMs: number
-  /** How long an app must respond elsewhere without listening on PORT before it is taken to ignore PORT. */
+  /** For which an app must respond elsewhere, without listening on PORT, before the search takes that port. */
   readonly otherPortMs: number
 }
 
-/** The usual times. */
+/** Default time limits. */
 export const HEALTH_TIMING: HealthTiming = { limitMs: 60_000, portGraceMs: 400, otherPortMs: 600 }
 
-/** Pauses between two questions, milliseconds: short at first, for apps that start at once. */
+/** Delays between checks, in milliseconds. The first are short, for apps that start at once. */
 const FIRST_DELAYS_MS = [5, 10, 10, 20, 20, 40, 40, 80]
 const PAUSE_MS = 100
 
-/** Milliseconds that a response may take. Development servers build at the first request. */
+/** Time limit of a response, in milliseconds. Development servers build at the first request. */
 const RESPONSE_MS = 30_000
 
-/** How often the app's ports are looked up, milliseconds. */
+/** Milliseconds between look-ups of the app's ports. */
 const PORT_POLL_MS = 200
 
-/** How much longer an error page (404) must be the only response than a real page. */
+/** Factor by which `otherPortMs` grows if the only response is a 404. */
 const NO_PAGE_FACTOR = 5
 
 /** The options of a `HealthSearch`. */
 export interface HealthSearchOptions {
-  /** The port that the app was given. */
+  /** The port assigned to the app. */
   assignedPort: number
   /** Returns the addresses on which its processes listen; null if they cannot be seen. */
   listening(): Promise<readonly AppAddress[] | null>
@@ -44,7 +44,7 @@ export interface HealthSearchOptions {
 export class HealthSearch {
   readonly #options: HealthSearchOptions
   readonly #began = performance.now()
-  /** Other ports that respond, by the time of their first response. */
+  /** Time of the first response by port, for ports other than the assigned one. */
   readonly #others = new Map<number, number>()
   #lookedAt = 0
   #last: { port: number; result: HealthResult } | null = null

@@ -49,7 +49,7 @@ async function checkHost(
   if (signal.aborted) return { kind: 'refused' }
   const result = Promise.withResolvers<HealthResult>()
   let opened = false
-  // If the time was up before the connection was open, it is unknown whether anything listens.
+  // A timeout before the connection opened leaves open whether anything listens.
   const silent = (): void => result.resolve({ kind: opened ? 'silent' : 'refused' })
   const timer = setTimeout(silent, timeoutMs)
   using _abort = onAbort(signal, silent)
@@ -86,10 +86,7 @@ async function checkHost(
   }
 }
 
-/**
- * Returns the status of the first response that is not provisional (RFC 9110, section 15.2); null until it has
- * arrived.
- */
+/** Returns the status of the first final response (RFC 9110, section 15.2); null until it has arrived. */
 function statusOf(text: string): number | null {
   const [head = '', ...rest] = text.split('\r\n\r\n')
   const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r\n)/.exec(`${head}\r\n`)?.[1]

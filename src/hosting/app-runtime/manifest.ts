@@ -5,7 +5,7 @@ import { Validator } from '../../runtime/validation/validate.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { AppError, type EnvRequirement } from './plan.ts'
 
-/** Name of the file in an app's directory that says how it runs. */
+/** Name of the file in an app's directory that describes how it runs. */
 export const MANIFEST_FILE = 'berth.json'
 
 /** The contents of `berth.json`. A missing field is detected; null means none. */
@@ -28,7 +28,7 @@ const CommandOrNull = worded(Type.Union([Command, Type.Null()]), 'a shell comman
 const Text = Type.String({ pattern: NO_NUL })
 const strict = { additionalProperties: false }
 
-/** What `berth.json` may hold. */
+/** Schema of `berth.json`. */
 const ManifestFile = Type.Object(
   {
     install: Type.Optional(CommandOrNull),
@@ -109,7 +109,11 @@ export function readJson(file: string, text: string): JsonDocument {
   }
 }
 
-/** Refuses fields that have no meaning if berth serves files. @throws ValidationError */
+/**
+ * Refuses fields that have no effect if berth serves files.
+ *
+ * @throws ValidationError
+ */
 function refuseBesideStatic(fields: Static<typeof ManifestFile>): void {
   const other = (['start', 'port', 'health'] as const).find((name) => fields[name] !== undefined)
   if (other !== undefined)

@@ -1,9 +1,9 @@
 /** A variable that an app asks for. */
 export interface EnvRequirement {
-  /** Whether it cannot start without it. */
+  /** Whether the app cannot start without it. */
   readonly required: boolean
   readonly description: string | null
-  /** Its value if none is given. */
+  /** Value if none is given. */
   readonly default: string | null
 }
 
@@ -21,8 +21,8 @@ export type StartPlan =
     }
 
 /**
- * How the app in a directory is installed, built and started, from its manifest and detection. Plain JSON: it is kept
- * in the database.
+ * How the app in a directory is installed, built and started, from its manifest and detection. Plain JSON, stored in
+ * the database.
  */
 export interface AppPlan {
   /** A name for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
@@ -31,9 +31,9 @@ export interface AppPlan {
   readonly install: string | null
   readonly build: string | null
   readonly start: StartPlan
-  /** The path that must respond with a status under 500. */
+  /** Path that must respond with a status under 500. */
   readonly health: string
-  /** Whether a change of its files restarts or reloads it. */
+  /** Whether a change of its files restarts or reloads the app. */
   readonly watch: boolean
   /** Variables that it asks for, by name. */
   readonly env: Readonly<Record<string, EnvRequirement>>
@@ -46,17 +46,17 @@ export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlyS
     .map(([name]) => name)
     .sort()
 
-/** An app that cannot be understood, installed, built or started; the message names the cause and the remedy. */
+/** Error: an app cannot be understood, installed, built or started. The message names the cause and the remedy. */
 export class AppError extends Error {
   override readonly name: string = 'AppError'
 }
 
-/** Nothing in the directory says how an app starts. */
+/** Error: nothing in the directory says how an app starts. */
 export class NoAppFound extends AppError {
   override readonly name = 'NoAppFound'
 }
 
-/** A command of an app failed. The message is one sentence, followed by the end of the command's output. */
+/** Error: a command of an app failed. The message is one sentence, followed by the end of the command's output. */
 export class AppFailure extends AppError {
   override readonly name = 'AppFailure'
 

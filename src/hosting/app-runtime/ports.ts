@@ -1,9 +1,9 @@
 import { AppError } from './plan.ts'
 
-/** Most attempts to find a port if the system offers reserved ones. */
+/** Largest number of attempts to find a port if the system offers reserved ones. */
 const ATTEMPTS = 100
 
-/** A port that is an app's own until it is let go. */
+/** A port that belongs to one app until `release`. */
 export interface AppPort {
   readonly port: number
   /** Frees the port after the app's process has ended. */
@@ -13,7 +13,7 @@ export interface AppPort {
 /** The range of repeatable ports, below those that the system assigns. */
 const REPEATABLE_RANGE = { first: 21_000, last: 31_999 }
 
-/** The ports of 127.0.0.1 that the apps of one berth listen on; no two apps have the same. */
+/** Assigns ports of 127.0.0.1 to the apps of one berth, a different one to each. */
 export class AppPorts {
   readonly #reserved = new Set<number>()
   readonly #repeatable: boolean
@@ -26,7 +26,11 @@ export class AppPorts {
     this.#repeatable = repeatable
   }
 
-  /** Returns a port on which nothing listens. @throws AppError if there is none */
+  /**
+   * Reserves a port on which nothing listens.
+   *
+   * @throws AppError if there is none
+   */
   reserve(): AppPort {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const port = tryPort(this.#repeatable ? this.#reserveInOrder() : 0)
@@ -35,7 +39,11 @@ export class AppPorts {
     throw new AppError('No port of this machine is free for the app. Stop programs that listen on many.')
   }
 
-  /** Returns a certain port. @throws AppError if something listens on it, with the remedy */
+  /**
+   * Reserves a certain port.
+   *
+   * @throws AppError, with the remedy, if something listens on it
+   */
   claim(port: number): AppPort {
     const remedy = `Drop "port" from berth.json and have the app listen on the port in PORT, or use another.`
     if (this.#reserved.has(port)) {

@@ -7,11 +7,11 @@ import type { LogOutput } from './log/output.ts'
 import { AppFailure, type AppPlan } from './plan.ts'
 import type { AppPort } from './ports.ts'
 
-/** An app as a command. */
+/** An app that runs as a command. */
 export interface AppProgram {
   readonly command: string
   readonly health: string
-  /** The one port that it can listen on; null for the one in PORT. */
+  /** The only port that it can listen on; null for the one in PORT. */
   readonly port: number | null
   /** Its variables, without PORT and HOST. */
   readonly env: Readonly<Record<string, string>>
@@ -118,7 +118,7 @@ export class AppProcess {
     throw new AppFailure(`The app did not start: ${reason}`, this.#output.last)
   }
 
-  /** Ends the process: SIGTERM, then SIGKILL after `graceMs` milliseconds; resolves when it is gone. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs` milliseconds. Resolves when the process has ended. */
   async end(graceMs: number): Promise<void> {
     this.#execution.cancel(graceMs)
     await this.exited

@@ -3,7 +3,7 @@ import { AppError } from './plan.ts'
 import { AppProcess, type AppProgram, type ProcessOptions } from './process.ts'
 import type { Drained, SupervisorOptions, SupervisorTiming } from './supervision.ts'
 
-/** Grace of a process that did not become healthy, ms. */
+/** Grace period of a process that did not become healthy, in milliseconds. */
 const FAILED_GRACE_MS = 2000
 
 /** A process that responds. */
@@ -25,7 +25,7 @@ export class AppProcesses {
   }
 
   /**
-   * Starts a process and waits until it responds. Ends one that does not before it throws.
+   * Starts a process and waits until it responds. If it does not, ends it before it throws.
    *
    * @throws AppFailure, AppError; the signal's reason
    */
@@ -46,7 +46,7 @@ export class AppProcesses {
     }
   }
 
-  /** Ends a process that was replaced when its last callers are served, or when they take too long. */
+  /** Ends a replaced process when its requests are served, or after a time limit. */
   async retire({ process, address }: RunningProcess, drained: Drained): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, this.#timing.drainMs)
@@ -77,5 +77,5 @@ export class AppProcesses {
   }
 }
 
-/** Returns the error of calls during which the server was stopped. */
+/** Returns the error of calls that the stop of the server interrupted. */
 export const serverStoppedError = (): AppError => new AppError('The server was stopped.')

@@ -4,7 +4,7 @@ import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
 import { AppFailure } from './plan.ts'
 
-/** Milliseconds that an installation or a build may take. */
+/** Default time limit of an installation or a build, in milliseconds. */
 const TIMEOUT_MS = 15 * 60_000
 
 /** A command that prepares an app. */
@@ -16,9 +16,9 @@ export interface PreparationStep {
   env: Readonly<Record<string, string>>
   log: AppLog
   source: Extract<LogSource, 'fetch' | 'install' | 'build'>
-  /** Ends the command early. */
+  /** Aborts the command. */
   signal?: AbortSignal
-  /** 15 minutes without it. */
+  /** Time limit in milliseconds, by default 15 minutes. */
   timeoutMs?: number
 }
 

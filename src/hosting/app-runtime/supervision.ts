@@ -7,25 +7,25 @@ import type { AppPorts } from './ports.ts'
 
 /** The state of an app. */
 export type AppState =
-  /** Its process runs and does not respond yet, and no earlier one responds. */
+  /** A process runs and does not respond yet, and no earlier one responds. */
   | { readonly kind: 'starting' }
-  /** It responds at this address. */
+  /** The app responds at this address. */
   | ({ readonly kind: 'healthy' } & AppAddress)
-  /** It crashed and is started again after the delay, by the clock. */
+  /** The app crashed and restarts after the delay, by the clock. */
   | {
       readonly kind: 'restarting'
       readonly reason: string
       readonly attempt: number
       readonly delayMs: number
     }
-  /** It did not start, or crashed too often; only `start` or `replace` try again. */
+  /** The app did not start, or crashed too often. Only `start` or `replace` tries again. */
   | { readonly kind: 'given_up'; readonly reason: string }
-  /** It was stopped, or its server was. */
+  /** The app or its server was stopped. */
   | { readonly kind: 'stopped' }
 
 /** Time limits, in milliseconds of real time. */
 export interface SupervisorTiming extends HealthTiming {
-  /** How long requests under way may keep a process that was replaced. */
+  /** For requests under way at a process that was replaced. */
   readonly drainMs: number
   /** Between SIGTERM and SIGKILL. */
   readonly graceMs: number
@@ -33,12 +33,12 @@ export interface SupervisorTiming extends HealthTiming {
 
 /** The options of an `AppSupervisor`. */
 export interface SupervisorOptions {
-  /** The sandbox of the app; the supervisor ends with it. */
+  /** The sandbox of the app. The supervisor ends with it. */
   sandbox: Sandbox
   /** The app's directory, relative to the workspace. */
   cwd: string
   clock: Clock
-  /** The same for all apps of a berth. */
+  /** Shared by all apps of a berth. */
   ports: AppPorts
   log: AppLog
   /** Called for every change, in order. Must not throw. */
@@ -46,8 +46,8 @@ export interface SupervisorOptions {
   timing?: Partial<SupervisorTiming>
 }
 
-/** Resolves when no request is under way any more at the app's old port; asked for when callers go to the new one. */
+/** Resolves when no request is under way at the app's old port. Called when new requests go to the new one. */
 export type Drained = (port: number) => Promise<void>
 
-/** The usual times. */
+/** Default time limits. */
 export const SUPERVISOR_TIMING: SupervisorTiming = { ...HEALTH_TIMING, drainMs: 10_000, graceMs: 10_000 }

@@ -11,7 +11,7 @@ import {
   type SupervisorTiming,
 } from './supervision.ts'
 
-/** The kinds of operations, of which one runs at a time. */
+/** Kinds of operations. Only one runs at a time. */
 type Operation = 'start' | 'restart' | 'stop'
 
 /**
@@ -40,7 +40,7 @@ export class AppSupervisor {
     void options.sandbox.exited.then(() => this.#handleSandboxExit())
   }
 
-  /** The state of the app. */
+  /** State of the app. */
   get state(): AppState {
     return this.#state
   }
@@ -64,12 +64,12 @@ export class AppSupervisor {
    */
   replace(plan: AppPlan, env: Readonly<Record<string, string>>, drained: Drained): Promise<void> {
     const program = toProgram(plan, env)
-    // A restart of the version being replaced need not finish.
+    // The restart of a version that is replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
     return this.#enqueue('start', (signal) => this.#replace(program, drained, signal))
   }
 
-  /** Ends the app; resolves when no process of it is left. Calls under way fail. */
+  /** Stops the app. Resolves when none of its processes is left. Calls under way fail. */
   stop(): Promise<void> {
     this.#stops += 1
     this.#current?.abort.abort(stopped())
@@ -134,7 +134,7 @@ export class AppSupervisor {
 
   #handleCrash(running: RunningProcess, reason: string): void {
     if (this.#running !== running || this.#options.sandbox.ending) return
-    // What follows depends on whether the version that starts beside it succeeds.
+    // The result of the version that starts beside it decides.
     if (this.#replaced === running) {
       this.#setState({ kind: 'starting' })
       return
@@ -162,7 +162,7 @@ export class AppSupervisor {
   }
 
   async #restart(program: AppProgram, timer: Timer, signal: AbortSignal): Promise<void> {
-    // It was taken back while it waited for its turn.
+    // The restart was cancelled while it waited for its turn.
     if (this.#timer !== timer) return
     this.#timer = null
     this.#setState({ kind: 'starting' })
@@ -225,11 +225,11 @@ const summaryOf = (error: unknown): string => (error instanceof AppFailure ? err
 
 const stopped = (): AppError => new AppError('The app was stopped.')
 
-/** Most restarts within the window of `WINDOW_MS` milliseconds. */
+/** Largest number of restarts within `WINDOW_MS`. */
 const MAX_RESTARTS = 5
 const WINDOW_MS = 5 * 60_000
 
-/** The delay of the first, which doubles with each. */
+/** Delay of the first restart, in milliseconds. It doubles with each. */
 const FIRST_DELAY_MS = 1000
 
 /** Decides when an app that crashed is started again: after 1 s, 2 s, 4 s …, at most 5 times in 5 minutes. */
@@ -241,7 +241,10 @@ class RestartBackoff {
     this.#clock = clock
   }
 
-  /** Returns milliseconds until the next one, and which one of the 5 minutes it is; null if there were enough. */
+  /**
+   * Returns the delay of the next restart in milliseconds and its number within the 5 minutes; null if the limit is
+   * reached.
+   */
   next(): { delayMs: number; attempt: number } | null {
     const now = this.#clock.elapsed()
     this.#at = this.#at.filter((at) => now - at < WINDOW_MS)
@@ -252,7 +255,7 @@ class RestartBackoff {
     return { delayMs, attempt: before + 1 }
   }
 
-  /** Forgets those before: another version runs. */
+  /** Forgets earlier restarts, because another version runs. */
   reset(): void {
     this.#at = []
   }

@@ -1,7 +1,7 @@
 import type { Sandbox } from '../../compute/driver.ts'
 import { AppError } from './plan.ts'
 
-/** Which programs an app's commands can call. */
+/** The programs that an app's commands can call. */
 export interface Tools {
   /** Reports whether a program of this name is on the PATH. */
   has(name: string): Promise<boolean>
@@ -9,13 +9,13 @@ export interface Tools {
   nodeVersion(): Promise<string | null>
 }
 
-/** All that detection asks for: one command finds out about them together. */
+/** All tools that detection asks for. One command looks for all of them. */
 const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go', 'cargo', 'deno']
 
-/** Milliseconds that a sandbox has for a query. */
+/** Time limit of a query in a sandbox, in milliseconds. */
 const TIMEOUT_MS = 10_000
 
-/** The programs that a sandbox has, asked there once. */
+/** The tools of a sandbox, asked for once. */
 export class SandboxTools implements Tools {
   readonly #sandbox: Sandbox
   #found: Promise<ReadonlySet<string>> | null = null
@@ -67,7 +67,7 @@ export class SandboxTools implements Tools {
   }
 }
 
-/** How a tool is got, for a person. */
+/** How to install a tool, for a person. */
 const REMEDIES: Readonly<Record<string, string>> = {
   python3: 'Install it with your package manager (Debian and Ubuntu: apt install python3 python3-venv)',
   go: 'Install it from https://go.dev/dl or with your package manager (Debian and Ubuntu: apt install golang-go)',

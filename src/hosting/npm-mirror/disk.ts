@@ -12,26 +12,26 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What lies in the cache, each kind in a directory of its own. */
+/** Kinds of cached files. Each has a directory of its own. */
 export type Kind = 'tarballs' | 'full' | 'abbreviated' | 'dists'
 
 const KINDS: readonly Kind[] = ['tarballs', 'full', 'abbreviated', 'dists']
 
-/** To what part of the limit the cache shrinks when it has grown beyond. */
+/** Fraction of the limit to which a full cache shrinks. */
 const SHRINK_TO = 0.9
 
-/** A file under way into the cache, which nobody sees before it is kept. */
+/** A file that is being written, invisible until `commit`. */
 export interface IncomingFile {
   readonly file: FileHandle
-  /** Puts it in its place, in which it is seen at once and whole. */
+  /** Moves it to its final path atomically. */
   commit(kind: Kind, name: string): Promise<void>
-  /** Removes it, where it was not kept. */
+  /** Removes it unless it was committed. */
   discard(): Promise<void>
 }
 
 /**
- * The cache's files. Each is written aside and renamed into its place, so that one that is there is whole, whenever
- * berth was killed; the oldest go where they take more than allowed.
+ * The cache's files. Each is written to a temporary path and then renamed, so a file at its final path is complete
+ * even if berth was killed. The least recently used files are removed if the limit is exceeded.
  */
 export class DiskCache {
   readonly #directory: string
@@ -44,8 +44,8 @@ export class DiskCache {
 
   /**
    * @param directory absolute path
-   * @param maxBytes of all its files
-   * @param now milliseconds since 1970
+   * @param maxBytes limit for all files together
+   * @param now returns milliseconds since 1970
    */
   constructor(directory: string, maxBytes: number, now: () => number) {
     this.#directory = directory
@@ -53,24 +53,26 @@ export class DiskCache {
     this.#now = now
   }
 
-  /** Makes the directory, and removes what a killed berth was about to write. */
+  /** Creates the directory, and removes unfinished files of a berth that was killed. */
   open(): Promise<void> {
     this.#opened ??= this.#prepare()
     return this.#opened
   }
 
-  /** Resolves when nothing is under way with its files on its own account. */
+  /** Resolves when the cache is open and no removal of old files is under way. */
   async drain(): Promise<void> {
     await this.#opened?.catch(() => {})
     await this.#shrinking?.catch(() => {})
   }
 
-  /** Absolute path of a file. Names are of packages, or hashes: escaped, they lead nowhere else. */
+  /** Returns the absolute path of a file. Names are packages or hashes; escaping keeps them inside the directory. */
   path(kind: Kind, name: string): string {
     return join(this.#directory, kind, encodeURIComponent(name))
   }
 
-  /** A file's bytes and its time, milliseconds since 1970; null where there is none. */
+  /**
+   * Reads a file. Returns its bytes and its modification time in milliseconds since 1970, or null if there is none.
+   */
   async read(kind: Kind, name: string): Promise<{ bytes: Uint8Array; time: number } | null> {
     const path = this.path(kind, name)
     try {
@@ -81,7 +83,10 @@ export class DiskCache {
     }
   }
 
-  /** Sets a file's time to now: of use, by which the oldest go, and for documents of the last check. */
+  /**
+   * Sets a file's modification time to now. It is the last use, which decides on removal, and for documents the last
+   * revalidation.
+   */
   async touch(kind: Kind, name: string): Promise<void> {
     const seconds = this.#now() / 1000
     await utimes(this.path(kind, name), seconds, seconds).catch(() => {})
@@ -104,7 +109,7 @@ export class DiskCache {
     this.#bytes -= size
   }
 
-  /** A new file, aside. */
+  /** Creates a temporary file. */
   async receive(): Promise<IncomingFile> {
     const path = join(this.#directory, 'incoming', String(this.#incoming++))
     const file = await open(path, 'wx', 0o600)
@@ -136,14 +141,17 @@ export class DiskCache {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     for (const directory of [...KINDS, 'incoming'])
       await mkdir(join(this.#directory, directory), { recursive: true })
-    // Nobody waits for the count, which tens of thousands of files make long.
+    // Not awaited: to count tens of thousands of files takes long.
     this.#shrinking = this.#removeOldest().finally(() => {
       this.#shrinking = null
     })
     this.#shrinking.catch(() => {})
   }
 
-  /** Removes the files that were not used for longest. One that is being sent is sent to its end all the same. */
+  /**
+   * Removes the least recently used files if the limit is exceeded. A removed file that is open is still sent to its
+   * end.
+   */
   async #shrink(): Promise<void> {
     if (this.#bytes <= this.#maxBytes) return
     this.#shrinking ??= this.#removeOldest().finally(() => {
@@ -156,7 +164,7 @@ export class DiskCache {
     const files = (await this.#files()).sort((one, other) => one.time - other.time)
     this.#bytes = files.reduce((sum, { size }) => sum + size, 0)
     if (this.#bytes <= this.#maxBytes) return
-    // The newest is wanted just now, however large it is.
+    // The newest file is in use now, however large it is.
     for (const { path, size } of files.slice(0, -1)) {
       if (this.#bytes <= this.#maxBytes * SHRINK_TO) return
       await unlink(path).catch(() => {})

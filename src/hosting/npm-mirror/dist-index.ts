@@ -3,10 +3,13 @@ import { type Dist, type Dists, readManifest, versionOf } from './document.ts'
 import type { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
 
-/** Packages whose tarballs are known without a look at the disk. */
+/** Number of packages whose tarballs are kept in memory. */
 const IN_MEMORY = 300
 
-/** What every tarball must be, as the registry's documents say. What one has said once holds until one says otherwise. */
+/**
+ * The hashes of all tarballs in the registry's documents seen so far. An entry stays until a newer document replaces
+ * it.
+ */
 export class DistIndex {
   readonly #disk: DiskCache
   readonly #upstream: NpmRegistry
@@ -18,10 +21,10 @@ export class DistIndex {
   }
 
   /**
-   * A tarball's record. One that is in no document known so far, as where a lock file names it, is asked for by its
-   * version: a document of one version is small.
+   * Returns a tarball's source and hash. If no document seen so far has it, as for a version named by a lock file,
+   * asks for that version's document, which is small.
    *
-   * @throws PackageError where there is none
+   * @throws PackageError if there is none
    */
   async find(name: string, file: string): Promise<Dist> {
     const known = (await this.#read(name))[file]
@@ -38,14 +41,14 @@ export class DistIndex {
     return found
   }
 
-  /** Takes in what a document says. */
+  /** Adds the tarballs of a document. */
   async add(name: string, dists: Dists): Promise<void> {
     const all = { ...(await this.#read(name)), ...dists }
     this.#remember(name, all)
     await this.#disk.write('dists', name, new TextEncoder().encode(JSON.stringify(all)))
   }
 
-  /** Forgets what is known of a package: it turned out to be wrong. */
+  /** Forgets a package whose records turned out to be wrong. */
   async forget(name: string): Promise<void> {
     this.#recent.delete(name)
     for (const kind of ['dists', 'full', 'abbreviated'] as const) await this.#disk.remove(kind, name)
@@ -68,7 +71,7 @@ export class DistIndex {
   }
 }
 
-/** What is damaged counts as unknown. */
+/** Parses a cached index. A damaged one counts as empty. */
 function parse(bytes: Uint8Array): Dists {
   try {
     const dists = JSON.parse(new TextDecoder().decode(bytes))

@@ -2,37 +2,37 @@ import { integrityOf, integrityText } from './integrity.ts'
 import { PackageError } from './problem.ts'
 import { isVersion } from './registry-request.ts'
 
-/** Where a tarball comes from and what it must be. */
+/** Source and hash of a tarball. */
 export interface Dist {
-  /** Its address at the registry. */
+  /** URL at the registry. */
   readonly url: string
-  /** As of `integrityText`. */
+  /** Hash in the form of `integrityText`. */
   readonly integrity: string
 }
 
-/** A package's tarballs by the names of their files. */
+/** A package's tarballs by file name. */
 export type Dists = Readonly<Record<string, Dist>>
 
-/** How tarballs are named to a client. */
+/** How a document that is sent to a client names tarballs. */
 export type TarballNaming =
-  /** By the mirror's own address. */
+  /** With the mirror's own address. */
   | { readonly kind: 'mirror'; readonly origin: string }
-  /** By npm's public address, which npm itself replaces by that of its registry. */
+  /** With npm's public address, which npm itself replaces by the address of its registry. */
   | { readonly kind: 'public' }
-  /** Not at all: the client makes the address from the registry's. */
+  /** Without an address. The client derives it from the registry's. */
   | { readonly kind: 'none' }
 
-/** npm's public registry, by whose name lock files call packages wherever they came from. */
+/** npm's public registry. Lock files name it for packages of any origin. */
 export const PUBLIC_REGISTRY = 'https://registry.npmjs.org'
 
-/** Stands in a kept document for the beginning of a tarball's address. */
+/** Replaces the beginning of a tarball's address in a cached document. */
 const ORIGIN_PLACEHOLDER = 'berth:'
 
 /**
- * How a client is told where tarballs lie, so that its lock file names no mirror, which another berth and other
- * machines could not reach: npm writes down what it is told, but asks its registry in place of the public one; Bun
- * writes down nothing where the address is the usual one of its registry, which it takes for granted where it is told
- * none. pnpm and Yarn write down addresses only where they differ from what the registry's would be.
+ * Chooses how to name tarballs to a client. Its lock file must not name the mirror, which other machines cannot
+ * reach. npm records the address that it gets, but asks its registry in place of the public one. Bun records nothing
+ * if the address is its registry's usual one, which it assumes if there is none. pnpm and Yarn record only addresses
+ * that differ from their registry's usual ones.
  */
 export function namingFor(userAgent: string | null, origin: string): TarballNaming {
   if (userAgent?.startsWith('npm/')) return { kind: 'public' }
@@ -40,25 +40,25 @@ export function namingFor(userAgent: string | null, origin: string): TarballNami
   return { kind: 'mirror', origin }
 }
 
-/** The text of a kept document, for a client. */
+/** Returns the text of a cached document for a client. */
 export function present(text: string, naming: TarballNaming): string {
   if (naming.kind === 'none') return text.replaceAll(/"tarball":"berth:[^"]*",/g, '')
   const origin = naming.kind === 'public' ? PUBLIC_REGISTRY : naming.origin
-  // No text within the document looks so: quotation marks would be escaped.
+  // No string in the document can match: its quotation marks are escaped.
   return text.replaceAll(`"tarball":"${ORIGIN_PLACEHOLDER}`, `"tarball":"${origin}`)
 }
 
-/** A registry's document in the form in which it is kept. */
+/** A registry's document in the form in which it is cached. */
 export interface ParsedDocument {
-  /** JSON; the addresses of tarballs are places to be filled. */
+  /** JSON, with placeholders for the addresses of tarballs. */
   readonly text: string
   readonly dists: Dists
 }
 
 /**
- * Reads a registry's document of a package. Versions whose tarballs could not be verified are left out.
+ * Parses a registry's document of a package. Omits versions whose tarballs could not be verified.
  *
- * @throws PackageError where it is none of that package
+ * @throws PackageError if it is no document of that package
  */
 export function readDocument(name: string, document: unknown): ParsedDocument {
   if (!isObject(document) || document.name !== name || !isObject(document.versions)) {
@@ -68,13 +68,13 @@ export function readDocument(name: string, document: unknown): ParsedDocument {
     const one = readManifest(name, version, given)
     return one === null ? [] : [{ version, ...one }]
   })
-  // Made from entries, whose names are the registry's and mean nothing to objects then.
+  // `fromEntries` treats names of the registry such as `__proto__` as ordinary properties.
   const versions = Object.fromEntries(read.map(({ version, manifest }) => [version, manifest]))
   const dists = Object.fromEntries(read.flatMap(({ dists }) => Object.entries(dists)))
   return { text: JSON.stringify({ ...document, versions }), dists }
 }
 
-/** Reads a registry's document of one version; null where its tarball could not be verified. */
+/** Parses a registry's document of one version. Returns null if its tarball could not be verified. */
 export function readManifest(
   name: string,
   version: string,
@@ -83,15 +83,15 @@ export function readManifest(
   if (!isObject(manifest) || !isObject(manifest.dist) || !isVersion(version)) return null
   const { tarball, ...rest } = manifest.dist
   const integrity = integrityOf(rest)
-  // Not parsed: a document may have thousands.
+  // Matched, not parsed as a URL: a document may have thousands.
   if (integrity === null || typeof tarball !== 'string' || !/^https?:\/\/[^/]/.test(tarball)) return null
   const file = fileOf(name, version)
   const dist = { url: tarball, integrity: integrityText(integrity) }
   const named = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
   return {
-    // Before the hashes, of which there is one: a comma always follows.
+    // First, because a hash always follows: `present` removes it together with its comma.
     manifest: { ...manifest, dist: { tarball: `${ORIGIN_PLACEHOLDER}/${name}/-/${file}`, ...rest } },
-    // Lock files may call it as the registry does.
+    // Lock files may use the registry's name of the file.
     dists: Object.fromEntries(
       named === file || !named.endsWith('.tgz')
         ? [[file, dist]]
@@ -103,10 +103,10 @@ export function readManifest(
   }
 }
 
-/** The usual name of a version's tarball. */
+/** Returns the usual file name of a version's tarball. */
 const fileOf = (name: string, version: string): string => `${name.split('/').pop()}-${version}.tgz`
 
-/** The version of which a file is the tarball by its usual name; null for another name. */
+/** Returns the version in a tarball's usual file name; null for any other name. */
 export function versionOf(name: string, file: string): string | null {
   const start = `${name.split('/').pop()}-`
   const version = file.slice(start.length, -'.tgz'.length)

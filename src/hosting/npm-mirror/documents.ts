@@ -7,13 +7,15 @@ import type { DocumentResponse, NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
 import { SharedCalls } from './shared-calls.ts'
 
-/** Milliseconds for which a document is taken for the newest. */
+/** Milliseconds for which a document is used without asking the registry. */
 const FRESH_MS = 5 * 60_000
 
-/** The two forms of a package's document. The abbreviated one has what an install needs, and is a tenth as long. */
+/**
+ * The forms of a package's document. The abbreviated one has only the fields for an install and a tenth of the size.
+ */
 export type Form = 'full' | 'abbreviated'
 
-/** The media type by which the abbreviated form is asked for. */
+/** Media type of the abbreviated form. */
 export const ABBREVIATED = 'application/vnd.npm.install-v1+json'
 
 const ACCEPT: Readonly<Record<Form, string>> = {
@@ -21,16 +23,16 @@ const ACCEPT: Readonly<Record<Form, string>> = {
   abbreviated: `${ABBREVIATED}; q=1.0, application/json; q=0.8`,
 }
 
-/** A document as it is kept on disk. */
+/** A document in the cache. */
 interface CachedDocument {
-  /** As of `present`. */
+  /** Text for `present`. */
   readonly text: string
   readonly etag: string | null
-  /** Milliseconds since 1970 when the registry last said that this is it. */
+  /** Milliseconds since 1970 of the registry's last confirmation. */
   readonly checkedAt: number
 }
 
-/** What the documents are kept with. */
+/** Dependencies of `Documents`. */
 export interface DocumentsOptions {
   disk: DiskCache
   upstream: NpmRegistry
@@ -40,8 +42,8 @@ export interface DocumentsOptions {
 }
 
 /**
- * Packages' documents: fresh for five minutes, then asked for again by their tag. Where the registry is out of reach,
- * the last one known serves.
+ * Caches packages' documents. One older than five minutes is revalidated by its ETag. If the registry is unreachable,
+ * the cached one is used.
  */
 export class Documents {
   readonly #options: DocumentsOptions
@@ -51,12 +53,16 @@ export class Documents {
     this.#options = options
   }
 
-  /** Resolves when nothing is being fetched any more. */
+  /** Resolves when no request is under way. */
   async drain(): Promise<void> {
     await this.#shared.drain()
   }
 
-  /** A package's document, as of `present`. @throws PackageError */
+  /**
+   * Returns a package's document for `present`.
+   *
+   * @throws PackageError
+   */
   get(name: string, form: Form): Promise<string> {
     return this.#shared.get(`${form} ${name}`, () => this.#get(name, form))
   }
@@ -64,7 +70,7 @@ export class Documents {
   async #get(name: string, form: Form): Promise<string> {
     const { upstream, now } = this.#options
     const known = await this.#read(name, form)
-    // Also where the machine's clock was set back since.
+    // `abs`: the machine's clock may have been set back since.
     if (known !== null && Math.abs(now() - known.checkedAt) < FRESH_MS) return known.text
     const other = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full'))
     if (upstream.isDown) {
@@ -102,7 +108,7 @@ export class Documents {
     return text
   }
 
-  /** What is kept; null where nothing is, or where the disk has damaged it. */
+  /** Reads a cached document. Returns null if there is none or it is damaged. */
   async #read(name: string, form: Form): Promise<CachedDocument | null> {
     const found = await this.#options.disk.read(form, name)
     if (found === null) return null

@@ -2,21 +2,21 @@ import { join, posix } from 'node:path'
 import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 
-/** Where a command installs. */
+/** The directory in which a command installs packages. */
 export interface InstallTarget {
   /** The directory of tools of the sandbox (`Sandbox.tools`). */
   readonly tools: string
   readonly workspace: Pick<Workspace, 'read'>
-  /** The directory that the command runs in, relative to the workspace; empty for the workspace itself. */
+  /** Working directory of the command, relative to the workspace; empty for the workspace itself. */
   readonly directory: string
 }
 
 /**
- * The variables by which package managers ask the mirror.
+ * Returns the variables that make package managers use the mirror.
  *
- * npm and pnpm up to 10 take them from npm's global settings, to which those of the project and the user come first.
- * Of Bun, Yarn and pnpm from 11 variables are stronger than files: they are left out where a file names another
- * registry. Yarn 1 takes no credential but from a user's own file, and goes to the registry by itself.
+ * npm, and pnpm up to 10, read them from npm's global settings, over which the project's and the user's settings take
+ * precedence. For Bun, Yarn and pnpm from 11 on, variables override files, so they are omitted if a file names
+ * another registry. Yarn 1 reads credentials only from the user's own file and therefore uses the registry directly.
  */
 export async function installEnvironment(
   place: InstallTarget & { origin: string; token: string },
@@ -45,7 +45,9 @@ const yarnEnvironment = (origin: string, token: string): Record<string, string> 
   YARN_UNSAFE_HTTP_WHITELIST: new URL(origin).hostname,
 })
 
-/** Which package managers find a registry of the project's or the user's own in the directory or above. */
+/**
+ * Reports which package managers have a registry configured by the project or the user, in the directory or above it.
+ */
 async function customRegistries({
   workspace,
   directory,
@@ -61,7 +63,7 @@ async function customRegistries({
   let yarn = false
   for (const one of withParents(directory)) {
     bun ||= /^\s*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
-    // Of Bun's settings the user's, which lie in the home directory, have a dot.
+    // Only the user's settings of Bun, in the home directory, may begin with a dot.
     for (const name of one === '' ? ['bunfig.toml', '.bunfig.toml'] : ['bunfig.toml']) {
       bun ||= namesRegistry(await read(posix.join(one, name)))
     }
@@ -79,7 +81,7 @@ function namesRegistry(bunfig: string): boolean {
   }
 }
 
-/** A directory and those above it, up to the workspace, whose name is empty. */
+/** Returns a directory and its parents up to the workspace, whose name is empty. */
 function withParents(directory: string): string[] {
   const parts = directory.split('/').filter((part) => part !== '' && part !== '.')
   return [...parts.map((_, index) => parts.slice(0, parts.length - index).join('/')), '']

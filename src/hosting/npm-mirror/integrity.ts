@@ -1,16 +1,16 @@
 import { PackageError } from './problem.ts'
 
-/** Hashes that a registry may name, strongest first. */
+/** Hashes that a registry may use, strongest first. */
 const ALGORITHMS = ['sha512', 'sha384', 'sha256', 'sha1'] as const
 
 /** The hash that a file must have. */
 export interface Integrity {
   readonly algorithm: (typeof ALGORITHMS)[number]
-  /** Lower-case hexadecimal. */
+  /** In lower-case hexadecimal. */
   readonly digest: string
 }
 
-/** Characters of each digest in hexadecimal. */
+/** Number of hexadecimal characters of each digest. */
 const LENGTHS: Readonly<Record<Integrity['algorithm'], number>> = {
   sha512: 128,
   sha384: 96,
@@ -19,10 +19,10 @@ const LENGTHS: Readonly<Record<Integrity['algorithm'], number>> = {
 }
 
 /**
- * The strongest hash that a registry's record of a tarball names, null where it names none.
+ * Returns the strongest hash in a registry's record of a tarball, or null if it has none.
  *
- * @param dist `dist` of a version: `integrity` as in Subresource Integrity (hashes with blanks between), or `shasum`,
- *   a SHA-1 in hexadecimal
+ * @param dist `dist` of a version, with `integrity` in the form of Subresource Integrity (hashes separated by blanks)
+ * or `shasum`, a SHA-1 in hexadecimal
  */
 export function integrityOf(dist: { integrity?: unknown; shasum?: unknown }): Integrity | null {
   const hashes = typeof dist.integrity === 'string' ? dist.integrity.trim().split(/\s+/) : []
@@ -38,10 +38,14 @@ export function integrityOf(dist: { integrity?: unknown; shasum?: unknown }): In
   return { algorithm: 'sha1', digest: shasum.toLowerCase() }
 }
 
-/** One text for an integrity, which is a file's name too: `sha512-` and the digest. */
+/** Returns an integrity as a text that is also a valid file name: algorithm, `-`, digest. */
 export const integrityText = ({ algorithm, digest }: Integrity): string => `${algorithm}-${digest}`
 
-/** The integrity that a text of `integrityText` means. @throws PackageError where it is none */
+/**
+ * Parses a text of `integrityText`.
+ *
+ * @throws PackageError if it is invalid
+ */
 export function parseIntegrity(text: unknown): Integrity {
   const [algorithm, digest = ''] = typeof text === 'string' ? text.split('-') : []
   const known = ALGORITHMS.find((one) => one === algorithm)

@@ -8,26 +8,26 @@ import { PackageError } from './problem.ts'
 import { parsePath, type RegistryRequest } from './registry-request.ts'
 import { Tarballs } from './tarballs.ts'
 
-/** What a mirror stands on. */
+/** Options of a mirror. */
 export interface MirrorOptions {
   /** Absolute path of the cache's directory. */
   directory: string
-  /** The registry that it mirrors, without a slash at the end. */
+  /** URL of the mirrored registry, without a trailing slash. */
   registry: string
-  /** Most bytes that the cache takes on disk. */
+  /** Limit of the cache on disk, in bytes. */
   maxBytes: number
   logger: Logger
   /** Milliseconds since 1970. */
   now: () => number
-  /** Which server a credential is of; null for none. */
+  /** Returns the server that a credential belongs to; null for none. */
   authenticate: (token: string) => string | null
-  /** Is told what a server was refused, and why. */
+  /** Called with the server and the reason when a request fails. */
   onProblem: (serverId: string, message: string) => void
 }
 
 /**
- * A read-only mirror of an npm registry on loopback, which fetches what it is asked for and keeps it. Servers have but
- * this way to what is kept: none of them can change what another installs.
+ * A read-only mirror of an npm registry on loopback. It fetches packages on request and caches them. Servers reach
+ * the cache only through it, so none of them can change the packages of another.
  */
 export class NpmMirror {
   readonly #options: MirrorOptions
@@ -48,18 +48,22 @@ export class NpmMirror {
     this.#tarballs = new Tarballs(components)
   }
 
-  /** Its address, without a slash at the end. */
+  /** Its origin, without a trailing slash. */
   get origin(): string {
     return `http://127.0.0.1:${this.#server?.port}`
   }
 
-  /** Opens the cache and listens on a free port. @throws the system's error where it cannot */
+  /**
+   * Opens the cache and listens on a free port.
+   *
+   * @throws the system's error if it cannot
+   */
   async start(): Promise<void> {
     await this.#disk.open()
     this.#server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
-      // A large package may be long on its way to here.
+      // The first byte of a large package may take long.
       idleTimeout: 0,
       reusePort: false,
       development: false,
@@ -68,7 +72,7 @@ export class NpmMirror {
     })
   }
 
-  /** Ends what is under way and listens no more. */
+  /** Stops listening and cancels requests under way. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#server?.stop(true)
@@ -135,7 +139,7 @@ export class NpmMirror {
   }
 }
 
-/** A part of a package's document: one version, or what its tags mean. */
+/** Returns a part of a package's document: one version, or its tags. */
 function extract(
   whole: string,
   asked: RegistryRequest & { kind: 'version' | 'tags' },
@@ -149,7 +153,10 @@ function extract(
   return present(JSON.stringify(versions[tagged]), naming)
 }
 
-/** An answer that need not be sent again (RFC 9110, 13.1.2). Not compressed: on loopback that costs more than it saves. */
+/**
+ * Returns a response with an ETag, or 304 if the client has the content (RFC 9110, section 13.1.2). It is not
+ * compressed, which costs more than it saves on loopback.
+ */
 function conditional(request: Request, text: string, type: string): Response {
   const etag = `"${Bun.hash(text).toString(36)}"`
   const headers = {

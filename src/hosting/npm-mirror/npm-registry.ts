@@ -1,37 +1,37 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { PackageError } from './problem.ts'
 
-/** Largest document of a package, bytes. */
+/** Largest size of a package's document, in bytes. */
 const MAX_DOCUMENT_BYTES = 64 * 2 ** 20
 
-/** Milliseconds in which a document must have come, and in which one must that is known from before. */
+/** Time limits in milliseconds for a document and for the revalidation of a cached one. */
 const DOCUMENT_MS = 60_000
 const REVALIDATION_MS = 10_000
 
-/** Milliseconds without a byte after which a download is given up. */
+/** Milliseconds without a byte after which a download is aborted. */
 const IDLE_TIMEOUT_MS = 60_000
 
-/** Milliseconds between the attempts at something that the registry does not answer. */
+/** Milliseconds between attempts if the registry does not respond. */
 const RETRIES_MS = [250, 1_000]
 
-/** Milliseconds for which a registry that was out of reach is not asked for what is known from before. */
+/** Milliseconds for which cached documents are used without asking a registry that was unreachable. */
 const DOWN_MS = 30_000
 
-/** What a registry answers about a document. */
+/** A registry's response to a request for a document. */
 export type DocumentResponse =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'document'; readonly document: unknown; readonly etag: string | null }
 
-/** What the upstream registry is asked with. */
+/** Options of `NpmRegistry`. */
 export interface UpstreamOptions {
-  /** Its address, without a slash at the end. */
+  /** URL of the registry, without a trailing slash. */
   registry: string
   logger: Logger
-  /** Ends whatever is under way. */
+  /** Aborts all requests under way. */
   stopping: AbortSignal
 }
 
-/** The registry that packages come from. The environment's proxies and certificate authorities apply. */
+/** The upstream registry. The environment's proxies and certificate authorities apply. */
 export class NpmRegistry {
   readonly #options: UpstreamOptions
   #downUntil = 0
@@ -40,16 +40,16 @@ export class NpmRegistry {
     this.#options = options
   }
 
-  /** Whether it was out of reach a moment ago. */
+  /** Whether it was unreachable within the last 30 seconds. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
 
   /**
-   * A document.
+   * Requests a document.
    *
-   * @param path escaped, with a slash at the beginning
-   * @param known the tag of the document that is known from before; asked about but once then
+   * @param path escaped, with a leading slash
+   * @param known ETag of a cached document to revalidate; the request is then not retried
    * @throws PackageError
    */
   async document(
@@ -71,7 +71,8 @@ export class NpmRegistry {
   }
 
   /**
-   * Downloads a file. Where the download breaks off it begins anew, which `restart` is told.
+   * Downloads a file. Calls `restart` before each attempt, and starts again from the first byte if the download
+   * breaks off.
    *
    * @throws PackageError
    */
@@ -98,7 +99,7 @@ export class NpmRegistry {
     })
   }
 
-  /** Tries again what the registry gave no answer to. */
+  /** Repeats an attempt as long as the registry does not respond. */
   async #withRetries<T>(url: string, retries: readonly number[], attempt: () => Promise<T>): Promise<T> {
     for (const wait of [...retries, null]) {
       try {
@@ -123,7 +124,7 @@ export class NpmRegistry {
     const response = await fetch(url, {
       headers: { 'user-agent': 'berth', ...headers },
       signal: AbortSignal.any([signal, this.#options.stopping]),
-      // What is checked are the bytes as they are stored, whatever an encoding is claimed to be.
+      // The hash is over the stored bytes, so a claimed encoding is not decoded.
       ...(headers['accept-encoding'] === 'identity' ? { decompress: false } : {}),
     })
     if (response.ok || response.status === 304) return response

@@ -4,27 +4,30 @@ import { base62, type Random } from '../../runtime/random.ts'
 import { type InstallTarget, installEnvironment } from './environment.ts'
 import type { NpmMirror } from './mirror.ts'
 
-/** What packages take on disk if nothing else is said, bytes. */
+/** Default limit of the cache on disk, in bytes. */
 const MAX_BYTES = 2 * 2 ** 30
 
-/** Most that is kept of what one server was refused. */
+/** Largest number of problems kept per server. */
 const MAX_PROBLEMS = 20
 
-/** What packages are installed with. */
+/** Options of `Packages`. */
 export interface PackagesOptions {
-  /** Absolute path of the data directory; the cache is its `packages`. */
+  /** Absolute path of the data directory. The cache is its subdirectory `packages`. */
   dataDir: string
-  /** The npm registry that packages come from. */
+  /** URL of the npm registry that packages are fetched from. */
   registry: string
   random: Random
   logger: Logger
-  /** Milliseconds since 1970, of this machine: a registry knows nothing of a clock that is moved. */
+  /**
+   * Returns milliseconds since 1970 by this machine's clock: the registry does not follow a clock that tests have
+   * moved.
+   */
   now: () => number
-  /** Most bytes that the cache takes on disk. */
+  /** Limit of the cache on disk, in bytes. */
   maxBytes?: number
 }
 
-/** What one server is given. */
+/** A server as a client of the mirror. */
 interface MirrorClient {
   readonly serverId: string
   readonly token: string
@@ -32,12 +35,12 @@ interface MirrorClient {
 }
 
 /**
- * What commands that install packages are given: the way to a mirror of the npm registry, which all servers share and
- * none can change. Nothing is loaded, listens or lies on disk until the first install asks.
+ * Gives commands that install packages access to a mirror of the npm registry. All servers share it and none can
+ * change it. Nothing is loaded, listens or is written to disk before the first install.
  */
 export class Packages {
   readonly #options: PackagesOptions
-  /** By the hash of their tokens: how long a look-up takes says nothing of a token then. */
+  /** By the hash of the token, so the time of a look-up reveals nothing about a token. */
   readonly #clients = new Map<string, MirrorClient>()
   #mirror: Promise<NpmMirror | null> | null = null
   #stopped = false
@@ -47,11 +50,11 @@ export class Packages {
   }
 
   /**
-   * The environment for a command that installs or builds: with it npm, pnpm, Yarn 2 and later, Bun and Corepack ask
-   * the mirror. Settings of the project win. Where the mirror cannot be had, which is logged, they are left to
-   * themselves.
+   * Returns the environment for a command that installs or builds. It makes npm, pnpm, Yarn 2 and later, Bun and
+   * Corepack use the mirror. Settings of the project take precedence. If the mirror cannot start, which is logged,
+   * returns no variables, and the package managers use their own registries.
    *
-   * @param place where the command runs
+   * @param place directory in which the command runs
    */
   async environment(serverId: string, place: InstallTarget): Promise<Record<string, string>> {
     const mirror = await this.#ensureStarted()
@@ -59,7 +62,7 @@ export class Packages {
     return installEnvironment({ ...place, origin: mirror.origin, token: this.#clientOf(serverId).token })
   }
 
-  /** Takes what a server was refused since this was asked last: not every package manager prints the reason. */
+  /** Returns the problems of a server since the last call. Not every package manager prints the reason. */
   takeProblems(serverId: string): readonly string[] {
     for (const client of this.#clients.values()) {
       if (client.serverId !== serverId) continue
@@ -70,12 +73,12 @@ export class Packages {
     return []
   }
 
-  /** Takes a server's credential back: it has gone. */
+  /** Revokes the credential of a deleted server. */
   forget(serverId: string): void {
     for (const [hash, client] of this.#clients) if (client.serverId === serverId) this.#clients.delete(hash)
   }
 
-  /** Ends downloads and listens no more. Calling it again is harmless. */
+  /** Cancels downloads and stops listening. Further calls have no effect. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#clients.clear()

@@ -1,14 +1,14 @@
 /**
- * A package that cannot be given. The message is for the person who reads the install's log: npm and pnpm print it, Bun
- * the status alone.
+ * Error: a package cannot be delivered. Its message is for the reader of the install's log. npm and pnpm print it;
+ * Bun prints only the status.
  */
 export class PackageError extends Error {
   override readonly name = 'PackageError'
 
   /**
-   * @param status of the answer. Clients try a 5xx again, npm for more than a minute; what a mirror cannot get, which
-   *   has tried it again itself, is therefore 424
-   * @param unreachable whether the registry gave no answer, so that what is known from before may stand in for it
+   * @param status of the response. Clients retry a 5xx, npm for more than a minute. The mirror has already retried
+   * itself, so it responds with 424.
+   * @param unreachable whether the registry did not respond, so a cached document may be used instead
    */
   constructor(
     message: string,

@@ -1,32 +1,32 @@
-/** What a request's path asks a registry for. */
+/** A parsed request to a registry. */
 export type RegistryRequest =
   | { readonly kind: 'ping' }
   /** A package's document with all its versions. */
   | { readonly kind: 'packument'; readonly name: string }
-  /** One version, by its number or by a tag such as `latest`. */
+  /** One version, by number or by a tag such as `latest`. */
   | { readonly kind: 'version'; readonly name: string; readonly version: string }
   | { readonly kind: 'tags'; readonly name: string }
   | { readonly kind: 'tarball'; readonly name: string; readonly file: string }
 
-/** A package's name, as npm allows it and, in capitals, has allowed it: no dot at the beginning, nothing of a path. */
+/** Matches the package names that npm allows or, with capitals, once allowed: no leading dot, no path elements. */
 const NAME = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/
 
-/** Longest name of a package (npm's own limit). */
+/** Longest name of a package: npm's own limit. */
 const MAX_NAME = 214
 
 const VERSION = /^[\w~^-][\w.~^+-]{0,127}$/
 
 const FILE = /^[\w~-][\w.~+-]{0,250}\.tgz$/
 
-/** Whether a text is a package's name. */
+/** Reports whether a text is a valid package name. */
 export const isPackageName = (name: string): boolean => name.length <= MAX_NAME && NAME.test(name)
 
-/** Whether a text is a version or a tag. */
+/** Reports whether a text is a valid version or tag. */
 export const isVersion = (version: string): boolean => VERSION.test(version)
 
 /**
- * Reads a path of the npm registry's API, with the slash of a scoped name escaped or not. Null for what is no such path,
- * or none that a mirror answers: searches, audits, accounts.
+ * Parses a path of the npm registry's API. The slash of a scoped name may be escaped. Returns null for any other
+ * path, and for services that the mirror lacks: searches, audits, accounts.
  *
  * @param pathname as in a URL, still escaped
  */
@@ -45,7 +45,7 @@ export function parsePath(pathname: string): RegistryRequest | null {
   return null
 }
 
-/** `/-/ping` and `/-/package/NAME/dist-tags`. */
+/** Parses `/-/ping` and `/-/package/NAME/dist-tags`. */
 function parseService(parts: string[]): RegistryRequest | null {
   const service = parts.shift()
   if (service === 'ping' && parts.length === 0) return { kind: 'ping' }
@@ -53,7 +53,7 @@ function parseService(parts: string[]): RegistryRequest | null {
   return name !== null && parts.length === 1 && parts[0] === 'dist-tags' ? { kind: 'tags', name } : null
 }
 
-/** Takes a name off the beginning of a path. */
+/** Removes a package's name from the beginning of a path and returns it; null if it is invalid. */
 function takeName(parts: string[]): string | null {
   const name = parts.splice(0, parts[0]?.startsWith('@') ? 2 : 1).join('/')
   return isPackageName(name) ? name : null

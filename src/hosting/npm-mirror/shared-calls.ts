@@ -1,8 +1,8 @@
-/** Work that is under way once, however many ask for it. */
+/** Shares one run of a job between all callers that ask for it meanwhile. */
 export class SharedCalls<T> {
   readonly #pending = new Map<string, Promise<T>>()
 
-  /** Starts the work, or joins it. */
+  /** Starts the job of a key, or joins the one under way. */
   get(key: string, start: () => Promise<T>): Promise<T> {
     const pending = this.#pending.get(key)
     if (pending !== undefined) return pending
@@ -11,7 +11,7 @@ export class SharedCalls<T> {
     return started
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no job is under way. */
   async drain(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending.values())
   }

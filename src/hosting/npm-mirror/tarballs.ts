@@ -8,13 +8,13 @@ import type { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
 import { SharedCalls } from './shared-calls.ts'
 
-/** Largest tarball, bytes. */
+/** Largest size of a tarball, in bytes. */
 const MAX_TARBALL_BYTES = 2 ** 30
 
-/** Bytes that are read at a time; what is no larger is sent as it was read to be verified. */
+/** Size of a read, in bytes. A tarball that fits into one is sent from the memory that it was verified in. */
 const PART_BYTES = 2 ** 20
 
-/** What the tarballs are kept with. */
+/** Dependencies of `Tarballs`. */
 export interface TarballsOptions {
   disk: DiskCache
   upstream: NpmRegistry
@@ -22,16 +22,18 @@ export interface TarballsOptions {
   logger: Logger
 }
 
-/** A tarball that was verified, to be sent. */
+/** A verified tarball to send. */
 export interface Tarball {
   readonly size: number
-  /** Its bytes, also where the file goes from the cache meanwhile. A stream is to be read to its end or cancelled. */
+  /**
+   * Its bytes, which stay readable if the cache removes the file meanwhile. Read a stream to its end or cancel it.
+   */
   readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>
 }
 
 /**
- * Packages' tarballs, by the hash that the registry's document names: nothing is kept or sent that has another, so
- * that what lies in the cache is for every server what the registry says it is.
+ * Caches tarballs by the hash in the registry's document. It neither keeps nor sends bytes with another hash, so
+ * every server gets what the registry has published.
  */
 export class Tarballs {
   readonly #options: TarballsOptions
@@ -41,12 +43,16 @@ export class Tarballs {
     this.#options = options
   }
 
-  /** Resolves when no download is under way any more. */
+  /** Resolves when no download is under way. */
   drain(): Promise<void> {
     return this.#downloads.drain()
   }
 
-  /** A tarball. @throws PackageError */
+  /**
+   * Returns a tarball, which it downloads unless it is cached.
+   *
+   * @throws PackageError
+   */
   async get(name: string, file: string): Promise<Tarball> {
     const dist = await this.#options.index.find(name, file)
     const integrity = parseIntegrity(dist.integrity)
@@ -58,7 +64,9 @@ export class Tarballs {
     return fetched
   }
 
-  /** The file of a hash, verified as it is now; null where there is none that is as it must be. */
+  /**
+   * Opens the file of a hash and verifies it. Returns null if it is missing or damaged, and removes a damaged one.
+   */
   async #open(integrity: Integrity): Promise<Tarball | null> {
     const { disk, logger } = this.#options
     const key = integrityText(integrity)
@@ -110,7 +118,7 @@ export class Tarballs {
       await upstream.download(url, MAX_TARBALL_BYTES, take, restart)
       const digest = hasher.digest('hex')
       if (digest !== integrity.digest) {
-        // It may be the document that was damaged, here or on its way.
+        // The document may have been damaged, on the disk or in transit.
         await index.forget(name)
         const found = integrityText({ algorithm: integrity.algorithm, digest })
         throw new PackageError(
@@ -125,7 +133,7 @@ export class Tarballs {
   }
 }
 
-/** A file's bytes from its beginning, a part at a time. */
+/** Reads a file from its beginning in parts of up to `PART_BYTES`. */
 async function* parts(file: FileHandle, size: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   for (let at = 0; at < size; ) {
     const part = new Uint8Array(Math.min(PART_BYTES, size - at))
@@ -136,7 +144,7 @@ async function* parts(file: FileHandle, size: number): AsyncGenerator<Uint8Array
   }
 }
 
-/** A file's bytes as a stream, which closes it. */
+/** Returns a file's bytes as a stream, which closes the file at its end. */
 function streamOf(file: FileHandle, size: number): ReadableStream<Uint8Array> {
   const source = parts(file, size)
   return new ReadableStream({

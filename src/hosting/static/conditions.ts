@@ -1,20 +1,17 @@
 import type { FileRequest } from '../sites/upstream.ts'
 
-/** The validators that conditions are compared with. */
+/** The validators to compare conditions with. */
 export interface Validators {
   /** Strong, with its quotes. */
   readonly etag: string
-  /** Whole seconds since 1970: HTTP dates have no parts of one. */
+  /** Whole seconds since 1970, the resolution of HTTP dates. */
   readonly modified: number
 }
 
-/** How to respond to a conditional GET or HEAD. */
+/** The response to a conditional GET or HEAD. */
 export type ConditionResult = 'send' | 'not-modified' | 'failed'
 
-/**
- * Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2; one that is malformed
- * counts as if it were not there.
- */
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, section 13.2.2. Ignores malformed ones. */
 export function evaluate(request: FileRequest, { etag, modified }: Validators): ConditionResult {
   const ifMatch = request.header('if-match')
   const ifNoneMatch = request.header('if-none-match')
@@ -37,7 +34,10 @@ export function rangeApplies(request: FileRequest, { etag, modified }: Validator
   return dateOf(condition) === modified
 }
 
-/** Reports whether a list of entity tags has one; `weakly` takes `W/"x"` for `"x"` (RFC 9110, 8.8.3.2). */
+/**
+ * Reports whether a list of entity tags contains `etag`. With `weakly`, `W/"x"` matches `"x"` (RFC 9110, section
+ * 8.8.3.2).
+ */
 function lists(list: string, etag: string, weakly: boolean): boolean {
   if (list.trim() === '*') return true
   return [...list.matchAll(/(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(
@@ -51,7 +51,7 @@ function dateOf(text: string | null): number | null {
   return Number.isNaN(at) ? null : at / 1_000
 }
 
-/** Bytes from `start` up to but without `end`. */
+/** The bytes from `start` to `end`, `end` exclusive. */
 export interface ByteRange {
   readonly start: number
   readonly end: number

@@ -5,24 +5,27 @@ import { machineNow } from '../../runtime/clock.ts'
 import type { Validators } from './conditions.ts'
 import { withReload } from './reload.ts'
 
-/** The content of a site's file. */
+/** The content of a site's file, with its validators. */
 export interface Content extends Validators {
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number
   /** Its response headers, for complete and empty responses. */
   readonly headers: Readonly<Record<string, string>>
-  /** Its bytes from `start` up to `end`. Called once, or `dispose` instead. */
+  /** Returns its bytes from `start` to `end`. Call either this or `dispose`, once. */
   body(start: number, end: number): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
   dispose(): void
 }
 
-/** Files up to this size (bytes) are kept in memory. */
+/** Size up to which files are kept in memory, in bytes. */
 const CACHED_FILE_LIMIT = 256 * 1024
 
-/** Bytes up to which a page is read whole to insert the reload script; larger pages go without. */
+/** Size up to which a page is read whole to insert the reload script, in bytes. Larger pages get none. */
 const RELOAD_LIMIT = 8 * 1024 * 1024
 
-/** Milliseconds after a change in which another one may leave the file's times unchanged, so it is not cached yet. */
+/**
+ * Milliseconds after a change in which another one may leave the file's times unchanged. Until then the file is not
+ * cached.
+ */
 const STABLE_MS = 100
 
 /** The files of a directory in a workspace. Small ones are cached until they change. */
@@ -30,7 +33,7 @@ export class Contents {
   readonly #cache = new ContentCache<CachedContent>()
 
   /**
-   * @param prefix what paths are relative to: empty, or ending in `/`
+   * @param prefix base of all paths: empty, or ending in `/`
    * @param reloading whether pages get the reload script
    */
   constructor(
@@ -62,7 +65,7 @@ export class Contents {
   }
 }
 
-/** A file in memory, or the page that was made from it. */
+/** A file in memory, or a page with the reload script. */
 class CachedContent implements Content {
   readonly identity: string
   readonly etag: string
@@ -92,7 +95,7 @@ class CachedContent implements Content {
   dispose(): void {}
 }
 
-/** A file that is open. */
+/** An open file. */
 class StreamedContent implements Content {
   readonly size: number
   readonly etag: string
@@ -145,17 +148,18 @@ const headersOf = ({ etag, modified }: Validators, type: string): Record<string,
 const TEXTUAL =
   /^(?:text\/|application\/(?:json|xml|manifest\+json|ld\+json|javascript|xhtml\+xml|rss\+xml|atom\+xml)|image\/svg\+xml)/
 
-/** Returns the Content-Type of a file by its name; text is taken for UTF-8. */
+/** Returns the Content-Type of a file by its name. Text counts as UTF-8. */
 function contentType(path: string): string {
   const type = lookup(path) ?? 'application/octet-stream'
   return TEXTUAL.test(type) ? `${type}; charset=utf-8` : type
 }
 
-/** Bytes that are read at a time, and held at most for one client. */
+/** Size of a read, in bytes: the most that is buffered for one client. */
 const PART = 256 * 1024
 
 /**
- * Returns a file's bytes from `start` up to `end`, read as they are taken; the file is disposed of when that is over.
+ * Returns a file's bytes from `start` to `end` as a stream, which reads them on demand and disposes of the file at
+ * its end.
  */
 function fileStream(file: WorkspaceFile, start: number, end: number): ReadableStream<Uint8Array> {
   let at = start
@@ -166,7 +170,7 @@ function fileStream(file: WorkspaceFile, start: number, end: number): ReadableSt
           const bytes = await file.read(at, Math.min(PART, end - at))
           at += bytes.length
           if (bytes.length > 0) controller.enqueue(bytes)
-          // A file that was cut short has promised more than it has: the client has to see a failure.
+          // The file was truncated and cannot fill its Content-Length: the client has to see a failure.
           if (bytes.length === 0) throw new Error('the file became shorter while it was read')
           if (at < end) return
           file[Symbol.dispose]()
@@ -182,10 +186,10 @@ function fileStream(file: WorkspaceFile, start: number, end: number): ReadableSt
   )
 }
 
-/** Bytes that the cache of a site holds at most. */
+/** Limit of a site's cache, in bytes. */
 const LIMIT = 8 * 1024 * 1024
 
-/** A cache of small files' contents by their paths. Its user checks that a file has not changed since. */
+/** Caches the contents of small files by path. The caller checks that a file has not changed since. */
 class ContentCache<Content extends { readonly size: number }> {
   readonly #kept = new Map<string, Content>()
   #size = 0
@@ -194,7 +198,7 @@ class ContentCache<Content extends { readonly size: number }> {
     return this.#kept.get(path) ?? null
   }
 
-  /** Adds a content; the oldest make room for it. */
+  /** Adds a content, and removes the oldest ones if the limit is exceeded. */
   set(path: string, content: Content): void {
     this.#drop(path)
     this.#kept.set(path, content)

@@ -2,13 +2,10 @@ import { eventStream } from '../../http/sse.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { FileResponse } from '../sites/upstream.ts'
 
-/**
- * The path on which a site's pages listen for changes. No file has this path: names that begin with a dot are not
- * served.
- */
+/** Path of the event stream that pages listen on. No file has it: names that begin with a dot are not served. */
 export const RELOAD_PATH = '/.berth/reload'
 
-/** Reloads the page when it receives another version than at first, also after berth was away. */
+/** Reloads the page when the version differs from the first one received, also after a restart of berth. */
 const SCRIPT = `<script>(()=>{let first;new EventSource(${JSON.stringify(RELOAD_PATH)}).addEventListener("version",({data})=>{first??=data;if(data!==first)location.reload()})})()</script>`
 
 /** Reloads the open pages of a site when its files have changed. */
@@ -17,18 +14,18 @@ export class LiveReload {
   readonly #pages = new Set<() => void>()
   #changes = 0
 
-  /** The files have changed: every open page reloads. */
+  /** Reloads every open page, because the files have changed. */
   changed(): void {
     this.#changes += 1
     for (const tell of this.#pages) tell()
   }
 
-  /** How many pages listen. */
+  /** Number of pages that listen. */
   get pages(): number {
     return this.#pages.size
   }
 
-  /** Returns the event stream for one page; it ends with the connection. */
+  /** Returns the event stream for one page, which ends with the connection. */
   stream(): FileResponse {
     const { status, headers, body } = eventStream(async (send, gone) => {
       const tell = () => void send('version', `${this.#started}.${this.#changes}`)
@@ -43,7 +40,7 @@ export class LiveReload {
 
 /** Inserts the script before the page's `</body>`, or at its end if there is none. Changes nothing else. */
 export function withReload(page: Uint8Array): Uint8Array<ArrayBuffer> {
-  // Latin-1 preserves every byte, whatever the page's encoding.
+  // Latin-1 preserves every byte, independent of the page's encoding.
   const text = Buffer.from(page).toString('latin1')
   const found = text.toLowerCase().lastIndexOf('</body')
   const at = found === -1 ? text.length : found

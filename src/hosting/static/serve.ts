@@ -7,7 +7,7 @@ import { listingPage } from './listing.ts'
 
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
 
-/** How the files of a directory are served. */
+/** Options of `serveFiles`. */
 export interface ServeFilesOptions {
   /** Whether paths without a file get the site's /index.html, for single-page apps. */
   readonly fallback: boolean
@@ -23,8 +23,8 @@ const INDEX = 'index.html'
 
 /**
  * Serves the files of a directory in a workspace: complete, in ranges (RFC 9110, section 14) or by condition (section
- * 13). Never leaves the workspace, whatever links and paths say, and serves nothing below a name that begins with a
- * dot, except `/.well-known/`.
+ * 13). Links and paths cannot leave the workspace. Nothing below a name that begins with a dot is served, except
+ * `/.well-known/`.
  *
  * @param directory relative to the workspace; empty for the workspace itself
  */
@@ -110,7 +110,7 @@ class FileSite {
   }
 }
 
-/** Responds with a content: complete, in part, or without a body if the client has it. */
+/** Sends a content completely, in part, or without a body if the client has it already. */
 function send(request: FileRequest, content: Content): FileResponse {
   const result = evaluate(request, content)
   if (result !== 'send') {
@@ -197,8 +197,8 @@ interface Target {
 const WELL_KNOWN = '.well-known'
 
 /**
- * Parses a request target; returns null if it cannot name a file: a name that begins with a dot (except
- * `/.well-known/`), contains an encoded slash, a backslash or a control character, or is not UTF-8.
+ * Parses a request target. Returns null if it cannot name a file: a name begins with a dot (except `/.well-known/`),
+ * contains an encoded slash, a backslash or a control character, or is not UTF-8.
  */
 function targetOf(target: string): Target | null {
   const parts = pathOf(target).split('/')

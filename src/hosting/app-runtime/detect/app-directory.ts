@@ -3,7 +3,7 @@ import { messageOf } from '../../../runtime/error-info.ts'
 import { readJson } from '../manifest.ts'
 import { AppError } from '../plan.ts'
 
-/** Largest file that is read to find out how an app starts, bytes. */
+/** Largest file that detection reads, in bytes. */
 const MAX_BYTES = 4 * 2 ** 20
 
 /** An app's directory in a workspace, read through the workspace only. Paths are relative to the directory. */
@@ -50,13 +50,21 @@ export class AppDirectory {
     return path === null ? '' : ((await this.text(path)) ?? '')
   }
 
-  /** Returns a JSON file's value, or null if there is no such file. @throws AppError at a mistake in it */
+  /**
+   * Returns a JSON file's value, or null if there is no such file.
+   *
+   * @throws AppError for a mistake in it
+   */
   async json(path: string): Promise<unknown> {
     const text = await this.text(path)
     return text === null ? null : readJson(path, text).value
   }
 
-  /** Returns a TOML file's tables, or null if there is no such file. @throws AppError at a mistake in it */
+  /**
+   * Returns a TOML file's tables, or null if there is no such file.
+   *
+   * @throws AppError for a mistake in it
+   */
   async toml(path: string): Promise<Record<string, unknown> | null> {
     const text = await this.text(path)
     if (text === null) return null
@@ -83,7 +91,7 @@ export class AppDirectory {
     try {
       return await this.#workspace.stat(this.#at(path))
     } catch (error) {
-      // Nothing that leads out of the workspace is a part of the app.
+      // A path outside the workspace is not a part of the app.
       if (error instanceof WorkspaceError) return null
       throw error
     }

@@ -17,32 +17,36 @@ export interface DetectedApp {
   readonly kind: string
   /** Shell commands; null if there is nothing to do. */
   readonly install: string | null
-  /** Installs all dependencies, for a start command of the user's that may need more than the detected one. */
+  /** Installs all dependencies, for a custom start command that may need more than the detected one. */
   readonly fullInstall?: string | null
   readonly build: string | null
   /** How it starts, or why that is unknown. */
   readonly start: StartPlan | UnknownStart
-  /** The directory of the programs that dependencies bring along, relative to the app's; null for none. */
+  /** Directory of the programs that dependencies install, relative to the app's; null for none. */
   readonly bin: string | null
   /** Tools that a machine may not have. */
   readonly needs: readonly string[]
 }
 
-/** Looks whether a directory holds an app of its kind; null if it does not. @throws AppError at a broken file */
+/**
+ * Detects an app of one kind in a directory. Returns null if there is none.
+ *
+ * @throws AppError for a broken file
+ */
 export type Detector = (app: AppDirectory, tools: Tools) => Promise<DetectedApp | null>
 
-/** Starts by a shell command that listens on PORT. */
+/** Returns a start by a shell command that listens on PORT. */
 export const startCommand = (command: string): StartPlan => ({ kind: 'command', command, port: null })
 
-/** Starts by serving files. */
+/** Returns a start by serving files. */
 export const startFiles = (directory: string, fallback: boolean): StartPlan => ({
   kind: 'files',
   folder: directory,
   fallback,
 })
 
-/** Does not start, for this reason; something else in the directory may. */
+/** Returns the reason why a detected app has no start. Other detectors may find one. */
 export const unknownStart = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: false })
 
-/** Does not start, for this reason, nor does anything else in the directory. */
+/** Returns the reason why no app in the directory has a start. Ends detection. */
 export const noStartFound = (reason: string): UnknownStart => ({ kind: 'unknown', reason, final: true })

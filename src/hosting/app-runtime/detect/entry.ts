@@ -4,14 +4,14 @@ import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 /** Programs that run a file, in scripts. */
 const RUNTIMES = /(?:^|[\s/"'])(?:node|nodemon|tsx|ts-node|ts-node-dev|bun|vite-node|supervisor)(?=\s)/
 
-/** Runs more than one program. */
+/** Matches scripts that run several programs. */
 const SEVERAL = /[&|;]|\b(?:concurrently|npm-run-all|run-[ps])\b/
 
 /** Usual paths of servers that no script names. */
 const COMMON_NAMES = ['index', 'server', 'app', 'main', 'src/index', 'src/server', 'src/app', 'src/main']
 const ENDINGS = ['ts', 'js', 'mjs', 'cjs', 'tsx', 'mts']
 
-/** Packages that servers are made with. */
+/** Packages for writing servers. */
 const SERVERS = [
   'express',
   'fastify',
@@ -25,13 +25,13 @@ const SERVERS = [
   'restify',
 ]
 
-/** Matches a program that responds to requests. */
+/** Matches the code of a program that responds to requests. */
 const SERVES =
   /\bBun\.serve\b|\bcreateServer\b|\.listen\(|\bserve\(|export default (?:app|server|\{)|\bnew (?:Hono|Elysia)\b/
 
 /**
- * Returns the file that runs a package without a start script, or null: its main file, the one its dev script runs, a
- * usual one.
+ * Returns the file that runs a package without a start script: its main file, the one its dev script runs, or a usual
+ * one. Returns null if there is none.
  */
 export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<string | null> {
   for (const path of [pkg.main, pkg.module]) {
@@ -49,7 +49,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
   return null
 }
 
-/** Returns a server in a directory without a package.json, or null. A script of a page is none. */
+/** Returns a server's file in a directory without a package.json, or null. Ignores scripts of a page. */
 export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
   const page = await app.has('index.html')
   for (const path of commonEntries(['main', 'index', 'server', 'app'])) {
@@ -71,7 +71,7 @@ export async function runFile(app: AppDirectory, path: string, preferBun: boolea
   return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`
 }
 
-/** Returns the file that a script does nothing but run, or null. */
+/** Returns the file that a script only runs, or null if it does anything else. */
 export async function entryOfScript(
   app: AppDirectory,
   pkg: PackageJson,

@@ -31,7 +31,7 @@ export function hasOwnServer(pkg: PackageJson): boolean {
   return script !== null && !FILE_SERVERS.test(script.trim())
 }
 
-/** Recognizes an app's framework; returns null for none, or if its start script is more specific. */
+/** Detects an app's framework. Returns null if there is none, or if its start script is more specific. */
 export async function recognizeFramework(candidate: Candidate): Promise<Framework | null> {
   for (const recognize of RECOGNIZERS) {
     const framework = await recognize(candidate)
@@ -49,7 +49,7 @@ function option(text: string, name: string): string | null {
   return new RegExp(`\\b${name}\\s*:\\s*['"\`]([^'"\`]+)['"\`]`).exec(code)?.[1] ?? null
 }
 
-/** Returns a path below a directory, without steps that lead nowhere or out of the app. */
+/** Returns a path below a directory, without elements that are empty or leave the app. */
 function inDirectory(directory: string, path: string): string {
   const names: string[] = []
   for (const name of `${directory}/${path}`.split('/')) {
@@ -144,7 +144,7 @@ const astro: Recognizer = async ({ app, pkg }) => {
     return { name: 'Astro', build, start: startCommand(`node ./${inDirectory('', out)}/server/entry.mjs`) }
   }
   if (option(text, 'output') === 'server') {
-    // It is built for another host, so only the development server runs it here.
+    // The build targets another host, so only the development server runs here.
     const command = 'NODE_ENV=development bun run astro dev --port $PORT --host $HOST'
     return { name: 'Astro (development server)', build: null, start: startCommand(command) }
   }

@@ -14,7 +14,7 @@ const SEVERAL = /\b(?:concurrently|npm-run-all|run-p)\b|[^&]&(?!&)/
 /** Matches a command that runs a file by a runtime only, without a separate loader. */
 const PLAIN_RUN = /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
 
-/** Tools for developing that go by no variable, and their options for port and address. */
+/** Development tools that ignore PORT and HOST, and their options for port and address. */
 const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [
   [/^(?:vite|astro|webpack|webpack-dev-server|ng)\b/, '--port $PORT --host $HOST'],
   [/^(?:parcel|json-server)\b/, '--port $PORT'],
@@ -84,7 +84,7 @@ function frameworkApp(framework: Framework, pkg: PackageJson): DetectedApp['star
   )
 }
 
-/** Reports whether some script runs a server of the package's own. */
+/** Reports whether a script runs a server of the package. */
 function runsServer(pkg: PackageJson): boolean {
   return Object.values(pkg.scripts).some((script) =>
     /\b(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)\s+(?:-\S+\s+|watch\s+|run\s+)*[\w./-]+\.[cm]?[jt]s\b/.test(
@@ -93,7 +93,7 @@ function runsServer(pkg: PackageJson): boolean {
   )
 }
 
-/** Determines how a package without a framework starts, and whether it does so without development dependencies. */
+/** Determines how a package without a framework starts, and whether it needs development dependencies for that. */
 async function packageApp(
   app: AppDirectory,
   pkg: PackageJson,
@@ -130,7 +130,7 @@ function runScript(name: string, script: string): string {
   return options === undefined ? `bun run ${name}` : `bun run ${name} ${options}`
 }
 
-/** Yarn 2 and later may keep packages in places that only programs started by it find. */
+/** Starts the app through Yarn. Yarn 2 and later may store packages where only programs that it starts find them. */
 function withYarn(found: DetectedApp): DetectedApp {
   const through = (command: string): string =>
     command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
@@ -142,12 +142,12 @@ function withYarn(found: DetectedApp): DetectedApp {
   }
 }
 
-/** How many major versions after the machine's are tried for a range. */
+/** Number of major versions after the machine's to test against a range. */
 const NEWER = 30
 
 /**
- * Reports whether the machine's Node.js is older than the package, or one of its dependencies, requires. Ignores a
- * range that no newer version satisfies: it is meant for older versions and often left in place.
+ * Reports whether the machine's Node.js is older than the package or one of its dependencies requires. Ignores a
+ * range that no newer version satisfies: packages often keep such a range for older versions.
  */
 async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): Promise<boolean> {
   const ranges = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
@@ -177,7 +177,7 @@ function isBelow(version: string, range: string): boolean {
   )
 }
 
-/** Returns the Node.js ranges of the given packages from npm's lock file, the only one that has them. */
+/** Returns the Node.js ranges of the given packages from npm's lock file. Other lock files have none. */
 async function rangesOfDependencies(app: AppDirectory, pkg: PackageJson): Promise<string[]> {
   const lock = await app.json('package-lock.json').catch(() => null)
   const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}

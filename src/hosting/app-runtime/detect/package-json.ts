@@ -8,7 +8,7 @@ export interface PackageJson {
   readonly scripts: Readonly<Record<string, string>>
   readonly dependencies: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
-  /** Whether it has any dependencies, and whether it has some that it needs to run. */
+  /** Whether it has any dependencies, and whether it has any at run time. */
   readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
   /** `pnpm@9.1.0`. */
   readonly packageManager: string | null
@@ -18,7 +18,11 @@ export interface PackageJson {
   readonly workspaces: readonly string[]
 }
 
-/** Returns the directory's package.json, or null if it has none. @throws AppError at a mistake in it */
+/**
+ * Returns the directory's package.json, or null if it has none.
+ *
+ * @throws AppError for a mistake in it
+ */
 export async function readPackageJson(app: AppDirectory): Promise<PackageJson | null> {
   const value = await app.json('package.json')
   if (value === null) return null
@@ -46,7 +50,7 @@ export function dependsOn(pkg: PackageJson, ...names: string[]): boolean {
   )
 }
 
-/** Returns a script's text or, if it only runs another script, that one's; null if there is none. */
+/** Returns a script's text, or that of the script that it only runs; null if there is none. */
 export function resolveScript(pkg: PackageJson, name: string): string | null {
   const seen = new Set<string>()
   for (let next = name; !seen.has(next); ) {
@@ -83,7 +87,7 @@ function yaml(text: string): unknown {
 
 const hasAny = (group: object): boolean => Object.keys(group).length > 0
 
-/** Reports whether a value of JSON is an object with names. */
+/** Reports whether a JSON value is an object. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -7,9 +7,9 @@ export interface PackageManager {
   readonly name: 'bun' | 'npm' | 'pnpm' | 'yarn'
   /** Whether its lock file determines the versions. */
   readonly locked: boolean
-  /** Whether it is Yarn 2 or later, whose options are others. */
+  /** Whether it is Yarn 2 or later, whose options differ. */
   readonly modern: boolean
-  /** Whether the package is another manager's, whose lock file must stay the only one. */
+  /** Whether it replaces the package's own manager, whose lock file must stay the only one. */
   readonly standIn: boolean
 }
 

@@ -1,11 +1,14 @@
 import { quote, type Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
 
-/** The packages that a Python app asks for. */
+/** The packages that a Python app requires. */
 export interface PythonPackages {
-  /** Reports whether one of them is this. */
+  /** Reports whether the app requires a package. */
   has(name: string): boolean
-  /** Returns the command that installs them and these into `.venv`; null if there is nothing to install. */
+  /**
+   * Returns the command that installs the required packages and `also` into `.venv`; null if there is nothing to
+   * install.
+   */
   install(also: readonly string[]): string | null
 }
 
@@ -64,7 +67,7 @@ async function lockedInstall(app: AppDirectory, tools: Tools): Promise<string | 
   return null
 }
 
-/** Returns the name of the package that a line asks for, in its normal form (PEP 503); empty for none. */
+/** Returns the name of the package in a line, in its normal form (PEP 503); empty for none. */
 function normalize(line: string): string {
   const name = /^\s*([A-Za-z0-9][\w.-]*)/.exec(line)?.[1] ?? ''
   return name.toLowerCase().replace(/[-_.]+/g, '-')
@@ -79,7 +82,7 @@ function projectSpecs(file: Record<string, unknown> | null): string[] {
 
 const pipfileSpecs = (file: Record<string, unknown> | null): string[] => specsOf(table(file?.packages))
 
-/** Requirements of pip (PEP 508) for a table of names and versions as Poetry and Pipenv write them. */
+/** Returns requirements of pip (PEP 508) for a table of names and versions in the form of Poetry and Pipenv. */
 function specsOf(versions: Record<string, unknown>): string[] {
   return Object.entries(versions)
     .filter(([name]) => name !== 'python')

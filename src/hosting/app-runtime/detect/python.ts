@@ -47,11 +47,11 @@ export const detectPython: Detector = async (app, tools) => {
   }
 }
 
-/** A way to start an app; `{python}` is replaced by the interpreter. */
+/** A start command, with `{python}` in place of the interpreter. */
 interface Start {
   name: string | null
   command: string | null
-  /** Packages that it needs besides the listed ones. */
+  /** Packages that the start needs besides the listed ones. */
   also?: string[]
 }
 

@@ -10,8 +10,8 @@ const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * Returns the variables that an app asks for. The manifest's precede app.json's, which precede those of an example
- * file.
+ * Returns the variables that an app asks for. The manifest's take precedence over app.json's, and those over an
+ * example file's.
  */
 export async function findVariables(
   app: AppDirectory,
@@ -44,7 +44,7 @@ export function parseExample(text: string): Record<string, EnvRequirement> {
     const remark = /^\s*#+\s?(.*)$/.exec(line)?.[1]
     const [, name, rest = ''] = ASSIGNMENT.exec(line) ?? []
     if (remark !== undefined) {
-      // A variable that is commented out is no description of the next one.
+      // A commented-out variable does not describe the next one.
       if (ASSIGNMENT.test(remark)) comment = []
       else if (/\w/.test(remark)) comment.push(remark.trim())
       continue
@@ -76,7 +76,7 @@ function readValue(text: string): { value: string; note: string | null } {
 
 const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?? null
 
-/** Returns the variables of a Heroku app.json; ignores other programs' files of this name. */
+/** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
 async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
   const env = text === null ? null : (parsed(text) as { env?: unknown } | null)?.env

@@ -2,27 +2,31 @@ import { appendFile, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type LogEntry, parseEntry } from './entry.ts'
 
-/** Bytes read at once when looking for a file's last lines. */
+/** Size of a read in search of a file's last lines, in bytes. */
 const CHUNK = 64 * 1024
 
 const NEW_LINE = 0x0a
 
-/** Lines in a file, and those before them in a second one: together they take at most twice the limit. */
+/** Lines in a file, and earlier ones in a second file: together at most twice the limit. */
 export class AppLogFile {
   readonly #path: string
   readonly #limit: number
   #size: number | null = null
 
   /**
-   * @param path of the newer file; the older has `.1` at its end
-   * @param limit bytes of a file
+   * @param path of the newer file; the older one has the suffix `.1`
+   * @param limit of each file, in bytes
    */
   constructor(path: string, limit: number) {
     this.#path = path
     this.#limit = limit
   }
 
-  /** Adds whole lines, each with its line end. @throws the system's error, as if the disk is full */
+  /**
+   * Appends complete lines, each with its line end.
+   *
+   * @throws the system's error, for example if the disk is full
+   */
   async append(text: string): Promise<void> {
     const bytes = Buffer.from(text)
     try {
@@ -57,7 +61,7 @@ export class AppLogFile {
     return `${this.#path}.1`
   }
 
-  /** Makes the directory, ends a line that a crash tore, and returns the file's size. */
+  /** Creates the directory, ends a line that a crash left incomplete, and returns the file's size in bytes. */
   async #prepare(): Promise<number> {
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
     const file = await open(this.#path, 'a+', 0o600)
@@ -94,7 +98,7 @@ async function lastEntries(path: string, n: number): Promise<LogEntry[]> {
       for (const byte of chunk) if (byte === NEW_LINE) lines += 1
       if (at > 0 && lines <= n) continue
       const texts = Buffer.concat(chunks).toString('utf8').split('\n')
-      // The first is a part of a line, but at the beginning of the file.
+      // Unless read from the file's start, the first line is incomplete.
       const entries = (at > 0 ? texts.slice(1) : texts).flatMap((line) => parseEntry(line) ?? [])
       if (at === 0 || entries.length >= n) return entries.slice(-n)
     }

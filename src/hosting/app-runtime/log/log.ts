@@ -9,23 +9,23 @@ import { AppLogFile } from './log-file.ts'
 import { LogOutput } from './output.ts'
 import { LogSubscriber, type SendLog } from './subscriber.ts'
 
-/** Bytes of a file of the app's own output, and of one of a bring-up; there are two of each at most. */
+/** Limits in bytes of a file of the app's output, and of one of a bring-up. There are at most two of each. */
 const APP_BYTES = 4 * 2 ** 20
 const RUN_BYTES = 2 ** 20
 
-/** Bring-ups whose log is kept. */
+/** Number of bring-ups whose log is kept. */
 const RUNS_KEPT = 5
 
-/** Milliseconds in which lines are gathered before they are written. */
+/** Milliseconds for which lines are collected before they are written. */
 const FLUSH_MS = 10
 
-/** Bytes waiting to be written above which writers have to wait. */
+/** Bytes in the queue above which writers wait. */
 const HIGH_WATER = 256 * 1024
 
-/** Most entries that are given at once. */
+/** Largest number of entries returned at once. */
 const MAX_ENTRIES = 10_000
 
-/** A bring-up's file; its number is that of the first entry that it can hold. */
+/** Matches a bring-up's file name, which has the number of its first entry and the bring-up's id. */
 const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
 
 /** The options of an `AppLog`. */
@@ -54,7 +54,7 @@ export class AppLog {
   #closed = false
   readonly #closing = new AbortController()
 
-  /** Opens the log in a directory, with its existing entries. */
+  /** Opens the log in a directory with its existing entries. */
   static async open(options: AppLogOptions): Promise<AppLog> {
     const names = await readdir(options.dir).catch(() => [])
     const runs = names
@@ -88,7 +88,7 @@ export class AppLog {
   }
 
   /**
-   * Assigns following lines, except the app's own output, to this bring-up until `endRun` or the next one. Removes
+   * Assigns subsequent lines, except the app's own output, to this bring-up until `endRun` or the next call. Removes
    * the oldest of more than 5. An interrupted bring-up is continued by its id.
    *
    * @param id letters, digits, `_` and `-`
@@ -109,12 +109,12 @@ export class AppLog {
     })
   }
 
-  /** The bring-up is over. */
+  /** Ends the bring-up. */
   endRun(): void {
     this.#run = null
   }
 
-  /** Logs whole lines, such as berth's own messages. */
+  /** Logs complete lines, such as berth's own messages. */
   append(source: LogSource, text: string): void {
     for (const line of text.replace(/\n$/, '').split('\n')) {
       this.#add({ source, text: this.masks.mask(cleanLine(line)) })
@@ -151,25 +151,25 @@ export class AppLog {
     }
   }
 
-  /** Resolves when all that was logged so far is on disk. */
+  /** Resolves when all lines logged before are on disk. */
   async flush(): Promise<void> {
     while (this.#pendingBytes > 0 && !this.#closed) await this.#write()
     await this.#queue
   }
 
-  /** Accepts no further lines; earlier ones are still written and can be read. */
+  /** Accepts no further lines. Earlier ones are still written and can be read. */
   seal(): void {
     this.#sealed = true
   }
 
-  /** Writes the rest and accepts no further lines; subscriptions end. */
+  /** Writes the remaining lines, ends subscriptions and accepts no further lines. */
   async close(): Promise<void> {
     await this.flush()
     this.#closed = true
     this.#closing.abort()
   }
 
-  /** Closes it and removes it from the disk. */
+  /** Closes the log and removes it from the disk. */
   async remove(): Promise<void> {
     this.#closed = true
     this.#closing.abort()
@@ -223,7 +223,7 @@ export class AppLog {
   }
 }
 
-/** Returns the names sort by age. */
+/** Returns a bring-up's file. The names of these files sort by age. */
 function runFile(dir: string, seq: number, id: string): AppLogFile {
   return new AppLogFile(join(dir, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
 }

@@ -4,7 +4,7 @@ import type { Masks } from '../../../runtime/masks.ts'
 /** Number of last lines kept in memory, to explain why a process ended. */
 const LINES_KEPT = 50
 
-/** A line of a process, or berth's note about its lines. */
+/** A line of a process's output, or berth's note about it. */
 export interface OutputLine {
   stream?: 'stdout' | 'stderr'
   text: string
@@ -16,7 +16,9 @@ export class LogOutput {
   #last: string[] = []
   #wait: void | Promise<void> = undefined
 
-  /** `add` logs a line; a promise of it holds the process up. */
+  /**
+   * @param add logs a line; the process waits while its promise is pending
+   */
   constructor(masks: Masks, add: (line: OutputLine) => void | Promise<void>) {
     const stream = (name: 'stdout' | 'stderr'): LineStream =>
       new LineStream({
@@ -27,7 +29,7 @@ export class LogOutput {
     this.#streams = { stdout: stream('stdout'), stderr: stream('stderr') }
   }
 
-  /** Accepts output; while a returned promise is pending, the process should be held up. */
+  /** Accepts output. The process should wait while a returned promise is pending. */
   write(stream: 'stdout' | 'stderr', bytes: Uint8Array): void | Promise<void> {
     this.#wait = undefined
     const slow = this.#streams[stream].write(bytes)
@@ -36,13 +38,13 @@ export class LogOutput {
     return full === undefined ? slow : Promise.all([slow, full]).then(() => {})
   }
 
-  /** Logs unfinished lines, after the process has ended. */
+  /** Logs the unfinished lines of a process that has ended. */
   end(): void {
     this.#streams.stdout.end()
     this.#streams.stderr.end()
   }
 
-  /** The last lines of it, secrets masked. */
+  /** The last lines of output, secrets masked. */
   get last(): readonly string[] {
     return this.#last
   }

@@ -1,25 +1,25 @@
 import { onAbort } from '../../../runtime/abort.ts'
 import type { LogEntry } from './entry.ts'
 
-/** Entries that wait for a slow reader at most; the oldest of them are dropped for newer ones. */
+/** Largest number of entries queued for a slow reader. Newer entries displace the oldest. */
 const MAX_QUEUED = 1000
 
 /** What a log's subscriber receives. */
 export type LogEvent =
   | { readonly kind: 'entry'; readonly entry: LogEntry }
-  /** This many entries were left out because the subscriber was too slow. */
+  /** Number of entries omitted because the subscriber was too slow. */
   | { readonly kind: 'dropped'; readonly entries: number }
 
-/** Receives events; nothing more is sent while a returned promise is pending. */
+/** Receives events. The next one waits until a returned promise resolves. */
 export type SendLog = (event: LogEvent) => void | Promise<void>
 
-/** One subscriber of a log. It may be slow: writers do not wait for it. */
+/** A subscriber of a log. Writers do not wait for it. */
 export class LogSubscriber {
   #waiting: LogEntry[] = []
   #dropped = 0
   #wake: (() => void) | null = null
 
-  /** A line was logged. */
+  /** Queues a logged line. */
   push(entry: LogEntry): void {
     this.#waiting.push(entry)
     if (this.#waiting.length > MAX_QUEUED) {
