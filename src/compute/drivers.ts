@@ -3,6 +3,8 @@ import { BubblewrapIsolation } from './bubblewrap/isolation.ts'
 import type { ComputeDriver } from './driver.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
+import type { LocalDriverOptions } from './local/isolation.ts'
+import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
 import type { SelfCommand } from './self.ts'
@@ -13,13 +15,22 @@ export interface ComputeDependencies {
   self: SelfCommand
   /** The PATH that berth was started with. */
   path: string
+  /** Whose network servers have where the system permits both: this machine's by default. */
+  network?: 'own' | 'shared'
+  /** Opens what berth provides inside a server's own network; called before the server's first command. */
+  provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
 
 /** Returns the drivers that run servers on this machine, strongest isolation first. */
 export function localDrivers(
   options: ComputeDependencies & { dataDir: string; logger: Logger },
 ): ComputeDriver[] {
-  const all = { ...options, workspace: (dir: string) => new LocalWorkspace(dir) }
+  const all: LocalDriverOptions = {
+    network: 'shared',
+    provide: () => {},
+    ...options,
+    workspace: (dir: string) => new LocalWorkspace(dir),
+  }
   return [new BubblewrapIsolation(all), new LandlockIsolation(all), new NoIsolation(all)].map(
     (isolation) => new LocalDriver(isolation, all),
   )

@@ -71,6 +71,7 @@ describe('a sandboxd that breaks the protocol', () => {
       watch: {},
       rlimits: {},
       receivesTerminals: false,
+      sendsSockets: false,
     })
     sandboxd.process.kill('SIGKILL')
     expect(configured).rejects.toBeInstanceOf(ComputeError)

@@ -51,9 +51,11 @@ export class BubblewrapIsolation implements LocalIsolation {
   readonly #tools: ToolsDirectory
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
+  #network: 'own' | 'shared'
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
+    this.#network = options.network
     this.#etc = new EtcDirectory(join(options.dataDir, 'sandbox', 'etc'))
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
@@ -66,9 +68,18 @@ export class BubblewrapIsolation implements LocalIsolation {
     // A start waits for this: it mounts what is there already, and leaves it to the first server to write files.
     const fixed = this.#makeFixedArgs({ etc: '/etc', directories: [], tools: dataDir })
     const { code, said } = await runOnce(this.#plan(program, fixed, place, ['/bin/sh', '-c', ':']))
-    if (code === 0) return { available: true, network: 'shared with this machine', notes: this.#notes() }
+    if (code === 0)
+      return {
+        available: true,
+        network: this.#network === 'own' ? 'own' : 'shared with this machine',
+        notes: this.#notes(),
+      }
     if (this.#nested === 'refused' && said.includes(NO_NESTING)) {
       this.#nested = 'possible'
+      return this.probe()
+    }
+    if (this.#network === 'own') {
+      this.#network = 'shared'
       return this.probe()
     }
     return { available: false, ...explainFailure(said) }
@@ -93,12 +104,14 @@ export class BubblewrapIsolation implements LocalIsolation {
     this.#etc.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')
-    return { ...plan, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
+    const descriptors = this.#network === 'own' ? { descriptors: 'sockets' as const } : {}
+    return { ...plan, ...descriptors, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
   }
 
   #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
-    const all = [...nesting, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
+    const network = this.#network === 'own' ? ['--unshare-net'] : []
+    const all = [...nesting, ...network, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
     return {
       argv: [program, '--args', '4', '--', ...inner],
       // bwrap stays as process 1, whose environment every command can read.

@@ -14,7 +14,7 @@ import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { etcFiles, systemDirectories, toolDirectories } from '../local/system-files.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeEntry } from '../local/tree.ts'
-import { TERMINALS_FD } from '../sandboxd/protocol.ts'
+import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
 import { gapsOf } from './ruleset.ts'
@@ -79,14 +79,14 @@ export class LandlockIsolation implements LocalIsolation {
       env,
       read: paths,
       write: [...DEVICES, server.workspace, tmp],
-      keep: [TERMINALS_FD],
+      keep: [DESCRIPTORS_FD],
       announce: false,
     }
     return {
       ...launch,
       ...launcher(this.#options.self, plan),
       // A rule that let commands open terminals would let them open others', berth's too.
-      terminals: true,
+      descriptors: 'terminals',
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,
     }

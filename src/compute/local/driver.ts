@@ -30,6 +30,7 @@ export class LocalDriver implements ComputeDriver {
   readonly #directories: ServerDirectories
   readonly #scanner = new ProcessScanner()
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
+  readonly #networks = once(async () => new (await import('./network/server-network.ts')).NetworkLoader())
   #limiter: Promise<Limiter> | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
@@ -129,17 +130,24 @@ export class LocalDriver implements ComputeDriver {
     }
     const marker = this.#directories.serverMarker(handle)
     const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
-    const [limiter, { LocalSandbox }] = await Promise.all([this.#chosenLimiter(), import('./sandbox.ts')])
+    const [limiter, networks, { LocalSandbox }] = await Promise.all([
+      this.#chosenLimiter(),
+      launch.descriptors === 'sockets' ? this.#networks() : null,
+      import('./sandbox.ts'),
+    ])
     const group = limiter.openGroup(id, limits)
     try {
       const memoryEnforcedBy = limiter.enforced.memory
       return await LocalSandbox.start({
+        id,
+        provide: this.#options.provide,
         launch,
         marker,
         group,
         scanner: this.#scanner,
         limits,
         memoryEnforcedBy,
+        networks,
       })
     } catch (error) {
       await group.close()

@@ -3,6 +3,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Limits } from '../driver.ts'
 import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
+import type { ServerNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
 
 /** The options of every local driver. */
@@ -14,6 +15,10 @@ export interface LocalDriverOptions {
   /** The PATH that berth was started with. */
   path: string
   logger: Logger
+  /** Whose network servers have where the system permits both. */
+  network: 'own' | 'shared'
+  /** Opens what berth provides inside a server's own network; called before the server's first command. */
+  provide(serverId: string, network: ServerNetwork): void | Promise<void>
   /** Reaches the files under a workspace's absolute path. */
   workspace(dir: string): Workspace
 }

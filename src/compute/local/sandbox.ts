@@ -1,3 +1,4 @@
+import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import {
   ComputeError,
@@ -15,7 +16,8 @@ import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
-import type { Launch } from './isolation.ts'
+import type { Launch, LocalDriverOptions } from './isolation.ts'
+import type { NetworkLoader, ServerNetwork } from './network/server-network.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 
@@ -29,7 +31,9 @@ const STOP_MARGIN_MS = 500
 const PAUSE_PATIENCE_MS = 250
 
 /** The options of `LocalSandbox.start`. */
-export interface SandboxStart {
+export interface SandboxStart extends Pick<LocalDriverOptions, 'provide'> {
+  /** The server's id. */
+  id: string
   launch: Launch
   /** First 24 hex digits of its processes' markers. */
   marker: string
@@ -39,6 +43,8 @@ export interface SandboxStart {
   limits: Limits
   /** The mechanism that enforces the memory limit. */
   memoryEnforcedBy: string
+  /** Receives the sandbox's own network; null if it shares the machine's. */
+  networks: NetworkLoader | null
 }
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
@@ -50,6 +56,9 @@ export class LocalSandbox implements Sandbox {
   readonly #exited: Promise<{ reason: string }>
   /** Opens terminals for a sandboxd that cannot; null for one that can. */
   readonly #terminals: TerminalSender | null
+  /** Berth's end of the socket over which sandboxd sends those of its own network; null after that, and without one. */
+  #sockets: number | null
+  #network: ServerNetwork | null = null
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
   #stopping: Promise<void> | null = null
@@ -66,11 +75,13 @@ export class LocalSandbox implements Sandbox {
     return sandbox
   }
 
-  private constructor({ process, terminals }: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
+  private constructor({ process, descriptors }: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
     this.#process = process
     this.#sandboxd = sandboxd
     this.#start = start
-    this.#terminals = terminals === null ? null : new TerminalSender(terminals)
+    const receives = start.launch.descriptors === 'sockets'
+    this.#terminals = descriptors === null || receives ? null : new TerminalSender(descriptors)
+    this.#sockets = receives ? descriptors : null
     this.#exited = this.#waitForExit()
     this.faultInjection = new LocalFaultInjection({
       pid: process.pid,
@@ -180,8 +191,10 @@ export class LocalSandbox implements Sandbox {
         marker,
         adoptOrphans: !launch.pidNamespace,
         receivesTerminals: this.#terminals !== null,
+        sendsSockets: this.#sockets !== null,
         ...group.sandboxd,
       })
+      await this.#openNetwork()
       this.#own = new Set(findDescendants(this.#process.pid))
     } catch (error) {
       this.#sandboxd.close('It did not start.')
@@ -194,12 +207,24 @@ export class LocalSandbox implements Sandbox {
     }
   }
 
+  async #openNetwork(): Promise<void> {
+    const socket = this.#sockets
+    const { id, networks, provide } = this.#start
+    if (socket === null || networks === null) return
+    this.#sockets = null
+    this.#network = networks.receive(socket)
+    await provide(id, this.#network)
+  }
+
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
   async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
     const why = await Promise.race([this.#sandboxd.closed, ended])
     this.#sandboxd.close(why)
     this.#terminals?.close()
+    this.#network?.close()
+    if (this.#sockets !== null) closeSync(this.#sockets)
+    this.#sockets = null
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
     await this.#process.exited

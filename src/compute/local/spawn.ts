@@ -4,14 +4,15 @@ import { closeSync, writeSync } from 'node:fs'
 const MAX_SAID = 2000
 
 /**
- * A process to start. It has a socket to berth on descriptor 3, `input` to read on descriptor 4, and, if `terminals`
- * is set (which requires `input`), a socket on descriptor 5 over which berth sends terminals.
+ * A process to start. It has a socket to berth on descriptor 3, `input` to read on descriptor 4, and, if `descriptors`
+ * is set (which requires `input`), a socket on descriptor 5 over which descriptors pass.
  */
 export interface SpawnPlan {
   argv: readonly string[]
   env: Readonly<Record<string, string>>
   input?: Uint8Array
-  terminals?: boolean
+  /** What passes: terminals, from berth, or sockets of the sandbox's own network, to berth. */
+  descriptors?: 'terminals' | 'sockets'
 }
 
 /** A process under way. */
@@ -19,42 +20,42 @@ export interface Spawned {
   process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   /** Berth's end of the socket pair; the caller's to close. */
   socket: number
-  /** Berth's end of the socket for terminals, the caller's to close too; null if none was asked for. */
-  terminals: number | null
+  /** Berth's end of the socket for descriptors, the caller's to close too; null if none was asked for. */
+  descriptors: number | null
 }
 
 /**
  * Starts a process. Must be called on the main thread: `--die-with-parent` follows the thread. Throws the system's
  * error if the program cannot be started.
  */
-export function spawnWithSocket({ argv, env, input, terminals = false }: SpawnPlan): Spawned {
+export function spawnWithSocket({ argv, env, input, descriptors }: SpawnPlan): Spawned {
   const process = Bun.spawn([...argv], {
     cwd: '/',
     env: { ...env },
     stdio: [
       ...(['ignore', 'ignore', 'pipe', 'pipe'] as const),
       ...(input === undefined ? [] : ['pipe' as const]),
-      ...(terminals ? ['pipe' as const] : []),
+      ...(descriptors === undefined ? [] : ['pipe' as const]),
     ],
     // Ctrl-C on berth's terminal reaches berth only, which then stops its servers in order.
     detached: true,
   }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
-  const [, , , socket = -1, inputEnd = -1, terminalsEnd] = process.stdio as unknown as Array<
+  const [, , , socket = -1, inputEnd = -1, descriptorsEnd] = process.stdio as unknown as Array<
     number | undefined
   >
   if (input !== undefined) writeAndClose(inputEnd, input)
-  return { process, socket, terminals: terminalsEnd ?? null }
+  return { process, socket, descriptors: descriptorsEnd ?? null }
 }
 
 /** Runs a process to its end; `said` is its error output. */
 export async function runOnce(plan: SpawnPlan): Promise<{ code: number; said: string }> {
-  const { process, socket, terminals } = spawnWithSocket(plan)
+  const { process, socket, descriptors } = spawnWithSocket(plan)
   try {
     const said = await collectErrors(process.stderr).text
     return { code: await process.exited, said }
   } finally {
     closeSync(socket)
-    if (terminals !== null) closeSync(terminals)
+    if (descriptors !== null) closeSync(descriptors)
   }
 }
 

@@ -16,11 +16,12 @@ export interface DescriptorCalls {
   /** Sends copies; the descriptors stay the caller's to close. @throws Error if the other side takes none */
   send(socket: number, descriptors: readonly number[]): void
   /**
-   * Receives descriptors that were sent together.
+   * Receives descriptors that were sent together, without waiting for them. The sender need not be trusted: those
+   * beyond the permitted number are never opened. They are the caller's to close.
    *
-   * @throws Error if there are none, or another number
+   * @throws Error if none have come
    */
-  receive(socket: number, count: number): number[]
+  receive(socket: number, max: number): number[]
 }
 
 /** Loads the C library. Throws if there is none. */
@@ -36,11 +37,12 @@ export function loadDescriptorCalls(): DescriptorCalls {
         throw new Error('The descriptors were not taken.')
       }
     },
-    receive(socket, count) {
-      const message = new Message(new Array(count).fill(-1))
+    receive(socket, max) {
+      const message = new Message(new Array(max).fill(-1))
       const received = Number(calls.recvmsg(socket, ptr(message.header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC))
-      if (received !== 1 || !message.whole) throw new Error('No descriptors have come.')
-      return message.descriptors
+      const descriptors = received === 1 ? message.descriptors : []
+      if (descriptors.length === 0) throw new Error('No descriptors have come.')
+      return descriptors
     },
   }
 }
@@ -51,10 +53,8 @@ class Message {
   readonly #byte = new Uint8Array(1)
   readonly #vector: BigUint64Array
   readonly #control: DataView
-  readonly #count: number
 
   constructor(descriptors: readonly number[]) {
-    this.#count = descriptors.length
     const length = CONTROL_HEADER_BYTES + 4 * descriptors.length
     const control = new BigUint64Array(Math.ceil(length / 8))
     this.#vector = new BigUint64Array([BigInt(ptr(this.#byte)), 1n])
@@ -68,18 +68,16 @@ class Message {
     this.header.set([0n, 0n, BigInt(ptr(this.#vector)), 1n, BigInt(ptr(control)), BigInt(length), 0n])
   }
 
-  /** Whether it holds as many descriptors as there is room for. */
-  get whole(): boolean {
-    const isRights =
-      this.#control.getInt32(8, true) === SOL_SOCKET && this.#control.getInt32(12, true) === SCM_RIGHTS
-    const length = this.#control.getBigUint64(0, true)
-    // The system writes here how much of the room it has used.
-    const used = this.header[5] ?? 0n
-    return isRights && used >= length && length === BigInt(CONTROL_HEADER_BYTES + 4 * this.#count)
-  }
-
+  /** The descriptors that the system has written into it; it may have used only a part of the room. */
   get descriptors(): number[] {
-    return Array.from({ length: this.#count }, (_, index) =>
+    const used = Number(this.header[5] ?? 0n)
+    const isRights =
+      used >= CONTROL_HEADER_BYTES &&
+      this.#control.getInt32(8, true) === SOL_SOCKET &&
+      this.#control.getInt32(12, true) === SCM_RIGHTS
+    if (!isRights) return []
+    const length = Math.min(used, Number(this.#control.getBigUint64(0, true))) - CONTROL_HEADER_BYTES
+    return Array.from({ length: Math.floor(length / 4) }, (_, index) =>
       this.#control.getInt32(CONTROL_HEADER_BYTES + 4 * index, true),
     )
   }

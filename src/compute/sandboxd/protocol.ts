@@ -5,7 +5,8 @@ import type { TerminalSize } from '../driver.ts'
  * socket has no path, so nothing else in the sandbox can connect.
  *
  * Both sides use `protocol.ts` and `channel.ts`. Berth's side is `client.ts` with `client-execution.ts`; sandboxd's is
- * `sandboxd.ts` with `command.ts`. `terminals.ts` has both ends of the separate socket for terminals.
+ * `sandboxd.ts` with `command.ts`. `terminals.ts` and `blank-sockets.ts` use the separate socket for
+ * descriptors.
  *
  * A frame is a header of 9 bytes, little-endian, and a payload:
  *
@@ -53,8 +54,21 @@ export const CHUNK = 64 * 1024
 /** The file descriptor on which sandboxd finds its socket. */
 export const SANDBOXD_FD = 3
 
-/** The file descriptor of sandboxd's socket for terminals. */
-export const TERMINALS_FD = 5
+/** The file descriptor of sandboxd's socket for descriptors: terminals from berth, or blank sockets to it. */
+export const DESCRIPTORS_FD = 5
+
+const AF_INET = 2
+const AF_INET6 = 10
+const SOCK_STREAM = 1
+const SOCK_DGRAM = 2
+
+/**
+ * The unconnected sockets that sandboxd sends to berth if the sandbox has its own network, in this order. They are
+ * those of IPv4 alone if the kernel has no IPv6. See `ServerNetwork` for their use.
+ */
+export const BLANK_SOCKETS = [AF_INET, AF_INET6].flatMap((domain) =>
+  [SOCK_STREAM, SOCK_STREAM, SOCK_DGRAM].map((type) => ({ domain, type })),
+)
 
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
 export interface SandboxdConfiguration {
@@ -70,8 +84,10 @@ export interface SandboxdConfiguration {
   watch: { memoryBytes?: number; processes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
-  /** Whether berth sends terminals over `TERMINALS_FD`, because sandboxd cannot open any. */
+  /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */
   receivesTerminals: boolean
+  /** Whether sandboxd sends `BLANK_SOCKETS` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
+  sendsSockets: boolean
 }
 
 /** Payload of `spawn`. */

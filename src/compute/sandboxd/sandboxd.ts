@@ -3,6 +3,7 @@ import { messageOf } from '../../runtime/error-info.ts'
 import type { TerminalSize } from '../driver.ts'
 import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
+import { sendBlankSockets } from './blank-sockets.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
 import { type Libc, loadLibc } from './libc.ts'
@@ -89,6 +90,7 @@ export class Sandboxd {
     if (watch.memoryBytes !== undefined || watch.processes !== undefined) {
       new Watchdog(configuration, this.#find, () => this.#commands.size > 0).start()
     }
+    if (configuration.sendsSockets) sendBlankSockets()
     this.#oomScore = openOomScore()
     libc.forbidTracing()
     void warmUp(libc).then(() => channel.send(FRAME.ready, 0))

@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
 import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
-import { type SandboxdConfiguration, TERMINALS_FD } from './protocol.ts'
+import { DESCRIPTORS_FD, type SandboxdConfiguration } from './protocol.ts'
 import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 
 /** Provides sandboxd with terminals. Loads nothing before the first one. */
@@ -18,7 +18,8 @@ export class Terminals {
 
   #receive(): Pty {
     this.#descriptors ??= loadDescriptorCalls()
-    const [master = -1, slave = -1] = this.#descriptors.receive(TERMINALS_FD, 2)
+    const [master, slave] = this.#descriptors.receive(DESCRIPTORS_FD, 2)
+    if (master === undefined || slave === undefined) throw new Error('Berth has sent no terminal.')
     return { master, slave }
   }
 }

@@ -1,0 +1,282 @@
+import { closeSync } from 'node:fs'
+import { ComputeError } from '../../driver.ts'
+import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
+import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
+import {
+  isIPv6,
+  loadSocketCalls,
+  type NetworkHost,
+  type SocketCalls,
+  type SocketFacts,
+  socketAddress,
+} from './socket-calls.ts'
+
+/** Port of the listeners by which new sockets are made; see `SocketSource`. */
+const SOURCE_PORT = 65_534
+
+/** Errors by their numbers, of errno(3). */
+const CODES: Readonly<Record<number, string>> = {
+  13: 'EACCES',
+  98: 'EADDRINUSE',
+  99: 'EADDRNOTAVAIL',
+  101: 'ENETUNREACH',
+  111: 'ECONNREFUSED',
+}
+
+/** Something that berth has open in a server's network. */
+export interface NetworkListener {
+  /** Closes it with its connections. May be called again. */
+  stop(): void
+}
+
+/** Takes what sandboxds send, for all servers of a driver. */
+export class NetworkLoader {
+  readonly #calls = loadSocketCalls()
+  readonly #descriptors = loadDescriptorCalls()
+  readonly #ownNetwork = this.#calls.network()
+
+  /**
+   * Receives the sockets that sandboxd has sent before it was ready. Closes the socket over which they came, so that
+   * nothing more can come.
+   *
+   * @param socket berth's end of the socket for descriptors
+   * @throws ComputeError if other descriptors came, or none
+   */
+  receive(socket: number): ServerNetwork {
+    let sockets: number[] = []
+    try {
+      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length)
+      checkSockets(this.#calls, sockets, this.#ownNetwork)
+      return new ServerNetwork(this.#calls, sockets)
+    } catch (error) {
+      for (const descriptor of sockets) closeSync(descriptor)
+      const why = error instanceof Error ? error.message : String(error)
+      throw new ComputeError(`The server has no network: ${why}`, { cause: error })
+    } finally {
+      closeSync(socket)
+    }
+  }
+}
+
+/**
+ * A server's own network, as berth uses it from outside: it connects to the server's ports, and listens and answers
+ * there. A socket belongs to the network that it was made in, so berth uses sockets that sandboxd made before the
+ * first command. Nothing on the server has a copy of any.
+ *
+ * While a socket is open, the network stays. So `close` must be called when the sandbox has ended.
+ */
+export class ServerNetwork {
+  readonly #calls: SocketCalls
+  readonly #sources: { v4: SocketSource; v6: SocketSource | null }
+  /** The blank UDP sockets that nobody has taken. */
+  readonly #udp: { v4: number | null; v6: number | null }
+  readonly #listeners = new Set<NetworkListener>()
+  #closed = false
+
+  /**
+   * Takes ownership of the sockets.
+   *
+   * @param sockets those of `BLANK_SOCKETS`, or the ones of IPv4 among them
+   */
+  constructor(calls: SocketCalls, [a = -1, b = -1, u = -1, a6, b6, u6]: readonly number[]) {
+    this.#calls = calls
+    this.#sources = {
+      v4: new SocketSource(calls, '127.0.0.1', a, b),
+      v6: a6 === undefined || b6 === undefined ? null : new SocketSource(calls, '::1', a6, b6),
+    }
+    this.#udp = { v4: u, v6: u6 ?? null }
+  }
+
+  /** Whether the kernel has IPv6. */
+  get hasIPv6(): boolean {
+    return this.#sources.v6 !== null
+  }
+
+  /**
+   * Connects to a port of the server. Rejects with an error whose `code` is `ECONNREFUSED` if nothing listens there;
+   * then no handler is called.
+   */
+  async connect<Data>(
+    port: number,
+    host: '127.0.0.1' | '::1',
+    { data, socket }: { data: Data; socket: Bun.SocketHandler<Data> },
+  ): Promise<Bun.Socket<Data>> {
+    const descriptor = this.#blank(host)
+    const error = this.#calls.connect(descriptor, socketAddress(host, port))
+    if (error !== 0) {
+      closeSync(descriptor)
+      throw systemError(error, `connect to ${host}, port ${port}`)
+    }
+    const adopted = { fd: descriptor, data, socket }
+    // Bun takes `fd`; its types do not have it.
+    return Bun.connect(adopted as unknown as Bun.TCPSocketConnectOptions<Data>)
+  }
+
+  /**
+   * Accepts connections to a port inside, until the network is closed. What connects is a program of this server:
+   * nothing else can reach the port. Throws an error with `code` `EADDRINUSE` if the port is taken.
+   */
+  listen<Data>(port: number, host: NetworkHost, socket: Bun.SocketHandler<Data>): NetworkListener {
+    const adopted = { fd: this.listeningDescriptor(port, host), socket }
+    const listener = Bun.listen(adopted as unknown as Bun.TCPSocketListenOptions<Data>)
+    return this.#keep({ stop: () => listener.stop(true) })
+  }
+
+  /**
+   * Returns a listening TCP socket as a descriptor, for another thread to adopt. It is the caller's to close, as soon
+   * as the sandbox has ended. Throws an error with `code` `EADDRINUSE` if the port is taken.
+   */
+  listeningDescriptor(port: number, host: NetworkHost): number {
+    const descriptor = this.#blank(host)
+    const error = this.#calls.bind(descriptor, socketAddress(host, port)) || this.#calls.listen(descriptor)
+    if (error === 0) return descriptor
+    closeSync(descriptor)
+    throw systemError(error, `listen on ${host}, port ${port}`)
+  }
+
+  /**
+   * Receives datagrams at a port inside, until the network is closed. There is one socket for each IP version.
+   */
+  async udp(
+    port: number,
+    host: NetworkHost,
+    handlers: Bun.udp.SocketHandler<'buffer'>,
+  ): Promise<Bun.udp.Socket<'buffer'>> {
+    const adopted = { fd: this.udpDescriptor(port, host), socket: handlers }
+    const socket = await Bun.udpSocket(adopted as unknown as Bun.udp.SocketOptions<'buffer'>)
+    this.#keep({ stop: () => socket.close() })
+    return socket
+  }
+
+  /**
+   * Returns a bound UDP socket as a descriptor, for another thread to adopt. It is the caller's to close, as soon as
+   * the sandbox has ended.
+   */
+  udpDescriptor(port: number, host: NetworkHost): number {
+    const version = isIPv6(host) ? 'v6' : 'v4'
+    const descriptor = this.#closed ? null : this.#udp[version]
+    if (descriptor === null) throw this.#nothingLeft(`a UDP socket of IP${version}`)
+    this.#udp[version] = null
+    const error = this.#calls.bind(descriptor, socketAddress(host, port))
+    if (error === 0) return descriptor
+    closeSync(descriptor)
+    throw systemError(error, `receive datagrams on ${host}, port ${port}`)
+  }
+
+  /** Closes every socket but those of open connections, which end with the programs at their other end. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    for (const listener of this.#listeners) listener.stop()
+    this.#listeners.clear()
+    this.#sources.v4.close()
+    this.#sources.v6?.close()
+    for (const descriptor of [this.#udp.v4, this.#udp.v6]) if (descriptor !== null) closeSync(descriptor)
+  }
+
+  #blank(host: NetworkHost): number {
+    const source = isIPv6(host) ? this.#sources.v6 : this.#sources.v4
+    if (this.#closed || source === null) throw this.#nothingLeft(`a socket for ${host}`)
+    return source.make()
+  }
+
+  #nothingLeft(what: string): ComputeError {
+    return new ComputeError(
+      this.#closed
+        ? 'The server is not running any more; start it again.'
+        : `The server's network lacks ${what}.`,
+    )
+  }
+
+  #keep(listener: NetworkListener): NetworkListener {
+    let stopped = false
+    const kept = {
+      stop: () => {
+        if (stopped) return
+        stopped = true
+        this.#listeners.delete(kept)
+        listener.stop()
+      },
+    }
+    this.#listeners.add(kept)
+    return kept
+  }
+}
+
+/**
+ * Makes blank TCP sockets in a network out of two: one connects to the other, which listens; the accepted end is a new
+ * socket of that network, and both become blank by disconnecting. This takes about 20 µs and nothing of the sandbox's
+ * process, which may be stopped, out of processor time or taken over.
+ *
+ * A program of the server may connect to the listener too. The socket accepted from it serves as well, since it is
+ * disconnected before its use.
+ */
+class SocketSource {
+  readonly #calls: SocketCalls
+  readonly #address: Uint8Array
+  readonly #listener: number
+  readonly #connector: number
+
+  /** Takes ownership of both sockets. */
+  constructor(calls: SocketCalls, host: '127.0.0.1' | '::1', listener: number, connector: number) {
+    this.#calls = calls
+    this.#address = socketAddress(host, SOURCE_PORT)
+    this.#listener = listener
+    this.#connector = connector
+    const error = calls.bind(listener, this.#address) || calls.listen(listener)
+    if (error !== 0) throw systemError(error, `listen on ${host}, port ${SOURCE_PORT}`)
+  }
+
+  /** Returns a new blank socket, the caller's to close. */
+  make(): number {
+    const error = this.#calls.connect(this.#connector, this.#address)
+    const made = this.#calls.accept(this.#listener)
+    this.#calls.disconnect(this.#connector)
+    if (made < 0) throw systemError(error, "make a socket in the server's network")
+    this.#calls.disconnect(made)
+    return made
+  }
+
+  close(): void {
+    closeSync(this.#listener)
+    closeSync(this.#connector)
+  }
+}
+
+/**
+ * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, all of one network, and that is
+ * not berth's own.
+ */
+function checkSockets(calls: SocketCalls, sockets: readonly number[], own: bigint): void {
+  const half = BLANK_SOCKETS.length / 2
+  if (sockets.length !== half && sockets.length !== BLANK_SOCKETS.length) {
+    throw new Error(`sandboxd has sent ${sockets.length} sockets.`)
+  }
+  const facts = sockets.map((descriptor) => calls.facts(descriptor))
+  for (const [index, fact] of facts.entries()) {
+    const wanted = BLANK_SOCKETS[index]
+    if (wanted === undefined || !isBlank(fact, wanted)) throw new Error('sandboxd has sent something else.')
+    if (fact.network === 0n) throw new Error('the kernel does not tell networks apart (Linux 5.14 does).')
+    if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
+    if (fact.network !== facts[0]?.network) throw new Error("sandboxd's sockets are of different networks.")
+  }
+}
+
+const IPPROTO_TCP = 6
+const IPPROTO_UDP = 17
+
+function isBlank(fact: SocketFacts, { domain, type }: { domain: number; type: number }): boolean {
+  return (
+    fact.domain === domain &&
+    fact.type === type &&
+    (fact.protocol === IPPROTO_TCP || fact.protocol === IPPROTO_UDP) &&
+    !fact.listens &&
+    !fact.connected
+  )
+}
+
+/** Returns an error of the system with its `code`. @param what what failed, such as `listen on ::1, port 80` */
+function systemError(number: number, what: string): Error {
+  const code = CODES[number] ?? `E${number}`
+  return Object.assign(new Error(`${code}: cannot ${what}`), { code })
+}

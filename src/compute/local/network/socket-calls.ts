@@ -1,0 +1,144 @@
+import { ptr, read } from 'bun:ffi'
+import { closeSync } from 'node:fs'
+import { openLibc } from '../../sandboxd/libc.ts'
+
+/** The numbers of socket(7), ip(7) and ipv6(7), the same on x86-64 and arm64. */
+const AF_UNSPEC = 0
+const AF_INET = 2
+const AF_INET6 = 10
+const SOL_SOCKET = 1
+const SO_REUSEADDR = 2
+const SO_TYPE = 3
+const SO_ERROR = 4
+const SO_ACCEPTCONN = 30
+const SO_PROTOCOL = 38
+const SO_DOMAIN = 39
+const SO_NETNS_COOKIE = 71
+const IPPROTO_IPV6 = 41
+const IPV6_V6ONLY = 26
+const SOCK_DGRAM = 2
+const SOCK_CLOEXEC = 0o2000000
+const SOCK_NONBLOCK = 0o4000
+
+/** Errors of connect(2) that are none: it goes on, or went through. */
+const EINPROGRESS = 115
+
+/** Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn. */
+const BACKLOG = 512
+
+/** What a socket is, as the kernel tells it. */
+export interface SocketFacts {
+  readonly domain: number
+  readonly type: number
+  readonly protocol: number
+  readonly listens: boolean
+  readonly connected: boolean
+  /** Identifies its network namespace; 0 if the kernel does not tell (before Linux 5.14). */
+  readonly network: bigint
+}
+
+/** The system calls for sockets whose number is known, which Bun has no functions for. None of them blocks. */
+export interface SocketCalls {
+  /** Begins to connect a socket. @returns the error's number; 0 if it is connected or on its way */
+  connect(fd: number, address: Uint8Array): number
+  /** Makes a connected or refused TCP socket a blank one again. */
+  disconnect(fd: number): void
+  /** Gives a socket an address and, if it is a TCP socket, has it accept connections. @returns the error's number, 0 for none */
+  bind(fd: number, address: Uint8Array): number
+  listen(fd: number): number
+  /** Accepts a connection. @returns its socket; a negative number if none waits */
+  accept(fd: number): number
+  /** Returns and clears a socket's pending error; 0 for none. */
+  takeError(fd: number): number
+  facts(fd: number): SocketFacts
+  /** Returns the `network` of new sockets of this process. */
+  network(): bigint
+  /** Calls ioctl(2) with a structure. @returns the error's number, 0 for none */
+  control(fd: number, request: number, structure: Uint8Array): number
+}
+
+/** Loads the C library; about 0.3 ms. Throws if there is none. */
+export function loadSocketCalls(): SocketCalls {
+  const calls = openLibc({
+    socket: { args: ['int', 'int', 'int'], returns: 'int' },
+    connect: { args: ['int', 'ptr', 'u32'], returns: 'int' },
+    bind: { args: ['int', 'ptr', 'u32'], returns: 'int' },
+    listen: { args: ['int', 'int'], returns: 'int' },
+    accept4: { args: ['int', 'ptr', 'ptr', 'int'], returns: 'int' },
+    getsockopt: { args: ['int', 'int', 'int', 'ptr', 'ptr'], returns: 'int' },
+    setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
+    getpeername: { args: ['int', 'ptr', 'ptr'], returns: 'int' },
+    ioctl: { args: ['int', 'u64', 'ptr'], returns: 'int' },
+    __errno_location: { args: [], returns: 'ptr' },
+  })
+  const value = new BigUint64Array(1)
+  const word = new Int32Array(value.buffer)
+  const length = new Uint32Array(1)
+  const peer = new Uint8Array(128)
+  const nowhere = new Uint8Array(16)
+  nowhere[0] = AF_UNSPEC
+  const one = new Int32Array([1])
+  const errorOf = (result: number): number => {
+    if (result === 0) return 0
+    const place = calls.__errno_location()
+    return place === null ? -1 : read.i32(place, 0)
+  }
+  const option = (fd: number, name: number, bytes: 4 | 8 = 4): boolean => {
+    value[0] = 0n
+    length[0] = bytes
+    return calls.getsockopt(fd, SOL_SOCKET, name, ptr(value), ptr(length)) === 0
+  }
+  const number = (fd: number, name: number): number => (option(fd, name) ? (word[0] ?? -1) : -1)
+  return {
+    connect(fd, address) {
+      const error = errorOf(calls.connect(fd, ptr(address), address.length))
+      return error === EINPROGRESS ? number(fd, SO_ERROR) : error
+    },
+    disconnect(fd) {
+      calls.connect(fd, ptr(nowhere), nowhere.length)
+      number(fd, SO_ERROR)
+    },
+    bind(fd, address) {
+      calls.setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, ptr(one), 4)
+      // A listener of IPv6 leaves the port of IPv4 to another.
+      if (address[0] === AF_INET6) calls.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, ptr(one), 4)
+      return errorOf(calls.bind(fd, ptr(address), address.length))
+    },
+    listen: (fd) => errorOf(calls.listen(fd, BACKLOG)),
+    accept: (fd) => calls.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC),
+    takeError: (fd) => number(fd, SO_ERROR),
+    facts(fd) {
+      length[0] = peer.length
+      const connected = calls.getpeername(fd, ptr(peer), ptr(length)) === 0
+      const [domain, type, protocol] = [SO_DOMAIN, SO_TYPE, SO_PROTOCOL].map((name) => number(fd, name))
+      const listens = number(fd, SO_ACCEPTCONN) === 1
+      const network = option(fd, SO_NETNS_COOKIE, 8) ? (value[0] ?? 0n) : 0n
+      return { domain: domain ?? -1, type: type ?? -1, protocol: protocol ?? -1, listens, connected, network }
+    },
+    network() {
+      const fd = calls.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)
+      if (fd < 0) return 0n
+      const cookie = option(fd, SO_NETNS_COOKIE, 8) ? (value[0] ?? 0n) : 0n
+      closeSync(fd)
+      return cookie
+    },
+    control: (fd, request, structure) => errorOf(calls.ioctl(fd, request, ptr(structure))),
+  }
+}
+
+/** The addresses that berth uses inside a server's network. */
+export type NetworkHost = '127.0.0.1' | '::1' | '0.0.0.0' | '::'
+
+/** Returns whether an address is one of IPv6. */
+export const isIPv6 = (host: NetworkHost): boolean => host.includes(':')
+
+/** Returns an address as `struct sockaddr_in` or `struct sockaddr_in6`. */
+export function socketAddress(host: NetworkHost, port: number): Uint8Array {
+  const bytes = new Uint8Array(isIPv6(host) ? 28 : 16)
+  const view = new DataView(bytes.buffer)
+  view.setUint16(0, isIPv6(host) ? AF_INET6 : AF_INET, true)
+  view.setUint16(2, port)
+  if (host === '127.0.0.1') bytes.set([127, 0, 0, 1], 4)
+  if (host === '::1') bytes[23] = 1
+  return bytes
+}
