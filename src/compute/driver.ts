@@ -113,6 +113,19 @@ export interface Sandbox {
    */
   pause(): Promise<() => void>
 
+  /**
+   * Opens a TCP connection to a port inside the server; resolves when it is open, after the call of
+   * `handlers.opened`. Rejects with `DialRefused` if nothing listens there, or with `ComputeError`; then no handler is
+   * called.
+   */
+  dial(port: number, host: LoopbackHost, handlers: DialHandlers): Promise<DialedConnection>
+
+  /**
+   * The network whose ports `dial` reaches: `own` if the server has its own, with all ports free for it; `shared` if
+   * it shares this machine's loopback with berth and other programs.
+   */
+  readonly network: 'own' | 'shared'
+
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 
@@ -195,10 +208,54 @@ export interface TerminalCommand
   onOutput(data: Uint8Array): void | Promise<void>
 }
 
-/** A TCP port of this machine's loopback. */
+/** A loopback address. A program that binds "localhost" may have chosen either. */
+export type LoopbackHost = '127.0.0.1' | '::1'
+
+/** A TCP port of the loopback interface that a server's programs see. */
 export interface LoopbackAddress {
-  readonly host: '127.0.0.1' | '::1'
+  readonly host: LoopbackHost
   readonly port: number
+}
+
+/** A connection that `Sandbox.dial` has opened. A `Bun.Socket` is one. */
+export interface DialedConnection {
+  /**
+   * Writes the part of `bytes` that fits into the send buffer, which the caller may change afterwards.
+   *
+   * @returns the number of bytes written, or a negative number if the connection is gone
+   */
+  write(bytes: Uint8Array, offset?: number, length?: number): number
+  /** Stops calls of `data`, so the peer has to wait. */
+  pause(): void
+  resume(): void
+  /** Closes the connection after what was written. */
+  end(): void
+  /** Resets the connection. */
+  terminate(): void
+}
+
+/** Receives the events of a connection that `Sandbox.dial` opens. Must not throw. */
+export interface DialHandlers {
+  /** Called once, first. */
+  opened(connection: DialedConnection): void
+  /** Receives bytes, which are the receiver's to keep. */
+  data(chunk: Buffer): void
+  /** Called when the send buffer, which was full, accepts bytes again. */
+  drain(): void
+  /** Called once, last, whichever side has closed it. @param failed whether it was reset or broke */
+  closed(failed: boolean): void
+}
+
+/** Opens connections to the ports of one server. */
+export type Dialer = Pick<Sandbox, 'dial'>
+
+/** Nothing listens on a port inside a server. */
+export class DialRefused extends Error {
+  override readonly name = 'DialRefused'
+
+  constructor(host: LoopbackHost, port: number, options?: ErrorOptions) {
+    super(`Nothing listens on ${host}, port ${port}, of the server.`, options)
+  }
 }
 
 /** A command under way. */

@@ -1,4 +1,4 @@
-import type { Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
+import type { ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
 
 /** Milliseconds that a replaced app may take to finish its requests. */
 const DRAIN_MS = 10_000
@@ -47,7 +47,7 @@ export class Exposure {
   }
 
   /** Resolves when no request is under way at an app's port. */
-  async drained(port: number): Promise<void> {
+  async drained(port: ServerPort): Promise<void> {
     await (await this.#site)?.drained(port)
   }
 
@@ -55,6 +55,6 @@ export class Exposure {
   async replace(upstream: Upstream): Promise<void> {
     const before = this.#upstream
     this.setUpstream(upstream)
-    if (before.kind === 'app') await Promise.race([this.drained(before.port), Bun.sleep(DRAIN_MS)])
+    if (before.kind === 'app') await Promise.race([this.drained(before), Bun.sleep(DRAIN_MS)])
   }
 }

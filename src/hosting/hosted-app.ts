@@ -1,4 +1,4 @@
-import type { Sandbox } from '../compute/driver.ts'
+import type { Dialer, Sandbox } from '../compute/driver.ts'
 import { ComputeError } from '../compute/driver.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -280,7 +280,8 @@ export class HostedApp {
   ): Promise<void> {
     const supervisor = this.#getSupervisor()
     this.markStarting()
-    const drained = (port: number) => this.#exposure.drained(port)
+    const server = supervisor.sandbox
+    const drained = (port: number) => this.#exposure.drained({ server, port })
     signal?.throwIfAborted()
     const started = supervisor.replace(plan, environment, drained)
     const end = () => void supervisor.stop()
@@ -306,18 +307,18 @@ export class HostedApp {
       ports: appPorts,
       log: this.log,
       onState: (state) => {
-        if (this.#supervisor?.supervisor === supervisor) this.#applyState(state)
+        if (this.#supervisor?.supervisor === supervisor) this.#applyState(state, sandbox)
       },
     })
     this.#supervisor = { of: sandbox, supervisor }
     return supervisor
   }
 
-  #applyState(state: AppState): void {
+  #applyState(state: AppState, server: Dialer): void {
     if (this.#servesFiles && state.kind !== 'healthy') return
     this.#servesFiles = false
     if (state.kind === 'healthy')
-      this.#exposure.setUpstream({ kind: 'app', port: state.port, host: state.host })
+      this.#exposure.setUpstream({ kind: 'app', server, port: state.port, host: state.host })
     else if (state.kind === 'given_up')
       this.#exposure.setUpstream({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
     else if (state.kind !== 'stopped') this.#exposure.setUpstream({ kind: 'starting' })

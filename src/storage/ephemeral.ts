@@ -9,7 +9,7 @@ import { removeTree } from './remove-tree.ts'
 const PREFIX = 'berth-ephemeral-'
 
 /** The prefixes of berth's temporary directories. */
-const PREFIXES = [PREFIX, 'berth-doctor-'] as const
+const PREFIXES = [PREFIX, 'berth-doctor-', 'berth-websocket-'] as const
 
 /** Milliseconds for which a directory without a lock and without a known process may be about to be used. */
 const YOUNG_MS = 60_000

@@ -2,10 +2,13 @@ import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import {
   ComputeError,
+  type DialedConnection,
+  type DialHandlers,
   type ExecCommand,
   type Execution,
   type FaultInjection,
   type Limits,
+  type LoopbackHost,
   type Sandbox,
   type TerminalCommand,
   type TerminalExecution,
@@ -16,6 +19,7 @@ import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
+import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
 import type { NetworkLoader, ServerNetwork } from './network/server-network.ts'
 import { listeningAddresses } from './ports.ts'
@@ -100,6 +104,10 @@ export class LocalSandbox implements Sandbox {
     return this.#stopping !== null || this.#sandboxd.over
   }
 
+  get network(): 'own' | 'shared' {
+    return this.#network === null ? 'shared' : 'own'
+  }
+
   get home(): string {
     return this.#start.launch.workspace
   }
@@ -166,6 +174,13 @@ export class LocalSandbox implements Sandbox {
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
     }
+  }
+
+  async dial(port: number, host: LoopbackHost, handlers: DialHandlers): Promise<DialedConnection> {
+    // Another program may have the port by now.
+    if (this.ending) throw new ComputeError('The server is not running any more; start it again.')
+    const network = this.#network
+    return network === null ? dialLoopback(port, host, handlers) : dialNetwork(network, port, host, handlers)
   }
 
   stop(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { LoopbackAddress } from '../../compute/driver.ts'
+import type { DialedConnection, Dialer, LoopbackAddress } from '../../compute/driver.ts'
 import { onAbort } from '../../runtime/abort.ts'
 
 /** The address on which an app responds. */
@@ -19,12 +19,13 @@ const MAX_BYTES = 64 * 1024
 export const HOSTS = ['127.0.0.1', '::1'] as const
 
 /**
- * Requests a path of an app and reads only the status: follows no redirect, reads no body, and uses no proxy.
+ * Requests a path of an app on a server and reads only the status: follows no redirect, reads no body, and uses no proxy.
  *
  * @param hosts tried in order until one has a listener
  * @param timeoutMs milliseconds after which an app without a response counts as silent
  */
 export async function checkHealth(
+  server: Dialer,
   port: number,
   hosts: readonly AppAddress['host'][],
   path: string,
@@ -33,13 +34,14 @@ export async function checkHealth(
 ): Promise<HealthResult> {
   let result: HealthResult = { kind: 'refused' }
   for (const host of hosts) {
-    result = await checkHost(host, port, path, timeoutMs, signal)
+    result = await checkHost(server, host, port, path, timeoutMs, signal)
     if (result.kind !== 'refused') return result
   }
   return result
 }
 
 async function checkHost(
+  server: Dialer,
   host: AppAddress['host'],
   port: number,
   path: string,
@@ -56,23 +58,19 @@ async function checkHost(
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
   const request = `GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: berth-health\r\nAccept: */*\r\nConnection: close\r\n\r\n`
   let text = ''
-  const connecting = Bun.connect({
-    hostname: host,
-    port,
-    socket: {
-      open(socket) {
-        opened = true
-        socket.write(request)
-      },
-      data(_, chunk) {
-        text += chunk.toString('latin1')
-        const status = statusOf(text)
-        if (status !== null) result.resolve({ kind: 'responded', status, host })
-        else if (text.length > MAX_BYTES) silent()
-      },
-      close: silent,
-      error: silent,
+  const connecting = server.dial(port, host, {
+    opened(connection: DialedConnection) {
+      opened = true
+      connection.write(Buffer.from(request))
     },
+    data(chunk) {
+      text += chunk.toString('latin1')
+      const status = statusOf(text)
+      if (status !== null) result.resolve({ kind: 'responded', status, host })
+      else if (text.length > MAX_BYTES) silent()
+    },
+    drain() {},
+    closed: silent,
   })
   connecting.catch(() => result.resolve({ kind: 'refused' }))
   try {
@@ -80,7 +78,7 @@ async function checkHost(
   } finally {
     clearTimeout(timer)
     connecting.then(
-      (socket) => socket.terminate(),
+      (connection) => connection.terminate(),
       () => {},
     )
   }

@@ -102,11 +102,12 @@ export class AppProcess {
    * reason
    */
   async waitUntilHealthy(signal: AbortSignal): Promise<AppAddress> {
-    const { program, timing } = this.#options
+    const { sandbox, program, timing } = this.#options
     const search = new HealthSearch({
       assignedPort: this.port,
       listening: () => this.#execution.listening(),
-      check: (port, hosts, timeoutMs, signal) => checkHealth(port, hosts, program.health, timeoutMs, signal),
+      check: (port, hosts, timeoutMs, signal) =>
+        checkHealth(sandbox, port, hosts, program.health, timeoutMs, signal),
       path: program.health,
       timing,
     })

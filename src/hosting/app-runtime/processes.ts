@@ -34,7 +34,7 @@ export class AppProcesses {
     signal.throwIfAborted()
     if (sandbox.ending) throw serverStoppedError()
     log.append('berth', `Starts: ${program.command}`)
-    const process = this.#start(program)
+    const process = await this.#start(program, signal)
     try {
       const address = await process.waitUntilHealthy(signal)
       log.append('berth', `Answers on port ${address.port}.`)
@@ -61,11 +61,12 @@ export class AppProcesses {
     await Promise.all([...this.#all].map((process) => process.end(this.#timing.graceMs)))
   }
 
-  #start(program: AppProgram): AppProcess {
+  async #start(program: AppProgram, signal: AbortSignal): Promise<AppProcess> {
     const { sandbox, cwd, ports, log } = this.#options
-    const port = program.port === null ? ports.reserve() : ports.claim(program.port)
+    const port = await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
     const options: ProcessOptions = { sandbox, cwd, program, port, log, timing: this.#timing }
     try {
+      signal.throwIfAborted()
       const process = new AppProcess(options)
       this.#all.add(process)
       void process.exited.then(() => this.#all.delete(process))

@@ -1,3 +1,4 @@
+import type { Sandbox } from '../../compute/driver.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan } from './plan.ts'
@@ -38,6 +39,11 @@ export class AppSupervisor {
     this.#processes = new AppProcesses(options, this.#timing)
     this.#restarts = new RestartBackoff(options.clock)
     void options.sandbox.exited.then(() => this.#handleSandboxExit())
+  }
+
+  /** Sandbox that the app runs in. */
+  get sandbox(): Sandbox {
+    return this.#options.sandbox
   }
 
   /** State of the app. */

@@ -1,14 +1,13 @@
+import type { DialedConnection, Dialer, DialHandlers, LoopbackHost } from '../../compute/driver.ts'
 import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 import { ResponseHead } from './http1/response-head.ts'
-import type { LoopbackHost } from './upstream.ts'
-
-type Socket = Bun.Socket<AppConnection>
 
 /** The connections of an app. */
 export interface ConnectionPool {
+  readonly server: Dialer
   readonly port: number
   readonly host: LoopbackHost
   readonly memory: HeadMemory
@@ -76,13 +75,13 @@ export interface AppExchange {
 }
 
 /** A connection to an app. It carries one request at a time and passes the response to its exchange. */
-export class AppConnection {
+export class AppConnection implements DialHandlers {
   readonly head: ResponseHead
   readonly #body = new Body()
   readonly #pool: ConnectionPool
   #exchange: AppExchange | null
-  #socket: Socket | null = null
-  #writer: BufferedWriter | null = null
+  #connection: DialedConnection | null = null
+  #writer: BufferedWriter<DialedConnection> | null = null
   #phase: 'head' | 'body' | 'responded' | 'tunnel' = 'head'
   /** Bytes of an incomplete head. */
   #partial: Buffer | null = null
@@ -101,8 +100,7 @@ export class AppConnection {
     this.#pool = pool
     this.#exchange = exchange
     this.head = new ResponseHead(pool.memory.fields)
-    // `connectError` reports the failure.
-    Bun.connect({ hostname: pool.host, port: pool.port, data: this, socket: HANDLERS }).catch(() => {})
+    pool.server.dial(pool.port, pool.host, this).catch(() => this.#refused())
   }
 
   /** Whether all bytes have been written to the socket. */
@@ -132,13 +130,13 @@ export class AppConnection {
   pause(): void {
     if (this.#paused) return
     this.#paused = true
-    this.#socket?.pause()
+    this.#connection?.pause()
   }
 
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
-    this.#socket?.resume()
+    this.#connection?.resume()
   }
 
   /**
@@ -165,24 +163,19 @@ export class AppConnection {
   }
 
   close(): void {
-    this.#socket?.end()
+    this.#connection?.end()
   }
 
-  // Events of the socket.
+  // Events of the connection.
 
-  opened(socket: Socket): void {
-    this.#socket = socket
+  opened(connection: DialedConnection): void {
+    this.#connection = connection
     if (this.#exchange === null) {
-      socket.end()
+      connection.end()
       return
     }
-    socket.setNoDelay(true)
-    this.#writer = new BufferedWriter(socket)
+    this.#writer = new BufferedWriter(connection)
     this.#exchange.connected(this)
-  }
-
-  refused(): void {
-    if (this.#exchange !== null) this.#leave(this.#exchange).refused()
   }
 
   drain(): void {
@@ -204,7 +197,7 @@ export class AppConnection {
     else exchange.cutOff(this.#body.framing === 'close' || failed)
   }
 
-  receive(chunk: Buffer): void {
+  data(chunk: Buffer): void {
     const exchange = this.#exchange
     if (exchange === null || this.#phase === 'responded') {
       // Unsolicited bytes: any later response would be unsolicited too.
@@ -216,6 +209,10 @@ export class AppConnection {
     if (this.#phase === 'tunnel') exchange.forward(chunk, 0, chunk.length)
     else if (this.#phase === 'body') this.#takeBody(exchange, chunk)
     else this.#takeHead(exchange, chunk)
+  }
+
+  #refused(): void {
+    if (this.#exchange !== null) this.#leave(this.#exchange).refused()
   }
 
   #takeHead(exchange: AppExchange, chunk: Buffer): void {
@@ -305,14 +302,4 @@ export class AppConnection {
     this.#pool.release(this, false)
     return exchange
   }
-}
-
-/** One set of handlers for all connections. */
-const HANDLERS: Bun.SocketHandler<AppConnection> = {
-  open: (socket) => socket.data.opened(socket),
-  data: (socket, chunk) => socket.data.receive(chunk),
-  drain: (socket) => socket.data.drain(),
-  close: (socket, error) => socket.data.closed(error !== undefined && error !== null),
-  error: () => {},
-  connectError: (socket) => socket.data.refused(),
 }

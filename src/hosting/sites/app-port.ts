@@ -1,8 +1,8 @@
+import type { Dialer, LoopbackHost } from '../../compute/driver.ts'
 import { AppConnection, type AppExchange, type ConnectionPool } from './app-connection.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
-import type { LoopbackHost } from './upstream.ts'
 
-/** An app's port on a loopback address: its connections and the number of requests under way. */
+/** An app's port on a loopback address of its server: its connections and the number of requests under way. */
 export class AppPort implements ConnectionPool {
   readonly #idle: AppConnection[] = []
   #active = 0
@@ -10,6 +10,7 @@ export class AppPort implements ConnectionPool {
   #drained: (() => void)[] = []
 
   constructor(
+    readonly server: Dialer,
     readonly port: number,
     public host: LoopbackHost,
     readonly memory: HeadMemory,

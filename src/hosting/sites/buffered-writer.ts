@@ -23,10 +23,10 @@ export interface Duplex {
  * Writes to a duplex and buffers the bytes that it does not accept at once. The caller pauses the source until the
  * buffer is empty.
  */
-export class BufferedWriter {
+export class BufferedWriter<Target extends Pick<Duplex, 'write'> = Duplex> {
   #pending: Uint8Array[] = []
 
-  constructor(readonly duplex: Duplex) {}
+  constructor(readonly duplex: Target) {}
 
   /** Whether the buffer is empty. */
   get empty(): boolean {

@@ -3,7 +3,7 @@ import { AppPort } from './app-port.ts'
 import type { Refusal } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 import type { HttpDate } from './http1/http-date.ts'
-import type { LoopbackHost, Upstream } from './upstream.ts'
+import type { ServerPort, Upstream } from './upstream.ts'
 
 /** Time limits, in milliseconds. */
 export interface GatewayTimes {
@@ -67,7 +67,7 @@ export class SiteState {
   /** Whether no further request is accepted. */
   closing = false
   #upstream: Upstream = { kind: 'starting' }
-  readonly #ports = new Map<number, AppPort>()
+  readonly #ports = new Set<AppPort>()
   readonly #onClose = new Set<() => void>()
   /** Resolvers of callers that wait for an upstream. */
   #pointed: (() => void)[] = []
@@ -108,7 +108,7 @@ export class SiteState {
   setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
     const before = this.port
-    this.port = upstream.kind === 'app' ? this.#portOf(upstream.port, upstream.host ?? '127.0.0.1') : null
+    this.port = upstream.kind === 'app' ? this.#portOf(upstream) : null
     if (before !== this.port) before?.retire()
     this.port?.revive()
     this.#dispatchWaiting()
@@ -116,8 +116,8 @@ export class SiteState {
   }
 
   /** See `Site.drained`. */
-  drained(port: number): Promise<void> {
-    return this.#ports.get(port)?.drained() ?? Promise.resolve()
+  drained(port: ServerPort): Promise<void> {
+    return this.#find(port)?.drained() ?? Promise.resolve()
   }
 
   /** Waits while the app starts, up to the limit. Resolves to the app's port, or null if there is none. */
@@ -219,12 +219,16 @@ export class SiteState {
    * Returns the `AppPort` of a port. One object serves a port as long as requests are under way there, even if the
    * upstream changes meanwhile.
    */
-  #portOf(number: number, host: LoopbackHost): AppPort {
-    for (const [other, { quiet }] of this.#ports) if (quiet && other !== number) this.#ports.delete(other)
-    const port = this.#ports.get(number) ?? new AppPort(number, host, this.memory)
-    port.host = host
-    this.#ports.set(number, port)
-    return port
+  #portOf({ server, port, host = '127.0.0.1' }: Extract<Upstream, { kind: 'app' }>): AppPort {
+    const found = this.#find({ server, port }) ?? new AppPort(server, port, host, this.memory)
+    for (const other of this.#ports) if (other.quiet && other !== found) this.#ports.delete(other)
+    found.host = host
+    this.#ports.add(found)
+    return found
+  }
+
+  #find({ server, port }: ServerPort): AppPort | undefined {
+    return this.#ports.values().find((one) => one.server === server && one.port === port)
   }
 
   #dispatchWaiting(): void {

@@ -1,7 +1,7 @@
 import { otherLoopback } from '../../http/loopback.ts'
 import { ClientConnection } from './client-connection.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'
-import type { Site, SiteOptions, Upstream } from './upstream.ts'
+import type { ServerPort, Site, SiteOptions, Upstream } from './upstream.ts'
 
 /** Listens on the port of one site and holds the state of its requests, those of the main port included. */
 export class PortSite implements Site {
@@ -46,7 +46,7 @@ export class PortSite implements Site {
     if (!this.#closed) this.state.setUpstream(upstream)
   }
 
-  drained(port: number): Promise<void> {
+  drained(port: ServerPort): Promise<void> {
     return this.state.drained(port)
   }
 

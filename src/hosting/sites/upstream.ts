@@ -1,3 +1,5 @@
+import type { Dialer, LoopbackHost } from '../../compute/driver.ts'
+
 /**
  * A request for a file of a site. Not a `Request`, which with its headers takes longer to construct than the
  * response.
@@ -25,13 +27,16 @@ export interface FileResponse {
 /** Responds to a request for a file of a site. Refuses methods other than GET and HEAD. */
 export type ServeFiles = (request: FileRequest) => Promise<FileResponse>
 
-/** The loopback address of an app. Programs that bind "localhost" may listen on either. */
-export type LoopbackHost = '127.0.0.1' | '::1'
+/** A port inside a server. Ports of two servers differ also if their numbers are the same. */
+export interface ServerPort {
+  readonly server: Dialer
+  readonly port: number
+}
 
 /** The target of a site's requests. */
 export type Upstream =
-  /** An app that listens on a loopback address, 127.0.0.1 by default. */
-  | { readonly kind: 'app'; readonly port: number; readonly host?: LoopbackHost }
+  /** An app that listens on a loopback address of its server, 127.0.0.1 by default. */
+  | ({ readonly kind: 'app'; readonly host?: LoopbackHost } & ServerPort)
   /** Files that berth serves. */
   | { readonly kind: 'files'; readonly serve: ServeFiles }
   /** An app that starts. Requests wait, within limits. */
@@ -57,7 +62,7 @@ export interface Site {
   /** Sends new and waiting requests to this upstream. Requests under way end at the earlier one. */
   setUpstream(upstream: Upstream): void
   /** Resolves when no request is under way at an app's port that was the upstream before. */
-  drained(port: number): Promise<void>
+  drained(port: ServerPort): Promise<void>
   /** Stops listening and resets the requests under way. */
   close(): Promise<void>
 }

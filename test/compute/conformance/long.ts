@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import type { Execution, LoopbackAddress, Sandbox } from '../../../src/compute/driver.ts'
+import {
+  ComputeError,
+  type DialedConnection,
+  DialRefused,
+  type Execution,
+  type LoopbackAddress,
+  type LoopbackHost,
+  type Sandbox,
+} from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config/config.ts'
+import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
 import { Bench, run, SELF, until } from '../bench.ts'
 
 /** Commands that run until they are told to end: servers of apps. */
@@ -104,6 +113,43 @@ export function portTests(name: Isolation): void {
       expect(await execution.listening()).toEqual([{ host: '::1', port }])
     })
 
+    test('are dialed: bytes pass both ways, whatever the size, until either side closes', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const reversed = `import socket; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(("127.0.0.1", 0)); s.listen()
+print(s.getsockname()[1], flush=True)
+while True:
+    c, _ = s.accept(); n = int(c.recv(8)); d = bytearray()
+    while len(d) < n: d += c.recv(65536)
+    c.sendall(d[::-1]); c.close()`
+      const { output } = begin(sandbox, `python3 -c '${reversed}'`)
+      await until('it listens', () => output.text.endsWith('\n'))
+      const port = Number(output.text)
+      for (const size of [1, 5_000_000]) {
+        const sent = Buffer.alloc(size, 'abc')
+        const { connection, received, end } = await dialed(sandbox, port)
+        connection.send(Buffer.concat([Buffer.from(`${size}`.padStart(8)), sent]))
+        await end
+        expect(Buffer.concat(received).equals(sent.reverse())).toBe(true)
+      }
+      const { connection, end } = await dialed(sandbox, port)
+      connection.close()
+      await end
+    })
+
+    test('on which nothing listens refuse, as do all of a server that was stopped', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const { execution, port } = await listen(name, sandbox, '127.0.0.1')
+      await (await dialed(sandbox, port)).connection.close()
+      await expect(dialed(sandbox, port, '::1')).rejects.toBeInstanceOf(DialRefused)
+      execution.cancel(0)
+      await execution.exit
+      await expect(dialed(sandbox, port)).rejects.toBeInstanceOf(DialRefused)
+      await sandbox.stop()
+      await expect(dialed(sandbox, port)).rejects.toBeInstanceOf(ComputeError)
+    })
+
     test('that cannot be reached on 127.0.0.1 are left out', async () => {
       await using bench = new Bench(name)
       const { execution } = await listen(name, await bench.start(), '127.0.0.2')
@@ -114,6 +160,29 @@ export function portTests(name: Isolation): void {
 
 /** Ends by SIGKILL alone. */
 const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+
+/** Opens a connection and collects what comes; `end` resolves when it has closed. */
+async function dialed(sandbox: Sandbox, port: number, host: LoopbackHost = '127.0.0.1') {
+  const received: Buffer[] = []
+  const end = Promise.withResolvers<void>()
+  let writer: BufferedWriter<DialedConnection> | null = null
+  const connection = await sandbox.dial(port, host, {
+    opened: (opened) => {
+      writer = new BufferedWriter(opened)
+    },
+    data: (chunk) => void received.push(chunk),
+    drain: () => void writer?.flush(),
+    closed: () => end.resolve(),
+  })
+  return {
+    received,
+    end: end.promise,
+    connection: {
+      send: (bytes: Buffer) => writer?.write(bytes, 0, bytes.length, true),
+      close: () => connection.end(),
+    },
+  }
+}
 
 function begin(sandbox: Sandbox, command: string): { execution: Execution; output: { text: string } } {
   const output = { text: '' }

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'bun:test'
+import { type DialHandlers, DialRefused, type LoopbackHost } from '../../../src/compute/driver.ts'
+import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import { AppError, AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'
 import { run, until } from '../../compute/bench.ts'
 import { planOf, World } from './world.ts'
+
+/** A server that shares this machine's network. */
+const SHARED = { network: 'shared' as const, dial: dialLoopback }
 
 /** Answers with the word in WORD; ends as the path says. */
 const SERVER = `
@@ -289,7 +294,7 @@ describe('another version', () => {
   test('with a port of its own is started when the old one is gone', async () => {
     await using world = await World.open()
     const app = await serverIn(world)
-    const free = world.ports.reserve()
+    const free = await world.ports.reserve(SHARED)
     const { port } = free
     free.release()
     const fixed = await serverIn(world)
@@ -401,20 +406,56 @@ describe('ports', () => {
     expect((await run(world.sandbox, 'true')).exitCode).toBe(0)
   })
 
-  test('that another program listens on are refused with the remedy', () => {
+  test('that another program listens on are refused with the remedy', async () => {
     using listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
     const ports = new AppPorts()
     const port = Number(listener.port)
-    expect(() => ports.claim(port)).toThrow(
+    await expect(ports.claim(SHARED, port)).rejects.toThrow(
       `wants port ${port}, on which another program of this machine listens`,
     )
   })
 
-  test('are given out once, until they are let go', () => {
+  test('are given out once, until they are let go', async () => {
     const ports = new AppPorts()
-    const given = ports.reserve()
-    expect(() => ports.claim(given.port)).toThrow('which another app of this berth has')
+    const given = await ports.reserve(SHARED)
+    await expect(ports.claim(SHARED, given.port)).rejects.toThrow('which another app of this berth has')
     given.release()
-    expect(ports.claim(given.port).port).toBe(given.port)
+    expect((await ports.claim(SHARED, given.port)).port).toBe(given.port)
+  })
+})
+
+describe('the ports of a server with its own network', () => {
+  /** A server in whose network a program listens on these ports. */
+  const server = (...taken: number[]) => ({
+    network: 'own' as const,
+    async dial(port: number, host: LoopbackHost, handlers: DialHandlers) {
+      if (!taken.includes(port)) throw new DialRefused(host, port)
+      using listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+      return await dialLoopback(listener.port, '127.0.0.1', handlers)
+    },
+  })
+
+  test('are 3000 for the first app of each, then the next that are free there', async () => {
+    const ports = new AppPorts()
+    const [one, other] = [server(), server(3000, 3002)]
+    const given = await Promise.all([one, one, other, other].map((each) => ports.reserve(each)))
+    expect(given.slice(0, 2).map(({ port }) => port)).toEqual([3000, 3001])
+    expect(new Set(given.slice(2).map(({ port }) => port))).toEqual(new Set([3001, 3003]))
+  })
+
+  test('are its own whoever listens on this machine, and refused if a program of the server does', async () => {
+    using listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
+    const port = Number(listener.port)
+    const ports = new AppPorts()
+    const first = await ports.claim(server(), port)
+    expect((await ports.claim(server(), port)).port).toBe(first.port)
+    await expect(ports.claim(server(port), port)).rejects.toThrow(
+      `wants port ${port}, on which another program of its server listens. Drop "port"`,
+    )
+    const shared = server()
+    const taken = await ports.reserve(shared)
+    await expect(ports.claim(shared, taken.port)).rejects.toThrow('which another app of its server has')
+    taken.release()
+    expect((await ports.claim(shared, taken.port)).port).toBe(3000)
   })
 })

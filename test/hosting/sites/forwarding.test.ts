@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { until } from '../../support/processes.ts'
-import { app, get, Raw, rawApp, testSite } from './support.ts'
+import { app, appOn, get, Raw, rawApp, testSite } from './support.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -292,7 +292,7 @@ describe('who goes away', () => {
 test('an app that chose ::1 for "localhost" is reached there', async () => {
   const server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('by six') })
   try {
-    await using site = await testSite({ upstream: { kind: 'app', port: server.port ?? 0, host: '::1' } })
+    await using site = await testSite({ upstream: appOn(server.port ?? 0, '::1') })
     expect(await (await fetch(`http://127.0.0.1:${site.port}/`)).text()).toBe('by six')
   } finally {
     await server.stop(true)

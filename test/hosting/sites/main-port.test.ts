@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'bun:test'
+import type { Dialer } from '../../../src/compute/driver.ts'
+import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import { SlugHosts, slugOf } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
 import type { ServeFiles, Upstream } from '../../../src/hosting/sites/upstream.ts'
 import { type Listener, listen } from '../../../src/http/listener.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
-import { app, openSockets, Raw, rawApp, type TestSite, testSite } from './support.ts'
+import { app, appOn, openSockets, Raw, rawApp, SERVER, type TestSite, testSite } from './support.ts'
 
 const MB = 1024 * 1024
 
@@ -440,13 +442,36 @@ describe('a WebSocket for SLUG.localhost', () => {
     const last = connect(main)
     await last.opened
     main.site.site.setUpstream({ kind: 'starting' })
-    void main.site.site.drained(backend.port).then(() => {
+    void main.site.site.drained({ server: SERVER, port: backend.port }).then(() => {
       drained = true
     })
     await Bun.sleep(10)
     expect(drained).toBe(false)
     last.socket.close()
     await until(() => drained, 'nothing is under way there')
+  })
+
+  test('and a request reach the port of their server, never the same number of another or this machine', async () => {
+    await using backend = echo()
+    await using stranger = app(() => new Response('stranger'))
+    const server: Dialer = { dial: (_, host, handlers) => dialLoopback(backend.port, host, handlers) }
+    const port = stranger.port
+    await using main = await mainPort({ kind: 'app', server, port })
+    const { socket, messages, opened, ended } = connect(main)
+    await opened
+    await until(() => messages[0] === 'hello 127.0.0.1', 'the app says hello')
+    expect((await main.fetch('/no')).status).toBe(401)
+    expect((await fetch(`${main.site.site.url}no`)).status).toBe(401)
+    main.site.site.setUpstream({ kind: 'app', server: SERVER, port })
+    expect(await (await main.fetch('/')).text()).toBe('stranger')
+    let isDrained = false
+    const drained = main.site.site.drained({ server, port }).then(() => {
+      isDrained = true
+    })
+    await main.site.site.drained({ server: SERVER, port })
+    expect(isDrained).toBe(false)
+    socket.close()
+    await Promise.all([ended, drained])
   })
 
   test('is cut off where the app or the site goes away', async () => {
@@ -480,7 +505,7 @@ describe('a WebSocket for SLUG.localhost', () => {
     main.site.site.setUpstream({ kind: 'down', reason: 'asleep' })
     client.send(handshake('/'))
     expect(await client.until('asleep')).toStartWith('HTTP/1.1 503 ')
-    main.site.site.setUpstream({ kind: 'app', port: freePort() })
+    main.site.site.setUpstream(appOn(freePort()))
     await until(() => main.site.uses.open === 0, 'it is over')
   })
 })

@@ -1,11 +1,24 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import type { Dialer, LoopbackHost } from '../../../src/compute/driver.ts'
+import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import { Gateway } from '../../../src/hosting/sites/gateway.ts'
 import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
+
+/** A server that shares this machine's network. */
+export const SERVER: Dialer = { dial: dialLoopback }
+
+/** An app of that server. */
+export const appOn = (port: number, host?: LoopbackHost): Upstream => ({
+  kind: 'app',
+  server: SERVER,
+  port,
+  ...(host && { host }),
+})
 
 /** A gateway with one site. Disposing of it fails where a socket is left open or a request is still counted. */
 export interface TestSite extends AsyncDisposable {
@@ -147,7 +160,7 @@ export async function rawApp(onConnection: (app: Raw) => void = () => {}): Promi
   const { port } = server.address() as { port: number }
   return {
     port,
-    upstream: { kind: 'app', port },
+    upstream: appOn(port),
     connections,
     async connection(index = 0) {
       await until(() => connections[index] !== undefined, `connection ${index} comes`)
@@ -177,7 +190,7 @@ export function app(
     ...more,
   } as never) as Bun.Server<undefined>
   const port = server.port ?? 0
-  return { port, upstream: { kind: 'app', port }, [Symbol.asyncDispose]: () => server.stop(true) }
+  return { port, upstream: appOn(port), [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
 /** A request of the least that a gateway takes. */

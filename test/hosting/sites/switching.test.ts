@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
-import { app, get, Raw, rawApp, testSite } from './support.ts'
+import { app, appOn, get, Raw, rawApp, SERVER, testSite } from './support.ts'
 
 const answering = (text: string) => app(() => new Response(text))
 
@@ -73,7 +73,7 @@ test('where nothing is to come, 503 at once with the reason, escaped on the page
 describe('where the port of an app refuses connections', () => {
   test('requests wait until it takes them again', async () => {
     const port = freePort()
-    await using site = await testSite({ upstream: { kind: 'app', port } })
+    await using site = await testSite({ upstream: appOn(port) })
     const waiting = fetch(site.site.url, { method: 'POST', body: 'body' })
     await until(() => site.uses.open === 1, 'it waits')
     await using _back = app(async (request) => new Response(await request.text()), { port })
@@ -82,7 +82,7 @@ describe('where the port of an app refuses connections', () => {
 
   test('they go elsewhere where the site points elsewhere', async () => {
     await using site = await testSite({
-      upstream: { kind: 'app', port: freePort() },
+      upstream: appOn(freePort()),
       times: { retryMs: 60_000 },
     })
     const waiting = fetch(site.site.url)
@@ -95,7 +95,7 @@ describe('where the port of an app refuses connections', () => {
 
   test('they get 503 when they have waited long enough', async () => {
     await using site = await testSite({
-      upstream: { kind: 'app', port: freePort() },
+      upstream: appOn(freePort()),
       times: { waitMs: 100, retryMs: 10 },
     })
     expect((await fetch(site.site.url)).status).toBe(503)
@@ -149,7 +149,7 @@ describe('a switch', () => {
     await client.until('half')
     site.site.setUpstream(second.upstream)
     let drained = false
-    const draining = site.site.drained(first.port).then(() => {
+    const draining = site.site.drained({ server: SERVER, port: first.port }).then(() => {
       drained = true
     })
     expect(await (await fetch(site.site.url)).text()).toBe('second')
@@ -158,7 +158,7 @@ describe('a switch', () => {
     await client.until('done')
     await draining
     await upstream.end()
-    await site.site.drained(freePort())
+    await site.site.drained({ server: SERVER, port: freePort() })
   })
 
   test('back to a port on which requests are under way counts them still', async () => {
@@ -171,7 +171,7 @@ describe('a switch', () => {
     site.site.setUpstream(first.upstream)
     site.site.setUpstream({ kind: 'starting' })
     let drained = false
-    const draining = site.site.drained(first.port).then(() => {
+    const draining = site.site.drained({ server: SERVER, port: first.port }).then(() => {
       drained = true
     })
     await Bun.sleep(20)

@@ -3,6 +3,7 @@ import { withoutSession } from '../../../http/session-cookie.ts'
 import type { AppPort } from '../app-port.ts'
 import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
+import { WebSocketRelay } from './web-socket-relay.ts'
 
 /** Bytes buffered for an app that does not read before the WebSocket is closed. */
 const WAITING_LIMIT = 128 * 1024 * 1024
@@ -59,13 +60,15 @@ class Bridge implements RoutedSocketData {
       .get('sec-websocket-protocol')
       ?.split(',')
       .map((one) => one.trim())
-    const host = port.host === '::1' ? '[::1]' : port.host
-    this.#app = new WebSocket(`ws://${host}:${port.port}${target}`, {
-      headers,
-      ...(protocols && { protocols }),
-    })
+    const relay = new WebSocketRelay(port)
+    try {
+      this.#app = new WebSocket(relay.url(target), { headers, ...(protocols && { protocols }) })
+    } catch (error) {
+      relay.close()
+      throw error
+    }
     this.#app.binaryType = 'nodebuffer'
-    this.#release = [state.use(), port.hold(), state.onClose(() => this.#cut())]
+    this.#release = [state.use(), port.hold(), state.onClose(() => this.#cut()), () => relay.close()]
   }
 
   /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */

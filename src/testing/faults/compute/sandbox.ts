@@ -1,7 +1,10 @@
 import type {
+  DialedConnection,
+  DialHandlers,
   ExecCommand,
   Execution,
   FaultInjection,
+  LoopbackHost,
   Sandbox,
   TerminalCommand,
   TerminalExecution,
@@ -56,6 +59,14 @@ export class FaultySandbox implements Sandbox {
 
   get faultInjection(): FaultInjection {
     return this.#inner.faultInjection
+  }
+
+  get network(): Sandbox['network'] {
+    return this.#inner.network
+  }
+
+  dial(port: number, host: LoopbackHost, handlers: DialHandlers): Promise<DialedConnection> {
+    return this.#inner.dial(port, host, handlers)
   }
 
   exec(command: ExecCommand): Execution {
