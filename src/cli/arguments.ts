@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { NOUNS } from './nouns/index.ts'
 import { defaultOf } from './runner.ts'
 
-/** The command that a noun alone means, by the noun. */
+/** The default command of each noun, by the noun's name and aliases. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map(
   NOUNS.flatMap((noun) => {
     const command = defaultOf(noun)
@@ -13,8 +13,8 @@ const DEFAULTS: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * Returns what a line means that leaves something out, or says it in another way: plain `berth` is `berth serve`, plain `berth
- * servers` is `berth servers list`, `berth help faults add` is `berth faults add --help`.
+ * Completes and normalizes a command line: `berth` becomes `berth serve`, `berth servers` becomes `berth servers
+ * list`, `berth help faults add` becomes `berth faults add --help`.
  */
 export function expandDefaults(args: readonly string[]): readonly string[] {
   const [first, second] = args
@@ -31,8 +31,8 @@ const isOptionOrMissing = (arg: string | undefined): boolean =>
   arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')
 
 /**
- * The arguments up to the first word that names no command, where a command is to be named: `--help` behind it would
- * otherwise explain something else, and succeed.
+ * Truncates the arguments after the first word that should name a command and does not. A `--help` after it would
+ * otherwise explain another command and succeed.
  */
 export function truncateAtUnknownCommand(program: Command, args: readonly string[]): readonly string[] {
   let command = program

@@ -1,13 +1,13 @@
 import { runHelper } from '../runtime/run-helper.ts'
 import type { ProcessContext } from './process-context.ts'
 
-/** Whether there is a program that opens URLs for a person. */
+/** Reports whether this machine has a program that opens URLs for a person. */
 export const canOpenBrowser = (context: ProcessContext): boolean => openerFor(context) !== null
 
 /**
  * Opens a URL in the person's browser.
  *
- * @returns whether there is one that was asked to; on a machine without a screen there is none
+ * @returns whether a program accepted it; false on a machine without a screen
  */
 export async function openInBrowser(url: string, context: ProcessContext): Promise<boolean> {
   const opener = openerFor(context)
@@ -23,11 +23,11 @@ function openerFor({ env }: ProcessContext): [program: string, ...args: string[]
   return program ? [program, ...rest] : null
 }
 
-/** The program that hands a URL to the default browser, with its first arguments. */
+/** Returns the program that opens a URL in the default browser, with its first arguments. */
 function openerOf(env: ProcessContext['env']): string[] | undefined {
   if (process.platform === 'darwin') return ['open']
-  // `start` belongs to the command interpreter, which would read the "&" of a URL as its own.
+  // `start` would pass through cmd.exe, which interprets the "&" of a URL.
   if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler']
-  // Without a screen it would start a browser for text in the terminal.
+  // Without a screen, xdg-open starts a text browser in the terminal.
   return env.DISPLAY || env.WAYLAND_DISPLAY || env.BROWSER ? ['xdg-open'] : undefined
 }

@@ -11,10 +11,13 @@ import {
 import { CommandError, NO_CONNECTION } from './errors.ts'
 import type { InstanceConnection } from './find-instance.ts'
 
-/** The instance to talk to; without a credential for what needs none. */
+/** An instance to call. The credential is null for operations that need none. */
 export type ClientTarget = Omit<InstanceConnection, 'credential'> & { readonly credential: string | null }
 
-/** Calls one running berth. Every failure is a CommandError that a person can act on; none shows the key. */
+/**
+ * Calls one running berth. Every failure is a CommandError that names cause and remedy. None of them contains the
+ * key.
+ */
 export class Client {
   constructor(private readonly instance: ClientTarget) {}
 
@@ -23,7 +26,11 @@ export class Client {
     return this.instance.baseUrl
   }
 
-  /** Sends one request; resolves to the JSON of its response. @throws CommandError */
+  /**
+   * Sends one request. Resolves to the JSON of its response.
+   *
+   * @throws CommandError
+   */
   async call<Id extends CallId>(id: Id, ...parts: ArgumentsOf<Id>): Promise<ResponseOf<Id>> {
     const request = requestOf(id, ...parts)
     const response = await this.send(request, 'application/json')
@@ -35,7 +42,11 @@ export class Client {
     }
   }
 
-  /** Sends one request; yields the server-sent events of its response as they arrive. @throws CommandError */
+  /**
+   * Sends one request. Yields the server-sent events of its response as they arrive.
+   *
+   * @throws CommandError
+   */
   async *stream<Id extends StreamId>(
     id: Id,
     ...parts: ArgumentsOf<Id>
@@ -66,7 +77,7 @@ export class Client {
     const { credential } = this.instance
     const headers: Record<string, string> = { accept }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
-    // The type of a form names its boundary: fetch writes it.
+    // fetch sets the type of a form, which contains its boundary.
     if (request.body !== undefined) headers['content-type'] = 'application/json'
     const body = form ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
     let response: Response
@@ -74,9 +85,9 @@ export class Client {
       response = await fetch(`${this.instance.baseUrl}${path}`, {
         method,
         headers,
-        // The key belongs to this address: where a redirect leads is not followed.
+        // The key is for this address only, so redirects are not followed.
         redirect: 'manual',
-        // A command may be silent for longer than fetch waits by itself.
+        // A command may print nothing for longer than fetch's default timeout.
         timeout: false,
         ...(body === undefined ? {} : { body }),
         ...(signal ? { signal } : {}),
@@ -98,7 +109,7 @@ export class Client {
     return this.errorFromBody(body) ?? this.notBerthError(response.status)
   }
 
-  /** Returns the error of a failure's body; null if it is none. */
+  /** Returns the error in the body of a failed request; null if the body has none. */
   private errorFromBody(body: ErrorBody | null): CommandError | null {
     if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
     const message =
@@ -108,7 +119,10 @@ export class Client {
     return new CommandError(`${message} (${body.error})`, 1, body.error)
   }
 
-  /** Throws the error of a connection that ended amid a response: on purpose, or because berth is gone. */
+  /**
+   * Throws the error of a connection that ended within a response: the signal's reason if it aborted, else that berth
+   * is gone.
+   */
   private throwConnectionLost(error: unknown, { signal }: HttpRequest): never {
     if (signal?.aborted) throw error
     throw new CommandError(
@@ -125,7 +139,7 @@ export class Client {
   }
 }
 
-/** The body of a failure, unchecked. */
+/** The body of a failed request, unchecked. */
 interface ErrorBody {
   error?: unknown
   message?: unknown

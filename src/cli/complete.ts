@@ -3,18 +3,18 @@ import { API_OPERATION_IDS } from '../contract/operations.ts'
 import { expandDefaults } from './arguments.ts'
 import type { Candidate } from './runner.ts'
 
-/** The shells that completion is made for. */
+/** Shells with completion. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 /** A shell with completion. */
 export type Shell = (typeof SHELLS)[number]
 
-/** Placeholders of ids in usages; true if they take several with commas between. */
+/** Placeholders of ids in usages, and whether each accepts several, separated by commas. */
 export type Placeholders = ReadonlyMap<string, boolean>
 
 /**
- * What is possible at the cursor: some words, or a file or directory of this machine, which the shell itself
- * knows best, or an id, which the running instance knows. The prefix precedes it in the same word.
+ * The completion at the cursor: words, a file or a directory of this machine, which the shell completes, or an id of
+ * the running instance. `prefix` is the preceding part of the same word.
  */
 export type Completion =
   | { kind: 'words'; candidates: Candidate[] }
@@ -23,9 +23,9 @@ export type Completion =
   | { kind: 'ids'; placeholder: string; prefix: string }
 
 /**
- * Completes a command line by the commands, options and values of the program itself.
+ * Completes a command line with the program's commands, options and values.
  *
- * @param words the words after the program's name up to the cursor; the last one may be empty
+ * @param words words after the program's name up to the cursor; the last one may be empty
  */
 export function complete(program: Command, words: readonly string[], placeholders: Placeholders): Completion {
   const valuesOf = (of: Option | Argument, prefix: string, current: string) =>
@@ -45,7 +45,7 @@ export function complete(program: Command, words: readonly string[], placeholder
   return option?.required ? valuesOf(option, `${name}=`, value) : matchPrefix(current, [])
 }
 
-/** The words with what is left out: behind `berth help` a command is named, and plain `berth faults` has the options of `list`. */
+/** Adds implied words: `berth help` completes commands, and `berth faults` has the options of `list`. */
 function expandWords(words: readonly string[]): readonly string[] {
   if (words[0] === 'help' && words.length > 1) return words.slice(1)
   return words.length > 1 && !words[0]?.startsWith('-') ? expandDefaults(words) : words
@@ -53,11 +53,11 @@ function expandWords(words: readonly string[]): readonly string[] {
 
 interface ParseState {
   command: Command
-  /** How many operands of the command have been given. */
+  /** Number of operands given to the command. */
   operandCount: number
-  /** The option whose value is to come. */
+  /** The option whose value is next. */
   option?: Option
-  /** Behind `--`. */
+  /** Whether `--` came before. */
   isAfterDoubleDash: boolean
 }
 
@@ -74,7 +74,7 @@ function parseWords(program: Command, words: readonly string[]): ParseState {
       const next = state.command.commands.find(
         (command) => command.name() === word || command.aliases().includes(word),
       )
-      if (next) Object.assign(state, { command: next, given: 0 })
+      if (next) Object.assign(state, { command: next, operandCount: 0 })
       else state.operandCount++
     }
   }
@@ -100,7 +100,7 @@ function completeOperand(
   return argument ? valuesOf(argument, '', current) : matchPrefix(current, [])
 }
 
-/** Returns the values of an option or argument: its choices, else those of its placeholder. */
+/** Completes the value of an option or argument: with its choices, else with the values of its placeholder. */
 function completeValue(
   of: Option | Argument,
   prefix: string,
@@ -127,7 +127,9 @@ function completeValue(
   return { kind: 'words', candidates: [] }
 }
 
-/** Returns the placeholder of an option's value. That of --base-url is INSTANCE: other URLs are not of instances. */
+/**
+ * Returns the placeholder of an option's value. For --base-url it is INSTANCE, because no other URL is an instance's.
+ */
 const valueName = ({ flags, long }: Option): string | undefined =>
   long === '--base-url' ? 'INSTANCE' : /<([^>]+)>/.exec(flags)?.[1]
 
@@ -145,7 +147,7 @@ const optionCandidates = (option: Option): Candidate[] =>
 const findOption = (command: Command, name: string): Option | undefined =>
   command.options.find((option) => option.long === name || option.short === name)
 
-/** `--name=value` → name and value; `--name` → the name alone. */
+/** Splits `--name=value` into name and value. `--name` has no value. */
 function splitOption(word: string): [name: string, value?: string] {
   const at = word.indexOf('=')
   return at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]

@@ -15,28 +15,28 @@ import { findDataDirectory } from './find-instance.ts'
 import type { ProcessContext } from './process-context.ts'
 import { type VersionInfo, versionInfo } from './version.ts'
 
-/** All findings on this machine. */
+/** The result of `berth doctor`. */
 export interface Report extends VersionInfo {
-  /** Whether berth can run as it is configured. */
+  /** Whether berth can run as configured. */
   ok: boolean
-  /** The tier that servers would run under, null where none can be used. */
+  /** The isolation that servers would have; null if none is available. */
   isolation: Isolation | null
-  /** What that tier enforces. */
+  /** The limits that this isolation enforces. */
   enforced: Enforced | null
   findings: Finding[]
 }
 
 /**
- * Looks at everything, as the configuration of this directory and environment would have it.
+ * Examines this machine with the configuration of this directory and environment.
  *
- * @param data the data directory, in place of the configured one
- * @throws StartupError for a bad configuration
+ * @param data data directory, in place of the configured one
+ * @throws StartupError for an invalid configuration
  */
 export async function examine(data: string | undefined, { env, cwd }: ProcessContext): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
   const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
-  // The tiers are tried in a directory of their own: looking must not make a data directory.
+  // Isolation is tried in a temporary directory: an examination must not create a data directory.
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
@@ -72,22 +72,24 @@ export async function examine(data: string | undefined, { env, cwd }: ProcessCon
   }
 }
 
-/** One thing that was looked at. */
+/** The result of one examination. */
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** The examined thing, in a word or two. */
   name: string
-  /** `ok`: it is there; `absent`: berth does without; `failed`: berth cannot run, or not as configured. */
+  /**
+   * `ok`: present; `absent`: missing, and berth works without it; `failed`: berth cannot run, or not as configured.
+   */
   status: 'ok' | 'absent' | 'failed'
-  /** What was found, in words. */
+  /** The result, in words. */
   detail: string
-  /** What a person can do about it. */
+  /** The remedy for a person. */
   remedy?: string
 }
 
-/** Something is there. */
+/** Returns the finding that something is present. */
 const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail })
 
-/** Something is not there, and berth does without it. */
+/** Returns the finding that something is missing and berth works without it. */
 const absent = (name: string, detail: string, remedy: string): Finding => ({
   name,
   status: 'absent',
@@ -95,7 +97,7 @@ const absent = (name: string, detail: string, remedy: string): Finding => ({
   remedy,
 })
 
-/** Something is not there, and without it berth cannot run as configured. */
+/** Returns the finding that something is missing and berth cannot run as configured. */
 const failed = (name: string, detail: string, remedy: string): Finding => ({
   name,
   status: 'failed',
@@ -103,13 +105,13 @@ const failed = (name: string, detail: string, remedy: string): Finding => ({
   remedy,
 })
 
-/** Milliseconds that git may take to say its version. */
+/** Time limit of `git --version`, in milliseconds. */
 const GIT_MS = 5_000
 
-/** A program that cannot be run. */
+/** The result of a program that cannot be run. */
 const BROKEN = { exitCode: null, stdout: '' }
 
-/** git, which projects from a repository need. */
+/** Examines git, which projects from a repository need. */
 export async function examineGit(path: string): Promise<Finding> {
   const program = Bun.which('git', { PATH: path })
   if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
@@ -121,9 +123,9 @@ export async function examineGit(path: string): Promise<Finding> {
 }
 
 /**
- * Whether the port can be listened on, by doing so.
+ * Examines whether the port is free, by listening on it.
  *
- * @param runningUrl the address of the instance that runs here, which may be the one that has it
+ * @param runningUrl address of the instance that runs on the data directory and may have the port
  */
 export function examinePort(host: string, port: number, runningUrl: string | null): Finding {
   const name = `port ${port}`
@@ -138,7 +140,7 @@ export function examinePort(host: string, port: number, runningUrl: string | nul
   }
 }
 
-/** Whether the data directory, or where it would be made, takes files: by writing there. */
+/** Examines whether the data directory, or the directory to create it in, is writable, by writing there. */
 export function examineDirectory(directory: string): Finding {
   let existing = directory
   while (!existsSync(existing)) existing = dirname(existing)
@@ -156,12 +158,12 @@ export function examineDirectory(directory: string): Finding {
 }
 
 /**
- * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, and on a
- * busy machine a response may take seconds.
+ * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, but
+ * on a busy machine a response may take seconds.
  */
 const HANG_MS = 10_000
 
-/** What the instance that the data directory names says of itself. */
+/** Asks the instance that runs on the data directory for its version. */
 export async function examineInstance(url: string | null): Promise<Finding> {
   const name = 'instance'
   if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
@@ -179,11 +181,11 @@ export async function examineInstance(url: string | null): Promise<Finding> {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** What the isolation tiers can do on this machine. */
+/** The isolation that this machine offers. */
 interface IsolationReport {
-  /** The tier that servers would run under, null where none can be used. */
+  /** The isolation that servers would have; null if none is available. */
   used: Isolation | null
-  /** What that tier enforces. */
+  /** The limits that this isolation enforces. */
   enforced: Enforced | null
   findings: Finding[]
 }
@@ -197,10 +199,10 @@ const LIMIT_NAMES: [keyof Enforced, string][] = [
 ]
 
 /**
- * Tries every tier for real, says which one servers would run under, and what that one enforces.
+ * Tries every isolation. Reports the one that servers would have and the limits that it enforces.
  *
  * @param drivers strongest first
- * @param wanted the tier that the configuration asks for
+ * @param wanted configured isolation
  */
 export async function examineIsolation(
   drivers: readonly ComputeDriver[],
@@ -230,13 +232,13 @@ const limit = (label: string, mechanism: string): Finding =>
     ? { name: label, status: 'absent', detail: 'not enforced on this machine' }
     : ok(label, mechanism)
 
-/** Enough for the one command. */
+/** Limits for the one command. */
 const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 }
 
-/** Milliseconds that the command may take. */
+/** Time limit of the command, in milliseconds. */
 const PATIENCE_MS = 10_000
 
-/** Exit codes of the command: something is no terminal, or it is not the controlling one. */
+/** Exit codes of the command: a stream is no terminal, or the terminal is not the controlling one. */
 const NO_TERMINAL = 3
 const NOT_CONTROLLING = 4
 
@@ -245,9 +247,9 @@ const COMMAND = `test -t 0 && test -t 1 && test -t 2 || exit ${NO_TERMINAL}; (: 
 const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
 
 /**
- * Terminals on servers: one is opened for real, on a server of the tier that is used.
+ * Examines terminals on servers by opening one.
  *
- * @param driver that tier's, on a directory that may be written; null where no tier can be used
+ * @param driver of the isolation that servers would have, on a writable directory; null if none is available
  */
 export async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
   const name = 'terminal'

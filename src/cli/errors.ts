@@ -1,9 +1,9 @@
-/** The code of errors where there is no connection, or none any more. */
+/** Code of errors because the instance cannot be reached or the connection was lost. */
 export const NO_CONNECTION = 'no_connection'
 
 /**
- * A command that cannot do what was asked: printed as one sentence with the cause and the remedy,
- * without a stack; the process exits with `exitCode`.
+ * Error: a command failed. It is printed as one sentence with cause and remedy, without a stack. The process exits
+ * with `exitCode`.
  */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
@@ -11,7 +11,7 @@ export class CommandError extends Error {
   constructor(
     message: string,
     readonly exitCode = 1,
-    /** What the API calls the failure, where it is one of the API's. */
+    /** The API's error code, if the API reported the failure. */
     readonly code?: string,
   ) {
     super(message)

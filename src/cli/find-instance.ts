@@ -5,7 +5,7 @@ import { CommandError } from './errors.ts'
 import { type Login, readLogins } from './login/credentials.ts'
 import type { ProcessContext } from './process-context.ts'
 
-/** The options by which a command names the instance to talk to. */
+/** The options that name the instance of a command. */
 export interface ConnectionOptions {
   baseUrl?: string
   apiKey?: string
@@ -13,25 +13,25 @@ export interface ConnectionOptions {
   data?: string
 }
 
-/** A running berth and what opens it. */
+/** A running berth and the credential for it. */
 export interface InstanceConnection {
   /** Without a trailing slash. */
   baseUrl: string
-  /** The API key, or for the control API the admin token. */
+  /** The API key, or the admin token for the control API. */
   credential: string
-  /** Where the credential was found. */
+  /** The source of the credential. */
   source: CredentialSource
-  /** What is kept of the sign-in, where it is from there. */
+  /** The stored sign-in, if it is the source. */
   login?: Login
 }
 
-/** Where a credential can come from, the first one that has one counts. */
+/** The sources of a credential. The first one that has one counts. */
 export type CredentialSource = 'flag' | 'environment' | 'data directory' | 'login'
 
-/** What a command talks to: the API by a key, or the control API by the admin token. */
+/** The API, with an API key, or the control API, with the admin token. */
 export type ApiKind = 'api' | 'control'
 
-/** The sources of each api's credential, and its name for people. */
+/** The sources of each API's credential, and its name for people. */
 const CREDENTIALS = {
   api: { option: 'apiKey', variable: 'BERTH_API_KEY', field: 'api_key', what: 'API key', flag: '--api-key' },
   control: {
@@ -44,12 +44,12 @@ const CREDENTIALS = {
 } as const
 
 /**
- * Finds the instance to talk to: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
- * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else what the data directory says of the instance that runs on it, else, for the API,
- * what `berth login` has left. The directory's credentials go to the directory's own instance only, and the key of a login to
- * its own URL, never to an address given from elsewhere.
+ * Finds the instance of a command: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
+ * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else the instance that runs on the data directory, else, for the API, the one of
+ * `berth login`. A directory's credentials are sent to the directory's own instance only, and the key of a login to
+ * its own URL, never to an address from another source.
  *
- * @throws UsageError for an address that is none, CommandError where no instance or key is found
+ * @throws UsageError for an invalid address; CommandError if no instance or key is found
  */
 export function findInstance(
   options: ConnectionOptions,
@@ -61,7 +61,7 @@ export function findInstance(
   const flagged = options[option]
   const credential = flagged ?? (connectionEnv[variable] || undefined)
   if (baseUrl === undefined) {
-    // A directory that is named has to have one.
+    // A directory that is named explicitly must have a running instance.
     const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)
     const isOpened = api === 'control' && credential !== undefined
     const login = isNamed || isOpened ? null : currentLogin(env)
@@ -74,7 +74,7 @@ export function findInstance(
         `No berth runs on ${directory}, and the login at ${login.baseUrl} does not open this: it takes the admin token of the instance. Run this in the directory where it was started, or name that with --data, or give --base-url and --admin-token.`,
       )
     }
-    // A directory is named by the variable in every shell that it was set in.
+    // The variable may still be set from earlier work.
     const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
     throw new CommandError(
       `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${api === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${loginsHint(env)}` : ''}.`,
@@ -94,7 +94,10 @@ export function findInstance(
   )
 }
 
-/** What is said of a key that came alone: it may be for any instance, and so is sent to none that was signed in to. */
+/**
+ * Returns the message for a key without an address. The key may be for any instance, so it is sent to none that was
+ * signed in to.
+ */
 function keyWithoutAddressMessage(
   directory: string,
   login: InstanceConnection | null,
@@ -107,7 +110,7 @@ function keyWithoutAddressMessage(
   return `No berth runs on ${directory}, and ${given} does not say which instance it is for. Name that with ${address}.${unused}`
 }
 
-/** The instance that was signed in to last, or chosen. */
+/** Returns the current login: the last one, or the one chosen with `--switch`. */
 function currentLogin(env: ProcessContext['env']): InstanceConnection | null {
   const { current, instances } = readLogins(env)
   const login = current === null ? undefined : instances.get(current)
@@ -115,7 +118,7 @@ function currentLogin(env: ProcessContext['env']): InstanceConnection | null {
   return { baseUrl: current, credential: login.api_key, source: 'login', login }
 }
 
-/** For a message: which ones could be chosen. */
+/** Returns the part of a message that lists the logins to choose from. */
 function loginsHint(env: ProcessContext['env']): string {
   const urls = [...readLogins(env).instances.keys()]
   return urls.length === 0
@@ -123,19 +126,22 @@ function loginsHint(env: ProcessContext['env']): string {
     : `. You are signed in to ${urls.join(', ')}: choose with "berth login --switch URL"`
 }
 
-/** Where an instance is, as far as is known. */
+/** The address of an instance, as far as it is known. */
 interface InstanceAddress {
-  /** The data directory that is looked at. */
+  /** The data directory of the command. */
   directory: string
-  /** What the directory says of its own instance. */
+  /** Address of the instance that runs on the directory. */
   directoryUrl: string | undefined
-  /** The address that is meant, without a trailing slash; undefined where none is given and none runs. */
+  /** Address to use, without a trailing slash; undefined if none is given and none runs. */
   baseUrl: string | undefined
-  /** The variables that count. */
+  /** The environment variables that apply. */
   connectionEnv: Record<string, string | undefined>
 }
 
-/** Finds the address alone: `--base-url`, else BERTH_BASE_URL, else that of the data directory's instance. */
+/**
+ * Finds only the address of an instance: `--base-url`, else BERTH_BASE_URL, else that of the data directory's
+ * instance.
+ */
 export function findBaseUrl(
   options: ConnectionOptions,
   { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
@@ -143,7 +149,7 @@ export function findBaseUrl(
   const directory = findDataDirectory(options.data, env, cwd)
   const local = readJson(join(directory, 'instance.json'))
   const directoryUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
-  // A flag beats the environment: with --data the variables speak of another instance.
+  // A flag beats the environment: with --data, the variables are for another instance.
   const connectionEnv = options.data === undefined ? env : {}
   const given = options.baseUrl ?? (connectionEnv.BERTH_BASE_URL || undefined)
   return {
@@ -155,8 +161,8 @@ export function findBaseUrl(
 }
 
 /**
- * The data directory a command means: `--data`, else BERTH_DATA, else `.berth` in the working directory or
- * in the nearest parent that has one.
+ * Returns the data directory of a command: `--data`, else BERTH_DATA, else `.berth` in the working directory or in
+ * the nearest parent that has one.
  */
 export function findDataDirectory(
   given: string | undefined,
@@ -172,10 +178,14 @@ export function findDataDirectory(
   }
 }
 
-/** A place on this machine without its scheme, as people type it. */
+/** Matches an address of this machine without a scheme, as people type it. */
 const LOOPBACK_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i
 
-/** An address as it is compared and kept, without a slash at the end. @throws UsageError for one that is none */
+/**
+ * Normalizes an address for comparing and storing, without a trailing slash.
+ *
+ * @throws UsageError for an invalid one
+ */
 export function normalizeBaseUrl(given: string): string {
   const text = LOOPBACK_HOST.test(given) ? `http://${given}` : given
   const url = URL.canParse(text) ? new URL(text) : undefined

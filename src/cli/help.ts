@@ -1,7 +1,7 @@
 import { Help } from 'commander'
 import { CONNECTION_GROUP } from './runner.ts'
 
-/** Orders the groups of a help text: the connection options last. It overrides a method of the library's Help. */
+/** Orders the groups of a help text, the connection options last. It overrides a method of the library's Help. */
 export const groupItems: Help['groupItems'] = (unsorted, visible, groupOf) => {
   const groups = Help.prototype.groupItems(unsorted, visible, groupOf)
   const last = groups.get(CONNECTION_GROUP)
@@ -10,8 +10,8 @@ export const groupItems: Help['groupItems'] = (unsorted, visible, groupOf) => {
 }
 
 /**
- * Breaks the paragraphs of a help text that are wider than the terminal. Indented lines are lists and examples: they stay
- * as they are, like every paragraph that fits.
+ * Wraps the paragraphs of a help text that are wider than the terminal. Indented lines are lists and examples, and
+ * stay unchanged like paragraphs that fit.
  */
 export function reflow(text: string, width: number): string {
   const out: string[] = []

@@ -12,8 +12,7 @@ export async function run(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Runs one command; resolves to the exit code: 0, 1 where it could not be done, 2 for wrong usage,
- * or what the command says of itself.
+ * Runs one command. Resolves to its exit code: 0, 1 for a failure, 2 for wrong usage, or a code of the command's own.
  */
 export async function runCommand(args: readonly string[], context: ProcessContext): Promise<number> {
   try {
@@ -27,7 +26,7 @@ export async function runCommand(args: readonly string[], context: ProcessContex
     const { runProgram } = await import('./program.ts')
     return await runProgram(args, { context, exitCode: 0 })
   } catch (error) {
-    // It may quote a file, or another server's response.
+    // The message may quote a file or a server's response.
     const { toPlainText } = await import('./plain-text.ts')
     await context.stderr.write(`berth: ${toPlainText(describe(error))}\n`)
     if (error instanceof UsageError) return 2
@@ -39,6 +38,6 @@ function describe(error: unknown): string {
   const expected =
     error instanceof CommandError || error instanceof StartupError || error instanceof UsageError
   if (expected) return error.message
-  // A fault of berth's own: the stack is what a report of it needs.
+  // An unexpected error: its stack is needed for a bug report.
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

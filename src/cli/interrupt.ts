@@ -1,9 +1,9 @@
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 /**
- * Runs something that Ctrl-C, SIGTERM and SIGHUP end in order, through the signal that it is given.
+ * Runs a function until it ends or Ctrl-C, SIGTERM or SIGHUP aborts its signal.
  *
- * @returns its exit code, or 128+n where signal n ended it
+ * @returns its exit code, or 128+n after signal n
  */
 export async function untilInterrupted(run: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const controller = new AbortController()

@@ -24,13 +24,16 @@ import type { OutputStream, ProcessContext } from './process-context.ts'
 import { shellQuote } from './quote.ts'
 import type { Print } from './runner.ts'
 
-/** Where leaks are looked for. */
+/** Where to look for leaks. */
 export interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
-  /** A data directory to look at, in place of the nearest. */
+  /** A data directory, in place of the nearest one. */
   data: string | undefined
 }
 
-/** All that instances of this user which do not run any more have left. What belongs to one that runs is none. */
+/**
+ * Finds everything that ended instances of this user have left behind. Ignores everything that belongs to a running
+ * one.
+ */
 export function findLeaks(scope: LeakScope): Leak[] {
   const { directories, temporary } = knownDirectories(scope)
   const own = ownProcesses()
@@ -55,9 +58,13 @@ export function findLeaks(scope: LeakScope): Leak[] {
   ]
 }
 
-/** Removes what `findLeaks` finds. @returns what could not be removed */
+/**
+ * Removes the leaks that `findLeaks` finds.
+ *
+ * @returns the leaks that could not be removed
+ */
 export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
-  // Each look is a new one: whatever has come to life meanwhile is left alone.
+  // Looks again before each kill, to spare instances that have started meanwhile.
   await killAll(() => {
     const own = ownProcesses()
     const knowledge = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
@@ -71,7 +78,10 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   return findLeaks(scope)
 }
 
-/** The data directories that are known of, whether or not an instance runs there, and those temporary ones that are left behind. */
+/**
+ * Returns the known data directories, with or without a running instance, and the abandoned temporary ones among
+ * them.
+ */
 function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[]; temporary: string[] } {
   const temporary = findAbandoned(tmpdir(), machineNow())
   return {
@@ -85,14 +95,14 @@ function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[
 function classifyDirectories(known: readonly string[], held: readonly string[]): KnownDirectories {
   return {
     directories: new Map(known.map((directory) => [markerOf(directory), directory])),
-    // A berth in another container is known by its lock alone.
+    // A berth in another container is visible only by its lock.
     live: new Set([...held, ...known.filter(isInUse)].map(markerOf)),
   }
 }
 
 const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
 
-/** The control groups of dead instances. One with processes counts where all of these are left behind too. */
+/** Returns the control groups of ended instances. One with processes counts only if all of these are leaks. */
 function leakedGroups(
   { live, directories }: KnownDirectories,
   doomed: ReadonlySet<number>,
@@ -101,7 +111,7 @@ function leakedGroups(
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
     if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
-    // Of an unknown directory an instance may just be starting that cannot be seen from here.
+    // An instance that is not visible from here may be starting on an unknown directory.
     return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
   })
 }
@@ -116,24 +126,27 @@ const groupLeak = ({ path, groups }: DataDirectoryGroup): Leak => ({
 const groupsBelow = (path: string): string[] =>
   allDataDirectoryGroups().find((group) => group.path === path)?.groups ?? []
 
-/** Something that an instance which does not run any more has left behind. */
+/** Something that an instance has left behind after its end. */
 export interface Leak {
   kind: 'process' | 'directory' | 'group' | 'entry'
-  /** The pid, or the path. */
+  /** A pid or a path. */
   id: string
-  /** What it is, in words. */
+  /** Description, in words. */
   detail: string
-  /** What a person can do about it. */
+  /** The remedy for a person. */
   remedy: string
-  /** Ports that it listens on. */
+  /** Ports on which it listens. */
   ports?: number[]
 }
 
-/** Returns the leak that a temporary directory of a dead instance is. */
+/** Returns the leak of an abandoned temporary directory. */
 const temporaryLeak = (path: string): Leak =>
   directoryLeak(path, 'the temporary directory of an instance that was killed')
 
-/** What a killed instance was just making in its data directory. The next start there removes it too. */
+/**
+ * Returns the unfinished directories in the data directory of a killed instance. The next start there removes them
+ * too.
+ */
 function unfinishedDirectories(dataDir: string): Leak[] {
   const servers = join(dataDir, 'servers')
   const staged = list(servers).flatMap((server) => {
@@ -143,13 +156,13 @@ function unfinishedDirectories(dataDir: string): Leak[] {
   })
   const snapshots = join(dataDir, 'snapshots')
   const kept = list(snapshots)
-  // A directory that was about to be replaced is kept if its successor never took its name.
+  // A replaced directory is needed until its successor has its name.
   const isKept = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
   const unfinished = kept
     .filter((name) => name.startsWith('.') && !isKept(name))
     .map((name) => directoryLeak(join(snapshots, name), 'a snapshot that was just being made or removed'))
   const swap = join(dataDir, 'swap')
-  // One that was decided on is the state: the next start brings it to its end.
+  // A restore that was decided is completed by the next start.
   const undecided = existsSync(swap) && !existsSync(join(swap, 'decided.json'))
   const restored = undecided ? [directoryLeak(swap, 'a state that was just being made ready')] : []
   return [...staged, ...unfinished, ...restored]
@@ -166,26 +179,28 @@ function list(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch {
-    // There is none, it was removed meanwhile, or it is another user's.
+    // Missing, removed meanwhile, or another user's.
     return []
   }
 }
 
-/** What is known of the instances of this machine. */
+/** The known data directories of this machine. */
 interface KnownDirectories {
-  /** Data directories by the twelve hex digits of their hash, those of dead instances too. */
+  /**
+   * Data directories by marker (twelve hexadecimal digits of the path's hash), including those of ended instances.
+   */
   directories: ReadonlyMap<string, string>
-  /** The digits of those that an instance runs on. */
+  /** Markers of the directories on which an instance runs. */
   live: ReadonlySet<string>
 }
 
-/** A process that was started on a server of an instance which is gone. */
+/** A process of a server whose instance has ended. */
 interface LeakedProcess extends ProcessInfo {
-  /** The data directory of its instance, where that is known. */
+  /** Data directory of its instance, if known. */
   dataDir: string | null
 }
 
-/** The processes of this user. */
+/** Returns the processes of this user. */
 function ownProcesses(): ProcessInfo[] {
   const user = process.getuid?.()
   return listProcesses().filter(
@@ -193,14 +208,14 @@ function ownProcesses(): ProcessInfo[] {
   )
 }
 
-/** The data directories that processes of this user hold now. */
+/** Returns the data directories that processes of this user hold. */
 const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
   own.flatMap(({ pid }) => directoriesHeldBy(pid))
 
 /**
- * Returns the processes that carry the marker of a server whose instance is gone. Other programs may carry something
- * that looks like a marker: one of an unknown directory counts only if the process names the directory itself, or is an
- * orphaned sandboxd.
+ * Returns the processes that carry the marker of a server whose instance has ended. Other programs may have a similar
+ * variable, so a marker of an unknown directory counts only if the process's home directory fits it, or the process
+ * is an orphaned sandboxd.
  */
 function leakedProcesses(
   own: readonly ProcessInfo[],
@@ -217,7 +232,7 @@ function leakedProcesses(
   })
 }
 
-/** Returns the leak that a process of a dead instance is. */
+/** Returns the leak of a process. */
 function processLeak({ pid, dataDir }: LeakedProcess): Leak {
   const ports = portsOf(pid)
   const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
@@ -231,7 +246,10 @@ function processLeak({ pid, dataDir }: LeakedProcess): Leak {
   }
 }
 
-/** The directory by the home directory that commands have where they see the machine's own paths; null where it does not fit the marker. */
+/**
+ * Returns the data directory in the home directory of a process that sees the machine's own paths; null if it does
+ * not fit the marker.
+ */
 function directoryOf(pid: number, marker: string): string | null {
   const home = readEnvironment(pid, 'HOME') ?? ''
   const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
@@ -239,7 +257,7 @@ function directoryOf(pid: number, marker: string): string | null {
   return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
 }
 
-/** A sandboxd whose parent is not a berth. */
+/** Reports whether a process is a sandboxd whose parent is no berth. */
 function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
   const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
   return isSandboxd && directoriesHeldBy(parent).length === 0
@@ -251,12 +269,12 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {
-    // It has ended.
+    // The process has ended.
     return ''
   }
 }
 
-/** What is asked of `doctor --leaks`. */
+/** Options of `doctor --leaks`. */
 interface LeakOptions {
   data?: string | undefined
   fix: boolean
@@ -269,7 +287,7 @@ const NOUNS: Record<Leak['kind'], string> = {
   entry: 'entry',
 }
 
-/** Says what dead instances have left, and removes it where that is asked for; resolves to the exit code. */
+/** Prints the leaks of ended instances, and removes them with `fix`. Resolves to the exit code. */
 export async function reportLeaks(
   { env, cwd }: ProcessContext,
   print: Print,

@@ -5,17 +5,17 @@ import { count, paint, printable } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import type { Print } from './runner.ts'
 
-/** The end of a log, as the API gives it. */
+/** The last lines of a log. */
 type LogEnd = ResponseOf<'projects.logs'>
 
 /** A line of the log of a project or a build. */
 export type LogLine = Omit<LogEnd['logs'][number], 'seq'>
 
-/** A log of the API. */
+/** A log that the API offers. */
 export interface Log {
-  /** Reads its last lines. */
+  /** Reads the last lines. */
   read(tail: number): Promise<LogEnd>
-  /** Yields its last lines, and then those that come. */
+  /** Yields the last lines, and then new ones. */
   stream(tail: number, signal: AbortSignal): AsyncGenerator<StreamEventOf<'projects.logs'>, void>
 }
 
@@ -33,15 +33,15 @@ export const buildLog = (client: Client, { serverId, id }: { serverId: string; i
     client.stream('builds.logs', { params: { serverId, buildId: id }, query: { tail }, signal }),
 })
 
-/** Lines of a log that are shown where nothing else is said, as by the API. */
+/** Default number of lines of a log, the API's too. */
 export const DEFAULT_TAIL = 200
 
-/** The width of most sources in logs of projects. */
+/** Width of most sources in logs of projects. */
 const SOURCE_WIDTH = 7
 
 /**
- * Returns a line of a log for people. On a terminal it keeps no control characters: what an app prints must not move the
- * reader's cursor.
+ * Returns a line of a log for people. On a terminal, removes control characters: an app's output must not move the
+ * cursor.
  *
  * @param width of the column with the source
  */
@@ -50,7 +50,7 @@ export function logText(out: OutputStream, { source, text }: LogLine, width = SO
   return `${paint(out, 'dim', source.padEnd(width))}  ${shown}\n`
 }
 
-/** Yields the lines of a log as they come, the last `tail` that are there already first. */
+/** Yields the last `tail` lines of a log, and then new ones. */
 export async function* followLog(log: Log, tail: number, signal: AbortSignal): AsyncGenerator<LogLine, void> {
   let at = ''
   for await (const { event, data } of log.stream(tail, signal)) {
@@ -62,7 +62,7 @@ export async function* followLog(log: Log, tail: number, signal: AbortSignal): A
   }
 }
 
-/** How a log is shown. */
+/** How to show a log. */
 interface LogOptions {
   tail?: number | undefined
   follow?: boolean | undefined
@@ -70,7 +70,7 @@ interface LogOptions {
 }
 
 /**
- * Prints the end of a log; with `follow` continues with new lines.
+ * Prints the last lines of a log; with `follow`, continues with new lines.
  *
  * @returns the exit code
  */

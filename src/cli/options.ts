@@ -1,15 +1,19 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { parseDuration } from '../runtime/duration.ts'
 
-/** An option of a command, as data: the command's action gets a `Value` under the option's name. */
+/** An option of a command, as data. The command's action receives a `Value` under the option's name. */
 export interface OptionSpec<Value> {
   readonly description: string
-  /** The name of its value in help texts, which completion reads too; a switch has none. */
+  /** Name of its value in help texts and for completion. A switch has none. */
   readonly placeholder?: string
   /** One letter. */
   readonly short?: string
   readonly choices?: readonly string[]
-  /** Reads the value as it was typed. @throws InvalidArgumentError */
+  /**
+   * Parses the typed value.
+   *
+   * @throws InvalidArgumentError
+   */
   read?(given: string, before: Value | undefined): Value
   /** The name of an option that excludes it. */
   readonly conflicts?: string
@@ -44,7 +48,7 @@ export const choice = <const Value extends string>(
   choices: readonly Value[],
 ): OptionSpec<Value> => ({ placeholder, description, choices })
 
-/** Declares an option whose value is read from its text. */
+/** Declares an option with a parsed value. */
 export const parsed = <Value>(
   placeholder: string,
   description: string,
@@ -58,7 +62,7 @@ export const repeated = (placeholder: string, description: string): OptionSpec<s
   read: (given, before = []) => [...before, given],
 })
 
-/** Declares an option with a whole number. `expected` says in messages what it is; without it the bounds do. */
+/** Declares an option with a whole number. Messages describe it with `expected`, by default with the bounds. */
 export const wholeNumber = (
   placeholder: string,
   description: string,
@@ -91,7 +95,7 @@ export const duration = (placeholder: string, description: string): OptionSpec<n
     throw new InvalidArgumentError('Expected a duration such as 500ms, 5s or 1m.')
   })
 
-/** Returns the option as the command-line library takes it. */
+/** Converts the option to one of the command-line library. */
 export function commanderOption(name: string, spec: OptionSpec<unknown>): Option {
   const { description, placeholder, short, choices, read, conflicts, group } = spec
   const long = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`

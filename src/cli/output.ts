@@ -5,15 +5,15 @@ const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as c
 /** A colour or weight for text on a terminal. */
 export type Style = keyof typeof CODES
 
-/** Colours text for this sink, or leaves it alone where colours do not belong. */
+/** Colours text, if the stream supports colours. */
 export const paint = (out: OutputStream, style: Style, text: string): string =>
   out.hasColors && text !== '' ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
 
-/** Makes text from elsewhere harmless on a terminal: control characters cannot move the cursor or hide a line. */
+/** Replaces control characters in text from elsewhere, so it cannot move the cursor or hide a line. */
 export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, '�')
 
-/** A column of a table: its heading and how a row's cell looks. */
+/** A column of a table: heading and cells. */
 export interface Column<Row> {
   heading: string
   cell: (row: Row) => string
@@ -22,7 +22,7 @@ export interface Column<Row> {
   right?: boolean
 }
 
-/** Rows as aligned columns under headings, one line a row, newline at the end. */
+/** Returns rows as aligned columns under headings, one row per line, with a final newline. */
 export function table<Row>(out: OutputStream, columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))))
   const widths = columns.map((column, at) =>
@@ -44,7 +44,7 @@ export function table<Row>(out: OutputStream, columns: readonly Column<Row>[], r
   return `${[heading, ...lines].map((line) => line.join('  ').trimEnd()).join('\n')}\n`
 }
 
-/** Facts about one thing as aligned `label  value` lines, newline at the end. */
+/** Returns facts about one thing as aligned `label  value` lines, with a final newline. */
 export function facts(
   out: OutputStream,
   entries: ReadonlyArray<readonly [label: string, value: string]>,
@@ -55,13 +55,13 @@ export function facts(
     .join('')
 }
 
-/** Bytes for people: `812 bytes`, `3.4 KB`, `1.2 MB`. */
+/** Formats a number of bytes for people: `812 bytes`, `3.4 KB`, `1.2 MB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return count(bytes, 'byte')
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
-/** A number with its noun: `1 file`, `2 files`. */
+/** Formats a number with its noun: `1 file`, `2 files`. */
 export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
 /** Prints a value as one line of JSON. */
@@ -69,9 +69,9 @@ export const printJson = (out: OutputStream, value: unknown): Promise<void> =>
   out.write(`${JSON.stringify(value)}\n`)
 
 /**
- * Prints a result: as a line of JSON with `json`, else as a text for people.
+ * Prints a result: as a line of JSON with `json`, else as text for people.
  *
- * @param show returns the text, or the bytes that the result is; called only if it is printed
+ * @param show returns the result as text or bytes; called only without `json`
  */
 export async function printResult<Result>(
   out: OutputStream,

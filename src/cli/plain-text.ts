@@ -2,7 +2,10 @@ import { printable } from './output.ts'
 
 const ESC = '\\u001b'
 
-/** A whole escape sequence of a terminal (ECMA-48): CSI, OSC, DCS and its like, or a short one. None goes over a line's end. */
+/**
+ * Matches a complete escape sequence of a terminal (ECMA-48): CSI, OSC, DCS and similar ones, or a short one. None
+ * continues after a line's end.
+ */
 const ESCAPE = new RegExp(
   [
     `${ESC}\\[[0-?]*[ -/]*[@-~]`,
@@ -13,17 +16,17 @@ const ESCAPE = new RegExp(
   'g',
 )
 
-/** The beginning of one, or of a line's end, at the end of a text. */
+/** Matches the beginning of a sequence, or of a line's end, at the end of a text. */
 const INCOMPLETE_ESCAPE = new RegExp(
   `(?:${ESC}(?:\\[[0-?]*[ -/]*|\\][^\\u0007${ESC}\\n]*${ESC}?|[PX^_][^${ESC}\\n]*${ESC}?|[ -/]*)|\\r+)$`,
 )
 
-/** Characters that are waited for at most until a sequence is whole. */
+/** Largest number of characters to hold back for an incomplete sequence. */
 const LONGEST_ESCAPE = 4_096
 
 /**
- * Text that anybody may have written, for a terminal: lines stay lines, colours and whatever else steers a terminal go,
- * and control characters that are left show as `�`. A line that a program wrote over itself shows as several.
+ * Makes untrusted text safe for a terminal. Keeps lines, removes colours and other escape sequences, and replaces
+ * other control characters by `�`. Splits a line that a program has overwritten into several.
  */
 export const toPlainText = (text: string): string =>
   text
@@ -34,11 +37,11 @@ export const toPlainText = (text: string): string =>
     .map(printable)
     .join('\n')
 
-/** The same for text in pieces, which may cut a sequence in two. */
+/** Does the same for text in pieces, which may split a sequence. */
 export class PlainTextStream {
   #held = ''
 
-  /** Takes the next piece; returns what is sure by now. */
+  /** Takes the next piece. Returns the text that cannot change any more. */
   push(piece: string): string {
     const text = this.#held + piece
     const end = text.slice(-LONGEST_ESCAPE)
@@ -48,7 +51,7 @@ export class PlainTextStream {
     return toPlainText(text.slice(0, sure))
   }
 
-  /** Ends the text; returns what was held back. */
+  /** Ends the text. Returns the rest. */
   end(): string {
     const rest = this.#held
     this.#held = ''

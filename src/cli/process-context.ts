@@ -3,7 +3,7 @@ import { processEnvironment } from '../config/config.ts'
 
 /** One of the two output streams. */
 export interface OutputStream {
-  /** Resolves when the bytes have left the process, so that a slow reader slows the writer. */
+  /** Writes data. Resolves when it has left the process, which slows the writer down to the reader's pace. */
   write(data: string | Uint8Array): Promise<void>
   /** Reports whether it is a terminal. */
   readonly isTTY: boolean
@@ -18,7 +18,7 @@ export interface ProcessContext {
   readonly cwd: string
   readonly stdin: {
     readonly isTTY: boolean
-    /** Reads all of it; with `most`, stops after that many bytes and a few more. */
+    /** Reads everything. With `most`, stops once it has more bytes than that. */
     bytes(most?: number): Promise<Uint8Array>
   }
   readonly stdout: OutputStream
@@ -42,7 +42,7 @@ export function processContext(): ProcessContext {
   }
 }
 
-/** Reads chunks until they end or have more than `most` bytes: a device, or a program gone wild, never ends. */
+/** Reads chunks until their end or until they exceed `most` bytes: some inputs never end. */
 export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const read: Uint8Array[] = []
   let size = 0
@@ -59,7 +59,7 @@ function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']
   const opened = () => {
     if (stream) return stream
     stream = open()
-    // A reader that went away (`| head`) is no fault: end as SIGPIPE would.
+    // Ends as SIGPIPE would if the reader is gone (`| head`).
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(141)
       printLog(`berth: output cannot be written: ${error.message}\n`)
@@ -68,7 +68,7 @@ function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']
     return stream
   }
   return {
-    // On a failure the stream's own handler above ends the process: nothing may go on as if all was well.
+    // On a failure, the error handler above ends the process, so this need not reject.
     write: (data) => new Promise((resolve) => opened().write(data, (error) => error ?? resolve())),
     get isTTY() {
       return opened().isTTY === true
@@ -82,7 +82,7 @@ function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']
 /** Writes a line to stdout at once, without opening a stream. */
 export const writeLineSync = (line: string): void => void writeSync(1, `${line}\n`)
 
-/** Writes log lines to stderr at once; a line that cannot be written is given up. */
+/** Writes log lines to stderr at once. Drops a line that cannot be written. */
 export function printLog(line: string): void {
   try {
     writeSync(2, line)

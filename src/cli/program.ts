@@ -36,7 +36,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 "berth COMMAND --help" explains one command.
 `
 
-/** The groups of the help text with their members, behind `serve` and `run`. */
+/** The groups of the help text with their members, after `serve` and `run`. */
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
   ['Run berth:', [list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
@@ -76,7 +76,7 @@ export function createProgram(session: CliSession): Command {
       new Command('help').argument('[command]').description('explain a command').helpGroup('About berth:'),
     )
     .option('-v, --version', 'print the version')
-    // Behind a command only its own options count.
+    // Options after a command's name are the command's own.
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
@@ -94,21 +94,21 @@ export function createProgram(session: CliSession): Command {
   return program
 }
 
-/** How wide help may be; the library says nothing where no terminal does. */
+/** Returns the width of help texts. Without a terminal the library reports none. */
 const helpWidth = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
 
-/** What the library says of wrong usage, as berth says such things. */
+/** Rewrites the library's usage errors in berth's style. */
 const rewriteUsageError = (text: string): string =>
   text
     .replace(
       /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
       'error: $2: expected one of $3, got "$1".',
     )
-    // An alias of a command is no other command.
+    // The library suggests an alias as if it were another command.
     .replace(/\(Did you mean one of list, ls\?\)/, '(Did you mean list?)')
     .replace(/^error: /, 'berth: ')
 
-/** What follows a usage error: where the help is. */
+/** Adds the sentence after a usage error that names the help. */
 function addHelpHints(parent: Command, path: string): void {
   for (const command of parent.commands) {
     const full = `${path} ${command.name()}`
@@ -123,17 +123,14 @@ function argumentTerm(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`
 }
 
-/**
- * Parses the arguments and runs the command they name. Resolves to the exit code; what a command
- * throws passes through.
- */
+/** Parses the arguments and runs the command. Resolves to the exit code. Errors of the command pass through. */
 export async function runProgram(args: readonly string[], session: CliSession): Promise<number> {
   try {
     const program = createProgram(session)
     await program.parseAsync(truncateAtUnknownCommand(program, expandDefaults(args)), { from: 'user' })
     return session.exitCode
   } catch (error) {
-    // Commander has printed its message already. Help that was asked for is no failure.
+    // Commander has already printed its message. A request for help is no failure.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     throw error
   }

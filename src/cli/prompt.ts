@@ -2,10 +2,10 @@ import { createInterface } from 'node:readline'
 import { CommandError } from './errors.ts'
 import type { ProcessContext } from './process-context.ts'
 
-/** Milliseconds for which what was typed before the question is thrown away. */
+/** Milliseconds for which earlier input is read and discarded before a prompt. */
 const DISCARD_MS = 30
 
-/** Milliseconds in which the next line of a paste comes. */
+/** Milliseconds within which the next line of a paste arrives. */
 const PASTE_MS = 50
 
 /** Control characters. In raw mode Ctrl-C sends no signal. */
@@ -13,18 +13,18 @@ const CTRL_C = '\x03'
 const CTRL_D = '\x04'
 const CTRL_U = '\x15'
 
-/** Whether there is a person who can be asked. */
+/** Reports whether a person can be asked. */
 export const isInteractive = ({ stdin, stderr }: ProcessContext): boolean => stdin.isTTY && stderr.isTTY
 
-/** What becomes of what was typed before the question: it answers it, or was meant for something else. */
+/** How a prompt treats input that was typed before it. */
 export type TypeAhead = 'counts' | 'is thrown away'
 
 /**
- * Asks for a line at the terminal, or for the lines that are pasted at once. Ctrl-C becomes SIGINT, which is to fire
+ * Asks for a line at the terminal, or for several pasted at once. Ctrl-C raises SIGINT, whose handler has to abort
  * `signal`.
  *
- * @param signal ends the asking, when an answer is wanted no more
- * @returns null where none is given: Ctrl-D, or `signal`
+ * @param signal ends the prompt if no answer is needed any more
+ * @returns null if none is given, after Ctrl-D or `signal`
  */
 export async function promptLine(
   prompt: string,
@@ -36,7 +36,7 @@ export async function promptLine(
   return readLines(prompt, signal)
 }
 
-/** Reads what waits on the terminal, and forgets it, but for Ctrl-C. */
+/** Reads and discards pending input. Ctrl-C still raises SIGINT. */
 async function discardTyped(): Promise<void> {
   const { stdin } = process
   const discard = (data: Buffer): void => {
@@ -60,7 +60,7 @@ function readLines(prompt: string, signal: AbortSignal): Promise<string | null> 
   lines.on('line', (line) => {
     typed.push(withoutControls(line))
     clearTimeout(timer)
-    // The last line of a paste may have no end: the person goes on typing it.
+    // The last line of a paste may be incomplete. The person then continues it.
     timer = setTimeout(() => lines.line === '' && close(), PASTE_MS)
   })
   lines.once('close', () => {
@@ -68,12 +68,12 @@ function readLines(prompt: string, signal: AbortSignal): Promise<string | null> 
     signal.removeEventListener('abort', close)
     process.stdin.pause()
     const given = typed.length > 0 && !signal.aborted
-    // What follows does not go on behind the prompt.
+    // Later output starts on a new line.
     if (!given && !signal.aborted) process.stderr.write('\n')
     resolve(given ? typed.join('\n') : null)
   })
   lines.on('SIGINT', interrupt)
-  // After Ctrl-Z, and a while in the background.
+  // Redraws the prompt after Ctrl-Z and `fg`.
   lines.on('SIGCONT', () => lines.prompt(true))
   signal.addEventListener('abort', close, { once: true })
   lines.setPrompt(prompt)
@@ -83,14 +83,14 @@ function readLines(prompt: string, signal: AbortSignal): Promise<string | null> 
 
 const interrupt = (): void => void process.kill(process.pid, 'SIGINT')
 
-/** Keys that no line is edited with, such as Ctrl-\, come as characters. */
+/** Removes control characters of keys that do not edit the line, such as Ctrl-\. */
 const withoutControls = (line: string): string => line.replace(/(?!\t)\p{Cc}/gu, '')
 
 /**
- * Asks a person for values, one after the other, and shows nothing of what is typed.
+ * Asks a person for values, one after the other, without echo.
  *
- * @param prompts what to ask for
- * @throws CommandError with exit code 130 where it is given up with Ctrl-C or Ctrl-D
+ * @param prompts a prompt for each value
+ * @throws CommandError with exit code 130 after Ctrl-C or Ctrl-D
  */
 export async function promptHidden(
   prompts: readonly string[],

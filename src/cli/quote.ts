@@ -1,4 +1,4 @@
-/** Words as one line of shell text that the shell splits back into exactly these words. */
+/** Joins words to a line of shell code that the shell splits into the same words. */
 export const shellQuote = (words: readonly string[]): string => words.map(quoteWord).join(' ')
 
 function quoteWord(word: string): string {

@@ -1,21 +1,21 @@
 import { CommandError, NO_CONNECTION } from './errors.ts'
 
-/** Milliseconds before the next attempt to reach the instance, from one failure to the next; the last one stays. */
+/** Milliseconds before the next attempt to reach the instance, by number of failures. The last one repeats. */
 const RETRY_DELAYS_MS = [0, 50, 100, 200, 500] as const
 
-/** Whether a failure may pass: the instance is gone for now, or on its way down or up. */
+/** Reports whether a failure is temporary: the instance is unreachable, stopping or starting. */
 export function isTransient(error: unknown, failures: number): error is CommandError {
   if (!(error instanceof CommandError)) return false
   if (error.code === NO_CONNECTION || error.code === 'service_unavailable') return true
-  // Where it stops, the directory says of no instance any more until the next starts.
+  // Between a stop and the next start, the data directory names no instance.
   return error.code === undefined && failures > 0
 }
 
 /**
  * Waits before the next attempt.
  *
- * @param failures attempts that have failed one after the other; from 1
- * @throws the signal's reason as soon as it fires
+ * @param failures number of consecutive failed attempts, at least 1
+ * @throws the signal's reason if it aborts
  */
 export async function waitBeforeRetry(failures: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()

@@ -13,34 +13,34 @@ import { type Column, facts, printResult, table } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import { type CliSession, connect } from './session.ts'
 
-/** What a command talks to: the API by a key, the control API by the admin token, or nothing. */
+/** The access of a command: the API with a key, the control API with the admin token, or none. */
 export type Access = 'api' | 'control' | 'none'
 
 /** A command of the command line, as data. */
 export interface CommandSpec {
-  /** Its name and its arguments, as in `get <SERVER>`. */
+  /** Name and arguments, as in `get <SERVER>`. */
   readonly usage: string
   readonly aliases?: readonly string[]
-  /** Says in the list of commands what it does; without it `description` does. */
+  /** Description in the list of commands; by default `description`. */
   readonly summary?: string
   readonly description: string
   readonly options?: OptionSpecs
-  /** What is said of arguments, and their values where they have few, by name. */
+  /** Descriptions of arguments, and their choices if they have any, by name. */
   readonly arguments?: Readonly<
     Record<string, { readonly description?: string; readonly choices?: readonly string[] }>
   >
-  /** The part of its help after the options. */
+  /** Part of its help after the options. */
   readonly help?: string
   /** Replaces `usage` in its help. */
   readonly shownUsage?: string
-  /** What is added to the library's message about wrong usage, by a part of that message. */
+  /** Additions to the library's usage errors, by a part of the message. */
   readonly hints?: Readonly<Record<string, string>>
 }
 
 /** A command that can be run, with the types of its arguments and options erased. */
 export interface RunnableCommand extends CommandSpec {
   readonly access: Access
-  /** What is said of `--json`; null where there is no such option. */
+  /** Description of `--json`; null for no such option. */
   readonly json: string | null
   run(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<unknown>
 }
@@ -52,7 +52,7 @@ export interface Noun {
   readonly summary: string
   readonly description: string
   readonly help?: string
-  /** How the ids of what it lists are completed. They take the access of its first command. */
+  /** Sources for the completion of its ids. They have the access of its first command. */
   readonly ids?: readonly IdSource[]
   readonly commands: readonly RunnableCommand[]
 }
@@ -60,31 +60,35 @@ export interface Noun {
 /** The ids that a running instance offers for a placeholder, such as `SERVER` in `get <SERVER>`. */
 export interface IdSource {
   readonly placeholder: string
-  /** The placeholder takes several ids with commas between. */
+  /** Whether the placeholder accepts several ids, separated by commas. */
   readonly isCommaSeparated?: true
   list(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]>
 }
 
-/** One way to go on with a command line. */
+/** A possible completion. */
 export interface Candidate {
   value: string
   description: string
 }
 
-/** One run of a command. */
+/** One invocation of a command. */
 export interface Invocation<Args, Options> {
   readonly session: CliSession
   readonly args: Args
   readonly options: Options & CommonOptions
-  /** Finds the instance, once. @throws CommandError, UsageError where there is none to talk to */
+  /**
+   * Connects to the instance. Later calls return the same client.
+   *
+   * @throws CommandError, UsageError if there is none
+   */
   connect(): Promise<Client>
-  /** Finds the instance once more: it may have come back at another address. */
+  /** Connects to the instance again, which may have a new address after a restart. */
   reconnect(): Promise<Client>
-  /** Prints a result: as a line of JSON for programs, else as a text for people. Resolves to 0, the exit code. */
+  /** Prints a result: as a line of JSON with `--json`, else as text for people. Resolves to 0, the exit code. */
   print<Result>(result: Result, show: Show<Result, Args>): Promise<number>
 }
 
-/** Prints a result: as a line of JSON for programs, else as a text for people. Resolves to 0, the exit code. */
+/** Prints a result: as a line of JSON with `--json`, else as text for people. Resolves to 0, the exit code. */
 export type Print = <Result>(result: Result, show: Show<Result>) => Promise<number>
 
 /** The options that the runner adds. */
@@ -92,13 +96,13 @@ export interface CommonOptions extends ConnectionOptions {
   json?: boolean
 }
 
-/** Returns a result as a text for people, or as the bytes that it is. */
+/** Returns a result as text for people, or as bytes. */
 export type Show<Result, Args = unknown> = (
   result: Result,
   context: ShowContext<Args>,
 ) => string | Uint8Array | Promise<string | Uint8Array>
 
-/** What a text for people is made with. */
+/** The context of a `Show` function. */
 export interface ShowContext<Args> {
   readonly out: OutputStream
   readonly args: Args
@@ -117,11 +121,11 @@ type ArgOf<Word> = Word extends `<${string}...>` | `[${string}...]`
       ? [string | undefined]
       : []
 
-/** A command that is one call of the API: what it sends, and how it shows the response. */
+/** A command of one API call: its request, and how to show the response. */
 interface CallSpec<Id extends CallId, Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
   readonly usage: Usage
   readonly options?: Specs
-  /** Returns the parts of the request. It connects only where it has to look something up. */
+  /** Returns the parts of the request. Connects only to look something up. */
   readonly request?: (
     args: ArgsOf<Usage>,
     options: OptionsOf<Specs>,
@@ -130,7 +134,7 @@ interface CallSpec<Id extends CallId, Usage extends string, Specs extends Option
   readonly show: Show<ResponseOf<Id>, ArgsOf<Usage>>
 }
 
-/** Declares a command that is one call: it connects, calls, and prints the response. */
+/** Declares a command of one API call: it connects, calls, and prints the response. */
 export const call = <
   Id extends CallId,
   const Usage extends string,
@@ -149,27 +153,27 @@ export const call = <
     },
   } as ActionSpec<Usage, Specs>)
 
-/** A command with an action of its own. */
+/** A command with its own action. */
 interface ActionSpec<Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
   readonly usage: Usage
   readonly options?: Specs
   readonly access: Access
   readonly json?: string | null
-  /** Resolves to the exit code, or to nothing for 0. */
+  /** Resolves to the exit code; undefined means 0. */
   run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<number | undefined>
 }
 
-/** Declares a command with an action of its own. */
+/** Declares a command with its own action. */
 export const action = <const Usage extends string, const Specs extends OptionSpecs = Record<never, never>>(
   spec: ActionSpec<Usage, Specs>,
 ): RunnableCommand => ({ json: RESPONSE_AS_JSON, ...spec }) as RunnableCommand
 
 const RESPONSE_AS_JSON = "print the API's response as JSON, for programs"
 
-/** Says of `--json` that it prints one line for each of what a command lists or follows. */
+/** Returns the description of a `--json` that prints one line for each item. */
 export const jsonLines = (what: string): string => `one line of JSON for each ${what}, for programs`
 
-/** Shows a list as a table, or a sentence where it is empty. */
+/** Shows a list as a table, or a sentence if it is empty. */
 export const rows =
   <Key extends string, Row, Args>(
     key: Key,
@@ -202,7 +206,7 @@ export function addNoun(program: Command, session: CliSession, noun: Noun): void
 /** The short names of commands that every noun has. */
 const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = { list: ['ls'], delete: ['rm'] }
 
-/** Returns the name of the command that a noun alone means; undefined where it has none that needs no arguments. */
+/** Returns the default command of a noun; undefined if it has none without arguments. */
 export const defaultOf = ({ commands }: Noun): string | undefined =>
   commands.find(({ usage }) => usage === 'list' || usage === 'get')?.usage
 
@@ -230,7 +234,7 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
   })
 }
 
-/** Returns the values of the options. The library keeps `--no-NAME` as NAME: false. */
+/** Returns the values of the options. The library stores `--no-NAME` as NAME: false. */
 function optionsOf(command: Command, { options = {} }: CommandSpec): Record<string, unknown> {
   const values: Record<string, unknown> = command.opts()
   for (const name of Object.keys(options)) {
@@ -240,10 +244,10 @@ function optionsOf(command: Command, { options = {} }: CommandSpec): Record<stri
   return values
 }
 
-/** The group of the options that find an instance: the last one of a help text. */
+/** Group of the connection options, the last one of a help text. */
 export const CONNECTION_GROUP = 'Connection:'
 
-/** Adds the options by which a command finds the instance that it talks to. */
+/** Adds the connection options of a command. */
 function addConnectionOptions(command: Command, access: 'api' | 'control'): void {
   const options = {
     baseUrl: text('URL', 'the instance to talk to [BERTH_BASE_URL]'),

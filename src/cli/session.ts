@@ -3,10 +3,10 @@ import type { Client } from './client.ts'
 import type { ApiKind, ConnectionOptions } from './find-instance.ts'
 import type { ProcessContext } from './process-context.ts'
 
-/** What the commands of one invocation share. */
+/** State that the commands of one invocation share. */
 export interface CliSession {
   readonly context: ProcessContext
-  /** The code the process exits with; a command sets it. */
+  /** Exit code of the process, set by a command. */
   exitCode: number
 }
 

@@ -3,11 +3,11 @@ import { isAbsolute, join } from 'node:path'
 import type { ProcessContext } from './process-context.ts'
 
 /**
- * A directory of this user for files of one kind (XDG Base Directory Specification, where a relative path counts as none).
+ * Returns a user's directory for one kind of files (XDG Base Directory Specification, which ignores relative paths).
  *
- * @param variable what names it, such as XDG_CONFIG_HOME
- * @param usual where it is without that, from the home
- * @returns null for a user without a home, as in a container that runs under a number that nobody has
+ * @param variable that names it, such as XDG_CONFIG_HOME
+ * @param usual default, relative to the home directory
+ * @returns null for a user without a home, as in a container with an unknown uid
  */
 export function userDirectory(env: ProcessContext['env'], variable: string, usual: string): string | null {
   const given = env[variable] ?? ''

@@ -9,17 +9,17 @@ export type Variables = Record<string, string>
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** A line that begins a variable; a value in quotes may go on in the lines below. */
+/** Matches the first line of a variable. A quoted value may continue on the next lines. */
 const ASSIGNMENT = /^\s*(?:export\s+)?([^\s=]+)\s*=\s*(.*)$/
 
-/** Whether a process can have a variable of this name (POSIX.1-2024, XBD 8.1). */
+/** Reports whether a process can have a variable of this name (POSIX.1-2024, XBD section 8.1). */
 export const isVariableName = (name: string): boolean => NAME.test(name)
 
 /**
  * Splits NAME=VALUE pairs.
  *
- * @param where what they were given to, for the message
- * @throws UsageError that names a wrong one by its place: it may be a secret
+ * @param where option or command, for the message
+ * @throws UsageError with the position of a wrong pair, which may be a secret
  */
 export function parsePairs(pairs: readonly string[], where: string): Variables {
   return Object.fromEntries(
@@ -34,9 +34,9 @@ export function parsePairs(pairs: readonly string[], where: string): Variables {
 }
 
 /**
- * Reads the variables of a `.env` file, by the rules that Node.js has for them; `-` is standard input.
+ * Reads the variables of a `.env` file by the rules of Node.js; `-` reads standard input.
  *
- * @throws CommandError where it cannot be read or a line is no variable, which the message names by its number
+ * @throws CommandError if it cannot be read, or with the number of a line that is no variable
  */
 export async function readVariables(file: string, { cwd, stdin }: ProcessContext): Promise<Variables> {
   const bytes =
@@ -51,7 +51,7 @@ export async function readVariables(file: string, { cwd, stdin }: ProcessContext
   return parseEnv(text) as Variables
 }
 
-/** The parser passes over what it does not understand; a variable must not go missing so. */
+/** Refuses lines that the parser would skip: no variable must get lost. */
 function checkLines(text: string, source: string): void {
   let quote = ''
   for (const [index, line] of text.split('\n').entries()) {

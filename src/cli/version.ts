@@ -1,18 +1,18 @@
 import manifest from '../../package.json' with { type: 'json' }
 
-/** The commit an executable was built from; the build defines it, a run from source has none. */
+/** Commit that the executable was built from, defined by the build. Undefined if run from source. */
 declare const BERTH_COMMIT: string | undefined
 
-/** What this berth is. */
+/** The version of this berth. */
 export interface VersionInfo {
   version: string
   bun: string
-  /** Operating system and processor, as in `linux-x64`. */
+  /** Operating system and processor, such as `linux-x64`. */
   platform: string
   commit: string | null
 }
 
-/** The version of berth, of the runtime inside it, and what it was built from. */
+/** Returns the version of berth, of its runtime, and the commit. */
 export const versionInfo = (): VersionInfo => ({
   version: manifest.version,
   bun: Bun.version,

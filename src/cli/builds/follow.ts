@@ -7,26 +7,27 @@ import { buildLog, followLog, logText } from '../log.ts'
 import { paint, printResult } from '../output.ts'
 import type { CliSession } from '../session.ts'
 
-/** As wide as the name of the longest phase. */
+/** Width of the longest phase's name. */
 export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
 
-/** Milliseconds between two looks at a build that nobody watches. */
+/** Milliseconds between polls of a build's status. */
 const POLL_INTERVAL_MS = 150
 
-/** As many lines as the API gives at once. */
+/** Largest number of lines that the API returns at once. */
 const ALL_LINES = 10_000
 
-/** Lines of the log that a program gets of a failure. */
+/** Number of log lines shown for a failure with `--json`. */
 const SHOWN_LINES = 50
 
-/** Which build is meant. */
+/** Identifies a build. */
 type BuildRef = Pick<Build, 'id' | 'serverId'>
 
 /**
- * Follows a build to its end, with its phases and its log on stderr and the URL on stdout. Ctrl-C leaves it going.
+ * Follows a build to its end, with phases and log on stderr and the URL on stdout. Ctrl-C ends the following, not the
+ * build.
  *
- * @param json for a program: nothing but the build as it is in the end; on stderr why, where it failed
- * @returns the exit code: 0 where the app answers, 1 where the build failed
+ * @param json prints only the final build, and on stderr the end of the log if it failed
+ * @returns the exit code: 0 if the app responds, 1 if the build failed
  */
 export async function followBuild(
   session: CliSession,
@@ -52,7 +53,7 @@ export async function followBuild(
   return code
 }
 
-/** Shows phases and log until no more comes. */
+/** Shows phases and log until the stream ends. */
 async function watch(
   session: CliSession,
   client: Client,
@@ -71,7 +72,7 @@ async function watch(
   }
 }
 
-/** Resolves to the build when it is over. */
+/** Resolves to the build when it is completed. */
 async function waitUntilCompleted(
   client: Client,
   { serverId, id }: BuildRef,

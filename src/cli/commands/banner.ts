@@ -9,18 +9,21 @@ const ISOLATION_MEANS: Record<Isolation, string> = {
   none: 'NOT isolated: commands run with your rights on your files',
 }
 
-/** Replaces the first key if that was deleted. */
+/** Shown instead of the first key if that was deleted. */
 const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
 
-/** What a banner says beside what the instance says of itself. */
+/** Parts of a banner that `ReadyInfo` does not have. */
 export interface BannerParts {
-  /** How to stop it, a sentence. */
+  /** How to stop the instance, as a sentence. */
   stop: string
-  /** The file of its log, where it has one. */
+  /** Path of the instance's log file, if it has one. */
   log?: string
 }
 
-/** Says on stdout that an instance is ready: by a line of JSON with `json`, which opens no stream, else by the banner. */
+/**
+ * Prints on stdout that an instance is ready. With `json` it is one line of JSON, written without opening a stream,
+ * else the banner.
+ */
 export const printReady = async (
   json: boolean,
   ready: ReadyInfo,

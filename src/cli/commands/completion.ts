@@ -5,7 +5,10 @@ import { NOUNS } from '../nouns/index.ts'
 import { action, type Candidate, type IdSource } from '../runner.ts'
 import { type CliSession, connect } from '../session.ts'
 
-/** Long enough for an instance on this machine, be that busy; a person at the TAB key waits no longer. */
+/**
+ * Time limit of a query while a person waits at the TAB key, in milliseconds. A busy instance on this machine
+ * responds within it.
+ */
 const LIST_TIMEOUT_MS = 1_000
 
 /** `berth completion` */
@@ -27,7 +30,7 @@ Load it for good:
   },
 })
 
-/** A source of ids, and what it takes to ask for them. */
+/** A source of ids and the access that it needs. */
 type AccessibleSource = IdSource & { readonly access: 'api' | 'control' }
 
 /** The sources of ids, by their placeholder in usages. */
@@ -40,7 +43,7 @@ const SOURCES: ReadonlyMap<string, AccessibleSource> = new Map(
   ),
 )
 
-/** The placeholders whose values can be listed, and whether they take several with commas between. */
+/** The placeholders whose values can be listed, and whether each accepts several, separated by commas. */
 const PLACEHOLDERS: Placeholders = new Map([
   ...[...SOURCES].map(([name, { isCommaSeparated }]) => [name, isCommaSeparated === true] as const),
   ['EVENTS', true],
@@ -63,7 +66,7 @@ export function registerCompletion(program: Command, session: CliSession): void 
         found.kind === 'words'
           ? found.candidates
           : (await candidatesFor(session, found.placeholder, typed.slice(found.prefix.length)))
-              // An id that is in the same list already is not offered again.
+              // An id that is already in the list is not offered again.
               .filter(({ value }) => !found.prefix.includes(value))
               .map(({ value, description }) => ({ value: found.prefix + value, description }))
               .filter(({ value }) => value.startsWith(typed))
@@ -74,7 +77,7 @@ export function registerCompletion(program: Command, session: CliSession): void 
     })
 }
 
-/** Bash breaks words at "=" and ":"; this puts `--tier = small` together again. */
+/** Joins words that bash has split at "=" and ":", such as `--tier = small`. */
 function joinSplitWords(words: readonly string[]): string[] {
   const joined: string[] = []
   let open = false
@@ -87,13 +90,16 @@ function joinSplitWords(words: readonly string[]): string[] {
   return joined
 }
 
-/** Returns how much of the word at the cursor bash keeps: it replaces only what follows the last "=" or ":". */
+/**
+ * Returns the length of the part of the current word that bash keeps: it replaces only the part after the last "=" or
+ * ":".
+ */
 function keptPrefixLength(given: readonly string[], words: readonly string[]): number {
   const last = given.at(-1) ?? ''
   return (words.at(-1) ?? '').length - (last === '=' || last === ':' ? 0 : last.length)
 }
 
-/** Lists the values of a placeholder; none if no instance responds: a TAB must not print errors. */
+/** Lists the values of a placeholder. Returns none if no instance responds, because a TAB must not print errors. */
 async function candidatesFor(session: CliSession, placeholder: string, typed: string): Promise<Candidate[]> {
   if (placeholder === 'EVENTS') return EVENT_NAMES.map((value) => ({ value, description: '' }))
   try {
@@ -108,17 +114,16 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
   }
 }
 
-/** The instances that this user is signed in to, which need not run. */
+/** Lists the instances that this user is signed in to, running or not. */
 const loginCandidates = async ({ context }: CliSession): Promise<Candidate[]> =>
   (await import('../login/whoami.ts'))
     .listLogins(context)
     .map(({ base_url, label }) => ({ value: base_url, description: label }))
 
 /**
- * The scripts that hand a shell's completion to `berth __complete SHELL -- WORD…`. That prints what kind
- * of thing can stand at the cursor (`words`, `files`, `directories`) and then one candidate a line, its
- * description behind a tab. The words go as arguments and never through `eval`: what a person is
- * typing for `berth exec` must not run when TAB is pressed.
+ * Scripts that pass a shell's completion to `berth __complete SHELL -- WORD…`. It prints the kind of completion
+ * (`words`, `files`, `directories`) and then one candidate per line, with its description after a tab. The words are
+ * passed as arguments and never through `eval`: a command typed for `berth exec` must not run when TAB is pressed.
  */
 const SHELL_SCRIPTS: Record<Shell, string> = {
   bash: `# berth completion for bash. Load it with:  source <(berth completion bash)

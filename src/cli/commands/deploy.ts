@@ -41,7 +41,7 @@ Examples:
   },
 })
 
-/** Writes a directory into the workspace; resolves to the number of its files. */
+/** Writes a directory into the workspace. Resolves to the number of its files. */
 async function upload(
   { stderr, cwd }: ProcessContext,
   client: Client,

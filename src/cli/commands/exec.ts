@@ -12,7 +12,7 @@ import { action } from '../runner.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 
-/** The exit code of a command that ran out of time, as timeout(1) has it. */
+/** Exit code of a command that timed out, as in timeout(1). */
 const TIMED_OUT = 124
 
 const options = {
@@ -29,7 +29,7 @@ export const exec = action({
   summary: 'run a command on a server',
   description: 'Runs a command on a server; its output arrives as it is made.',
   access: 'api',
-  // An option that exec does not know was most likely meant for the command.
+  // An option that exec does not know was probably meant for the command.
   hints: { 'unknown option': 'Put the command behind --: berth exec SERVER -- COMMAND [ARGUMENT...]\n' },
   options,
   help: `
@@ -108,6 +108,6 @@ async function runStreaming(
   throw new CommandError('The connection closed before the command ended. Is berth still running?')
 }
 
-/** Returns the bytes of an output event: text, or base64 where the bytes are not UTF-8. */
+/** Returns the bytes of an output event: text, or base64 if the bytes are not UTF-8. */
 const outputOf = ({ data, encoding }: { data: string; encoding?: 'base64' }): Uint8Array | string =>
   encoding === 'base64' ? Buffer.from(data, 'base64') : data

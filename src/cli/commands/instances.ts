@@ -12,7 +12,7 @@ import { action, rows } from '../runner.ts'
 
 const DATA = 'the data directory (default: the nearest .berth) [BERTH_DATA]'
 
-/** What `--timeout` is where it is left out. */
+/** Default of `--timeout`. */
 const TIMEOUT = '10s'
 
 const COLUMNS: readonly Column<ListedInstance>[] = [
@@ -113,7 +113,7 @@ export const stop = action({
     const stopped = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     await print({ stopped }, () => stopped.map(stoppedText).join('') || (all ? 'No berth runs.\n' : ''))
     const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
-    // The last one becomes the failure of the command.
+    // The last one is thrown as the failure of the command.
     for (const failure of failures.slice(0, -1)) {
       if (!(failure instanceof CommandError)) throw failure
       await stderr.write(`berth: ${failure.message}\n`)

@@ -43,8 +43,8 @@ Examples:
 })
 
 /**
- * Reads where events are to be forwarded to: a URL, or what is left of one on this machine, as in
- * `localhost:3000/hook`, `3000/hook` and `3000`.
+ * Parses the target of forwarded events: a URL, or a shortened one on this machine, such as `localhost:3000/hook`,
+ * `3000/hook` or `3000`.
  *
  * @throws UsageError
  */
@@ -67,9 +67,10 @@ function withScheme(given: string): string {
 }
 
 /**
- * Reads which events are wanted: names with commas between them, `task.*` for all of a group; all where nothing is given.
+ * Parses a list of event names separated by commas, in which `task.*` stands for a group. Returns all events for
+ * undefined or an empty list.
  *
- * @throws UsageError for a name that is none
+ * @throws UsageError for an unknown name
  */
 function parseEvents(given: string | undefined): ReadonlySet<EventName> {
   const names = given?.split(',').flatMap((name) => name.trim() || [])

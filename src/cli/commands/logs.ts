@@ -9,7 +9,7 @@ import type { OutputStream } from '../process-context.ts'
 import { isTransient, waitBeforeRetry } from '../reconnect.ts'
 import { action, jsonLines } from '../runner.ts'
 
-/** Requests that are listed where nothing else is said. */
+/** Default number of requests to list. */
 const DEFAULT_LIMIT = 100
 
 /** `berth logs` */
@@ -78,10 +78,10 @@ Examples:
   },
 })
 
-/** A request as the journal shows it. */
+/** A request in the journal. */
 type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
 
-/** Returns what prints that the instance is gone, or back. */
+/** Returns a function that prints that the connection to the instance was lost or restored. */
 const connectionReporter =
   (stderr: OutputStream) =>
   (reason: string | null): Promise<void> => {
@@ -90,21 +90,21 @@ const connectionReporter =
     return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
   }
 
-/** Which requests are followed, and where. */
+/** The requests to follow. */
 interface FollowOptions {
-  /** Finds the instance; it may have come back at another address. */
+  /** Connects to the instance, which may have a new address after a restart. */
   connect: () => Promise<Client>
-  /** Which ones, as the control API takes it. */
+  /** Filter of the control API. */
   query: PartsOf<'control.requests.list'>['query']
   signal: AbortSignal
-  /** The instance is gone for now, for this reason, or, with null, back. */
+  /** Called with the reason when the connection is lost, and with null when it is restored. */
   onConnectionChange: (reason: string | null) => Promise<void>
 }
 
 /**
- * Yields every request from now on until `signal` fires, also over a stop and start or a reset of the instance.
+ * Yields every new request until `signal` aborts, across restarts and resets of the instance.
  *
- * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
+ * @throws CommandError if the instance cannot be reached at first, or no longer accepts the credential
  */
 async function* followRequests({
   connect,
@@ -118,7 +118,7 @@ async function* followRequests({
     try {
       if (failures > 0) {
         client = await connect()
-        // A journal begins anew with a start and with a reset.
+        // A start and a reset clear the journal.
         if (!(await hasRequest(client, last, signal))) last = 'start'
         if (lost) await onConnectionChange(null)
         ;[failures, lost] = [0, false]
@@ -141,7 +141,7 @@ async function* followRequests({
   }
 }
 
-/** The id of the last request; `start` where there is none. */
+/** Returns the id of the last request; `start` if there is none. */
 async function newestRequestId(client: Client, signal: AbortSignal): Promise<string> {
   const query = { limit: 1 }
   const { requests } = await client.call('control.requests.list', { query, signal })
@@ -158,13 +158,13 @@ async function hasRequest(client: Client, id: string, signal: AbortSignal): Prom
   }
 }
 
-/** As wide as the longest method. */
+/** Width of the longest method. */
 const METHOD_WIDTH = 'DELETE'.length
 
-/** Where what belongs to the line above begins. */
+/** Indentation of lines that belong to the line above. */
 const INDENT = ' '.repeat('00:00:00  '.length)
 
-/** Returns a request as text: one line, below it its near misses and, with `bodies`, the bodies. */
+/** Returns a request as text: one line, followed by its near misses and, with `bodies`, by the bodies. */
 function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): string {
   const dim = (text: string): string => paint(out, 'dim', text)
   const status = paint(out, styleOf(entry.status), String(entry.status))

@@ -1,6 +1,6 @@
 import { type OwnFlag, parseFlags } from './serve-flags.ts'
 
-/** The flags of `run` beside the options of `serve`. */
+/** Flags of `run` in addition to the options of `serve`. */
 export const RUN_FLAGS: readonly OwnFlag[] = [
   { name: 'keep', description: "keep the instance's data directory, with its log, and say where it is" },
   {
@@ -10,7 +10,7 @@ export const RUN_FLAGS: readonly OwnFlag[] = [
   },
 ]
 
-/** Options of `serve` that mean something else to `run`: what is said of them, by name. Flags alone set them. */
+/** Descriptions, by name, of options of `serve` with another meaning for `run`. Only flags set them. */
 export const RUN_DESCRIPTIONS: Readonly<Record<string, string>> = {
   host: 'address to listen on (default 127.0.0.1)',
   port: 'port to listen on (default: any free one)',
@@ -20,17 +20,17 @@ export const RUN_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'project-ports': 'ports of projects and deployments (default: a free block)',
 }
 
-/** What `run` is asked to do. */
+/** A parsed `run` command line. */
 export interface RunRequest {
-  /** Options of `serve` and those of RUN_FLAGS, by name. */
+  /** Options of `serve` and of RUN_FLAGS, by name. */
   flags: Record<string, unknown>
-  /** The command and its arguments; at least one word. */
+  /** The command and its arguments. */
   command: readonly [string, ...string[]]
 }
 
 /**
- * Reads `run [options] -- CMD ARG…` without the large command-line library. Null for everything else, wrong or unusual
- * flags included, which that library explains.
+ * Parses `run [options] -- CMD ARG…` without loading the large command-line library. Returns null for any other
+ * command line and for wrong or unusual flags, which that library handles.
  */
 export function parseRun(args: readonly string[]): RunRequest | null {
   const at = args.indexOf('--')

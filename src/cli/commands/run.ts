@@ -18,7 +18,7 @@ Examples:
   berth run --keep -- ./reproduce.sh      look at data and log afterwards
 `
 
-/** Adds `run`, for its help and for what is wrong with a line; a right one is read without this library. */
+/** Adds `run` for its help and its usage errors. `parseRun` handles correct command lines. */
 export function registerRun(program: Command, session: CliSession): void {
   const run = program
     .command('run')
@@ -30,7 +30,7 @@ export function registerRun(program: Command, session: CliSession): void {
     )
     .addHelpText('after', HELP)
   addServeOptions(run, RUN_FLAGS, RUN_DESCRIPTIONS)
-  // Behind the command's name options are the command's own.
+  // Options after the command's name belong to the command.
   run.passThroughOptions()
   run.action(async ([name, ...args]: string[]) => {
     if (name === undefined)

@@ -31,9 +31,9 @@ export function registerServe(program: Command, session: CliSession): void {
 }
 
 /**
- * Adds the options of `serve` to a command, and flags of its own.
+ * Adds the options of `serve` and a command's own flags to the command.
  *
- * @param otherwise what options mean, by name, where that differs from `serve`: no variable and no file sets these
+ * @param otherwise descriptions, by name, of options with another meaning than for `serve`
  */
 export function addServeOptions(
   command: Command,
@@ -44,7 +44,7 @@ export function addServeOptions(
   for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
     const flag = value ? `--${name} <${value}>` : `--${name}`
     const option = new Option(flag, otherwise[name] ?? `${description} [${environmentName(name)}]`)
-    // The values are for completion; the config refuses a bad one.
+    // The choices are for completion only. The configuration itself refuses other values.
     if (choices) option.argChoices = [...choices]
     if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])
     command.addOption(option)
@@ -54,7 +54,7 @@ export function addServeOptions(
     command.option(value ? `--${name} <${value}>` : `--${name}`, description)
 }
 
-/** The flags that were given, by option name, once the command is parsed. */
+/** Returns the given flags by option name, after the command was parsed. */
 export function givenFlags(serve: Command): Record<string, unknown> {
   const given = serve.options.filter((option) => serve.getOptionValueSource(option.attributeName()) === 'cli')
   return Object.fromEntries(

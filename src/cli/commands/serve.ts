@@ -6,10 +6,10 @@ import { printReady } from './banner.ts'
 import { listenForStopSignal } from './stop-signal.ts'
 
 /**
- * Runs the service until a signal ends it; resolves to the exit code.
+ * Runs the service until a signal ends it. Resolves to the exit code.
  *
- * @param flags the options given on the command line, by name
- * @throws UsageError, StartupError where it cannot start
+ * @param flags options on the command line, by name
+ * @throws UsageError, StartupError if it cannot start
  */
 export async function serve(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
   const { env, cwd, stderr } = context
@@ -24,7 +24,7 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
   signal.onForcedExit = () => berth.abandon()
   const unlist = registerWhenRecovered(berth, 'serve', context)
   try {
-    // Only where there is a terminal: elsewhere the signal may be ignored on purpose (nohup).
+    // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
     if (!config.json && context.stdout.isTTY) signal.handleHangup()
     await printReady(config.json, berth.info, context, { stop: 'Stop with Ctrl-C.' })
     await signal.received

@@ -1,13 +1,13 @@
-/** The signals that end the service. */
+/** The signal that ends the service. */
 export interface StopSignal {
   readonly received: Promise<void>
-  /** Is called when a second one ends the process on the spot. */
+  /** Called before a second signal exits the process. */
   onForcedExit: () => void
-  /** Lets the end of the terminal count as well. */
+  /** Also ends the service on SIGHUP, when the terminal closes. */
   handleHangup(): void
 }
 
-/** Listens for SIGINT and SIGTERM. The second signal ends the process on the spot. */
+/** Listens for SIGINT and SIGTERM. A second signal exits the process at once. */
 export function listenForStopSignal(): StopSignal {
   const { promise: received, resolve } = Promise.withResolvers<void>()
   let given = false

@@ -12,7 +12,7 @@ import { action } from '../runner.ts'
 
 type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]
 
-/** Milliseconds for which the first attempts are waited for: one takes 15 s at most. */
+/** Milliseconds to wait for the first attempts. Each takes at most 15 s. */
 const WAIT_MS = 20_000
 
 const COLUMNS: readonly Column<Delivery>[] = [
@@ -66,7 +66,11 @@ Examples:
   },
 })
 
-/** A payload given as `--data`, which names the data directory. @throws UsageError */
+/**
+ * Refuses a payload given as `--data`, which names the data directory.
+ *
+ * @throws UsageError
+ */
 function checkDirectory(data: string | undefined): void {
   if (data === undefined || !/^\s*[{[@]|^-$/.test(data)) return
   throw new UsageError(
@@ -75,9 +79,9 @@ function checkDirectory(data: string | undefined): void {
 }
 
 /**
- * Reads the payload of an event: a JSON object, `@FILE` for that of a file, `-` for that of standard input.
+ * Reads the payload of an event: a JSON object, `@FILE` for one in a file, or `-` for one on standard input.
  *
- * @throws UsageError where it is none, CommandError where the file cannot be read
+ * @throws UsageError if it is no JSON object; CommandError if the file cannot be read
  */
 async function readPayload(
   given: string | undefined,

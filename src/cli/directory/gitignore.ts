@@ -4,8 +4,8 @@ import type { Ignore } from 'ignore'
 import { CommandError } from '../errors.ts'
 
 /**
- * What `.gitignore` files say of a directory's entries: those of the directory, of the directories in it, and of the
- * directories around it up to the top of the git repository it lies in (gitignore(5)).
+ * Applies the `.gitignore` files of a directory, of its subdirectories, and of its parents up to the top of the git
+ * repository (gitignore(5)).
  */
 export class IgnoreRules {
   private constructor(
@@ -13,18 +13,18 @@ export class IgnoreRules {
     private readonly rules: Ignore,
   ) {}
 
-  /** The rules for a directory, before those of its own `.gitignore` are added with `enter`. */
+  /** Returns the rules for a directory without its own `.gitignore`, which `enter` adds. */
   static async of(directory: string): Promise<IgnoreRules> {
     const { default: ignore } = await import('ignore')
     const outer = await directoriesAround(directory)
     const around = new IgnoreRules(outer[0] ?? directory, ignore())
     for (const one of outer) await around.enter(one)
-    // Who names an ignored directory, such as the output of a build, means what is in it.
+    // A directory that is named explicitly, such as a build's output, is used even if it is ignored.
     const isNamedThough = outer.length > 0 && around.ignores(directory, true)
     return isNamedThough ? new IgnoreRules(directory, ignore()) : around
   }
 
-  /** Adds the rules of a directory's own `.gitignore`. Directories are entered from the outside in. */
+  /** Adds the rules of a directory's own `.gitignore`. Enter parents before their subdirectories. */
   async enter(directory: string): Promise<void> {
     const file = join(directory, '.gitignore')
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -36,7 +36,7 @@ export class IgnoreRules {
     this.rules.add(lines.flatMap((line) => rebasePattern(base, line)))
   }
 
-  /** Whether a file or directory in a directory that was entered is left out. */
+  /** Reports whether an entry of an entered directory is ignored. */
   ignores(path: string, isDirectory: boolean): boolean {
     return this.rules.ignores(`${this.#path(path)}${isDirectory ? '/' : ''}`)
   }
@@ -46,7 +46,9 @@ export class IgnoreRules {
   }
 }
 
-/** The directories from the top of the git repository down to the one around `directory`; none outside a repository. */
+/**
+ * Returns the directories from the top of the git repository to the parent of `directory`; none outside a repository.
+ */
 async function directoriesAround(directory: string): Promise<string[]> {
   const { existsSync } = await import('node:fs')
   const around: string[] = []
@@ -57,13 +59,13 @@ async function directoriesAround(directory: string): Promise<string[]> {
   }
 }
 
-/** A line of the `.gitignore` in the directory `base` as a rule of the top directory. */
+/** Converts a line of the `.gitignore` in `base` to a rule of the top directory. */
 function rebasePattern(base: string, line: string): string[] {
   if (line.trim() === '' || line.startsWith('#')) return []
   if (base === '') return [line]
   const [, sign = '', pattern = ''] = /^(!?)(.*)$/.exec(line) ?? []
   const directory = base.replace(/[\\*?[\]!# ]/g, '\\$&')
-  // A pattern with a slash before its end holds from its directory on, another at any depth below it.
+  // A pattern with a slash before its end is relative to its directory. Any other matches at every depth below it.
   const isAnchored = pattern.replace(/\s+$/, '').slice(0, -1).includes('/')
   return [`${sign}/${directory}/${isAnchored ? pattern.replace(/^\//, '') : `**/${pattern}`}`]
 }

@@ -8,17 +8,17 @@ import { CommandError } from '../errors.ts'
 import { formatBytes } from '../output.ts'
 import type { DirectorySurvey } from './survey.ts'
 
-/** Bytes of a request that are left for what surrounds an archive in it. */
+/** Bytes of a request reserved for the form around an archive. */
 export const FORM_OVERHEAD = 64 * 1024
 
-/** Largest files that are named when a directory is too large. */
+/** Number of largest files named when a directory is too large. */
 const NAMED = 3
 
 /**
- * Packs what goes of a directory as tar.gz (POSIX.1-1988 ustar, pax where that is too narrow).
+ * Packs the surveyed files of a directory as tar.gz (POSIX.1-1988 ustar, pax if that is too narrow).
  *
- * @param room bytes that the archive may have
- * @throws CommandError where it gets larger, naming the largest files, or a file cannot be read
+ * @param room limit of the archive in bytes
+ * @throws CommandError if the archive is larger, with the names of the largest files, or if a file cannot be read
  */
 export async function packDirectory(
   survey: DirectorySurvey,
@@ -39,7 +39,7 @@ export async function packDirectory(
   return Buffer.concat(chunks)
 }
 
-/** Adds the entries one after the other, no faster than they are taken. */
+/** Adds the entries one after the other, at the pace of the reader. */
 async function fill(tar: Pack, { root, files, links }: DirectorySurvey): Promise<void> {
   for (const { path, isExecutable, modifiedAt } of files) {
     const content = await readFile(join(root, path)).catch((error: Error) => {
@@ -52,7 +52,7 @@ async function fill(tar: Pack, { root, files, links }: DirectorySurvey): Promise
   tar.finalize()
 }
 
-/** Adds one entry; resolves when there is room for the next. */
+/** Adds one entry. Resolves when the next may follow. */
 const add = (
   tar: Pack,
   header: Partial<Header> & Pick<Header, 'name'>,
@@ -60,7 +60,7 @@ const add = (
 ): Promise<void> =>
   new Promise((resolve, reject) => {
     const entry = tar.entry(header, content, (error) => (error ? reject(error) : resolve()))
-    // An entry that is cut short says so twice, and once to nobody.
+    // A truncated entry reports its error twice: to the callback and as an event.
     entry.on('error', reject)
   })
 

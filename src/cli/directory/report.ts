@@ -1,19 +1,19 @@
 import { count, formatBytes, printable } from '../output.ts'
 import type { DirectorySurvey } from './survey.ts'
 
-/** Paths that are named one by one; of more only the number is given. */
+/** Largest number of paths to name. Only the count of the others is shown. */
 const NAMED = 5
 
-/** How many files of a directory go, and how large they are: `3 files, 1.2 KB`. */
+/** Returns the number and size of a directory's files: `3 files, 1.2 KB`. */
 export function sizeOf({ files, links }: DirectorySurvey): string {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   return `${count(files.length + links.length, 'file')}, ${formatBytes(bytes)}`
 }
 
 /**
- * What of a directory stays behind; empty where all of it goes.
+ * Describes the files of a directory that are not sent; empty if all are.
  *
- * @param sendSecrets what is typed before the name of a `.env` file to send the variables in it
+ * @param sendSecrets command that sends the variables in a `.env` file, without the file's name
  */
 export function leftOutText(
   { leftOut: { generated, ignored, secret, special } }: DirectorySurvey,

@@ -5,58 +5,58 @@ import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { IgnoreRules } from './gitignore.ts'
 
-/** A file that goes to a server. */
+/** A file to send to a server. */
 export interface LocalFile {
-  /** Relative to the directory, with `/` between names. */
+  /** Relative to the directory, separated by `/`. */
   readonly path: string
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number
   readonly isExecutable: boolean
   /** Milliseconds since 1970. */
   readonly modifiedAt: number
 }
 
-/** A symbolic link that goes to a server; it leads to something in the directory. */
+/** A symbolic link to send to a server. Its target is in the directory. */
 export interface LocalLink {
   readonly path: string
-  /** As the link says it, with `/` between names. */
+  /** As in the link, separated by `/`. */
   readonly target: string
 }
 
-/** Why something of a directory stays behind. */
+/** Why an entry of a directory is not sent. */
 export type SkipReason =
-  /** `.env` and its kind: the values may be secret. */
+  /** `.env` and similar files, whose values may be secret. */
   | 'secret'
-  /** A `.gitignore` file says so. */
+  /** Ignored by a `.gitignore` file. */
   | 'ignored'
-  /** Version control, installed packages and berth's own data, which are made anew where they are wanted. */
+  /** Version control, installed packages and berth's own data, which can be generated again. */
   | 'generated'
-  /** Neither file, directory nor link: a socket, a pipe, a device. */
+  /** Neither file, directory nor link: a socket, a pipe or a device. */
   | 'special'
 
-/** What of a directory goes to a server, and what stays behind. */
+/** The files of a directory to send to a server, and the entries to leave out. */
 export interface DirectorySurvey {
-  /** The directory's absolute path. */
+  /** Absolute path of the directory. */
   readonly root: string
   readonly files: readonly LocalFile[]
   readonly links: readonly LocalLink[]
-  /** Paths by reason; those of directories end with `/`. */
+  /** Paths by reason. Those of directories end with `/`. */
   readonly leftOut: Readonly<Record<SkipReason, readonly string[]>>
 }
 
-/** More files are no app's sources, but a home directory or a disk that was named by mistake. */
+/** An app's sources have fewer files. More indicate a home directory or a disk named by mistake. */
 const MAX_FILES = 20_000
 
 const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
 
-/** `.env`, `.env.production`, `.envrc`, but not the examples, which have names only. */
+/** Matches `.env`, `.env.production` and `.envrc`, but not examples, which have names only. */
 const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
 
 /**
- * Finds out what of a directory goes to a server. Empty directories do not go.
+ * Finds the files of a directory to send to a server. Empty directories are not sent.
  *
  * @param directory an absolute path
- * @throws CommandError where the directory cannot be read, has far too many files, or has a link that leads out
+ * @throws CommandError if the directory cannot be read, has too many files, or has a link that leads out of it
  */
 export async function surveyDirectory(directory: string): Promise<DirectorySurvey> {
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
@@ -101,7 +101,7 @@ class Surveyor implements DirectorySurvey {
     }
   }
 
-  /** What another program removes meanwhile is passed over. */
+  /** Adds an entry. Ignores one that another program removes meanwhile. */
   async #take(full: string, entry: Dirent): Promise<void> {
     try {
       if (entry.isDirectory()) await this.enter(full)
@@ -132,7 +132,7 @@ class Surveyor implements DirectorySurvey {
 
   async #link(full: string): Promise<LocalLink> {
     const target = await readlink(full)
-    // Where it ends in the end, too: a link on the way may lead out.
+    // The final target counts too: another link on the way may lead out.
     const end = await realpath(full).catch(() => this.root)
     const leadsOut =
       isAbsolute(target) || !this.#contains(resolve(dirname(full), target)) || !this.#contains(end)

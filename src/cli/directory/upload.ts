@@ -8,20 +8,20 @@ import { formatBytes } from '../output.ts'
 import { shellQuote } from '../quote.ts'
 import type { DirectorySurvey, LocalFile } from './survey.ts'
 
-/** Requests under way at a time. */
+/** Number of concurrent requests. */
 const CONCURRENCY = 8
 
-/** Bytes of a file that fit into a request: base64 takes four thirds, the rest is for the path. */
+/** Bytes of a file that fit into a request: base64 takes four thirds, and the path takes the rest. */
 const MAX_BYTES = Math.floor(((BODY_LIMIT - 16 * 1024) * 3) / 4)
 
-/** Characters of a command, well under what Linux takes as one argument. */
+/** Characters of a command, well below the limit that Linux has for one argument. */
 const MAX_COMMAND_LENGTH = 64 * 1024
 
 /**
- * Writes a directory's files into a server's workspace, several at a time. Then it makes files executable and creates
+ * Writes a directory's files into a server's workspace, several at a time. Then makes files executable and creates
  * links, which a write cannot do.
  *
- * @throws CommandError where one is too large, cannot be read or is refused; some may be written by then
+ * @throws CommandError if a file is too large, cannot be read or is refused; others may be written by then
  */
 export async function uploadDirectory(
   client: Client,
@@ -54,9 +54,10 @@ export async function uploadDirectory(
 }
 
 /**
- * Removes from a server's workspace what the directory does not have, but for the directories of its projects.
+ * Removes the files from a server's workspace that the directory does not have, except for the directories of its
+ * projects.
  *
- * @returns how many files are gone
+ * @returns the number of removed files
  */
 export async function removeOthers(
   client: Client,
@@ -76,7 +77,7 @@ export async function removeOthers(
   return others.length
 }
 
-/** All directories that the files lie in, at any depth. */
+/** Returns all directories of the files, at any depth. */
 function directoriesOf(files: readonly string[]): Set<string> {
   const directories = new Set<string>()
   for (const file of files) {
@@ -86,7 +87,7 @@ function directoriesOf(files: readonly string[]): Set<string> {
   return directories
 }
 
-/** The largest directory around a file that holds nothing which stays, else the file itself. */
+/** Returns the largest directory around a file without a file to keep, else the file. */
 function outermost(file: string, stays: ReadonlySet<string>): string {
   for (let at = file.indexOf('/'); at > 0; at = file.indexOf('/', at + 1)) {
     const directory = file.slice(0, at)
@@ -105,7 +106,7 @@ async function upload(client: Client, serverId: string, root: string, file: Loca
   })
 }
 
-/** Runs shell commands on a server, joined into as few calls as their length allows. */
+/** Runs shell commands on a server in as few calls as their length allows. */
 async function runAll(client: Client, serverId: string, commands: readonly string[]): Promise<void> {
   for (let next = 0; next < commands.length; ) {
     let command = commands[next] ?? ''
@@ -120,7 +121,7 @@ async function runAll(client: Client, serverId: string, commands: readonly strin
   }
 }
 
-/** Does something for each of many, some at a time. The first failure ends it. */
+/** Runs `act` for each item, several at a time. Stops at the first failure. */
 async function forEachConcurrently<One>(
   many: readonly One[],
   act: (one: One) => Promise<unknown>,

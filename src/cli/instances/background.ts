@@ -9,18 +9,18 @@ import { InstanceLogFile } from './log-file.ts'
 import { registerInstance } from './registry.ts'
 import { startInstance } from './start.ts'
 
-/** What an instance in the background writes to the process that started it. */
+/** Report of a background instance to the process that started it. */
 export interface BackgroundReady {
-  /** What the instance says of itself. */
+  /** Description of the instance. */
   ready: ReadyInfo
-  /** The file of its log. */
+  /** Path of its log file. */
   log: string
 }
 
 /**
- * The hidden command that `serve --detach` starts: runs the service as `serve` does, in a session of its own. Until it
- * is ready it speaks to who started it: one line on stdout when all is there, recovery included, and failures on stderr.
- * From then on all goes to the log in the data directory.
+ * Runs the service for `serve --detach`, in a session of its own. Until the instance has recovered and is ready, it
+ * reports to the process that started it: one line on stdout when it is ready, failures on stderr. After that, all
+ * output goes to the log in the data directory.
  */
 export async function background(args: readonly string[], context: ProcessContext): Promise<number> {
   const { env, cwd } = context
@@ -45,7 +45,7 @@ export async function background(args: readonly string[], context: ProcessContex
     try {
       writeLineSync(JSON.stringify(report))
     } catch {
-      // Who started it was killed meanwhile: it runs as was asked.
+      // The process that started it was killed meanwhile. The instance keeps running.
     }
     redirectOutput(fd)
     await signal.received
@@ -57,9 +57,9 @@ export async function background(args: readonly string[], context: ProcessContex
 }
 
 /**
- * Sends what this process prints from now on to a file: its fatal errors too, which the runtime itself writes.
+ * Redirects the output of this process to a file, including fatal errors that the runtime prints.
  *
- * @param fd open for writing
+ * @param fd file descriptor that is open for writing
  */
 function redirectOutput(fd: number): void {
   const { dup2 } = openLibc({ dup2: { args: ['int', 'int'], returns: 'int' } })

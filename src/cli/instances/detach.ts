@@ -11,10 +11,10 @@ import { shellQuote } from '../quote.ts'
 import type { BackgroundReady } from './background.ts'
 
 /**
- * Starts the service in the background and says what `serve` says when it is ready; resolves to the exit code.
+ * Starts the service in the background and prints the same as `serve` when it is ready. Resolves to the exit code.
  *
- * @param flags the options given on the command line, by name
- * @throws UsageError, StartupError for a bad configuration
+ * @param flags options on the command line, by name
+ * @throws UsageError, StartupError for an invalid configuration
  */
 export async function detach(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
   const { env, cwd, stderr } = context
@@ -23,14 +23,14 @@ export async function detach(flags: Record<string, unknown>, context: ProcessCon
     const child = Bun.spawn([...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, ...toArgs(flags)], {
       cwd,
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Out of reach of this terminal's signals, and of its end.
+      // Detached from this terminal's signals and from its end.
       detached: true,
     })
     interrupted.addEventListener('abort', () => child.kill('SIGTERM'))
     const stderrCopied = copyStream(child.stderr, (text) => stderr.write(text))
     const line = await firstLine(child.stdout)
     if (line === null) {
-      // It has said why.
+      // The reason is on stderr.
       await stderrCopied
       const code = await child.exited
       interrupted.throwIfAborted()
@@ -38,7 +38,7 @@ export async function detach(flags: Record<string, unknown>, context: ProcessCon
         throw new CommandError(`The instance in the background was ended by ${child.signalCode}.`)
       return code === 0 ? 1 : code
     }
-    // It ends when the instance turns to its log.
+    // Ends when the instance redirects its output to the log.
     await stderrCopied
     child.unref()
     const { ready, log } = JSON.parse(line) as BackgroundReady
@@ -47,7 +47,7 @@ export async function detach(flags: Record<string, unknown>, context: ProcessCon
   })
 }
 
-/** The options as a command line has them. */
+/** Converts options to command-line arguments. */
 function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
   return Object.entries(flags).flatMap(([name, value]) => {
     if (typeof value === 'boolean') return [value ? `--${name}` : `--no-${name}`]
@@ -55,7 +55,7 @@ function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
   })
 }
 
-/** What ends it: below its directory it is found without being named. */
+/** Returns the command that stops the instance. Below the parent of its data directory it needs no `--data`. */
 function stopCommand({ data_dir }: ReadyInfo, { env, cwd }: ProcessContext): string {
   const found = findDataDirectory(undefined, env, cwd) === data_dir
   return found ? 'berth stop' : `berth stop --data ${shellQuote([data_dir])}`
@@ -69,7 +69,7 @@ async function copyStream(
   for await (const chunk of stream) await write(chunk)
 }
 
-/** The first line, or null where the stream ends before one is whole. */
+/** Returns the first line, or null if the stream ends before the line does. */
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | null> {
   const decoder = new TextDecoder()
   let text = ''

@@ -1,17 +1,17 @@
 import { accessSync, constants, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 
-/** What Linux appends to the name of a file that was removed while it is open. */
+/** Suffix that Linux adds to the path of an open file that was removed. */
 const REMOVED = / \(deleted\)$/
 
 /**
- * Whether a process holds a data directory: it has the directory's lock open. A pid alone says nothing, since it may have
- * come to another program meanwhile.
+ * Reports whether a process holds a data directory: it has the directory's lock file open. The pid is not enough,
+ * since another program may have it by now.
  */
 export const holdsDirectory = (pid: number, directory: string): boolean =>
   directoriesHeldBy(pid).includes(realPath(directory))
 
-/** The data directories that a process holds; none where it has ended or belongs to another user. */
+/** Returns the data directories that a process holds; none if it has ended or belongs to another user. */
 export function directoriesHeldBy(pid: number): string[] {
   const found = new Set<string>()
   for (const fd of list(`/proc/${pid}/fd`)) {
@@ -21,7 +21,11 @@ export function directoriesHeldBy(pid: number): string[] {
   return [...found]
 }
 
-/** @throws CommandError for a data directory that is another user's, of which nothing can be said */
+/**
+ * Refuses a data directory that this user cannot read.
+ *
+ * @throws CommandError
+ */
 export function checkAccessible(directory: string): void {
   try {
     accessSync(directory, constants.X_OK)
@@ -31,7 +35,7 @@ export function checkAccessible(directory: string): void {
   }
 }
 
-/** Resolves a path; one that is gone, or out of this user's reach, stays as it is. */
+/** Resolves a path. Returns it unchanged if it does not exist or cannot be read. */
 export function realPath(path: string): string {
   try {
     return realpathSync(path)

@@ -5,22 +5,22 @@ import { ifPresent } from '../../runtime/if-present.ts'
 /** Name of the log in a data directory. */
 export const LOG_NAME = 'berth.log'
 
-/** A log that is larger when it is opened is put aside, in place of the one that was before. */
+/** Size in bytes above which a log is renamed when it is opened, replacing the previous one. */
 const LARGE_BYTES = 10 * 2 ** 20
 
-/** The number of the last lines with errors that are kept. */
+/** Number of last lines with errors to keep. */
 const KEPT_ERRORS = 5
 
-/** Such a line: the time, then the level. */
+/** Matches such a line: time, then level. */
 const ERROR = /^\S+ ERROR /
 
-/** The log of an instance in its own data directory. Lines that come before the directory is known are kept until then. */
+/** The log of an instance in its data directory. Keeps lines in memory until the directory is known. */
 export class InstanceLogFile {
   #buffer: string[] = []
   #fd: number | null = null
   readonly #errors: string[] = []
 
-  /** Takes a line, newline included; one that cannot be written is given up. */
+  /** Appends a line, newline included. Drops a line that cannot be written. */
   readonly write = (line: string): void => {
     if (ERROR.test(line)) this.#errors.push(line)
     if (this.#errors.length > KEPT_ERRORS) this.#errors.shift()
@@ -28,7 +28,7 @@ export class InstanceLogFile {
     else writeLine(this.#fd, line)
   }
 
-  /** What was logged while there was no file. */
+  /** Lines logged before the file was open. */
   get buffered(): string {
     return this.#buffer.join('')
   }
@@ -38,7 +38,11 @@ export class InstanceLogFile {
     return this.#errors
   }
 
-  /** Goes on in the directory's log, which its owner alone may read. @returns the descriptor and the path of the file */
+  /**
+   * Continues in the log of the data directory, which only its owner can read.
+   *
+   * @returns the file's descriptor and path
+   */
   open(dataDir: string): { fd: number; path: string } {
     const path = join(dataDir, LOG_NAME)
     const size = ifPresent(() => statSync(path).size) ?? 0

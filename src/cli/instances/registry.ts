@@ -9,10 +9,10 @@ import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
 import { directoriesHeldBy, holdsDirectory } from './directory-lock.ts'
 
-/** Which command an instance was started with. */
+/** The command that started an instance. */
 export type StartedBy = 'serve' | 'serve --detach' | 'run'
 
-/** An instance as `berth list` shows it; nothing secret. */
+/** An instance as listed by `berth list`, without secrets. */
 export interface ListedInstance {
   data_dir: string
   base_url: string
@@ -24,16 +24,20 @@ export interface ListedInstance {
 }
 
 /**
- * The directory in which every instance of this user says where it runs: `$XDG_STATE_HOME/berth/instances`, else
- * `~/.local/state/berth/instances` (XDG Base Directory Specification, where a relative path counts as none). Null for a
- * user without a home, as in a container that runs under a number that nobody has.
+ * Returns the directory with an entry for every instance of this user: `$XDG_STATE_HOME/berth/instances`, else
+ * `~/.local/state/berth/instances` (XDG Base Directory Specification, which ignores relative paths). Returns null for
+ * a user without a home, as in a container with an unknown uid.
  */
 function registryDirectory(env: ProcessContext['env']): string | null {
   const directory = userDirectory(env, 'XDG_STATE_HOME', '.local/state')
   return directory && join(directory, 'berth/instances')
 }
 
-/** The files of all entries. @throws CommandError where the directory may not be read */
+/**
+ * Returns the files of all entries.
+ *
+ * @throws CommandError if the directory cannot be read
+ */
 function entryFiles(env: ProcessContext['env']): string[] {
   const directory = registryDirectory(env)
   if (directory === null) return []
@@ -49,9 +53,9 @@ function entryFiles(env: ProcessContext['env']): string[] {
 }
 
 /**
- * Adds an instance of this process. One that cannot be added, for want of a home that can be written, runs all the same.
+ * Adds an instance of this process to the registry. If there is no writable home, the instance runs without an entry.
  *
- * @returns takes it out again
+ * @returns a function that removes the entry
  */
 export function registerInstance(
   ready: ReadyInfo,
@@ -74,7 +78,7 @@ export function registerInstance(
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     writePrivate(file, `${JSON.stringify(entry, null, 2)}\n`)
-    // Those of berths that were killed: nobody may ever ask for the list.
+    // Entries of killed instances: the user may never run `berth list`.
     for (const stale of entryFiles(env)) {
       const other = readEntry(stale)
       if (other && !existsSync(`/proc/${other.pid}`)) readOrRemoveStale(stale)
@@ -83,25 +87,25 @@ export function registerInstance(
   return () => removeEntry(file)
 }
 
-/** Removes an entry; where that cannot be done it is known for stale all the same. */
+/** Removes an entry. One that cannot be removed is still recognized as stale. */
 export function removeEntry(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {}
 }
 
-/** The instances of this user that run, oldest first. What killed ones have left is removed. */
+/** Lists the running instances of this user, oldest first. Removes stale entries. */
 export function listInstances(env: ProcessContext['env']): ListedInstance[] {
   const found = entryFiles(env).flatMap((file) => readOrRemoveStale(file) ?? [])
   return found.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
 }
 
-/** The data directories of all entries, those of instances that do not run any more too. */
+/** Returns the data directories of all entries, including stale ones. */
 export function registeredDirectories(env: ProcessContext['env']): string[] {
   return entryFiles(env).flatMap((file) => readEntry(file)?.data_dir ?? [])
 }
 
-/** The entries of instances that do not run any more. */
+/** Returns the entries of instances that no longer run. */
 export function staleEntries(env: ProcessContext['env']): { file: string; instance: ListedInstance }[] {
   return entryFiles(env).flatMap((file) => {
     const instance = readEntry(file)
@@ -109,7 +113,7 @@ export function staleEntries(env: ProcessContext['env']): { file: string; instan
   })
 }
 
-/** Returns the instance of an entry as it is now, also if its directory was moved; null if it does not run any more. */
+/** Returns the running instance of an entry, also if its directory was moved; null if it no longer runs. */
 function findRunning(entry: ListedInstance): ListedInstance | null {
   const { pid, data_dir, base_url } = entry
   if (holdsDirectory(pid, data_dir) || isInUse(data_dir)) return entry
@@ -127,7 +131,7 @@ function readOrRemoveStale(file: string): ListedInstance | null {
   return now
 }
 
-/** Null for a file that is none of ours, or was removed meanwhile. */
+/** Returns the entry in a file; null if the file is no entry, or was removed meanwhile. */
 function readEntry(file: string): ListedInstance | null {
   if (!file.endsWith('.json')) return null
   try {
@@ -140,6 +144,6 @@ function readEntry(file: string): ListedInstance | null {
   }
 }
 
-/** One instance a data directory, one file an instance. */
+/** Returns the file name of a data directory's entry. */
 const nameOf = (dataDir: string): string =>
   `${new Bun.CryptoHasher('sha256').update(dataDir).digest('hex').slice(0, 24)}.json`

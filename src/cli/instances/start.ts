@@ -6,17 +6,21 @@ import type { ProcessContext } from '../process-context.ts'
 import { versionInfo } from '../version.ts'
 import type { StartedBy } from './registry.ts'
 
-/** What listens to an instance of this process. */
+/** Callbacks of an instance in this process. */
 export interface Listeners {
   /** Receives each line of its log, newline included. */
   log: (line: string) => void
   /** Receives each request with its response. */
   observe?: (request: Request, response: Response) => void
-  /** Resolves when the process is to end, while it starts too. */
+  /** Resolves when the process has to end, even while the instance starts. */
   stopRequested?: Promise<void>
 }
 
-/** Starts a berth in this process. @throws StartupError where it cannot start */
+/**
+ * Starts a berth in this process.
+ *
+ * @throws StartupError if it cannot start
+ */
 export function startInstance(
   config: Config,
   { env }: ProcessContext,
@@ -34,9 +38,9 @@ export function startInstance(
 }
 
 /**
- * Adds the instance to `berth list`, after the process that waits for the start has had a response.
+ * Adds the instance to `berth list`, after the process that waits for the start has its response.
  *
- * @returns ends it
+ * @returns a function that removes the entry
  */
 export function registerWhenRecovered(
   { recovered, info }: Berth,

@@ -7,35 +7,35 @@ import { shellQuote } from '../quote.ts'
 import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 import { listInstances } from './registry.ts'
 
-/** Milliseconds between two looks at whether it has ended. */
+/** Milliseconds between checks for the process's end. */
 const POLL_INTERVAL_MS = 20
 
-/** Milliseconds that the kernel may take to end a process that is killed. */
+/** Milliseconds that the kernel may take to end a killed process. */
 const KILL_TIMEOUT_MS = 5_000
 
-/** An instance that was ended. */
+/** A stopped instance. */
 export interface StoppedInstance {
   data_dir: string
   pid: number
-  /** Whether it had to be killed. */
+  /** Whether it was killed. */
   killed: boolean
 }
 
-/** How an instance is ended. */
+/** How to stop an instance. */
 export interface StopOptions {
-  /** Milliseconds that it may take to end in order. */
+  /** Milliseconds that an orderly stop may take. */
   timeoutMs: number
-  /** Kill it when they are over. */
+  /** Whether to kill it after that. */
   force: boolean
-  /** Where the list of instances lies. */
+  /** Environment, for the registry's directory. */
   env: ProcessContext['env']
 }
 
 /**
- * Ends the instance of a data directory with SIGTERM and waits until it is gone. Its process is found by the lock it holds,
- * so that no other program that has its pid meanwhile is signalled.
+ * Stops the instance of a data directory with SIGTERM and waits for its end. Finds its process by the lock it holds,
+ * so no other program with a reused pid is signalled.
  *
- * @throws CommandError where none runs, or it does not end in time
+ * @throws CommandError if none runs, or it does not end in time
  */
 export async function stopInstance(
   dataDir: string,
@@ -45,7 +45,7 @@ export async function stopInstance(
   const found = await findProcess(dataDir, timeoutMs, env)
   const { pid } = found
   signal(pid, 'SIGTERM')
-  // One that was stopped with Ctrl-Z acts on it only when it runs again.
+  // A process stopped with Ctrl-Z handles signals only after SIGCONT.
   signal(pid, 'SIGCONT')
   if (await waitForExit(found, timeoutMs)) return { data_dir: dataDir, pid, killed: false }
   if (!force) {
@@ -60,16 +60,16 @@ export async function stopInstance(
   )
 }
 
-/** The process of a directory's instance. One that is just starting is waited for. */
+/** Finds the process of a directory's instance. Waits for one that is starting. */
 async function findProcess(
   dataDir: string,
   timeoutMs: number,
   env: ProcessContext['env'],
 ): Promise<ProcessMark> {
   for (const deadline = performance.now() + timeoutMs; ; await Bun.sleep(POLL_INTERVAL_MS)) {
-    // A directory that was removed under its berth says nothing any more: the list still does.
+    // If the directory was removed while its berth runs, only the registry has the process.
     const named = readInstance(dataDir) ?? listInstances(env).find(({ data_dir }) => data_dir === dataDir)
-    // In this order: what holds the lock behind its mark is what the mark is of.
+    // In this order: a process that holds the lock after its mark was taken is the marked one.
     const mark = named && markOf(named.pid)
     if (mark && holdsDirectory(mark.pid, dataDir)) return mark
     if (!isInUse(dataDir))

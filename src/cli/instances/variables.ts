@@ -5,16 +5,16 @@ import { type CredentialsFile, isInUse, readInstance } from '../../storage/data-
 import { CommandError } from '../errors.ts'
 import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 
-/** The variables by which programs find an instance, and the commands of berth too. */
+/** The variables with which programs and berth's own commands find an instance. */
 export interface InstanceVariables {
   BERTH_BASE_URL: string
-  /** Null where the first key was deleted. */
+  /** Null if the first key was deleted. */
   BERTH_API_KEY: string | null
   BERTH_ADMIN_TOKEN: string
   BERTH_MCP_URL: string
 }
 
-/** The variables of an instance. */
+/** Returns the variables of an instance. */
 export const variablesOf = ({
   base_url,
   api_key,
@@ -27,7 +27,11 @@ export const variablesOf = ({
   BERTH_MCP_URL: mcp_url,
 })
 
-/** The variables of the instance that runs on a data directory. @throws CommandError where none does */
+/**
+ * Returns the variables of the instance that runs on a data directory.
+ *
+ * @throws CommandError if none does
+ */
 export function variablesOfDirectory(directory: string): InstanceVariables {
   checkAccessible(directory)
   const instance = readInstance(directory)
@@ -50,13 +54,13 @@ function readCredentials(directory: string): CredentialsFile {
   }
 }
 
-/** The shells that `berth env` writes for, and JSON for programs. */
+/** The output formats of `berth env`: shells, and JSON for programs. */
 export const ENV_SHELLS = ['bash', 'fish', 'powershell', 'json'] as const
 
-/** One of them. */
+/** One of `ENV_SHELLS`. */
 export type EnvShell = (typeof ENV_SHELLS)[number]
 
-/** The variables as text that the shell runs; one that is null is unset, since it would be another instance's. */
+/** Returns the variables as shell code. Unsets a null variable, which may be another instance's. */
 export function shellText(variables: InstanceVariables, shell: EnvShell): string {
   if (shell === 'json') return `${JSON.stringify(variables)}\n`
   const { set, unset } = SYNTAX[shell]
@@ -65,12 +69,12 @@ export function shellText(variables: InstanceVariables, shell: EnvShell): string
     .join('')
 }
 
-/** How each shell sets a variable for the programs it starts. Between single quotes nothing else has a meaning. */
+/** How each shell sets an environment variable. Nothing else has a meaning between single quotes. */
 const SYNTAX: Record<
   Exclude<EnvShell, 'json'>,
   { set: (name: string, value: string) => string; unset: (name: string) => string }
 > = {
-  // POSIX: zsh, dash and ksh too.
+  // POSIX syntax, for zsh, dash and ksh too.
   bash: {
     set: (name, value) => `export ${name}='${value.replaceAll("'", "'\\''")}'`,
     unset: (name) => `unset ${name}`,
@@ -80,7 +84,7 @@ const SYNTAX: Record<
     unset: (name) => `set -e ${name}`,
   },
   powershell: {
-    // Its typographic quotes end a text as the straight one does.
+    // PowerShell treats typographic quotes like the straight one.
     set: (name, value) => `$env:${name} = '${value.replaceAll(/['‘’‚‛]/g, '$&$&')}'`,
     unset: (name) => `Remove-Item Env:${name} -ErrorAction SilentlyContinue`,
   },

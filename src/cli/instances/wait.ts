@@ -2,14 +2,14 @@ import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, findBaseUrl } from '../find-instance.ts'
 import type { ProcessContext } from '../process-context.ts'
 
-/** Milliseconds between two looks. */
+/** Milliseconds between attempts. */
 const POLL_INTERVAL_MS = 25
 
 /**
- * Waits until an instance is ready, recovery and fixtures included. It may still have to be started.
+ * Waits until an instance is ready, recovery and fixtures included. It may not have been started yet.
  *
  * @returns its address, without a trailing slash
- * @throws CommandError where that takes longer than `timeoutMs`
+ * @throws CommandError if that takes longer than `timeoutMs`
  */
 export async function waitUntilReady(
   options: ConnectionOptions,
@@ -24,7 +24,7 @@ export async function waitUntilReady(
     else {
       const response = await probe(baseUrl, deadline)
       if (response === 'ready') return baseUrl
-      // An attempt that the time limit cuts off says less than the one before it.
+      // An attempt cut off by the time limit is less informative than the one before it.
       if (response !== 'cut off' || state === '') state = DESCRIPTIONS[response](baseUrl)
     }
     if (performance.now() + POLL_INTERVAL_MS > deadline) {
@@ -36,7 +36,7 @@ export async function waitUntilReady(
   }
 }
 
-/** Returns a sentence about what an attempt has found. */
+/** Describes the result of an attempt. */
 const DESCRIPTIONS = {
   'cut off': (baseUrl: string) => `${baseUrl} does not answer`,
   nothing: (baseUrl: string) => `nothing answers at ${baseUrl}`,
@@ -44,7 +44,7 @@ const DESCRIPTIONS = {
   starting: (baseUrl: string) => `${baseUrl} is still starting`,
 } as const
 
-/** What is at an address. */
+/** Asks an address whether it is a berth that is ready. */
 async function probe(baseUrl: string, deadline: number): Promise<keyof typeof DESCRIPTIONS | 'ready'> {
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())))
   let response: Response

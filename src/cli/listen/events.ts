@@ -3,47 +3,47 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { isTransient, waitBeforeRetry } from '../reconnect.ts'
 
-/** An event, as the control API gives it. */
+/** An event of the control API. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 
 /** The position before the first event. */
 const START = 'start'
 
-/** Earlier events that are remembered, so that none is yielded twice after a restored snapshot. */
+/** Number of earlier events to remember, which prevents duplicates after a snapshot was restored. */
 const REMEMBERED = 1_000
 
 /** A connection to the instance. */
 export interface EventConnection {
   client: Client
-  /** The secret that signs forwarded events. */
+  /** Secret that signs forwarded events. */
   secret: string
 }
 
-/** What `berth listen` receives. */
+/** An item that `berth listen` receives. */
 export type ListenEvent =
-  /** Events that are emitted from here on are yielded. */
+  /** The connection is open. Events from now on follow. */
   | { readonly type: 'ready'; readonly connection: EventConnection }
   | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: EventConnection }
-  /** The instance cannot be reached any more, for this reason. */
+  /** The connection was lost, for this reason. */
   | { readonly type: 'lost'; readonly reason: string }
-  /** The instance can be reached again. */
+  /** The connection was restored. */
   | { readonly type: 'back'; readonly connection: EventConnection }
-  /** It was reset, or an earlier state was restored: its events begin anew. */
+  /** The instance was reset, or an earlier state was restored: its events start again. */
   | { readonly type: 'anew'; readonly connection: EventConnection }
 
-/** Which events are followed, and where. */
+/** The events to follow. */
 export interface FollowOptions {
-  /** Finds the instance; it may have come back at another address. */
+  /** Connects to the instance, which may have a new address after a restart. */
   connect: () => Promise<EventConnection>
   accountId: string | undefined
   signal: AbortSignal
 }
 
 /**
- * Yields every event from now on until `signal` fires: in order, none twice and none left out, also over a stop and start
- * or a reset of the instance.
+ * Yields every new event until `signal` aborts, in order, each exactly once, across restarts and resets of the
+ * instance.
  *
- * @throws CommandError where the instance cannot be reached at the beginning, or does not take the credential any more
+ * @throws CommandError if the instance cannot be reached at first, or no longer accepts the credential
  */
 export async function* followEvents(
   connection: EventConnection,
@@ -71,7 +71,7 @@ export async function* followEvents(
     } catch (error) {
       if (signal.aborted || !isTransient(error, failures)) throw error
       failures += 1
-      // A reset is over before the next attempt: it is worth no word.
+      // A reset is over before the next attempt and is not reported as a loss.
       if (!isLost && failures > 1) {
         isLost = true
         yield { type: 'lost', reason: error.message }
@@ -81,9 +81,9 @@ export async function* followEvents(
   }
 }
 
-/** How far the events have been yielded. */
+/** The position in the sequence of events. */
 class EventPosition {
-  /** The last one. */
+  /** Id of the last event that was yielded. */
   last = START
   readonly #known: Set<string>
 
@@ -92,12 +92,12 @@ class EventPosition {
     this.last = ids.at(-1) ?? START
   }
 
-  /** Behind everything that was emitted so far. */
+  /** Returns the position after all existing events. */
   static async now(client: Client, signal: AbortSignal): Promise<EventPosition> {
     return new EventPosition((await newestIds(client, signal)).reverse())
   }
 
-  /** Moves behind an event that was yielded. */
+  /** Moves after an event that was yielded. */
   advance(id: string): void {
     this.last = id
     this.#known.add(id)
@@ -106,10 +106,10 @@ class EventPosition {
   }
 
   /**
-   * Checks whether the instance still knows the last event. If it does not, the position moves to the newest event that
-   * the instance still has and that was yielded, or before all of them.
+   * Checks whether the instance still has the last event. If not, moves to the newest of its events that was yielded,
+   * or before all of them.
    *
-   * @returns whether its events have begun anew
+   * @returns whether its events have started again
    */
   async check(client: Client, signal: AbortSignal): Promise<boolean> {
     try {
@@ -124,7 +124,7 @@ class EventPosition {
   }
 }
 
-/** Ids of the last events, newest first. */
+/** Returns the ids of the last events, newest first. */
 async function newestIds(client: Client, signal: AbortSignal): Promise<string[]> {
   const query = { limit: REMEMBERED }
   const { events } = await client.call('control.events.list', { query, signal })

@@ -4,36 +4,36 @@ import { machineNow } from '../../runtime/clock.ts'
 import { versionInfo } from '../version.ts'
 import type { EmittedEvent } from './events.ts'
 
-/** Milliseconds that a response may take in all, as for a webhook. */
+/** Time limit of a response in milliseconds, the same as for a webhook. */
 const TIMEOUT_MS = 15_000
 
-/** Bytes of a response that are read. */
+/** Bytes of a response to read. */
 const RESPONSE_LIMIT = 1_024
 
-/** What came of forwarding an event. */
+/** The result of forwarding an event. */
 export interface ForwardResult {
   /** Null if there was no response. */
   status: number | null
   ms: number
-  /** Why it counts as a failure; null for 2xx. */
+  /** Why it counts as failed; null for 2xx. */
   error: string | null
-  /** The response's first KiB. */
+  /** The first KiB of the response. */
   response: string
 }
 
-/** Where events are forwarded to, and how. */
+/** Target and secret of forwarded events. */
 export interface ForwardOptions {
   url: string
   secret: string
-  /** Ends it. */
+  /** Aborts the request. */
   signal: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * Sends an event as a webhook would be sent: the same body, signed in the same way (Standard Webhooks).
+ * Sends an event as a webhook would: with the same body, signed in the same way (Standard Webhooks).
  *
- * @throws the signal's reason as soon as it fires; other failures are in the result
+ * @throws the signal's reason if it aborts; other failures are in the result
  */
 export async function forward(
   event: EmittedEvent,
@@ -54,7 +54,7 @@ export async function forward(
       },
       body,
       redirect: 'manual',
-      // A receiver that is worked on is often started anew: a connection of before would be a dead one.
+      // A receiver under development restarts often, which breaks kept connections.
       keepalive: false,
       signal: AbortSignal.any([signal, timeout.signal]),
     })
@@ -91,7 +91,7 @@ async function readPrefix(response: Response): Promise<string> {
   return Buffer.concat(chunks).subarray(0, RESPONSE_LIMIT).toString()
 }
 
-/** What a person can do something about, by the code of the failure. */
+/** Messages with a remedy, by error code. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   ConnectionRefused: 'Nothing listens there.',
   ECONNREFUSED: 'Nothing listens there.',

@@ -13,16 +13,16 @@ import type { CliSession } from '../session.ts'
 import { type EmittedEvent, type EventConnection, followEvents, type ListenEvent } from './events.ts'
 import { type ForwardResult, forward } from './forward.ts'
 
-/** What is listened to, and what for. */
+/** Options of `berth listen`. */
 export interface ListenOptions {
-  /** Where the events go; undefined where they are only shown. */
+  /** URL to forward events to; undefined to show them only. */
   target: string | undefined
   events: ReadonlySet<EventName>
   account?: string | undefined
   json?: boolean | undefined
 }
 
-/** Finds the instance, and the secret that goes with it. */
+/** Connects to the instance and derives its signing secret. */
 export function openConnection(session: CliSession, options: ConnectionOptions): EventConnection {
   const instance = findInstance(options, session.context, 'control')
   reachLoopbackDirectly()
@@ -78,7 +78,7 @@ async function checkAccount(client: Client, id: string | undefined): Promise<voi
   throw new CommandError(`There is no account ${JSON.stringify(id)}; the accounts are ${known}.`)
 }
 
-/** Prints what is received. */
+/** Prints received items. */
 interface Reporter {
   report(received: ListenEvent, forwarded: ForwardResult | null): Promise<void>
   end(): Promise<void>
@@ -137,16 +137,16 @@ function textReporter(session: CliSession, { target }: ListenOptions): Reporter 
   }
 }
 
-/** As wide as the longest name of an event. */
+/** Width of the longest event's name. */
 const EVENT_WIDTH = 'project.secrets_required'.length
 
-/** Characters of a receiver's response that are shown. */
+/** Characters of a receiver's response to show. */
 const SHOWN_RESPONSE = 200
 
-/** Where what belongs to the line above begins. */
+/** Indentation of lines that belong to the line above. */
 const INDENT = ' '.repeat('00:00:00  '.length)
 
-/** Shows events to a person as they come, one line each. */
+/** Shows received events to a person, one per line. */
 class ListenView {
   readonly #out: OutputStream
   #events = 0
@@ -156,7 +156,7 @@ class ListenView {
     this.#out = out
   }
 
-  /** Says what is listened to, and where it goes. */
+  /** Shows the instance, and the target of the events. */
   async intro(baseUrl: string, target: string | undefined, secret: string): Promise<void> {
     const end = paint(this.#out, 'dim', 'Ctrl-C ends this.')
     if (target === undefined) {
@@ -174,7 +174,7 @@ class ListenView {
     )
   }
 
-  /** Shows an event, with what came of forwarding it. */
+  /** Shows an event and the result of forwarding it. */
   async event({ id, event, data }: EmittedEvent, forwarded: ForwardResult | null): Promise<void> {
     this.#events += 1
     const dim = (text: string): string => paint(this.#out, 'dim', text)
@@ -186,14 +186,14 @@ class ListenView {
     await this.#out.write(line + (forwarded === null ? '' : this.#failureText(forwarded)))
   }
 
-  /** Says that the instance is gone for now, that it is back, or that its events begin anew. */
+  /** Shows a change of the connection or of the instance's state. */
   async notice(text: string, style: Style): Promise<void> {
     await this.#out.write(
       `${paint(this.#out, 'dim', timeOfDay())}  ${paint(this.#out, style, toPlainText(text))}\n`,
     )
   }
 
-  /** Says at the end what there was. */
+  /** Shows the number of events. */
   async summary(wasForwarded: boolean): Promise<void> {
     const failed = this.#failed > 0 ? `, ${this.#failed} of which the receiver did not take` : ''
     const what = wasForwarded ? 'forwarded' : 'seen'
@@ -205,7 +205,7 @@ class ListenView {
     return `${paint(this.#out, style, String(status ?? '---'))}  ${`${Math.round(ms)} ms`.padStart(8)}`
   }
 
-  /** What a failure is about, and what the receiver said. */
+  /** Returns the error, and the beginning of the receiver's response. */
   #failureText({ error, response }: ForwardResult): string {
     if (error === null) return ''
     this.#failed += 1
@@ -218,5 +218,5 @@ class ListenView {
   }
 }
 
-/** By this machine's clock and zone: the instance's clock may be frozen. */
+/** Returns the time by this machine's clock and zone: the instance's clock may be frozen. */
 const timeOfDay = (): string => new Date(machineNow()).toTimeString().slice(0, 8)

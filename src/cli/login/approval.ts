@@ -8,29 +8,29 @@ import type { ProcessContext } from '../process-context.ts'
 import { isInteractive, promptLine } from '../prompt.ts'
 import { listenForCallback, type ResultPage } from './callback.ts'
 
-/** A person's approval. */
+/** A person's approval of a sign-in. */
 export interface Approval {
   attempt: PkceAttempt
   code: string
-  /** Asks for the code once more; null where nobody typed it. */
+  /** Asks for the code again; null if it was not typed. */
   retypeCode: (() => Promise<string>) | null
-  /** Shows in the person's browser how it ended, if it came back by itself. */
+  /** Shows the result in the person's browser, if it returned to this machine. */
   showResult: (ending: ResultPage) => Promise<void>
 }
 
-/** What is asked for. */
+/** A sign-in to approve. */
 export interface ApprovalOptions {
   baseUrl: string
   label: string | undefined
-  /** Whether a browser is to be opened. */
+  /** Whether to open a browser. */
   browser: boolean
 }
 
 /**
- * Has a person approve in a browser: in one that is opened here and comes back to this machine, else in any, from
- * which the code is typed in.
+ * Asks a person to approve in a browser: in one that opens here and returns to this machine, else in any other, which
+ * shows a code to type in.
  *
- * @throws CommandError if it is denied or there is no code; the signal's reason when it fires
+ * @throws CommandError if it is denied or there is no code; the signal's reason if it aborts
  */
 export async function awaitApproval(
   { baseUrl, label, browser }: ApprovalOptions,
@@ -42,7 +42,7 @@ export async function awaitApproval(
   return approved ?? byCode(asking, context, signal)
 }
 
-/** Null where the browser could not be opened. */
+/** Returns null if the browser could not be opened. */
 async function byBrowser(
   asking: ApprovalRequest,
   context: ProcessContext,
@@ -55,7 +55,7 @@ async function byBrowser(
     await context.stderr.write(
       `Approve in the browser that opens. Where none does, open this address on this machine:\n\n  ${url}\n\n`,
     )
-    // It may stay for as long as the browser does.
+    // The program may run as long as the browser does.
     const failed = openInBrowser(url, context).then((opened) => (opened ? never() : null))
     const callback = await Promise.race([listener.arrived, failed, aborted(signal)])
     if (callback === null) {
@@ -101,34 +101,34 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     if (signal.aborted) reject(signal.reason)
   })
 
-/** What a terminal makes up for one sign-in. */
+/** The secrets of one sign-in (RFC 7636). */
 export interface PkceAttempt {
-  /** Leaves the terminal with the code alone, for the instance (RFC 7636, 4.1). */
+  /** Sent only to the instance, with the code (RFC 7636, section 4.1). */
   readonly verifier: string
-  /** S256 of the verifier, which the browser carries. */
+  /** S256 of the verifier, sent through the browser. */
   readonly challenge: string
-  /** The terminal knows the browser's callback by it. */
+  /** Identifies the browser's callback. */
   readonly state: string
 }
 
-/** A new one, by the system's randomness. */
+/** Creates one from the system's randomness. */
 function newAttempt(): PkceAttempt {
   const verifier = newSecret(systemRandom)
   return { verifier, challenge: challengeOf(verifier), state: newSecret(systemRandom) }
 }
 
-/** What the page shows of the terminal. */
+/** A request for approval, as the page shows it. */
 interface ApprovalRequest {
   baseUrl: string
   attempt: PkceAttempt
-  /** The name of this machine. */
+  /** Name of this machine. */
   host: string
   label: string | undefined
-  /** Where the terminal listens; null where the code is typed in. */
+  /** Port of the callback; null if the code is typed in. */
   port: number | null
 }
 
-/** The address of the page on which a person approves. It carries nothing secret. */
+/** Returns the address of the approval page. It contains no secret. */
 function pageUrl({ baseUrl, attempt, host, label, port }: ApprovalRequest): string {
   const query = new URLSearchParams({
     challenge: attempt.challenge,
@@ -139,13 +139,13 @@ function pageUrl({ baseUrl, attempt, host, label, port }: ApprovalRequest): stri
   return `${baseUrl}/cli/authorize?${query}`
 }
 
-/** Bytes within which a line with a code ends. */
+/** Largest length of a line with a code, in bytes. */
 const LINE_BYTES = 1_000
 
 /**
- * Reads the code that a person types, or the first line of standard input where that is no terminal.
+ * Reads the code that a person types, or the first line of standard input if that is no terminal.
  *
- * @throws CommandError if there is none; the signal's reason when it fires
+ * @throws CommandError if there is none; the signal's reason if it aborts
  */
 async function readCode(context: ProcessContext, signal: AbortSignal): Promise<string> {
   const line = isInteractive(context) ? await typedLine(signal) : await firstLine(signal)
@@ -155,17 +155,17 @@ async function readCode(context: ProcessContext, signal: AbortSignal): Promise<s
   throw new CommandError('No code was given; nothing was changed. Run "berth login" again.')
 }
 
-/** The first line with something on it: a person who waits for the prompt may press Enter. */
+/** Returns the first line that is not empty: a person who waits for the prompt may press Enter. */
 async function typedLine(signal: AbortSignal): Promise<string | null> {
   for (;;) {
-    // The address is printed before the prompt: a code that is pasted at once was meant for it.
+    // Input before the prompt counts: the address was printed earlier, and a code may be pasted at once.
     const lines = await promptLine('Code: ', signal, 'counts')
     const line = lines === null ? null : lines.split('\n').find((text) => text.trim() !== '')
     if (line !== undefined) return line
   }
 }
 
-/** The writer of standard input may keep it open. */
+/** Returns the first line without waiting for the end of standard input, which the writer may keep open. */
 async function firstLine(signal: AbortSignal): Promise<string> {
   const reader = Bun.stdin.stream().getReader()
   const end = (): void => void reader.cancel()

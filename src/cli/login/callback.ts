@@ -4,36 +4,33 @@ import { Html, html } from '../../signin/pages/html.ts'
 import { htmlDocument } from '../../signin/pages/page.ts'
 import css from '../../signin/pages/style.css' with { type: 'text' }
 
-/** How a sign-in ended, as the browser's page says it. */
+/** The result of a sign-in for the browser's page. */
 export interface ResultPage {
   title: string
   text: string
 }
 
-/** What the browser came back with. */
+/** A callback of the browser. */
 export interface Callback {
-  /** Null where the person denied it. */
+  /** Null if the person denied the request. */
   code: string | null
-  /** Shows in the browser how it ended; the page waits for that. */
+  /** Shows the result in the browser, whose page waits for it. */
   respond: (ending: ResultPage) => void
 }
 
 /** A listener for one callback. */
 export interface CallbackListener {
   port: number
-  /** Resolves when the browser has come with the right state. */
+  /** Resolves when the browser returns with the right state. */
   arrived: Promise<Callback>
-  /** Ends it, once the page is out. */
+  /** Stops listening after the page was sent. */
   stop: () => Promise<void>
 }
 
-/** Milliseconds in which the page reaches a browser on the same machine. */
+/** Milliseconds within which the page reaches a browser on this machine. */
 const FLUSH_MS = 1_000
 
-/**
- * Listens on a free port of 127.0.0.1 for the browser to come back. A request without the right state changes
- * nothing, and the listener goes on waiting.
- */
+/** Listens on a free port of 127.0.0.1 for the browser's return. Ignores requests without the right state. */
 export function listenForCallback(state: string): CallbackListener {
   const { promise: arrived, resolve } = Promise.withResolvers<Callback>()
   let isTaken = false
@@ -80,10 +77,16 @@ const OVER: ResultPage = {
   text: 'The terminal has had its answer. Close this page.',
 }
 
-/** The hash by which the policy admits the stylesheet. It is in the page: the listener ends before a second request. */
+/**
+ * Hash that allows the stylesheet in the Content-Security-Policy. The stylesheet is inline, because the listener
+ * stops before a second request.
+ */
 const STYLE_HASH = createHash('sha256').update(css).digest('base64')
 
-/** Returns a page that loads and runs nothing, is in no frame and sends its address, which has the code, nowhere. */
+/**
+ * Returns a page that loads and runs nothing, cannot be framed and sends no Referer, because its address contains the
+ * code.
+ */
 function page(status: number, { title, text }: ResultPage): Response {
   const document = htmlDocument({
     title,

@@ -6,7 +6,7 @@ import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
 import { checkDirectory, checkNoLink, createPrivateFile, readPrivateFile } from './private-file.ts'
 
-/** What is kept of a sign-in: the key, and what is known of it. */
+/** A stored sign-in: the key and its metadata. */
 export interface Login {
   api_key: string
   key_id: string
@@ -16,15 +16,19 @@ export interface Login {
   created_at: string
 }
 
-/** The instances that this user is signed in to. */
+/** The stored sign-ins of this user. */
 export interface Logins {
-  /** The address of the one that commands talk to where nothing names another; null for none. */
+  /** Address of the default instance of commands; null for none. */
   current: string | null
-  /** By address as it was typed, without a slash at the end: another name of the same machine is another instance. */
+  /** By address as typed, without a trailing slash. Another name of the same machine counts as another instance. */
   instances: Map<string, Login>
 }
 
-/** The file that keeps them. @throws CommandError for a user without a home */
+/**
+ * Returns the path of the file with the sign-ins.
+ *
+ * @throws CommandError for a user without a home
+ */
 export function credentialsPath(env: ProcessContext['env']): string {
   const directory = userDirectory(env, 'XDG_CONFIG_HOME', '.config')
   if (directory !== null) return join(directory, 'berth/credentials.json')
@@ -33,7 +37,11 @@ export function credentialsPath(env: ProcessContext['env']): string {
   )
 }
 
-/** Reads them. @throws CommandError where others can read or change the file too, or it is damaged */
+/**
+ * Reads the sign-ins.
+ *
+ * @throws CommandError if other users can read or change the file, or it is damaged
+ */
 export function readLogins(env: ProcessContext['env']): Logins {
   if (userDirectory(env, 'XDG_CONFIG_HOME', '.config') === null)
     return { current: null, instances: new Map() }
@@ -47,7 +55,11 @@ export function readLogins(env: ProcessContext['env']): Logins {
   )
 }
 
-/** Looks whether a key could be kept, and what is kept read. @throws CommandError where not */
+/**
+ * Checks that a key could be stored and that the stored ones can be read.
+ *
+ * @throws CommandError if not
+ */
 export function checkWritable(env: ProcessContext['env']): void {
   const directory = dirname(credentialsPath(env))
   if (existsSync(directory)) checkDirectory(directory)
@@ -56,9 +68,9 @@ export function checkWritable(env: ProcessContext['env']): void {
 }
 
 /**
- * Changes what is kept, whole or not at all. Another berth that does so at the same time waits.
+ * Changes the stored sign-ins atomically. Waits while another berth changes them.
  *
- * @throws CommandError where the file cannot be read or written
+ * @throws CommandError if the file cannot be read or written
  */
 export async function updateLogins(
   env: ProcessContext['env'],
@@ -73,9 +85,9 @@ export async function updateLogins(
     checkDirectory(directory)
     chmodSync(directory, 0o700)
     const lockPath = join(directory, LOCK)
-    // SQLite would follow a link, and let others read it.
+    // SQLite would follow a link, and let other users read the file.
     createPrivateFile(lockPath)
-    // The kernel drops the lock of a process that dies.
+    // The kernel releases the lock of a process that dies.
     lock = new Database(lockPath)
     lock.run(`PRAGMA busy_timeout = ${LOCK_MS}`)
     lock.run('BEGIN EXCLUSIVE')
@@ -94,10 +106,10 @@ export async function updateLogins(
   }
 }
 
-/** The file that is locked for a change, beside that of the keys. */
+/** The file that is locked for a change, in the same directory. */
 const LOCK = 'credentials.lock'
 
-/** Milliseconds to wait for another berth, which writes in one. */
+/** Milliseconds to wait for another berth, whose change takes about one. */
 const LOCK_MS = 5_000
 
 function parse(text: string): Logins | null {
@@ -115,7 +127,7 @@ function parse(text: string): Logins | null {
   }
 }
 
-/** `{}` keeps nothing, as a file without a text does. */
+/** Reports whether a value is `{}`, which counts as no sign-ins, like an empty file. */
 const isEmpty = (value: object | null): boolean =>
   value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 

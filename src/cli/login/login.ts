@@ -14,16 +14,16 @@ import { checkWritable, credentialsPath, type Login, readLogins, updateLogins } 
 import { revoke } from './revoke.ts'
 import { findLogin, findTarget } from './target.ts'
 
-/** How a person signs in. */
+/** Options of a sign-in. */
 export interface LoginOptions extends ConnectionOptions {
-  /** Whether a browser is to be opened here. */
+  /** Whether to open a browser on this machine. */
   browser: boolean
   label?: string | undefined
-  /** Makes an instance that is known already the current one, and does nothing else. */
+  /** Only makes a known instance the current one. */
   switch?: boolean | undefined
 }
 
-/** Characters of a key's label. */
+/** Largest number of characters of a key's label. */
 const LABEL_LENGTH = 40
 
 const DONE: ResultPage = {
@@ -37,9 +37,9 @@ const NOT_DONE: ResultPage = {
 }
 
 /**
- * Signs in to an instance: a person approves in a browser, and the key that the instance gives is kept.
+ * Signs in to an instance: a person approves in a browser, and the instance's key is stored.
  *
- * @param given the instance's address
+ * @param given address of the instance
  * @returns the exit code
  * @throws CommandError, UsageError
  */
@@ -53,7 +53,7 @@ export async function signIn(
   const { label, browser } = options
   checkLabel(label)
   const baseUrl = findTarget(given, options, context)
-  // What is wrong with the file is said before anybody approves anything.
+  // Problems of the file are reported before a person approves.
   checkWritable(context.env)
   reachLoopbackDirectly()
   await checkInstance(baseUrl)
@@ -79,9 +79,9 @@ export async function signIn(
 }
 
 /**
- * Keeps a new key, or has its instance delete it again: one that nobody knows is of no use to anybody good.
+ * Stores a new key. If that fails, has its instance delete it: nobody could use it.
  *
- * @returns what is kept now, and what it has replaced, which another berth may have written since this one began
+ * @returns the new login and the replaced one, which another berth may have written meanwhile
  */
 async function saveLogin(
   baseUrl: string,
@@ -104,7 +104,7 @@ async function saveLogin(
   }
 }
 
-/** Keys do not pile up: the one that was kept for this instance before has no use any more. */
+/** Deletes the replaced key of this instance, so unused keys do not accumulate. */
 async function revokePrevious(baseUrl: string, before: Login, { stderr }: ProcessContext): Promise<void> {
   const revoked = await revoke(baseUrl, before).catch(() => 'unreachable')
   if (revoked === 'deleted' || revoked === 'unknown') return
@@ -133,7 +133,7 @@ async function printLogin(
   if (other !== null) await context.stderr.write(other)
 }
 
-/** Says so where plain commands go elsewhere, or use another key. */
+/** Returns a warning if plain commands use another instance or another key. */
 function otherInstanceWarning(baseUrl: string, context: ProcessContext): string | null {
   const { BERTH_API_KEY, BERTH_BASE_URL } = context.env
   const byVariable = BERTH_API_KEY
@@ -173,21 +173,21 @@ function checkLabel(label: string | undefined): void {
   throw new UsageError(`--label: expected 1 to ${LABEL_LENGTH} characters, got ${length}.`)
 }
 
-/** Whether others can read what is sent there: it leaves this machine without TLS. */
+/** Reports whether a connection leaves this machine without TLS. */
 function isUnencrypted(baseUrl: string): boolean {
   const { protocol, hostname } = new URL(baseUrl)
   return protocol === 'http:' && !/^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Times that a person may type the code. */
+/** Number of attempts to type the code. */
 const MAX_ATTEMPTS = 3
 
-/** A client of an instance for what needs no credential. */
+/** Returns a client without a credential. */
 const anonymousClient = (baseUrl: string): Client =>
   new Client({ baseUrl, credential: null, source: 'login' })
 
 /**
- * Asks an instance whether a terminal can sign in to it, before a person is sent to a browser.
+ * Checks that an instance accepts sign-ins, before a person opens a browser.
  *
  * @throws CommandError if nothing responds, or something that is not berth
  */
@@ -195,15 +195,15 @@ async function checkInstance(baseUrl: string): Promise<void> {
   try {
     await anonymousClient(baseUrl).call('signIn.exchange', { body: { code: '', verifier: '' } })
   } catch (error) {
-    // An exchange of nothing is refused by what knows of exchanges.
+    // An instance that supports the exchange refuses an empty one.
     if (!isRefused(error)) throw error
   }
 }
 
 /**
- * Exchanges the code for a key. One that is mistyped may be typed again.
+ * Exchanges the code for a key. Asks again for a mistyped code.
  *
- * @throws CommandError where the instance refuses it
+ * @throws CommandError if the instance refuses it
  */
 async function exchange(
   baseUrl: string,
@@ -216,7 +216,7 @@ async function exchange(
     try {
       const body = { code, verifier: attempt.verifier }
       const made = await client.call('signIn.exchange', { body })
-      // What is kept must be whole: a file with less in it is taken for damaged, with all the keys that it has.
+      // An incomplete entry would make the whole file, with all its keys, count as damaged.
       if (isLoginKey(made)) return made
       throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)
     } catch (error) {
@@ -233,7 +233,7 @@ const FIELDS = ['key', 'id', 'account_id', 'label', 'created_at'] as const
 const isLoginKey = (made: LoginKey | null): boolean =>
   FIELDS.every((field) => typeof made?.[field] === 'string' && made[field] !== '')
 
-/** The same without the API's code: a person who mistyped has asked no API. */
+/** Removes the API's error code from a message: a person who mistyped a code did not call the API. */
 const withoutErrorCode = ({ message, code }: CommandError): CommandError =>
   new CommandError(message.replace(` (${code})`, ''), 1, code)
 

@@ -7,20 +7,20 @@ import { readLogins, updateLogins } from './credentials.ts'
 import { type RevokeResult, revoke } from './revoke.ts'
 import { findLogin, type KnownLogin } from './target.ts'
 
-/** An instance that was signed out of, as `berth logout --json` prints it. */
+/** An instance that was signed out of, for `berth logout --json`. */
 interface SignedOut {
   base_url: string
   key_id: string
-  /** What became of the key there. */
+  /** The result of deleting the key on the instance. */
   key: Exclude<RevokeResult, 'last'>
 }
 
 /**
- * Signs out: the key is deleted on its instance, and forgotten here.
+ * Signs out: deletes the key on its instance and then the stored sign-in.
  *
- * @param given the instance's address; without it the current one
+ * @param given address of the instance; by default the current one
  * @param all signs out of every instance
- * @throws CommandError where an instance keeps the key: it is then not forgotten
+ * @throws CommandError if an instance keeps the key; the sign-in then stays too
  */
 export async function signOut(
   context: ProcessContext,
@@ -51,13 +51,17 @@ export async function signOut(
   }
   if (leaving.length === 0) texts.push('You are signed in to no instance.\n')
   await print({ signed_out: left }, () => texts.join(''))
-  // The last one becomes the failure of the command.
+  // The last one is thrown as the failure of the command.
   for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)
   const last = failures.at(-1)
   if (last) throw last
 }
 
-/** @returns what became of the key */
+/**
+ * Deletes the key on its instance and the stored sign-in.
+ *
+ * @returns the result of deleting the key
+ */
 async function revokeAndForget(
   context: ProcessContext,
   { baseUrl, login }: KnownLogin,
@@ -69,7 +73,7 @@ async function revokeAndForget(
     )
   }
   await updateLogins(context.env, (logins) => {
-    // Another berth may have signed in anew meanwhile.
+    // Another berth may have signed in again meanwhile.
     if (logins.instances.get(baseUrl)?.key_id !== login.key_id) return
     logins.instances.delete(baseUrl)
     if (logins.current === baseUrl) logins.current = null

@@ -17,15 +17,14 @@ import { CommandError } from '../errors.ts'
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
 
 /**
- * The text of a file that nobody else can read or have put there; null where there is none. A link is followed to a file
- * that is so.
+ * Reads a file that no other user can read or replace. Returns null if there is none. Follows a link to such a file.
  *
- * @throws CommandError where others can read or write it, or replace it, or it cannot be read
+ * @throws CommandError if other users can read, write or replace it, or it cannot be read
  */
 export function readPrivateFile(path: string): string | null {
   let file: number
   try {
-    // A pipe would be waited for.
+    // O_NONBLOCK: opening a pipe would block.
     file = openSync(path, O_RDONLY | O_NONBLOCK)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -44,7 +43,11 @@ export function readPrivateFile(path: string): string | null {
   }
 }
 
-/** Refuses a directory whose files others can replace. @throws CommandError */
+/**
+ * Refuses a directory whose files other users can replace.
+ *
+ * @throws CommandError
+ */
 export function checkDirectory(directory: string): void {
   const stats = statSync(directory)
   if (isForeign(stats)) {
@@ -60,7 +63,11 @@ export function checkDirectory(directory: string): void {
   }
 }
 
-/** Makes a file that others can neither read nor lock, where there is none, and follows no link to it. @throws CommandError */
+/**
+ * Creates a file that other users can neither read nor lock, unless it exists. Does not follow links.
+ *
+ * @throws CommandError
+ */
 export function createPrivateFile(path: string): void {
   checkNoLink(path)
   const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -75,7 +82,11 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/** Refuses a link in the place of a file that is written. @throws CommandError */
+/**
+ * Refuses a link at the path of a file to write.
+ *
+ * @throws CommandError
+ */
 export function checkNoLink(path: string): void {
   if (!isLink(path)) return
   throw new CommandError(
@@ -99,7 +110,10 @@ function checkFile(path: string, stats: Stats): void {
 
 const FOREIGN = 'Run berth as that user, remove it, or name another directory with XDG_CONFIG_HOME.'
 
-/** What is wrong and what helps: of a link to remove that, since what it leads to may be needed as it is. */
+/**
+ * Returns an error with problem and remedy. For a link, the remedy is to remove the link: its target may be needed
+ * unchanged.
+ */
 function refusalError(path: string, problem: string, remedy: string): CommandError {
   const link = [path, dirname(path)].find(isLink)
   if (link === undefined) return new CommandError(`${path} ${problem}. ${remedy}`)
@@ -109,7 +123,7 @@ function refusalError(path: string, problem: string, remedy: string): CommandErr
   )
 }
 
-/** Neither this user's nor root's, who can do all things anyway. */
+/** Reports whether a file belongs to neither this user nor root, who can read everything. */
 const isForeign = ({ uid }: Stats): boolean => uid !== 0 && uid !== process.getuid?.()
 
 const isOpenToOthers = ({ mode }: Stats): boolean => (mode & 0o077) !== 0

@@ -2,16 +2,16 @@ import { Client } from '../client.ts'
 import { CommandError, NO_CONNECTION } from '../errors.ts'
 import type { Login } from './credentials.ts'
 
-/** What became of a key on its instance. */
+/** The result of deleting a key on its instance. */
 export type RevokeResult =
   | 'deleted'
-  /** The instance did not know it any more. */
+  /** The instance no longer knew the key. */
   | 'unknown'
-  /** Nothing responds there, or something that is not berth. */
+  /** Nothing responds, or something that is not berth. */
   | 'unreachable'
-  /** It was limited to some servers or projects, and so may delete no key. */
+  /** The key is limited to some servers or projects, so it may not delete keys. */
   | 'limited'
-  /** It is the last one that reaches the whole account, which the instance keeps. */
+  /** The key is the last one of the whole account, which the instance keeps. */
   | 'last'
 
 const BY_CODE: Readonly<Record<string, RevokeResult>> = {
@@ -22,7 +22,11 @@ const BY_CODE: Readonly<Record<string, RevokeResult>> = {
   bad_request: 'last',
 }
 
-/** Deletes the key of a login on its instance. @throws CommandError where that fails for another reason */
+/**
+ * Deletes the key of a login on its instance.
+ *
+ * @throws CommandError if that fails for another reason
+ */
 export async function revoke(
   baseUrl: string,
   { api_key, key_id }: Pick<Login, 'api_key' | 'key_id'>,
@@ -33,7 +37,7 @@ export async function revoke(
     return 'deleted'
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    // A response without a code of the API is not berth's.
+    // An error without a code of the API does not come from berth.
     const revoked = error.code === undefined ? 'unreachable' : BY_CODE[error.code]
     if (revoked === undefined) throw error
     return revoked

@@ -11,10 +11,10 @@ export interface KnownLogin {
 }
 
 /**
- * The address to sign in to: the given one, else `--base-url` or BERTH_BASE_URL, else the instance that runs on the
- * nearest data directory, else the current login's.
+ * Returns the address to sign in to: the given one, else `--base-url` or BERTH_BASE_URL, else the instance that runs
+ * on the nearest data directory, else the current login's.
  *
- * @throws UsageError for an address that is none, CommandError where none is known
+ * @throws UsageError for an invalid address; CommandError if none is found
  */
 export function findTarget(
   given: string | undefined,
@@ -22,7 +22,7 @@ export function findTarget(
   context: Pick<ProcessContext, 'env' | 'cwd'>,
 ): string {
   const { baseUrl, directory } = findBaseUrl(given === undefined ? options : { baseUrl: given }, context)
-  // A directory that is named has to have one.
+  // A directory that is named explicitly must have a running instance.
   const isNamed = options.data !== undefined || Boolean(context.env.BERTH_DATA)
   const target = baseUrl ?? (isNamed ? null : readLogins(context.env).current)
   if (target !== null) return checkInstanceUrl(target)
@@ -31,7 +31,11 @@ export function findTarget(
   )
 }
 
-/** What is kept of an instance: the given one, else the current one. @throws CommandError where there is none */
+/**
+ * Returns the stored sign-in of an instance, by default the current one.
+ *
+ * @throws CommandError if there is none
+ */
 export function findLogin(logins: Logins, given: string | undefined): KnownLogin {
   const { current, instances } = logins
   const baseUrl = given === undefined ? current : normalizeBaseUrl(given)
@@ -49,7 +53,11 @@ const noCurrentMessage = (known: readonly string[]): string =>
 const unknownLoginMessage = (baseUrl: string, known: readonly string[]): string =>
   `You are not signed in to ${baseUrl}, ${known.length === 0 ? 'nor to another instance' : `but to ${known.join(', ')}`}.`
 
-/** An address is shown, kept and compared: it holds no password, and nothing that leads to one page alone. */
+/**
+ * Returns the address unless it contains a password or leads to a page: it is shown, stored and compared.
+ *
+ * @throws UsageError
+ */
 function checkInstanceUrl(baseUrl: string): string {
   const { origin, username, password, pathname, search, hash } = new URL(baseUrl)
   if (`${username}${password}${search}${hash}` !== '') {

@@ -11,31 +11,31 @@ import type { OutputStream, ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
 import { readLogins } from './credentials.ts'
 
-/** What a credential reaches; null where its instance does not say. */
+/** The scope of a credential; null if the instance does not report it. */
 export type KeyScope = 'account' | 'limited' | null
 
-/** Whom commands act for, as `berth whoami --json` prints it. */
+/** The instance and credential of commands, for `berth whoami --json`. */
 export interface Identity {
   base_url: string
-  /** Where the credential was found. */
+  /** The source of the credential. */
   credential_from: CredentialSource
-  /** Null where it is not known: the API gives it for no key. */
+  /** Null if unknown: the API does not report a key's account. */
   account_id: string | null
   key_id: string | null
   label: string | null
-  /** Its prefix and its last four characters. */
+  /** Prefix and last four characters. */
   masked: string
   scope: KeyScope
-  /** Ids; null where they are not known. */
+  /** Ids; null if unknown. */
   allowed_server_ids: string[] | null
   allowed_project_ids: string[] | null
-  /** Whether the instance takes it; null where it could not be asked. */
+  /** Whether the instance accepts the credential; null if the instance could not be asked. */
   valid: boolean | null
-  /** The instances that this user is signed in to. */
+  /** The stored sign-ins of this user. */
   logins: RememberedLogin[]
 }
 
-/** A sign-in that is remembered; nothing secret. */
+/** A stored sign-in, without secrets. */
 export interface RememberedLogin {
   base_url: string
   account_id: string
@@ -61,9 +61,9 @@ const COLUMNS: Column<RememberedLogin>[] = [
 ]
 
 /**
- * Prints whom commands act for here, and which instances are remembered.
+ * Prints the instance and credential that commands use here, and the stored sign-ins.
  *
- * @throws CommandError where the instance does not take the credential or cannot be asked: what is known here was printed then
+ * @throws CommandError after printing, if the instance refuses the credential or cannot be asked
  */
 export async function showIdentity(
   context: ProcessContext,
@@ -83,7 +83,7 @@ export async function showIdentity(
   if (failure) throw failure
 }
 
-/** The sign-ins that are remembered, the first one first. */
+/** Lists the stored sign-ins, oldest first. */
 export function listLogins({ env }: ProcessContext): RememberedLogin[] {
   const { current, instances } = readLogins(env)
   return [...instances].map(([base_url, { account_id, key_id, label, created_at }]) => ({
@@ -98,7 +98,7 @@ export function listLogins({ env }: ProcessContext): RememberedLogin[] {
 
 type KeyInfo = Omit<Identity, 'base_url' | 'credential_from' | 'account_id' | 'logins'>
 
-/** What the instance says of the credential. */
+/** Asks the instance about the credential. */
 async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo; failure?: CommandError }> {
   const { credential, login } = instance
   const here: KeyInfo = {
@@ -114,7 +114,7 @@ async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo
     const { keys } = await new Client(instance).call('keys.list')
     const alike = keys.filter(({ id, masked }) => (login ? id === login.key_id : masked === here.masked))
     const [key] = alike
-    // Of two that look the same nobody says which one it is. An access token is none of them.
+    // Two keys may look the same when masked. An access token is not in the list.
     if (!key || alike.length > 1) return { known: { ...here, scope: 'account' } }
     const { id, label, allowed_server_ids, allowed_project_ids } = key
     return {
@@ -122,14 +122,14 @@ async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo
     }
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    // What may not list keys is valid, and limited.
+    // A valid credential that may not list keys is limited.
     if (error.code === 'forbidden') return { known: { ...here, scope: 'limited' } }
     const isRefused = error.code === 'missing_or_invalid_api_key'
     return { known: { ...here, valid: isRefused ? false : null }, failure: error }
   }
 }
 
-/** As the instance shows keys. */
+/** Masks a credential as the instance does. */
 const mask = (credential: string): string =>
   `${credential.startsWith('sk_live_') ? 'sk_live_' : ''}…${credential.length >= 16 ? credential.slice(-4) : ''}`
 

@@ -57,7 +57,7 @@ function creditsOf(given: string): number {
   throw new InvalidArgumentError('Expected a number of credits, such as 12.5.')
 }
 
-/** Returns the fields of a request. In the API null means the default of the instance. */
+/** Returns the fields of a request. The API takes null for the instance's default. */
 const fieldsOf = ({ label, plan, limits, budgetCap, creditsUsed }: OptionsOf<typeof updates>) => ({
   label,
   plan: nullForDefault(plan),

@@ -9,7 +9,7 @@ import type { ProcessContext } from '../process-context.ts'
 import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
 import { chooseServer } from './servers.ts'
 
-/** Characters of a goal in a table. */
+/** Characters of a goal to show in a table. */
 const SHOWN_GOAL = 48
 
 const COLUMNS: readonly Column<Build>[] = [
@@ -31,7 +31,7 @@ const buildFacts = (build: Build): [string, string][] => [
   ['Created', build.createdAt],
 ]
 
-/** Returns how far a build is. The API knows no failure: a failed build is completed and has no URL. */
+/** Returns the progress of a build. The API has no failed status: a failed build is completed without a URL. */
 export function buildStatus({ status, url, steps }: Build): string {
   if (status === 'queued') return 'queued'
   if (status === 'completed' && url !== null) return 'completed'
@@ -179,7 +179,7 @@ async function readGoal(given: string, context: ProcessContext): Promise<string>
   return goal
 }
 
-/** Lists the builds of a server, or of all that the key reaches; newest first. */
+/** Lists the builds of a server, or of all servers that the key reaches, newest first. */
 export async function listBuilds(
   client: Client,
   server: string | undefined,
@@ -193,14 +193,14 @@ export async function listBuilds(
     ids.map((serverId) => client.call('builds.list', { params: { serverId }, signal })),
   )
   const all = lists.flatMap((list) => list.builds)
-  // Those of one server are in order already, also while the clock is frozen.
+  // One server's builds are in order already, even if the clock is frozen.
   return ids.length === 1 ? all : all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
 }
 
 /**
- * Finds a build by its id; the server may be left out.
+ * Finds a build by id, on any server if none is given.
  *
- * @throws CommandError where there is none
+ * @throws CommandError if there is none
  */
 async function findBuild(client: Client, id: string, server: string | undefined): Promise<Build> {
   if (server !== undefined)

@@ -9,14 +9,14 @@ import { type Candidate, call, type Noun, rows } from '../runner.ts'
 type Delivery = ResponseOf<'control.deliveries.get'>
 type Attempt = Delivery['attempts'][number]
 
-/** How the status of a delivery is painted. */
+/** Colours by status of a delivery. */
 export const DELIVERY_STYLES: Readonly<Record<Delivery['status'], Style>> = {
   pending: 'yellow',
   delivered: 'green',
   failed: 'red',
 }
 
-// Not imported from the model: that loads what checks requests.
+// Not imported from the model, which would load the validators of requests.
 const STATUSES = ['pending', 'delivered', 'failed'] as const satisfies readonly Delivery['status'][]
 
 const COLUMNS: readonly Column<Delivery>[] = [
@@ -76,7 +76,7 @@ async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]
 const outcomeOf = (attempt: Attempt | undefined): string =>
   attempt === undefined ? '–' : attempt.status === null ? (attempt.error ?? 'none') : String(attempt.status)
 
-/** Returns a delivery in full. What was sent is the same in each attempt but for its signature. */
+/** Returns a delivery in full. All attempts send the same, except for the signature. */
 function deliveryText(out: OutputStream, delivery: Delivery): string {
   const { id, status, event, event_id, webhook_id, account_id, url, created_at, next_attempt_at } = delivery
   const head = facts(out, [

@@ -8,7 +8,7 @@ import { action, jsonLines, type Noun } from '../runner.ts'
 
 type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 
-/** Events that are listed where nothing else is said. */
+/** Default number of events to list. */
 const LISTED = 100
 
 /** `berth events` */

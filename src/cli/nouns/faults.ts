@@ -24,13 +24,13 @@ const SERVER_FAULT_COLUMNS: readonly Column<ServerFault>[] = [
   { heading: 'HOW', cell: durationText },
 ]
 
-/** Returns which requests a fault is for: `exec.run`, `POST /servers/*`, `all`. */
+/** Returns the requests that a fault matches: `exec.run`, `POST /servers/*`, `all`. */
 function matchText({ operation, method, path, account_id }: Fault['match']): string {
   const parts = [operation, method, path, account_id && `of ${account_id}`]
   return parts.filter(Boolean).join(' ') || 'all'
 }
 
-/** Returns what happens to them: `503 service_unavailable`, `wait 500 ms`. */
+/** Returns the effect of a fault: `503 service_unavailable`, `wait 500 ms`. */
 function effectText(effect: Fault['effect']): string {
   if ('error' in effect) return [effect.error.status, effect.error.code].filter(Boolean).join(' ')
   if ('delay_ms' in effect) return `wait ${effect.delay_ms} ms`
@@ -84,10 +84,14 @@ const timing = {
   seed: wholeNumber('N', 'what decides then: the same seed, the same requests'),
 }
 
-/** An effect with fields that may be undefined, which are not sent. */
+/** An effect. Undefined fields are not sent. */
 type Effect = NonNullable<PartsOf<'control.faults.add'>['body']>['effect']
 
-/** @throws UsageError where none is given, or several */
+/**
+ * Returns the effect that the options describe.
+ *
+ * @throws UsageError if there is none, or several
+ */
 function effectOf({
   error,
   code,
@@ -195,7 +199,7 @@ Examples:
           const listed = await client.call('control.serverFaults.list', { params })
           return print(listed, rows('faults', SERVER_FAULT_COLUMNS, none))
         }
-        // The service says which kind takes which of them.
+        // The API checks which fields each kind takes.
         const body = {
           kind,
           for_ms: options.for,

@@ -27,7 +27,7 @@ export const files: Noun = {
       options: { all: flag('with .git and node_modules') },
       async run({ args: [serverId], options: { all }, connect, print }) {
         const files = await listFiles(await connect(), serverId, all)
-        // A program gets each name as it is; on a terminal a name must not be able to control it.
+        // Programs get names unchanged. On a terminal, a name must not control the cursor.
         await print({ files }, (_, { out }) =>
           files.map((name) => `${out.isTTY ? printable(name) : name}\n`).join(''),
         )
@@ -71,18 +71,18 @@ export const files: Noun = {
   ],
 }
 
-/** Lists the files of a server's workspace; `all` includes .git and node_modules. */
+/** Lists the files of a server's workspace. `all` includes .git and node_modules. */
 export async function listFiles(client: Client, serverId: string, all = false): Promise<string[]> {
   const query = { all: all ? 'true' : undefined } as const
   const response = await client.call('files.read', { params: { serverId }, query })
-  // Without a path the API lists.
+  // The API lists files if the request has no path.
   return 'files' in response ? response.files : []
 }
 
 /** Reads a file of a server's workspace. */
 export async function readRemote(client: Client, serverId: string, path: string): Promise<FileContent> {
   const response = await client.call('files.read', { params: { serverId }, query: { path } })
-  // With a path the API reads.
+  // The API reads a file if the request has a path.
   return 'content' in response ? response : { path, content: '' }
 }
 
@@ -90,7 +90,7 @@ export async function readRemote(client: Client, serverId: string, path: string)
 export const bytesOf = ({ content, encoding }: FileContent): Buffer =>
   Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
 
-/** Returns bytes as the API takes them: text where they are UTF-8 and no longer as text, else base64. */
+/** Encodes bytes for the API: as text if they are UTF-8 and no longer that way, else as base64. */
 export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64' } {
   const base64 = (): { content: string; encoding: 'base64' } => ({
     content: Buffer.from(bytes).toString('base64'),

@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Inbox>[] = [
   { heading: 'LAST', cell: (one) => one.last_received_at },
 ]
 
-/** Headers that every client sends. They are left out. */
+/** Headers that every client sends, which are omitted. */
 const COMMON_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',

@@ -22,7 +22,7 @@ const scope = {
   projects: parsed('PROJECTS', 'ids of the projects that it reaches, with commas between', idsOf),
 }
 
-/** An empty list would silently mean everything. */
+/** Parses a list of ids. Refuses an empty one, which the API would read as no limit. */
 function idsOf(given: string): string[] {
   const ids = given.split(',').map((id) => id.trim())
   if (ids.some((id) => id === ''))
@@ -30,7 +30,7 @@ function idsOf(given: string): string[] {
   return ids
 }
 
-/** Returns what a key reaches: `account-wide`, `limited to 1 server and 2 projects`. */
+/** Returns the scope of a key: `account-wide`, `limited to 1 server and 2 projects`. */
 function scopeText({
   allowed_server_ids: servers = [],
   allowed_project_ids: projects = [],

@@ -34,7 +34,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Updated', project.updated_at],
 ]
 
-/** Returns what the app does, and how far its bring-up is where that says more. */
+/** Returns the status of the app, and the phase of its bring-up if that is not over. */
 export function projectStatus({ runtime_status, init_phase }: Project): string {
   if (init_phase === null) return runtime_status
   if (init_phase === 'ready') return runtime_status
@@ -48,9 +48,9 @@ function statusStyle({ runtime_status, init_phase }: Project): Style | undefined
 }
 
 /**
- * Finds the project that a person names by its id, its slug or its name.
+ * Finds a project by id, slug or name.
  *
- * @throws CommandError where there is none, or more than one
+ * @throws CommandError if there is none, or more than one
  */
 export async function findProject(client: Client, named: string): Promise<Project> {
   if (named.startsWith('prj_')) return client.call('projects.get', { params: { projectId: named } })
@@ -62,7 +62,7 @@ export async function findProject(client: Client, named: string): Promise<Projec
     )
   }
   if (others.length === 0) return only
-  // The slug of one may be the name of another: what is not clear must not be deleted.
+  // One project's slug may be another's name. An ambiguous name must not delete anything.
   const candidates = [only, ...others].map(
     ({ id, slug, name }) => `${id} (slug ${slug}, name ${printable(name)})`,
   )
@@ -253,7 +253,7 @@ ${EXIT_CODES}
   ],
 }
 
-/** Lists slugs, or ids where one is typed: no slug begins with `prj_`. */
+/** Lists slugs, or ids if the typed text begins like one: no slug begins with `prj_`. */
 async function listNames(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]> {
   if (typed.startsWith('prj_')) return listIds(client, signal)
   const { projects: all } = await client.call('projects.listAll', { signal })

@@ -56,7 +56,7 @@ Example:
   ],
 }
 
-/** Reads the scenarios of a file, unchecked: berth checks them, and names the place of a mistake. */
+/** Reads the scenarios of a file without checking them. Berth checks them and reports the position of a mistake. */
 async function readScenarios(file: string, { stdin, cwd }: ProcessContext): Promise<ScenarioTexts> {
   const bytes =
     file === '-'
@@ -67,7 +67,7 @@ async function readScenarios(file: string, { stdin, cwd }: ProcessContext): Prom
   const { parse } = await import('yaml')
   let value: unknown
   try {
-    // JSON is YAML too.
+    // YAML includes JSON.
     value = parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')

@@ -10,7 +10,7 @@ import { isVariableName, parsePairs, readVariables, type Variables } from '../va
 import { findProject } from './projects.ts'
 import { chooseServer } from './servers.ts'
 
-/** The owner of secrets and the names of those that it has. */
+/** The owner of secrets and the names of its secrets. */
 type Secrets = ResponseOf<'secrets.set'> | ResponseOf<'projectSecrets.set'>
 
 const owner = {
@@ -38,7 +38,7 @@ export const secrets: Noun = {
       options: owner,
       async run({ options, connect, print }) {
         const send = await secretsSetter(options, connect)
-        // The response to a change of nothing has the names.
+        // The response to an empty change contains the names.
         await print(await send({}), (response) =>
           response.keys.length === 0
             ? `Nothing is set for ${ownerOf(response)}.\n`
@@ -103,7 +103,7 @@ Examples:
   ],
 }
 
-/** Sends changes, once they are known, and prints what was changed. */
+/** Computes changes, sends them, and prints the changed names. */
 async function changeSecrets(
   { options, connect, print }: Invocation<unknown, OptionsOf<typeof owner>>,
   verb: string,
@@ -117,7 +117,7 @@ async function changeSecrets(
   )
 }
 
-/** Finds out whose secrets are meant; returns what changes them. */
+/** Determines the owner of the secrets. Returns a function that changes them. */
 async function secretsSetter(
   { server, project }: OptionsOf<typeof owner>,
   connect: () => Promise<Client>,
@@ -136,7 +136,7 @@ async function secretsSetter(
 const ownerOf = (secrets: Secrets): string =>
   'project_id' in secrets ? secrets.project_id : secrets.server_id
 
-/** The message names a wrong word by its place: it may be a secret. */
+/** Checks names of variables. The message gives only the position of a wrong word, which may be a secret. */
 function checkNames(names: readonly string[], expected: string): void {
   const at = names.findIndex((name) => !isVariableName(name))
   if (at >= 0) {
@@ -146,7 +146,7 @@ function checkNames(names: readonly string[], expected: string): void {
   }
 }
 
-/** Returns the values on the command line; those that are not there are asked for, or read from a pipe. */
+/** Returns the values on the command line. Asks for missing ones, or reads them from a pipe. */
 async function valuesOf(given: readonly string[], context: ProcessContext): Promise<Variables> {
   const pairs = given.filter((one) => one.includes('='))
   const asked = given.filter((one) => !one.includes('='))
@@ -178,7 +178,7 @@ async function pipedValue(names: readonly string[], { stdin }: ProcessContext): 
   const bytes = await stdin.bytes()
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    // The newline at the end is the pipe's, not the value's.
+    // The trailing newline belongs to the pipe, not to the value.
     return [text.replace(/\r?\n$/, '')]
   } catch {
     throw new CommandError('The value on standard input is not UTF-8 text. Set it as base64, for one.')

@@ -110,14 +110,14 @@ function act(action: 'start' | 'stop' | 'restart', description: string) {
   })
 }
 
-/** Servers that are named where one has to be chosen. */
+/** Number of servers that a message lists. */
 const NAMED = 5
 
 /**
- * Returns the server that is meant: the given one, else the only one there is.
+ * Returns the given server, else the only one.
  *
- * @param orElse a further way to say what is meant, for the message
- * @throws CommandError where there is none, or more than one
+ * @param orElse another way to choose, for the message
+ * @throws CommandError if there is none, or more than one
  */
 export async function chooseServer(client: Client, given: string | undefined, orElse = ''): Promise<string> {
   if (given !== undefined) return given

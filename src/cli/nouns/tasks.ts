@@ -9,7 +9,7 @@ import { chooseServer } from './servers.ts'
 const CODES =
   'The exit code is 0 when the task is completed, 1 where it failed, 3 where it waits for an answer, 4 where it was cancelled.'
 
-/** Several words without quotes are most likely one text. */
+/** Several words without quotes are probably one text. */
 const hints = { 'too many arguments': 'Put a text of several words in quotes.\n' }
 
 const server = text('SERVER', 'the server that it is on; found out where it is not given')

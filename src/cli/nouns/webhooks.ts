@@ -38,7 +38,7 @@ export const webhooks: Noun = {
       },
       request: ([url], { events }) => {
         const names = events?.split(',').flatMap((name) => name.trim() || [])
-        // The API says which names there are.
+        // The API checks the names.
         return { body: { url, events: names as EventName[] | undefined } }
       },
       show: (created, { out }) =>

@@ -29,7 +29,7 @@ interface CreateOptions extends CommonOptions {
 }
 
 /**
- * Makes a project and follows its bring-up.
+ * Creates a project and follows its bring-up.
  *
  * @returns the exit code
  */
@@ -74,7 +74,7 @@ async function variablesOf(
   return Object.assign({}, ...files, given)
 }
 
-/** Returns the body of the request, without what is not given. */
+/** Returns the body of the request, without fields that are not given. */
 function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): ProjectCreate {
   const name = options.name ?? code.name
   const { description } = options
@@ -104,7 +104,7 @@ function post(
   return client.call('projects.create', { params, form })
 }
 
-/** The ways to say where a project's code comes from; at most one of them, and `ref` with `git`. */
+/** The sources of a project's code. At most one may be given, and `ref` only with `git`. */
 interface SourceOptions {
   template?: string | undefined
   git?: string | undefined
@@ -115,20 +115,24 @@ interface SourceOptions {
   from?: string | undefined
 }
 
-/** Code that a project is made from. */
+/** The code of a new project. */
 interface ProjectCode {
-  /** What the request says of it. */
+  /** Fields of the request that describe it. */
   body: Pick<ProjectCreate, 'template' | 'source'>
-  /** An archive that goes with the request. */
+  /** Archive to send with the request. */
   archive?: Uint8Array<ArrayBuffer>
-  /** What the project is called where nothing else is said; without it the API chooses. */
+  /** Default name of the project. Without it the API chooses one. */
   name?: string
 }
 
-/** Characters that a project's name may have. */
+/** Largest number of characters of a project's name. */
 const LONGEST_NAME = 100
 
-/** @throws UsageError for more than one source, or a ref without a repository */
+/**
+ * Checks the sources.
+ *
+ * @throws UsageError for more than one, or a ref without a repository
+ */
 function checkSource({ ref, ...sources }: SourceOptions): void {
   const given = Object.values(sources).filter((value) => value !== undefined)
   if (given.length > 1)
@@ -138,15 +142,15 @@ function checkSource({ ref, ...sources }: SourceOptions): void {
 }
 
 /**
- * Gets the code ready to be sent: packs a directory, reads an archive.
+ * Prepares the code to send: packs a directory or reads an archive.
  *
- * @throws CommandError where it cannot be read or is too large for a request
+ * @throws CommandError if it cannot be read or is too large for a request
  */
 async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<ProjectCode> {
   const { template, git, ref, archive, from } = options
   if (template !== undefined) return { body: { template } }
   if (git !== undefined) {
-    // A path is one of this machine, as the person sees it.
+    // A relative path is relative to the person's working directory.
     const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(context.cwd, git) : git
     return {
       body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } },

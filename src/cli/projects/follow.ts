@@ -7,37 +7,37 @@ import { paint, printable, printJson } from '../output.ts'
 import type { CliSession } from '../session.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
-/** The exit code where the bring-up waits for variables. */
+/** Exit code if the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3
 
-/** Milliseconds between two looks at the phase. */
+/** Milliseconds between polls of the phase. */
 const POLL_INTERVAL_MS = 150
 
-/** Looks at whether lines still come when the bring-up is over. */
+/** Largest number of polls for further log lines after the bring-up. */
 const MAX_POLLS = 5
 
-/** Lines of the log that a program gets of a failure. */
+/** Number of log lines shown for a failure with `--json`. */
 const SHOWN_LINES = 50
 
-/** As many lines as the API gives at once. */
+/** Largest number of lines that the API returns at once. */
 const ALL_LINES = 10_000
 
-/** Phases in which nothing goes on by itself. */
+/** Phases that do not change without a request. */
 const FINAL_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
 
-/** How a bring-up is followed. */
+/** How to follow a bring-up. */
 export interface FollowOptions {
-  /** For a program: nothing but the project as it is in the end; on stderr why, where it is not ready. */
+  /** Prints only the final project, and on stderr the reason if it is not ready. */
   json?: boolean | undefined
-  /** ISO 8601; lines of the log from before are of earlier runs. */
+  /** ISO 8601. Earlier lines of the log belong to earlier runs. */
   since: string
 }
 
 /**
- * Follows a bring-up to its end, with its phases and its log on stderr and the outcome on stdout. Ctrl-C
- * leaves it going.
+ * Follows a bring-up to its end, with phases and log on stderr and the outcome on stdout. Ctrl-C ends the following,
+ * not the bring-up.
  *
- * @returns the exit code: 0 where the app is ready, 1 where it failed, AWAITS_SECRETS where variables are missing
+ * @returns the exit code: 0 if the app is ready, 1 if it failed, AWAITS_SECRETS if variables are missing
  */
 export async function followBringUp(
   session: CliSession,
@@ -60,7 +60,7 @@ export async function followBringUp(
   return code
 }
 
-/** Shows phases and log until the bring-up rests. */
+/** Shows phases and log until the bring-up reaches a final phase. */
 async function watch(
   session: CliSession,
   client: Client,
@@ -87,7 +87,7 @@ async function watch(
   )
   try {
     const settled = await Promise.race([resting, showing.then(() => resting)])
-    // What was logged before the end is on its way. An app may go on talking for ever.
+    // Waits for lines logged before the end. An app may log without end, so the wait is limited.
     for (let seen = -1, looks = 0; seen !== lines && looks < MAX_POLLS; looks += 1) {
       seen = lines
       await Bun.sleep(POLL_INTERVAL_MS)
@@ -99,7 +99,7 @@ async function watch(
   }
 }
 
-/** Resolves to the project when its bring-up rests. */
+/** Resolves to the project when its bring-up reaches a final phase. */
 async function waitUntilFinal(
   client: Client,
   { id }: Project,

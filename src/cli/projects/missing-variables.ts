@@ -9,14 +9,14 @@ import { CommandError } from '../errors.ts'
 import { bytesOf, listFiles, readRemote } from '../nouns/files.ts'
 
 /**
- * The names of the variables that a project's code asks for and that have no value. They are found out from
- * the project's files as berth itself does it: the API names them only in an event.
+ * Returns the names of the required variables of a project that have no value. The API reports them only in an event,
+ * so this reads the project's files as berth does.
  *
- * @returns none where it cannot be found out, as with a key that does not reach the server
+ * @returns none if they cannot be determined, for example with a key that does not reach the server
  */
 export async function findMissingVariables(client: Client, project: Project): Promise<string[]> {
   const { id, server_id, slug } = project
-  // The response to a change of nothing has the names that have a value.
+  // The response to an empty change contains the names that have a value.
   try {
     const app = new AppDirectory(remoteWorkspace(client, server_id), `projects/${slug}`)
     const manifest = parseManifest((await app.text(MANIFEST_FILE)) ?? '{}')
@@ -32,7 +32,7 @@ export async function findMissingVariables(client: Client, project: Project): Pr
   }
 }
 
-/** What to type so that a bring-up which waits for variables goes on. */
+/** Returns the commands that continue a bring-up that waits for variables. */
 export async function missingVariablesText(client: Client, project: Project): Promise<string> {
   const { id, slug } = project
   const names = await findMissingVariables(client, project)
@@ -46,7 +46,7 @@ export async function missingVariablesText(client: Client, project: Project): Pr
 `
 }
 
-/** As much of a server's workspace as finding out about an app's variables reads, through the API. */
+/** Returns a workspace that reads a server's files through the API, with the methods that `findVariables` needs. */
 function remoteWorkspace(client: Client, serverId: string): Workspace {
   const read = async (file: string): Promise<Uint8Array> => bytesOf(await readRemote(client, serverId, file))
   const list = () => listFiles(client, serverId)

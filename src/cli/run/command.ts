@@ -4,24 +4,28 @@ import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { signalExitCode } from './signals.ts'
 
-/** The command that is run, with the streams of this process. */
+/** The command that runs, with the streams of this process. */
 export type RunningCommand = Bun.Subprocess<'inherit', 'inherit', 'inherit'>
 
-/** What a command is started with. */
+/** How to start a command. */
 export interface CommandStart {
-  /** The file of its program. */
+  /** Path of its program. */
   program: string
-  /** Its words as they were given. */
+  /** Its words as given. */
   command: readonly string[]
   env: Record<string, string | undefined>
   /** Signals that the command ignores, because this process was started with them ignored. */
   ignored: ReadonlySet<string>
 }
 
-/** Ignores the signals that `$0` names, then executes the rest. A program keeps the signals ignored that it inherits so. */
+/** Ignores the signals in `$0`, then executes the rest. A program inherits ignored signals. */
 const IGNORE = 'trap "" $0; exec "$@"'
 
-/** Starts the command in the process group of this process. @throws CommandError with 126 where it cannot be executed */
+/**
+ * Starts the command in the process group of this process.
+ *
+ * @throws CommandError with exit code 126 if it cannot be executed
+ */
 export function startCommand({ program, command, env, ignored }: CommandStart): RunningCommand {
   const [name = program, ...args] = command
   const spawn = (argv: string[], argv0 = argv[0]): RunningCommand =>
@@ -38,7 +42,7 @@ export function startCommand({ program, command, env, ignored }: CommandStart): 
     return spawn([program, ...args], name)
   } catch (error) {
     const { code } = error as { code?: string }
-    // A script without a first line that says what runs it: shells run it themselves.
+    // A script without an interpreter line: shells run it themselves.
     if (code === 'ENOEXEC') return spawn(['/bin/sh', program, ...args])
     if (code === 'ENOENT')
       throw cannotBeExecuted(program, 'The interpreter that its first line names is missing.')
@@ -46,7 +50,7 @@ export function startCommand({ program, command, env, ignored }: CommandStart): 
   }
 }
 
-/** Its exit code once it has ended, 128+n where signal n did that. */
+/** Returns the exit code of a command that has ended; 128+n after signal n. */
 export const exitCodeOf = ({ exitCode, signalCode }: RunningCommand): number =>
   signalCode === null ? (exitCode ?? 1) : signalExitCode(signalCode as NodeJS.Signals)
 
@@ -55,10 +59,10 @@ const NOT_FOUND = 127
 const NOT_EXECUTABLE = 126
 
 /**
- * Finds the file of a command as a shell does: a name with a slash is a path, any other is looked for in PATH.
+ * Finds the program of a command as a shell does: a name with a slash is a path, any other is searched for in PATH.
  *
  * @returns its path
- * @throws CommandError with exit code 127 where there is none, 126 where it cannot be executed
+ * @throws CommandError with exit code 127 if there is none, 126 if it cannot be executed
  */
 export function findProgram(name: string, { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>): string {
   const candidates = name.includes('/')
@@ -80,7 +84,7 @@ export function findProgram(name: string, { env, cwd }: Pick<ProcessContext, 'en
   )
 }
 
-/** The error of a program that is there and cannot be started. */
+/** Returns the error of a program that exists and cannot be started. */
 const cannotBeExecuted = (program: string, why: string): CommandError =>
   new CommandError(`${program} cannot be executed. ${why}`, NOT_EXECUTABLE)
 

@@ -10,7 +10,11 @@ export class Coverage {
   readonly #seen: ObservedResponses = { operations: new Map(), unmatched: new Map() }
   readonly #index = new OperationIndex(listOperations(API_OPERATIONS))
 
-  /** @throws StartupError where the file cannot be written: better before the command than after */
+  /**
+   * Creates the file, because a failure should occur before the command runs.
+   *
+   * @throws StartupError if the file cannot be written
+   */
   constructor(path: string) {
     this.#path = path
     this.#save('')
@@ -19,7 +23,7 @@ export class Coverage {
   /** Counts a request with its response. */
   readonly observe = ({ method, url }: Request, { status }: Response): void => {
     const { pathname } = new URL(url)
-    // The control API is how a test steers, not what it tests.
+    // Tests use the control API, but do not test it.
     if (pathname === '/_berth' || pathname.startsWith('/_berth/')) return
     const operation = this.#index.match(method, pathname)
     if (operation === undefined) {
@@ -31,7 +35,11 @@ export class Coverage {
     add(statuses, status)
   }
 
-  /** Writes what was reached and what not. @returns the sums, for a person */
+  /**
+   * Writes the coverage.
+   *
+   * @returns a summary for a person
+   */
   async write(command: readonly string[]): Promise<string> {
     const { describeApi } = await import('../../instance/describe.ts')
     const written = report(this.#seen, await describeApi(), command)
@@ -49,7 +57,11 @@ export class Coverage {
   }
 }
 
-/** The coverage that goes to a file. @throws StartupError where that cannot be written */
+/**
+ * Returns a coverage that is written to a file.
+ *
+ * @throws StartupError if the file cannot be written
+ */
 export const createCoverage = (file: string, cwd: string): Coverage => new Coverage(resolve(cwd, file))
 
 const summary = ({ summary: { operations, statuses } }: CoverageReport): string =>
@@ -59,47 +71,47 @@ function add(counts: Map<number, number>, status: number): void {
   counts.set(status, (counts.get(status) ?? 0) + 1)
 }
 
-/** Responses: status → how often. */
+/** Numbers of responses by status. */
 interface ObservedResponses {
   /** By operation id. */
   operations: Map<string, Map<number, number>>
-  /** Requests that mean no operation: an unknown path, or a method that it does not have. */
+  /** Requests without an operation: an unknown path, or an unknown method of a path. */
   unmatched: Map<number, number>
 }
 
-/** How much of something was reached. */
+/** A share of documented items that were reached. */
 interface Share {
   reached: number
   documented: number
 }
 
-/** One operation of the API. */
+/** The coverage of one operation. */
 interface CoveredOperation {
   operation: string
   method: string
   path: string
   requests: number
-  /** Status → how often, for all responses. */
+  /** Number of responses by status. */
   statuses: Record<string, number>
   /** Documented statuses without a response, ascending. */
   missing: number[]
-  /** Statuses of responses that the document does not have, ascending. */
+  /** Statuses of responses that the document lacks, ascending. */
   undocumented: number[]
 }
 
-/** What `berth run --coverage` writes. */
+/** The file that `berth run --coverage` writes. */
 interface CoverageReport {
   command: readonly string[]
   summary: { operations: Share; statuses: Share; requests: number }
-  /** Ids of operations that were never called. */
+  /** Ids of operations without a request. */
   never_called: string[]
   /** In the order of the OpenAPI document. */
   operations: CoveredOperation[]
-  /** Status → how often, for requests that mean no operation. */
+  /** Number of responses by status, for requests without an operation. */
   unmatched: Record<string, number>
 }
 
-/** Lays what was seen beside what the OpenAPI document says can be. */
+/** Compares the responses with the OpenAPI document. */
 function report(
   seen: ObservedResponses,
   document: OpenApiDocument,

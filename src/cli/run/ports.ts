@@ -2,29 +2,29 @@ import type { PortRange } from '../../config/config.ts'
 import { StartupError } from '../../errors.ts'
 
 /*
- * Blocks of ports below those that systems give out by themselves: what a project was promised for life must not be
- * given to somebody's connection meanwhile.
+ * Range and size of the blocks. The range ends below the ephemeral ports, which the kernel may assign to any connection:
+ * a project's port has to stay free for it.
  */
 const FIRST = 20_000
 const END = 32_768
 const SIZE = 128
 
-/** How many instances can have a block at the same time. */
+/** Number of blocks: instances that can have one at the same time. */
 const BLOCKS = Math.floor((END - FIRST) / SIZE)
 
-/** A block of ports that no other instance takes. */
+/** A block of ports reserved for one instance. */
 export interface PortBlock {
   readonly ports: PortRange
-  /** Gives it back. */
+  /** Frees the block. */
   release(): void
 }
 
 /**
- * Takes a block of ports for the projects of one instance. Its first port is listened on for as long as the block is
- * held: the kernel gives it to one process of the machine and takes it back when that ends, however it ends.
+ * Reserves a block of ports for the projects of one instance, by listening on its first port. The kernel assigns that
+ * port to one process and frees it when the process ends, even by a crash.
  *
- * @param prefer number of the block to begin with
- * @throws StartupError where all are taken
+ * @param prefer number of the block to try first
+ * @throws StartupError if all are reserved
  */
 export function takePortBlock(prefer: number): PortBlock {
   for (let tried = 0; tried < BLOCKS; tried += 1) {

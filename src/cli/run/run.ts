@@ -19,10 +19,11 @@ import { takePortBlock } from './ports.ts'
 import { ignoredSignals, SignalRelay, signalExitCode } from './signals.ts'
 
 /**
- * Runs a command beside an instance of its own, in this process, and removes the instance afterwards.
+ * Runs a command together with an instance in this process, and removes the instance afterwards.
  *
- * @returns the command's exit code, 128+n where signal n ended it
- * @throws UsageError, StartupError where berth cannot start; CommandError with 126 or 127 where the command cannot
+ * @returns the command's exit code, 128+n after signal n
+ * @throws UsageError, StartupError if berth cannot start; CommandError with exit code 126 or 127 if the command
+ * cannot
  */
 export async function run({ flags, command }: RunRequest, context: ProcessContext): Promise<number> {
   const { keep, coverage: coverageFile, json, ...options } = flags
@@ -44,7 +45,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
       discard()
       return null
     }
-    // What it said before it failed may say why.
+    // The log may explain the failure.
     printLog(log.buffered)
     discard()
     throw error
@@ -60,7 +61,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
     if (relay.received === null) {
       const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
       relay.relayTo(child.pid)
-      // While the command starts.
+      // Registers while the command starts.
       unlist = registerInstance(berth.info, 'run', context.env)
       await child.exited
       code = exitCodeOf(child)
@@ -71,7 +72,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
     unlist()
     releasePorts()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
-    // Nothing is left behind where it cannot be written.
+    // Last, because the file may not be writable and nothing else must be left behind.
     if (coverage) isWritten = await writeCoverage(coverage, command)
   }
   if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
@@ -79,7 +80,11 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   return code === 0 && !isWritten ? 1 : code
 }
 
-/** Writes what was reached and says how much that is, or why it cannot be written. @returns whether it could */
+/**
+ * Writes the coverage and prints a summary, or why it cannot be written.
+ *
+ * @returns whether it was written
+ */
 async function writeCoverage(coverage: Coverage, command: readonly string[]): Promise<boolean> {
   try {
     printLog(`berth: ${await coverage.write(command)}\n`)
@@ -94,15 +99,15 @@ async function writeCoverage(coverage: Coverage, command: readonly string[]): Pr
 /** The configuration of an instance for one command. */
 interface DisposableConfig {
   config: Config
-  /** Removes what was made for an instance that could not start. */
+  /** Removes the directory of an instance that could not start. */
   discard(): void
-  /** Gives back what it had beside its directory. */
+  /** Frees the reserved ports. */
   releasePorts(): void
 }
 
 /**
- * Where it listens and keeps its data is settled by flags alone: what a variable or the config file says of these is
- * meant for the instance that somebody works with.
+ * Returns the configuration. Only flags set address and data directory: variables and the config file describe the
+ * instance that a person works with.
  */
 function disposableConfig(
   options: Record<string, unknown>,
@@ -124,7 +129,7 @@ function disposableConfig(
       if (kept !== null) removeTemporary(kept)
     }
     if (options['project-ports'] !== undefined) return { config, discard, releasePorts() {} }
-    // With a seed, ports repeat from run to run as long as no other run is under way.
+    // With a seed, ports repeat from run to run unless another run is active.
     const { ports, release: releasePorts } = takePortBlock(config.rngSeed === null ? process.pid : 0)
     return { config: { ...config, projectPorts: ports }, discard, releasePorts }
   } catch (error) {
@@ -133,16 +138,16 @@ function disposableConfig(
   }
 }
 
-/** A directory that nothing removes: its name is not one of those that go with their run. */
+/** Creates a directory that is never removed. Its name differs from the temporary ones, which are. */
 const makeKeptDirectory = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
 
-/** The command's environment: this process's, and where the instance is. */
+/** Returns the command's environment: that of this process, and the variables of the instance. */
 function commandEnvironment({ info }: Berth, env: ProcessContext['env']): Record<string, string | undefined> {
   const { BERTH_API_KEY, ...variables } = variablesOf(info)
   return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
 }
 
-/** What is printed if the command failed and its instance is gone. */
+/** Returns the message for a failed command whose instance was removed. */
 function failureText(name: string, code: number, errors: readonly string[]): string {
   const logged = errors.length === 0 ? '' : `berth: the instance had logged errors:\n${errors.join('')}`
   return `${logged}berth: ${name} ended with ${code}. "berth run --keep" keeps the instance's data and log.\n`

@@ -2,23 +2,25 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { signal as send } from '../../compute/terminate.ts'
 
-/** What is passed on to the command. Those that stop and continue a job, or report a terminal's size, go to its whole group. */
+/**
+ * Signals to relay to the command. Job control and terminal resizes reach its whole process group without a relay.
+ */
 const RELAYED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
 
 type RelayedSignal = (typeof RELAYED_SIGNALS)[number]
 
-/** Milliseconds after which it is certain whether a signal was sent to the whole group: its copies come together. */
+/** Milliseconds after which all copies of a signal to the process group have arrived. */
 const RELAY_DELAY_MS = 10
 
 /** Exit code of a process that a signal ended, as shells report it. */
 export const signalExitCode = (name: NodeJS.Signals): number => 128 + constants.signals[name]
 
 /**
- * Passes signals on to the command. One that its whole process group was sent, as Ctrl-C on a terminal is, has reached
- * the command already and is not sent twice.
+ * Relays signals to the command. A signal to the whole process group, such as Ctrl-C on a terminal, has already
+ * reached the command and is not sent again.
  */
 export class SignalRelay {
-  /** Without `SIG`. */
+  /** Names without `SIG`. */
   readonly #ignored: readonly string[]
   readonly #pending = new Set<RelayedSignal>()
   readonly #listeners = new Map<RelayedSignal, () => void>()
@@ -28,7 +30,9 @@ export class SignalRelay {
   readonly #firstSignal = Promise.withResolvers<void>()
   #onSignal: (name: RelayedSignal) => void = (name) => this.#relay(name)
 
-  /** @param ignored signals that this process was started to ignore, as `nohup` does: they stay ignored */
+  /**
+   * @param ignored signals that this process was started to ignore, as with `nohup`; they stay ignored
+   */
   constructor(ignored: ReadonlySet<string>) {
     this.#ignored = [...ignored].map((name) => name.slice('SIG'.length))
     for (const name of RELAYED_SIGNALS) {
@@ -43,7 +47,7 @@ export class SignalRelay {
     }
   }
 
-  /** The first signal that came, null where none did. */
+  /** The first signal received; null for none. */
   get received(): RelayedSignal | null {
     return this.#received
   }
@@ -53,17 +57,17 @@ export class SignalRelay {
     return this.#firstSignal.promise
   }
 
-  /** Passes further signals on to a child, which is in the process group of this process. */
+  /** Relays further signals to a child, which is in the process group of this process. */
   relayTo(pid: number): void {
     this.#pid = pid
     this.#watch = new GroupSignalDetector(this.#ignored)
   }
 
   /**
-   * The child has ended. One signal more is let pass, since it may be a copy of what ended the child; a second ends this
-   * process on the spot.
+   * Handles the child's end. Ignores one more signal, which may be a copy of the one that ended the child. A second
+   * one ends this process at once.
    *
-   * @param lastWords is called before
+   * @param lastWords called before that
    */
   childExited(lastWords: () => void): void {
     this.#pid = null
@@ -90,7 +94,7 @@ export class SignalRelay {
   }
 }
 
-/** The signals that this process was started to ignore. Programs that it starts would not ignore them by themselves. */
+/** Returns the signals that this process was started to ignore. Child processes do not inherit them from Bun. */
 export function ignoredSignals(): Set<string> {
   try {
     const [, mask = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
@@ -103,31 +107,33 @@ export function ignoredSignals(): Set<string> {
   }
 }
 
-/** Waits for the end of its input, which comes with the end of berth, and leaves no core file. */
+/** Waits for the end of its input, which closes with berth, and leaves no core file. */
 const WAIT = 'trap "" $0; ulimit -c 0; exec cat'
 
 type Waiting = Bun.Subprocess<'pipe', 'ignore', 'ignore'>
 
-/** Milliseconds in which the copies of a signal have surely come. */
+/** Milliseconds within which all copies of a signal arrive. */
 const COPY_WINDOW_MS = 500
 
 /**
- * Finds out whether a signal was sent to the whole process group: a process that does nothing but wait is in it, and is
- * ended by what it is sent. The kernel gives a program the sender of a signal, but the runtime does not pass that on.
+ * Detects whether a signal was sent to the whole process group, with an idle process in the group that such a signal
+ * ends. The kernel reports the sender of a signal, but the runtime does not expose it.
  */
 class GroupSignalDetector {
   readonly #ignored: readonly string[]
   #waiting: Waiting
-  /** What ended a process that waited, and when that was seen. */
+  /** Signals that have ended an idle process, and when that was noticed. */
   readonly #seen = new Map<NodeJS.Signals | number, number>()
 
-  /** @param ignored names of the signals that nobody in the group is to be ended by, without `SIG` */
+  /**
+   * @param ignored names, without `SIG`, of signals that must not end any process of the group
+   */
   constructor(ignored: readonly string[]) {
     this.#ignored = ignored
     this.#waiting = this.#start()
   }
 
-  /** Whether the group was sent this signal just now. */
+  /** Reports whether the group has just received this signal. */
   async wasSent(name: NodeJS.Signals): Promise<boolean> {
     const waiting = this.#waiting
     const status = readStatus(waiting.pid)
@@ -137,7 +143,7 @@ class GroupSignalDetector {
     }
     if (status === null || /^State:\s+[ZX]/m.test(status)) {
       await waiting.exited
-      // Where several signals came together, another may have ended it: its caller is notified.
+      // With several signals at once, another one may have ended it. The call for that one finds it here.
       if (this.#waiting === waiting && waiting.signalCode !== null)
         this.#seen.set(waiting.signalCode, performance.now())
       this.#restart(waiting)
@@ -158,7 +164,7 @@ class GroupSignalDetector {
   }
 
   #start(): Waiting {
-    // Signal 0 is none: sh takes it for its own end, which does not come.
+    // Signal 0 is no signal: sh runs its trap at its own exit, which `exec` prevents.
     const waiting = Bun.spawn(['/bin/sh', '-c', WAIT, this.#ignored.join(' ') || '0'], {
       stdio: ['pipe', 'ignore', 'ignore'],
       cwd: '/',
@@ -169,7 +175,7 @@ class GroupSignalDetector {
   }
 }
 
-/** Whether a process has been sent a signal that it did not come to act on yet. See proc_pid_status(5). */
+/** Reports whether a signal is pending in a process. See proc_pid_status(5). */
 function isPending(status: string, name: NodeJS.Signals): boolean {
   const bit = 1n << BigInt(constants.signals[name] - 1)
   return [...status.matchAll(/^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)$/gm)].some(

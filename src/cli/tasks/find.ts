@@ -2,10 +2,14 @@ import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 
-/** Servers that are asked at a time. */
+/** Number of servers asked at a time. */
 const CONCURRENCY = 8
 
-/** The task of this id: of the given server, else of whichever of the servers has it. @throws CommandError */
+/**
+ * Finds a task by id, on any server if none is given.
+ *
+ * @throws CommandError
+ */
 export async function findTask(client: Client, id: string, server: string | undefined): Promise<Task> {
   if (server !== undefined) return getTask(client, server, id)
   const { servers } = await client.call('servers.list')
@@ -17,11 +21,19 @@ export async function findTask(client: Client, id: string, server: string | unde
   throw new CommandError(`There is no task ${JSON.stringify(id)}. "berth tasks" lists those there are.`)
 }
 
-/** A task as it is now. @throws CommandError */
+/**
+ * Returns the current state of a task.
+ *
+ * @throws CommandError
+ */
 export const getTask = async (client: Client, serverId: string, id: string): Promise<Task> =>
   (await client.call('tasks.get', { params: { serverId, taskId: id } })).task
 
-/** The tasks of one server, or of all; newest first. @throws CommandError */
+/**
+ * Lists the tasks of one server, or of all, newest first.
+ *
+ * @throws CommandError
+ */
 export async function listTasks(
   client: Client,
   server: string | undefined,
@@ -33,7 +45,7 @@ export async function listTasks(
   if (server !== undefined) return ofServer(server)
   const { servers } = await client.call('servers.list', { ...parts })
   const lists = await Promise.all(servers.map(async ({ id }) => (await ofServer(id).catch(absent)) ?? []))
-  // Ids ascend with time, and within a millisecond.
+  // Ids ascend with time, even within a millisecond.
   return lists.flat().sort((a, b) => (a.id < b.id ? 1 : -1))
 }
 

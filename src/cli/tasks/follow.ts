@@ -19,24 +19,28 @@ import {
 } from './transcript.ts'
 import { TranscriptView } from './view.ts'
 
-/** What became of a task that was followed: its end, or a question that nobody here answers. */
+/** The outcome of a followed task: its end, or a question that is not answered here. */
 export type TaskOutcome = Pick<Task, 'status' | 'result' | 'question'>
 
-/** How a task is followed. */
+/** A task to follow. */
 interface FollowRequest {
   session: CliSession
   client: Client
   task: TaskRef
-  /** The `seq` of the last event that is known already. */
+  /** `seq` of the last known event. */
   after: number
-  /** Where it is shown; null for nowhere. */
+  /** View to show the transcript in; null for none. */
   view: TranscriptView | null
-  /** What a question does: it is asked here, it ends the following, or a hint says how to answer it. */
+  /** How to handle a question: ask the person here, stop following, or print how to answer it. */
   questions: 'ask' | 'leave' | 'explain'
   signal: AbortSignal
 }
 
-/** Follows a task to its end, or to a question that is not answered here. @throws CommandError where berth has gone */
+/**
+ * Follows a task to its end, or to a question that is not answered here.
+ *
+ * @throws CommandError if berth is gone
+ */
 export async function followTask(following: FollowRequest): Promise<TaskOutcome> {
   const { client, task, after, view, signal } = following
   const items = new PeekableIterator(followTranscript(client, task, after, signal))
@@ -58,14 +62,18 @@ export async function followTask(following: FollowRequest): Promise<TaskOutcome>
   return now
 }
 
-/** @returns the task where it is left with its question; null where it goes on */
+/**
+ * Handles a question.
+ *
+ * @returns the task if it stays unanswered; null if the task continues
+ */
 async function handleQuestion(
   following: FollowRequest,
   items: PeekableIterator<TranscriptItem>,
 ): Promise<TaskOutcome | null> {
   const { session, client, task, questions } = following
   const now = await getTask(client, task.serverId, task.id)
-  // What has come late may have been answered long ago.
+  // The question may have been answered before its event arrived.
   if (now.status !== 'awaiting_input') return null
   if (questions === 'explain') await session.context.stderr.write(answerHint(task))
   const goesOn = questions === 'explain' || (questions === 'ask' && (await promptForAnswer(following, items)))
@@ -73,9 +81,9 @@ async function handleQuestion(
 }
 
 /**
- * Has the person answer, unless somebody else does, or the task ends, before.
+ * Asks the person for an answer, unless another client answers or the task ends first.
  *
- * @returns false where no answer is given
+ * @returns false if no answer is given
  */
 async function promptForAnswer(
   { session, client, task, view, signal }: FollowRequest,
@@ -91,17 +99,21 @@ async function promptForAnswer(
       view?.noteTyped(first.answer)
       return sendAnswer(session, client, task, first.answer)
     }
-    // The end, an answer and a status say that it waits no more; what else comes is shown later.
+    // A status or an answer means that the task no longer waits. Other events are shown later.
     if (first !== null && first.type !== 'answer' && first.type !== 'status') continue
     elsewhere.abort()
     await typed
-    // What was typed so far goes from the line that the prompt stands on.
+    // Clears the prompt's line with the text typed so far.
     await session.context.stderr.write('\r\u001b[K')
     return true
   }
 }
 
-/** @returns true: whether it was this answer or another's, the task goes on */
+/**
+ * Sends an answer.
+ *
+ * @returns true: the task continues with this answer or an earlier one
+ */
 async function sendAnswer(session: CliSession, client: Client, task: TaskRef, answer: string): Promise<true> {
   const params = { serverId: task.serverId, taskId: task.id }
   try {
@@ -113,7 +125,7 @@ async function sendAnswer(session: CliSession, client: Client, task: TaskRef, an
   return true
 }
 
-/** Reads on while what was read waits to be taken. */
+/** Reads ahead without consuming items. */
 class PeekableIterator<Item> {
   readonly #source: AsyncGenerator<Item, void>
   #read: Promise<Item | null>[] = []
@@ -122,14 +134,14 @@ class PeekableIterator<Item> {
     this.#source = source
   }
 
-  /** Takes the next; null at the end. */
+  /** Consumes the next item; null at the end. */
   next(): Promise<Item | null> {
     const next = this.peek(0)
     this.#read.shift()
     return next
   }
 
-  /** The one that comes after `index` others, which stays to be taken. */
+  /** Returns the item after `index` others without consuming it. */
   peek(index: number): Promise<Item | null> {
     while (this.#read.length <= index) this.#read.push(this.#pull())
     return this.#read[index] ?? Promise.resolve(null)
@@ -137,28 +149,29 @@ class PeekableIterator<Item> {
 
   #pull(): Promise<Item | null> {
     const one = this.#source.next().then(({ value }) => value ?? null)
-    // The one that takes it gets the failure.
+    // The caller that consumes it gets the error.
     one.catch(() => {})
     return one
   }
 }
 
-/** The exit code by what became of a task. */
+/** Exit codes by status of a task. */
 const EXIT_CODES = { completed: 0, failed: 1, awaiting_input: 3, cancelled: 4 } as const
 
-/** How a task is followed. */
+/** How to follow a task. */
 interface FollowOptions {
-  /** For a program: nothing but the task as it is in the end. */
+  /** Prints only the final task. */
   json?: boolean | undefined
-  /** The `seq` of the last event that is known already. */
+  /** `seq` of the last known event. */
   after?: number
 }
 
 /**
- * Follows a task to its end, with its transcript on stderr and its result on stdout. Questions are put to the person at
- * the terminal; where there is none, they end it. Ctrl-C leaves the task going.
+ * Follows a task to its end, with its transcript on stderr and its result on stdout. Asks a person at the terminal
+ * its questions; without a terminal, stops at a question. Ctrl-C ends the following, not the task.
  *
- * @returns the exit code: 0 where it is completed, 1 failed, 3 where it waits for an answer, 4 cancelled, 128+n after a signal
+ * @returns the exit code: 0 if it is completed, 1 failed, 3 if it waits for an answer, 4 cancelled, 128+n after a
+ * signal
  */
 export async function followToEnd(
   session: CliSession,
@@ -184,7 +197,7 @@ export async function followToEnd(
   return code
 }
 
-/** Whether the result is what the agent has just said to the same person. */
+/** Reports whether the person has already seen the result as the agent's last message. */
 const isShownAlready = (
   view: TranscriptView | null,
   { result = '' }: TaskOutcome,
@@ -194,7 +207,7 @@ const isShownAlready = (
 
 const withNewline = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
 
-/** How a transcript is printed. */
+/** How to print a transcript. */
 interface EventOptions {
   follow?: boolean | undefined
   after?: number | undefined
@@ -202,7 +215,7 @@ interface EventOptions {
 }
 
 /**
- * Prints the transcript of a task; with `follow` continues with new events.
+ * Prints the transcript of a task; with `follow`, continues with new events.
  *
  * @returns the exit code
  */
@@ -224,18 +237,18 @@ export async function showEvents(
   })
 }
 
-/** A transcript that is being printed. */
+/** A transcript to print. */
 interface TranscriptRequest {
   session: CliSession
   client: Client
   task: TaskRef
-  /** The `seq` of the last event that is left out. */
+  /** `seq` of the last event to skip. */
   after: number
-  /** Ends the following; undefined if only what is there is printed. */
+  /** Ends the following. If undefined, only existing events are printed. */
   signal?: AbortSignal
 }
 
-/** Prints a line of JSON for each event; the pieces of output in between are left out. */
+/** Prints a line of JSON for each event, without partial output. */
 async function printLines({ session, client, task, after, signal }: TranscriptRequest): Promise<void> {
   const items = signal
     ? followTranscript(client, task, after, signal)
@@ -267,12 +280,12 @@ async function printEnd(
   if (status === 'awaiting_input') await stderr.write(answerHint(task))
 }
 
-/** An answer to the question of a task. */
+/** An answer to send to a task. */
 interface AnswerRequest {
   session: CliSession
   client: Client
   task: Task
-  /** The answer; `-` for standard input. Without it the person is asked. */
+  /** The answer; `-` reads standard input. If undefined, the person is asked. */
   given: string | undefined
   options: CommonOptions & { follow?: boolean | undefined }
   print: Invocation<unknown, unknown>['print']

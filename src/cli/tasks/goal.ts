@@ -4,13 +4,13 @@ import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
 import { type ProcessContext, readUpTo } from '../process-context.ts'
 
-/** Bytes that the longest text has which the API takes, a goal or an answer of 1,048,576 characters, or a few more. */
+/** Largest size of a text in bytes: the API takes 1,048,576 characters, of up to four bytes each. */
 const MAX_BYTES = 4 * 1024 * 1024
 
 /**
- * A goal as it is given: in so many words, or in a file, or `-` for standard input.
+ * Reads a goal from the argument, a file, or standard input for `-`.
  *
- * @throws UsageError where there is none, or two; CommandError where it cannot be read
+ * @throws UsageError if there is none, or two; CommandError if it cannot be read
  */
 export async function readGoal(
   given: string | undefined,
@@ -29,7 +29,11 @@ export async function readGoal(
   return goal
 }
 
-/** The text of a file or of standard input, without the line's end that it ends with. @throws CommandError */
+/**
+ * Reads the text of a file or of standard input, without its final newline.
+ *
+ * @throws CommandError
+ */
 export async function readText(file: string, { cwd, stdin, stderr }: ProcessContext): Promise<string> {
   const name = file === '-' ? 'Standard input' : file
   if (file === '-' && stdin.isTTY) await stderr.write('berth: type the text, then Enter and Ctrl-D\n')

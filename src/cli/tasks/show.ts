@@ -22,14 +22,14 @@ export const TASK_COLUMNS: Column<Task>[] = [
   { heading: 'GOAL', cell: ({ goal }) => goalSummary(goal) },
 ]
 
-/** The beginning of a goal, on one line. */
+/** Returns the beginning of a goal, on one line. */
 export function goalSummary(goal: string): string {
   const line = toPlainText(goal).trim().replace(/\s+/g, ' ')
   const characters = Array.from(line.slice(0, 2 * SHOWN_GOAL))
   return characters.length <= SHOWN_GOAL ? line : `${characters.slice(0, SHOWN_GOAL - 1).join('')}…`
 }
 
-/** A task in full. */
+/** Returns a task in full. */
 export function taskText(
   out: OutputStream,
   { id, serverId, status, createdAt, goal, question, result }: Task,
@@ -49,10 +49,10 @@ export function taskText(
 
 const indented = (line: string): string => `${`  ${line}`.trimEnd()}\n`
 
-/** What to type where a task waits for an answer. */
+/** Returns the command that answers a task. */
 export const answerHint = ({ id }: Pick<Task, 'id'>): string =>
   `The task waits for an answer. Give it with: berth tasks answer ${id} TEXT\n`
 
-/** What to type about a task that goes on. */
+/** Returns the commands for a task that continues. */
 export const nextStepsText = ({ id }: Pick<Task, 'id'>): string =>
   `  Look at it:  berth tasks events ${id} -f\n  Call it off: berth tasks cancel ${id}\n`

@@ -4,24 +4,24 @@ import type { PositionedDelta } from '../../resources/tasks/transcript.ts'
 import type { Client } from '../client.ts'
 import { CommandError, NO_CONNECTION } from '../errors.ts'
 
-/** What a stream of a transcript brings. */
+/** An item in a transcript's stream. */
 export type TranscriptItem = StoredTranscriptEvent | PositionedDelta
 
-/** Where a task is. */
+/** Identifies a task. */
 export interface TaskRef {
   readonly id: string
   readonly serverId: string
 }
 
-/** Whether it is an event that is kept, not a piece of output. */
+/** Reports whether an item is a stored event, not partial output. */
 export const isStored = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
 
-/** Milliseconds before a connection that broke is made again, from one failure to the next. */
+/** Milliseconds before a broken connection is opened again, by number of failures. */
 const RETRY_DELAYS_MS = [100, 300, 1_000, 2_000]
 
 /**
- * The events of a task after one, and those that come, with output while it is printed; ends with the task. Where the
- * connection breaks it goes on over another one; output that is under way may come again then.
+ * Yields the events of a task after `after`, stored and new, with partial output, and ends with the task. Reconnects
+ * after a broken connection, which may repeat partial output.
  */
 export async function* followTranscript(
   client: Client,
@@ -43,14 +43,18 @@ export async function* followTranscript(
       if (signal.aborted || !(error instanceof CommandError) || error.code !== NO_CONNECTION) throw error
       const pause = RETRY_DELAYS_MS[failures.length]
       failures.push(error)
-      // If berth does not come back, the first failure says more than those that follow from it.
+      // If berth stays unreachable, the first failure is the most informative.
       if (pause === undefined) throw failures[0]
       await sleep(pause, signal)
     }
   }
 }
 
-/** @throws the signal's reason as soon as it fires */
+/**
+ * Waits.
+ *
+ * @throws the signal's reason if it aborts
+ */
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
@@ -70,7 +74,7 @@ async function* connected(
   for await (const { data } of client.stream('tasks.events', { params, query: { after }, signal })) yield data
 }
 
-/** Reads the events of a task after one that are there by now. */
+/** Reads the stored events of a task after `after`. */
 export async function readTranscript(
   client: Client,
   { id, serverId }: TaskRef,
@@ -80,13 +84,13 @@ export async function readTranscript(
   return events
 }
 
-/** A text among what a tool was given or gave back. */
+/** Returns a text of a tool's input or output. */
 export const stringField = (data: ToolData, name: string): string | undefined => {
   const value = data[name]
   return typeof value === 'string' ? value : undefined
 }
 
-/** A number among them. */
+/** Returns a number of a tool's input or output. */
 export const numberField = (data: ToolData, name: string): number | undefined => {
   const value = data[name]
   return typeof value === 'number' ? value : undefined

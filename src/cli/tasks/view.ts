@@ -4,23 +4,23 @@ import { PlainTextStream, toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { numberField, stringField, type TranscriptItem } from './transcript.ts'
 
-/** How the ends of tasks are marked. */
+/** Marks of final statuses. */
 const STATUS_MARKS = {
   completed: ['✓', 'green'],
   failed: ['✗', 'red'],
   cancelled: ['■', 'yellow'],
 } as const satisfies Record<string, readonly [string, Style]>
 
-/** A tool that is being used. */
+/** A tool call in progress. */
 interface ToolCall {
   tool: string
-  /** Not there while nothing is known of it, as where its beginning was left out. */
+  /** Undefined as long as the call's beginning is unknown, because the transcript began later. */
   head: string | undefined
   stdout: IncrementalText
   stderr: IncrementalText
 }
 
-/** Shows a transcript to a person: what the agent does, with what its commands print as it comes. */
+/** Shows a transcript to a person: the agent's actions, with the output of its commands as it arrives. */
 export class TranscriptView {
   readonly #out: OutputStream
   readonly #lines: LineWriter
@@ -35,17 +35,17 @@ export class TranscriptView {
     this.#lines = new LineWriter(out)
   }
 
-  /** What the agent said last, as it was. */
+  /** The agent's last message, unchanged. */
   get lastMessage(): string {
     return this.#lastText
   }
 
-  /** Remembers an answer that was typed here: its event shows nothing new. */
+  /** Remembers an answer typed here, whose event is then not shown. */
   noteTyped(answer: string): void {
     this.#typed = answer
   }
 
-  /** Shows what comes next. */
+  /** Shows the next item. */
   async show(item: TranscriptItem): Promise<void> {
     switch (item.type) {
       case 'output':
@@ -84,7 +84,7 @@ export class TranscriptView {
     }
   }
 
-  /** Ends a line that has no end yet. */
+  /** Ends an unfinished line. */
   end(): Promise<void> {
     return this.#lines.end()
   }
@@ -140,14 +140,14 @@ export class TranscriptView {
       .join('\n')
   }
 
-  /** A headline; that of a command ends its line, since its output follows. */
+  /** Returns a headline. Only that of a command ends its line, because output follows. */
   #headText(tool: string, head: string): string {
     const [first = '', ...more] = head.split('\n')
     const lines = [paint(this.#out, 'bold', first), ...more.map((line) => `    ${line}`)]
     return `${paint(this.#out, 'cyan', '▸')} ${lines.join('\n')}${tool === 'run' ? '\n' : ''}`
   }
 
-  /** A text behind a mark, its further lines below its first. */
+  /** Returns a text after a mark, its further lines indented. */
   #block(mark: string, text: string, style: Style): string {
     const [first = '', ...more] = toPlainText(text).trimEnd().split('\n')
     return [`${paint(this.#out, style, mark)} ${first}`, ...more.map((line) => `  ${line}`)].join('\n')
@@ -159,7 +159,7 @@ function usageText({ inputTokens, outputTokens, cost }: Extract<AgentEvent, { ty
   return cost === undefined ? tokens : `${tokens}, $${cost.toFixed(4)}`
 }
 
-/** What an agent does with a tool, in a line; a command may have several. */
+/** Describes a tool call in one line. A command may have several. */
 function headline(tool: string, input: ToolData): string {
   const directory = stringField(input, 'path') ?? ''
   if (tool === 'run') {
@@ -173,7 +173,7 @@ function headline(tool: string, input: ToolData): string {
   return oneLine(`${tool} ${JSON.stringify(input)}`)
 }
 
-/** What came of it where it went well, behind the headline; empty where there is nothing to say. */
+/** Describes the result of a successful call, after the headline; empty for none. */
 function outcome(tool: string, output: ToolData): string {
   const [bytes, files, matches] = ['bytes', 'files', 'matches'].map((name) => numberField(output, name))
   if (tool === 'write' || tool === 'read') return bytes === undefined ? '' : formatBytes(bytes)
@@ -183,7 +183,7 @@ function outcome(tool: string, output: ToolData): string {
   return Object.keys(output).length === 0 ? '' : oneLine(JSON.stringify(output))
 }
 
-/** Why it did not go well. */
+/** Describes the failure of a call. */
 function failure(output: ToolData): string {
   const error = stringField(output, 'error')
   if (error !== undefined) return toPlainText(error)
@@ -194,18 +194,18 @@ function failure(output: ToolData): string {
 
 const oneLine = (text: string): string => toPlainText(text).replaceAll('\n', '�')
 
-/** Characters of the end of what was shown that are remembered, to find it again in the whole. */
+/** Characters remembered from the end of the shown text, to find it in the complete one. */
 const REMEMBERED = 256
 
-/** A text that comes in pieces and then whole: what of it was shown is not shown again. */
+/** Shows a text that arrives first in pieces and then complete, without repeating any part. */
 class IncrementalText {
   readonly #lines: LineWriter
   readonly #writer: string
   readonly #gutter: string
   readonly #text = new PlainTextStream()
-  /** How much of it was shown, or passed over. */
+  /** Number of characters shown or skipped. */
   #shown = 0
-  /** The end of that. */
+  /** The end of the shown text. */
   #end = ''
 
   constructor(lines: LineWriter, writer: string, gutter: string) {
@@ -214,7 +214,7 @@ class IncrementalText {
     this.#gutter = gutter
   }
 
-  /** Shows a piece that begins after so many characters. */
+  /** Shows a piece that begins at `offset` characters. */
   async append(offset: number, text: string): Promise<void> {
     const missing = offset - this.#shown
     if (missing > 0) {
@@ -225,15 +225,15 @@ class IncrementalText {
   }
 
   /**
-   * Shows what is left of the whole text, and ends its line.
+   * Shows the rest of the complete text, and ends its line.
    *
-   * @param isCut the middle of it was left out
+   * @param isCut whether its middle was omitted
    */
   async complete(text: string, isCut: boolean): Promise<void> {
     if (isCut && this.#shown > 0) await this.#endOf(text)
     else if (text.slice(0, this.#shown).endsWith(this.#end)) await this.#add(text.slice(this.#shown))
     else if (text.trim() !== '' && !text.endsWith(this.#end.trim())) {
-      // What was said in the end is not how it began.
+      // The final text differs from the pieces.
       await this.#lines.end()
       await this.#add(text)
     }
@@ -244,7 +244,7 @@ class IncrementalText {
   async #endOf(text: string): Promise<void> {
     if (text.endsWith(this.#end)) return
     await this.#note('not all of it is shown; its end:')
-    // As much is kept of the end as of the beginning, with a line between that says what is left out.
+    // A cut text consists of its beginning, a line about the omission, and its end, of equal length.
     const end = text.slice(Math.ceil(text.length / 2))
     await this.#add(end.slice(end.indexOf('\n') + 1))
   }
@@ -261,22 +261,22 @@ class IncrementalText {
   }
 }
 
-/** Lines of several writers on one terminal: a line that one has begun is ended before another goes on. */
+/** Writes lines of several writers to one terminal. Ends the unfinished line of one before another continues. */
 class LineWriter {
   readonly #out: OutputStream
-  /** Whose line has no end yet. */
+  /** The writer of the unfinished line. */
   #open: string | null = null
 
   constructor(out: OutputStream) {
     this.#out = out
   }
 
-  /** Whether this writer's line has no end yet. */
+  /** Reports whether this writer's line is unfinished. */
   isOpen(writer: string): boolean {
     return this.#open === writer
   }
 
-  /** Goes on with a writer's text; each of its lines begins with `gutter`. */
+  /** Writes more of a writer's text. Each of its lines begins with `gutter`. */
   async add(writer: string, text: string, gutter = ''): Promise<void> {
     if (text === '') return
     const isOpen = this.#open === writer
@@ -288,12 +288,12 @@ class LineWriter {
     await this.#out.write(before + shown + (isWhole ? '\n' : ''))
   }
 
-  /** A line, or several, of its own. */
+  /** Writes one or more complete lines. */
   line(text: string): Promise<void> {
     return this.add('', `${text}\n`)
   }
 
-  /** Ends the line that has no end yet. */
+  /** Ends the unfinished line. */
   async end(): Promise<void> {
     if (this.#open === null) return
     this.#open = null
