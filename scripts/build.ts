@@ -15,7 +15,9 @@ const git = Bun.which('git')
 const head = git && Bun.spawnSync([git, 'rev-parse', '--short=12', 'HEAD'], { cwd: root, stderr: 'ignore' })
 const commit = head && head.exitCode === 0 ? head.stdout.toString().trim() : null
 try {
-  compile('src/main.ts', fresh, commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {})
+  compile('src/main.ts', fresh, commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {}, [
+    'src/compute/local/network/outbound/relay-worker.ts',
+  ])
 } catch (error) {
   process.stderr.write(error instanceof Error ? error.message : String(error))
   console.error('The executable could not be built; see the messages above.')

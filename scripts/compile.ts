@@ -19,9 +19,15 @@ const ASSETS = ['src/resources/templates/apps']
  * @param entry the program's file
  * @param outfile where the executable goes
  * @param defines names that stand for a JavaScript expression each
+ * @param workers files of Workers; each lies in the executable by its path below the program's directory
  * @throws Error with what the compiler said
  */
-export function compile(entry: string, outfile: string, defines: Record<string, string> = {}): void {
+export function compile(
+  entry: string,
+  outfile: string,
+  defines: Record<string, string> = {},
+  workers: readonly string[] = [],
+): void {
   const defined = Object.entries({ 'process.env.NODE_ENV': '"production"', ...defines })
   const build = Bun.spawnSync(
     [
@@ -38,6 +44,7 @@ export function compile(entry: string, outfile: string, defines: Record<string, 
       ...defined.flatMap(([name, value]) => ['--define', `${name}=${value}`]),
       ...ASSETS.flatMap((folder) => ['--asset', folder]),
       entry,
+      ...workers,
       '--outfile',
       outfile,
     ],

@@ -8,7 +8,7 @@ import { parseHostPattern } from '../../../src/runtime/host-pattern.ts'
 
 const OWN = new Set(['203.0.112.9', '2a00:1450::9'])
 const policy = (mode: OutboundSettings['mode'], ...hosts: string[]) =>
-  new OutboundPolicy({ mode, hosts }, () => OWN)
+  new OutboundPolicy({ mode, hosts }, 'srv_1', () => OWN)
 const reached = (judge: OutboundPolicy, address: string, port = 443, ...names: string[]): boolean =>
   judge.judge({ address, port, names }) === null
 
@@ -118,7 +118,7 @@ describe('outbound policy', () => {
   test('a refusal names the remedy that allows the destination', () => {
     const refusal = policy('public').judge({ address: '10.0.0.5', port: 5432, names: ['db.test'] })
     expect(refusal?.reason).toContain('private')
-    expect(refusal?.remedy).toContain('--add-host 10.0.0.5:5432')
+    expect(refusal?.remedy).toContain('berth servers network srv_1 --add-host 10.0.0.5:5432')
     expect(reached(policy('public', '10.0.0.5:5432'), '10.0.0.5', 5432)).toBe(true)
     const listed = policy('list').judge({ address: '2606:4700::1111', port: 443, names: ['one.test'] })
     expect(listed?.remedy).toContain('--add-host one.test:443')

@@ -51,11 +51,20 @@ const OWN_REMEDY =
 export class OutboundPolicy {
   readonly mode: OutboundMode
   readonly #patterns: readonly HostPattern[]
+  readonly #serverId: string
   readonly #own: () => ReadonlySet<string>
 
-  /** @param own returns the machine's own addresses, in their usual notation */
-  constructor({ mode, hosts }: OutboundSettings, own: () => ReadonlySet<string> = ownAddresses) {
+  /**
+   * @param serverId the server's id, for remedies
+   * @param own returns the machine's own addresses, in their usual notation
+   */
+  constructor(
+    { mode, hosts }: OutboundSettings,
+    serverId: string,
+    own: () => ReadonlySet<string> = ownAddresses,
+  ) {
     this.mode = mode
+    this.#serverId = serverId
     this.#patterns = hosts.map(parseHostPattern).filter((pattern) => pattern !== null)
     this.#own = own
   }
@@ -68,8 +77,9 @@ export class OutboundPolicy {
 
   /** Returns the refusal of a name whose addresses the server may not learn. */
   refusalOfName(name: string): Refusal {
-    if (this.mode === 'none') return { reason: 'the server has no way out (outbound none)', remedy: reopen() }
-    return { reason: 'the name is not in the list of outbound hosts', remedy: allow(name) }
+    if (this.mode === 'none')
+      return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
+    return { reason: 'the name is not in the list of outbound hosts', remedy: this.#allow(name) }
   }
 
   /** Returns why a connection is refused; null if it is allowed. */
@@ -77,7 +87,8 @@ export class OutboundPolicy {
     const kind = isAddress(address) ? addressKind(address) : 'no address'
     if (NEVER.has(kind))
       return { reason: `the address is not reachable from a server (${kind})`, remedy: OWN_REMEDY }
-    if (this.mode === 'none') return { reason: 'the server has no way out (outbound none)', remedy: reopen() }
+    if (this.mode === 'none')
+      return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
     if (this.mode === 'open') return null
     const ip = ipaddr.process(address)
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
@@ -86,14 +97,23 @@ export class OutboundPolicy {
     if (this.#own().has(ip.toString())) {
       return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
     }
-    if (kind !== 'public') return { reason: `the address is not public (${kind})`, remedy: allow(place) }
+    if (kind !== 'public')
+      return { reason: `the address is not public (${kind})`, remedy: this.#allow(place) }
     if (this.mode === 'public') return null
     if (listed.some((pattern) => names.some((name) => matchesName(pattern, name)))) return null
     const [name] = names
     return {
       reason: 'it is not in the list of outbound hosts',
-      remedy: allow(name === undefined ? place : `${name}:${port}`),
+      remedy: this.#allow(name === undefined ? place : `${name}:${port}`),
     }
+  }
+
+  #allow(host: string): string {
+    return `Allow it with "berth servers network ${this.#serverId} --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
+  }
+
+  #reopen(): string {
+    return `Allow it with "berth servers network ${this.#serverId} --outbound public", or for all servers with "berth serve --outbound public".`
   }
 }
 
@@ -105,9 +125,3 @@ export function ownAddresses(): ReadonlySet<string> {
 
 /** Reports whether a name is the server's own loopback (RFC 6761, section 6.3). */
 export const isLoopbackName = (name: string): boolean => LOCALHOST.test(name)
-
-const allow = (host: string): string =>
-  `Allow it with "berth servers network SERVER --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
-
-const reopen = (): string =>
-  'Allow it with "berth servers network SERVER --outbound public", or for all servers with "berth serve --outbound public".'

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs'
+import { messageOf } from '../../../../runtime/error-info.ts'
+import type { FromRelay, ToRelay } from './messages.ts'
+import { loadOriginalDestination } from './original-destination.ts'
+import { RelayedServer } from './relayed-server.ts'
+
+/** Connections of all servers, if the limit of this process's descriptors cannot be read. */
+const DEFAULT_CONNECTIONS = 1_000
+
+/** Share of the process's descriptors that connections may take; each takes two. */
+const DESCRIPTOR_SHARE = 0.5
+
+/** The part of the global scope that a Worker talks through. */
+interface WorkerScope {
+  onmessage: ((event: { data: ToRelay }) => void) | null
+  postMessage(message: FromRelay): void
+}
+
+/**
+ * Takes the messages of the main thread. The relay has a thread of its own, so traffic of servers does not slow the API.
+ */
+function runRelay(scope: WorkerScope): void {
+  const originalDestination = loadOriginalDestination()
+  const most = mostConnections()
+  let connections = 0
+  const admit = (): (() => void) | null => {
+    if (connections >= most) return null
+    connections += 1
+    return () => {
+      connections -= 1
+    }
+  }
+  const servers = new Map<number, RelayedServer>()
+  const act = async (message: ToRelay): Promise<void> => {
+    const { kind, server: id } = message
+    if (kind === 'open') {
+      const { serverId, settings, sockets } = message
+      const opened = new RelayedServer({ originalDestination, admit }, serverId, settings, (refused) =>
+        scope.postMessage({ kind: 'refused', server: id, ...refused }),
+      )
+      servers.set(id, opened)
+      for (const socket of sockets) await opened.open(socket)
+    } else if (kind === 'settings') servers.get(id)?.apply(message.settings)
+    else if (kind === 'fault') servers.get(id)?.disturb(message.fault)
+    else {
+      servers.get(id)?.close()
+      servers.delete(id)
+    }
+  }
+  scope.onmessage = ({ data }) => {
+    void act(data).then(
+      () => scope.postMessage({ kind: 'done', server: data.server, error: null }),
+      (error) => scope.postMessage({ kind: 'done', server: data.server, error: messageOf(error) }),
+    )
+  }
+  // A failure in the connection of one server must not end the others'.
+  process.on('uncaughtException', (error) => scope.postMessage({ kind: 'failed', error: messageOf(error) }))
+  process.on('unhandledRejection', (error) => scope.postMessage({ kind: 'failed', error: messageOf(error) }))
+}
+
+/** Returns the number of connections that leaves descriptors for the rest of berth. */
+function mostConnections(): number {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? DEFAULT_CONNECTIONS : Math.floor((Number(limit) * DESCRIPTOR_SHARE) / 2)
+  } catch {
+    return DEFAULT_CONNECTIONS
+  }
+}
+
+runRelay(globalThis as unknown as WorkerScope)

@@ -1,0 +1,173 @@
+import type { Logger } from '../../../../runtime/logger.ts'
+import type { FromRelay, NetworkFault, RefusedDestination, RelayedSocket, ToRelay } from './messages.ts'
+import type { OutboundSettings } from './policy.ts'
+
+/** Refused destinations that are kept of a server. */
+const MOST_REFUSED = 100
+
+/** A message without its server. */
+type Message = ToRelay extends infer Kind ? (Kind extends ToRelay ? Omit<Kind, 'server'> : never) : never
+
+/** The options of a relay. */
+export interface OutboundRelayOptions {
+  logger: Logger
+  /** The Worker's file; see `relayWorkerUrl`. */
+  worker: string
+}
+
+/**
+ * Connects servers that have a network of their own with the outside, in a Worker that is started with the first of
+ * them.
+ */
+export class OutboundRelay {
+  readonly #options: OutboundRelayOptions
+  readonly #servers = new Map<number, RelayedOutbound>()
+  #worker: Worker | null = null
+  #nextId = 1
+
+  constructor(options: OutboundRelayOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Begins to relay for a server; resolves when its sockets are served.
+   *
+   * @param serverId the server's id, for remedies
+   * @param sockets belong to the relay from now on, which closes them
+   * @param onRefused called for a refused destination, once a minute for each
+   * @throws Error if a descriptor is no such socket
+   */
+  async open(
+    serverId: string,
+    sockets: readonly RelayedSocket[],
+    settings: OutboundSettings,
+    onRefused: (refused: RefusedDestination) => void,
+  ): Promise<RelayedOutbound> {
+    this.#worker ??= this.#start()
+    const worker = this.#worker
+    const server = this.#nextId++
+    const outbound = new RelayedOutbound(
+      (message) => worker.postMessage({ ...message, server } as ToRelay),
+      onRefused,
+      () => this.#servers.delete(server),
+    )
+    this.#servers.set(server, outbound)
+    try {
+      await outbound.request({ kind: 'open', serverId, sockets, settings })
+    } catch (error) {
+      await outbound.close()
+      throw error
+    }
+    return outbound
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers.values()].map((server) => server.close()))
+    this.#worker?.terminate()
+    this.#worker = null
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#options.worker, { ref: false })
+    worker.addEventListener('message', ({ data }: MessageEvent<FromRelay>) => {
+      if (data.kind === 'failed')
+        this.#options.logger.error('a connection of a server failed', { error: data.error })
+      else this.#servers.get(data.server)?.notify(data)
+    })
+    worker.addEventListener('error', ({ message }) => {
+      this.#options.logger.error('the relay of the servers ended', { error: message })
+      if (this.#worker === worker) this.#worker = null
+      for (const server of this.#servers.values()) server.fail(message)
+    })
+    return worker
+  }
+}
+
+/** The way out of one server. */
+export class RelayedOutbound {
+  readonly #post: (message: Message) => void
+  readonly #onRefused: (refused: RefusedDestination) => void
+  readonly #onClosed: () => void
+  readonly #unconfirmed: PromiseWithResolvers<void>[] = []
+  readonly #refused = new Map<string, RefusedDestination>()
+  #failure: Error | null = null
+  #closing: Promise<void> | null = null
+
+  constructor(
+    post: (message: Message) => void,
+    onRefused: (refused: RefusedDestination) => void,
+    onClosed: () => void,
+  ) {
+    this.#post = post
+    this.#onRefused = onRefused
+    this.#onClosed = onClosed
+  }
+
+  /** Changes what the server may reach; resolves when that is in effect, for its open connections too. */
+  async apply(settings: OutboundSettings): Promise<void> {
+    this.#refused.clear()
+    await this.request({ kind: 'settings', settings })
+  }
+
+  /** Begins a fault in place of another, or ends it with null; resolves when that is in effect. */
+  async disturb(fault: NetworkFault | null): Promise<void> {
+    await this.request({ kind: 'fault', fault })
+  }
+
+  /** Returns the destinations that were refused since the last change of the settings, the newest last. */
+  get refused(): readonly RefusedDestination[] {
+    return [...this.#refused.values()]
+  }
+
+  /** Cuts all connections and closes the sockets. Calling it again is harmless. */
+  close(): Promise<void> {
+    this.#closing ??= this.request({ kind: 'close' }).then(this.#onClosed, this.#onClosed)
+    return this.#closing
+  }
+
+  /** Sends a message; resolves when it is in effect. */
+  request(message: Message): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure)
+    const confirmed = Promise.withResolvers<void>()
+    this.#unconfirmed.push(confirmed)
+    this.#post(message)
+    return confirmed.promise
+  }
+
+  /** Takes a message of the relay about this server. */
+  notify(message: Exclude<FromRelay, { kind: 'failed' }>): void {
+    if (message.kind === 'done') {
+      const confirmed = this.#unconfirmed.shift()
+      if (message.error === null) confirmed?.resolve()
+      else confirmed?.reject(new Error(message.error))
+      return
+    }
+    const { destination, reason, remedy } = message
+    this.#refused.delete(destination)
+    this.#refused.set(destination, { destination, reason, remedy })
+    if (this.#refused.size > MOST_REFUSED) {
+      for (const [oldest] of this.#refused) {
+        this.#refused.delete(oldest)
+        break
+      }
+    }
+    this.#onRefused({ destination, reason, remedy })
+  }
+
+  /** The relay has ended. */
+  fail(why: string): void {
+    this.#failure = new Error(`The relay of the servers has ended: ${why}`)
+    for (const confirmed of this.#unconfirmed.splice(0)) confirmed.reject(this.#failure)
+  }
+}
+
+/**
+ * Returns the file of the relay's Worker.
+ *
+ * @param compiled whether this is the executable, which contains it by its path below `src`
+ */
+export const relayWorkerUrl = (compiled: boolean): string =>
+  compiled
+    ? './compute/local/network/outbound/relay-worker.ts'
+    : new URL('./relay-worker.ts', import.meta.url).href

@@ -1,0 +1,85 @@
+/**
+ * A pseudo-internet in the network namespace that this process was started in: web servers that say where they are and
+ * who asked, an echo, and a name server. Prints a line when it serves.
+ */
+import {
+  RCODE,
+  RECORD,
+  readQuestion,
+  writeResponse,
+} from '../../../src/compute/local/network/outbound/dns-message.ts'
+
+/** The name server's address. */
+export const NAME_SERVER = '93.184.216.53'
+
+/** What names resolve to. */
+export const NAMES: Readonly<Record<string, readonly string[]>> = {
+  'example.test.example': ['93.184.216.34'],
+  'other.test.example': ['93.184.216.35'],
+  'inner.test.example': ['10.0.0.5'],
+  'both.test.example': ['93.184.216.34', '2606:4700::34'],
+}
+
+async function serveInternet(): Promise<void> {
+  const web = (hostname: string, port: number) =>
+    Bun.serve({
+      hostname,
+      port,
+      maxRequestBodySize: 1e9,
+      async fetch(request) {
+        const { pathname } = new URL(request.url)
+        if (pathname === '/big') return new Response(new Uint8Array(20_000_000))
+        if (pathname === '/hash') {
+          return new Response(Bun.SHA256.hash(await request.arrayBuffer(), 'hex'))
+        }
+        return new Response(`${hostname} ${request.method} ${request.headers.get('host')} ${request.url}\n`)
+      },
+    })
+  for (const host of ['93.184.216.34', '93.184.216.35', '10.0.0.5', '169.254.169.254', '2606:4700::34']) {
+    web(host, 80)
+  }
+  web('93.184.216.34', 8080)
+  // Says what it has received only after the client's end, over the connection's other half.
+  Bun.listen<{ bytes: number }>({
+    hostname: '93.184.216.34',
+    port: 7,
+    allowHalfOpen: true,
+    socket: {
+      open(socket) {
+        socket.data = { bytes: 0 }
+      },
+      data(socket, bytes) {
+        socket.data.bytes += bytes.length
+      },
+      end(socket) {
+        socket.write(`${socket.data.bytes} bytes\n`)
+        socket.end()
+      },
+    },
+  })
+  const asked = new Map<string, number>()
+  await Bun.udpSocket({
+    hostname: NAME_SERVER,
+    port: 53,
+    socket: {
+      data(socket, query, port, address) {
+        const question = readQuestion(query)
+        if (question === null) return
+        const { name, type } = question
+        const times = (asked.get(`${name} ${type}`) ?? 0) + 1
+        asked.set(`${name} ${type}`, times)
+        // Rebinding: an inner address from the second time on.
+        const rebinding = name.endsWith('rebind.test.example')
+          ? [times > 1 ? '10.0.0.5' : '93.184.216.34']
+          : []
+        const all = NAMES[name] ?? rebinding
+        const fitting = all.filter((one) => one.includes(':') === (type === RECORD.AAAA))
+        const code = all.length === 0 ? RCODE.NXDOMAIN : RCODE.NOERROR
+        socket.send(writeResponse(question, code, fitting), port, address)
+      },
+    },
+  })
+  console.log('ready')
+}
+
+if (import.meta.main) await serveInternet()

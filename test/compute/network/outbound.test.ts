@@ -1,0 +1,252 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { OutboundSettings } from '../../../src/compute/local/network/outbound/policy.ts'
+import type { Step } from './world.ts'
+
+const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }
+const NEEDED = ['unshare', 'nsenter', 'ip', 'nft', 'curl', 'mount']
+const UNSHARE = ['unshare', '--user', '--map-root-user', '--net', '--mount', '--kill-child']
+
+/** Whether a world can be made here: programs, user namespaces and nf_tables. */
+const hasWorlds =
+  NEEDED.every((program) => Bun.which(program, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) !== null) &&
+  Bun.spawnSync([...UNSHARE, 'sh', '-c', 'mount --make-rprivate / && nft add table inet probe'], {
+    env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  }).exitCode === 0
+
+const worlds: World[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.end()
+})
+
+/** Opens a world; see world.ts. It ends with the test. */
+async function openWorld(): Promise<World> {
+  const child = Bun.spawn([...UNSHARE, process.execPath, join(import.meta.dir, 'world.ts')], {
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const world = new World(child)
+  worlds.push(world)
+  expect(await world.line()).toBe('ready')
+  return world
+}
+
+class World {
+  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>
+  readonly #reader
+  #text = ''
+
+  constructor(child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>) {
+    this.#child = child
+    this.#reader = child.stdout.getReader()
+  }
+
+  async line(): Promise<string> {
+    const decoder = new TextDecoder()
+    while (!this.#text.includes('\n')) {
+      const { done, value } = await this.#reader.read()
+      if (done) throw new Error(`The world ended: ${this.#text}`)
+      this.#text += decoder.decode(value, { stream: true })
+    }
+    const at = this.#text.indexOf('\n')
+    const line = this.#text.slice(0, at)
+    this.#text = this.#text.slice(at + 1)
+    return line
+  }
+
+  async step(step: Step): Promise<unknown> {
+    this.#child.stdin.write(`${JSON.stringify(step)}\n`)
+    this.#child.stdin.flush()
+    const { value, error } = JSON.parse(await this.line())
+    if (error !== undefined) throw new Error(error)
+    return value
+  }
+
+  /** Runs a command on the server, and returns what it wrote. */
+  async run(command: string): Promise<string> {
+    return String(await this.step({ do: 'run', command }))
+  }
+
+  /** Gets a URL on the server. Returns the first word of the response, or curl's exit code as `failed N`. */
+  async get(url: string, options = ''): Promise<string> {
+    return this.run(
+      `curl -sS -m 8 ${options} ${url} >/tmp/o.$$ 2>/dev/null; c=$?; [ $c = 0 ] && cut -d' ' -f1 /tmp/o.$$ || echo failed $c; rm -f /tmp/o.$$`,
+    )
+  }
+
+  async refused(): Promise<{ told: { destination: string; remedy: string }[] }> {
+    return (await this.step({ do: 'refused' })) as { told: { destination: string; remedy: string }[] }
+  }
+
+  async end(): Promise<void> {
+    this.#child.stdin.end()
+    await this.#child.exited
+  }
+}
+
+describe.skipIf(!hasWorlds)('outbound by redirect', () => {
+  test('public reaches the internet by address and by name over both protocols, and nothing inner', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+    expect(await world.get('http://[2606:4700::34]/')).toBe('2606:4700::34')
+    expect(await world.get('http://example.test.example:8080/')).toBe('93.184.216.34')
+    expect(await world.get('http://both.test.example/')).toBe('2606:4700::34')
+    for (const url of [
+      ...[
+        'http://10.0.0.5/',
+        'http://169.254.169.254/',
+        'http://inner.test.example/',
+        'http://[::ffff:10.0.0.5]/',
+      ],
+      // The machine's own address, at which a service listens, and the service on its loopback.
+      ...[
+        'http://93.184.216.1:9001/',
+        'http://127.0.0.1:5432/',
+        'http://localhost:9001/',
+        'http://[::1]:9001/',
+      ],
+      'http://none.test.example/',
+    ]) {
+      expect(await world.get(url), url).toStartWith('failed')
+    }
+    const { told } = await world.refused()
+    expect(told.map(({ destination }) => destination)).toEqual([
+      ...['10.0.0.5:80', '169.254.169.254:80', 'inner.test.example (10.0.0.5):80', '93.184.216.1:9001'],
+    ])
+    expect(told[0]?.remedy).toContain('berth servers network srv_world --add-host 10.0.0.5:80')
+  }, 60_000)
+
+  test('a name that moves to an inner address is refused when it is dialled', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: { mode: 'list', hosts: ['*.test.example'] }, way: 'redirect' })
+    expect(await world.get('http://a.rebind.test.example/')).toBe('93.184.216.34')
+    expect(await world.get('http://a.rebind.test.example/')).toStartWith('failed')
+    const { told } = await world.refused()
+    expect(told.map(({ destination }) => destination)).toEqual(['a.rebind.test.example (10.0.0.5):80'])
+  }, 60_000)
+
+  test('list reaches listed names and addresses only, and names that are not listed are not looked up', async () => {
+    const world = await openWorld()
+    const hosts = ['example.test.example:80', '10.0.0.5:80']
+    await world.step({ do: 'open', settings: { mode: 'list', hosts }, way: 'redirect' })
+    expect(await world.get('http://example.test.example/')).toBe('93.184.216.34')
+    expect(await world.get('http://10.0.0.5/')).toBe('10.0.0.5')
+    for (const url of [
+      ...['http://example.test.example:8080/', 'http://other.test.example/', 'http://93.184.216.35/'],
+      'http://10.0.0.5:8080/',
+    ]) {
+      expect(await world.get(url), url).toStartWith('failed')
+    }
+    expect((await world.refused()).told.map(({ destination }) => destination)).toContain('other.test.example')
+  }, 60_000)
+
+  test('a change is in effect at once, for open connections too, and a closed relay lets nothing through', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    await world.step({
+      do: 'begin',
+      command: 'curl -sS -m 20 --limit-rate 200k http://93.184.216.34/big | wc -c',
+    })
+    expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+    await world.step({ do: 'apply', settings: { mode: 'none', hosts: [] } })
+    expect(await world.step({ do: 'await' })).toMatch(/reset|closed|Recv failure/i)
+    expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
+    expect(await world.get('http://example.test.example/')).toStartWith('failed')
+    await world.step({ do: 'apply', settings: { mode: 'open', hosts: [] } })
+    expect(await world.get('http://10.0.0.5/')).toBe('10.0.0.5')
+    await world.step({ do: 'close' })
+    expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
+  }, 60_000)
+
+  test('bytes pass whole both ways, and each half of a connection closes by itself', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    const zeros = Bun.SHA256.hash(new Uint8Array(20_000_000), 'hex')
+    expect(await world.run('curl -sS -m 20 http://93.184.216.34/big | sha256sum')).toStartWith(zeros)
+    const post = 'head -c 20000000 /dev/zero | curl -sS -m 20 --data-binary @- http://93.184.216.34/hash'
+    expect(await world.run(post)).toBe(zeros)
+    const client = `const s = await Bun.connect({ hostname: "93.184.216.34", port: 7, allowHalfOpen: true, socket: {
+      open(s) { s.write(new Uint8Array(1000)); s.shutdown() }, data: (s, d) => void process.stdout.write(d), end: (s) => s.end() } })`
+    expect(await world.run(`${process.execPath} -e '${client}'`)).toBe('1000 bytes')
+  }, 60_000)
+
+  test('a service of the machine that is handed in is at the same port of loopback inside', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: { mode: 'none', hosts: [] }, way: 'redirect', machine: 5432 })
+    expect(await world.run('curl -sS -m 5 http://127.0.0.1:5432/')).toBe('the machine, on loopback')
+    expect(await world.get('http://127.0.0.1:9001/')).toStartWith('failed')
+  }, 60_000)
+
+  test('names of loopback are the server itself, and a name server outside cannot be asked around berth', async () => {
+    const world = await openWorld()
+    await world.step({
+      do: 'open',
+      settings: { mode: 'list', hosts: ['example.test.example'] },
+      way: 'redirect',
+    })
+    expect(await world.run('getent ahostsv4 shop.localhost | cut -d" " -f1 | sort -u')).toBe('127.0.0.1')
+    // The same answer over TCP, whatever name server is named.
+    const ask = `const q = new Uint8Array([1,2,1,0,0,1,0,0,0,0,0,0,5,...Buffer.from("other"),4,...Buffer.from("test"),7,...Buffer.from("example"),0,0,1,0,1])
+      await Bun.connect({ hostname: "93.184.216.53", port: 53, socket: { open: (s) => void s.write(Buffer.concat([Buffer.from([0, q.length]), q])),
+      data(s, d) { console.log("code", d[5] & 15); s.end() } } })`
+    expect(await world.run(`${process.execPath} -e '${ask}'`)).toBe('code 5')
+  }, 60_000)
+})
+
+describe.skipIf(!hasWorlds)('outbound by proxy', () => {
+  test('programs get out by the variables, judged by the same policy, with http and with tunnels', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+    expect(await world.get('http://example.test.example/')).toBe('93.184.216.34')
+    expect(await world.get('http://93.184.216.34/', '--proxytunnel')).toBe('93.184.216.34')
+    expect(await world.get('http://example.test.example/', '--proxytunnel')).toBe('93.184.216.34')
+    expect(await world.run('curl -sS -m 5 http://10.0.0.5/')).toContain('--add-host 10.0.0.5:80')
+    expect(await world.run('curl -sS -m 5 http://inner.test.example/')).toContain('not public (private)')
+    expect(await world.run('curl -sS -m 5 http://none.test.example/')).toContain('no host with the name')
+    expect(await world.get('http://10.0.0.5/', '--proxytunnel')).toStartWith('failed')
+    // Loopback is the server's own, even if the proxy is asked for it.
+    expect(await world.get('http://127.0.0.1:5432/', '--noproxy x')).toStartWith('berth')
+    const node = 'console.log((await (await fetch("http://example.test.example/")).text()).split(" ")[0])'
+    expect(await world.run(`${process.execPath} -e '${node}'`)).toBe('93.184.216.34')
+  }, 60_000)
+})
+
+describe.skipIf(!hasWorlds)('network faults', () => {
+  test('offline, refused names, latency and loss hold for what they name, and end without a trace', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    const time = async (): Promise<number> => {
+      const [, seconds] =
+        /total (\S+)/.exec(
+          await world.run('curl -sS -m 9 -o /dev/null -w "total %{time_total}" http://93.184.216.34/'),
+        ) ?? []
+      return Number(seconds) * 1000
+    }
+    await world.step({ do: 'disturb', fault: { offline: true, seed: 1 } })
+    expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
+    expect(await world.get('http://example.test.example/')).toBe('failed 6')
+
+    await world.step({ do: 'disturb', fault: { refused: true, hosts: ['example.test.example'], seed: 1 } })
+    expect(await world.get('http://example.test.example/')).toBe('failed 6')
+    expect(await world.get('http://other.test.example/')).toBe('93.184.216.35')
+
+    await world.step({ do: 'disturb', fault: { latencyMs: 400, seed: 1 } })
+    // Once for the opening, once for the response.
+    expect(await time()).toBeGreaterThan(790)
+    await world.step({ do: 'disturb', fault: { latencyMs: 400, hosts: ['93.184.216.35'], seed: 1 } })
+    expect(await time()).toBeLessThan(390)
+
+    await world.step({ do: 'disturb', fault: { loss: 1, seed: 1 } })
+    expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
+    expect(await world.get('http://example.test.example/', '-m 2')).toStartWith('failed')
+
+    await world.step({ do: 'disturb', fault: null })
+    expect(await world.get('http://example.test.example/')).toBe('93.184.216.34')
+    expect(await time()).toBeLessThan(390)
+  }, 90_000)
+})
