@@ -1,11 +1,6 @@
 import { badRequest } from '../errors.ts'
+import { findTooDeep, MAX_JSON_DEPTH } from '../runtime/validation/json-depth.ts'
 import { brokenText, type JsonPath } from '../runtime/validation/validation-error.ts'
-
-/**
- * Deepest nesting of arrays and objects in a body (RFC 8259, 9). Validators descend level by level, so a small body
- * could otherwise keep the service busy for seconds.
- */
-const DEPTH_LIMIT = 64
 
 /**
  * Parses a JSON text.
@@ -14,8 +9,8 @@ const DEPTH_LIMIT = 64
  * @throws BerthError 400 if it is malformed or nested too deeply
  */
 export function parseJsonText(text: string, what: string): unknown {
-  if (isDeeperThan(text, DEPTH_LIMIT)) {
-    throw badRequest(`${what} is nested too deeply: expected at most ${DEPTH_LIMIT} levels.`)
+  if (findTooDeep(text) !== null) {
+    throw badRequest(`${what} is nested too deeply: expected at most ${MAX_JSON_DEPTH} levels.`)
   }
   try {
     return JSON.parse(text)
@@ -62,31 +57,4 @@ export function brokenPath(value: unknown, path: JsonPath = []): JsonPath | null
     if (broken) return broken
   }
   return null
-}
-
-/** Reports whether a JSON text is nested beyond the limit. Brackets in strings do not count. */
-function isDeeperThan(text: string, limit: number): boolean {
-  let depth = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text[at]
-    if (character === '"') {
-      at = endOfString(text, at)
-    } else if (character === '{' || character === '[') {
-      depth += 1
-      if (depth > limit) return true
-    } else if (character === '}' || character === ']') {
-      depth -= 1
-    }
-  }
-  return false
-}
-
-/** Returns the end of the string that begins at a quote: the next quote that is not escaped. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0
-    while (text[end - 1 - backslashes] === '\\') backslashes += 1
-    if (backslashes % 2 === 0) return end
-  }
-  return text.length
 }

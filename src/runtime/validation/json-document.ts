@@ -1,8 +1,10 @@
+import { findTooDeep, MAX_JSON_DEPTH } from './json-depth.ts'
 import { type JsonPath, listMistakes, type ValidationError } from './validation-error.ts'
 
 const WORD = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them in strings.
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y
+const PLAIN = /[^"\\\u0000-\u001f]+/y
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 const SPACE = /[ \t\r\n]*/y
 
 /** Reports that a text is not JSON. The message says where and what was expected there, which `JSON.parse` does not. */
@@ -25,14 +27,20 @@ export class JsonDocument {
   /**
    * Parses a text (RFC 8259). A byte order mark before it is skipped.
    *
-   * @throws JsonSyntaxError
+   * @throws JsonSyntaxError if it is malformed, or nested more than `MAX_JSON_DEPTH` levels
    */
   constructor(text: string) {
     this.#text = text.replace(/^\uFEFF/, '')
+    const tooDeep = findTooDeep(this.#text)
+    if (tooDeep !== null) {
+      throw new JsonSyntaxError(
+        `${placeWords(placeAt(this.#text, tooDeep))}: nested too deeply, expected at most ${MAX_JSON_DEPTH} levels.`,
+      )
+    }
     try {
       this.value = JSON.parse(this.#text)
     } catch {
-      const { at, expected } = new Scanner(this.#text).findFault()
+      const { at, expected } = new Scanner(this.#text, NOWHERE).findFault()
       const rest = this.#text.slice(at).split('\n', 1)[0] ?? ''
       const found = rest.trim() === '' ? 'the end of the line' : JSON.stringify(rest.slice(0, 30))
       throw new JsonSyntaxError(
@@ -43,7 +51,7 @@ export class JsonDocument {
 
   /** Describes all mistakes of the text, each with line and column: `line 2, column 9: "port": expected …`. */
   describe(mistake: ValidationError): string {
-    const scanner = new Scanner(this.#text)
+    const scanner = new Scanner(this.#text, Math.max(0, ...mistake.all.map(({ path }) => path.length)))
     scanner.findFault()
     return describePlaced(mistake, ({ path, kind }) => {
       const isKey = kind === 'key' || kind === 'unknown'
@@ -93,17 +101,23 @@ interface Container {
   step: string | number
 }
 
+/** The depth of a `Scanner` that notes no places. */
+const NOWHERE = -1
+
 /** Walks through JSON up to its first fault, and notes where keys and values begin. */
 class Scanner {
   readonly #text: string
+  readonly #notedDepth: number
   readonly #open: Container[] = []
   /** Offsets of values and of keys, by path. */
   readonly #values = new Map<string, number>()
   readonly #keys = new Map<string, number>()
   #at = 0
 
-  constructor(text: string) {
+  /** @param notedDepth length of the longest path whose place is noted: a large text has millions of values */
+  constructor(text: string, notedDepth: number) {
     this.#text = text
+    this.#notedDepth = notedDepth
   }
 
   /** Walks to the first fault; in a text without one, to "nothing more" at its end. */
@@ -127,14 +141,15 @@ class Scanner {
     return this.offsetOf(path.slice(0, -1), false)
   }
 
-  get #path(): string {
-    return keyOf(this.#open.map(({ step }) => step))
+  #note(offsets: Map<string, number>, offset: number): void {
+    if (this.#open.length > this.#notedDepth) return
+    offsets.set(keyOf(this.#open.map(({ step }) => step)), offset)
   }
 
   /** Reads a value, or the beginning of an object or an array. */
   #value(): Fault | null {
     this.#skip(SPACE)
-    this.#values.set(this.#path, this.#at)
+    this.#note(this.#values, this.#at)
     if (this.#skip('{')) {
       this.#skip(SPACE)
       this.#open.push({ close: '}', step: '' })
@@ -145,7 +160,7 @@ class Scanner {
       this.#open.push({ close: ']', step: 0 })
       return this.#text[this.#at] === ']' ? null : this.#value()
     }
-    return this.#skip(STRING) || this.#skip(WORD) ? null : this.#fault('a value')
+    return this.#skipString() || this.#skip(WORD) ? null : this.#fault('a value')
   }
 
   #next(within: Container): Fault | null {
@@ -157,12 +172,22 @@ class Scanner {
   #member(): Fault | null {
     this.#skip(SPACE)
     const start = this.#at
-    if (!this.#skip(STRING)) return this.#fault('a name in double quotes')
+    if (!this.#skipString()) return this.#fault('a name in double quotes')
     const within = this.#open.at(-1)
     if (within) within.step = JSON.parse(this.#text.slice(start, this.#at))
-    this.#keys.set(this.#path, start)
+    this.#note(this.#keys, start)
     this.#skip(SPACE)
     return this.#skip(':') ? this.#value() : this.#fault('":"')
+  }
+
+  /** Skips a whole string; at anything else it stays where it is. */
+  #skipString(): boolean {
+    const start = this.#at
+    if (!this.#skip('"')) return false
+    while (this.#skip(PLAIN) || this.#skip(ESCAPE));
+    if (this.#skip('"')) return true
+    this.#at = start
+    return false
   }
 
   #skip(what: string | RegExp): boolean {

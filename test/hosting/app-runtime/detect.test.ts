@@ -308,6 +308,41 @@ describe('a broken file of the app', () => {
     expect(folder.plan()).rejects.toThrow('package.json: expected an object.')
   })
 
+  const deep = '['.repeat(2_000_000)
+  const nested = `${'['.repeat(65)}${']'.repeat(65)}`
+
+  test.each(['berth.json', 'package.json', 'composer.json', 'deno.json', 'app.json'])(
+    'nested without end, %s, is given up at once and takes no memory',
+    async (name) => {
+      using folder = new Folder({ [name]: deep, 'index.html': '' })
+      const before = process.memoryUsage.rss()
+      const result = await folder.plan().catch((error: unknown) => String(error))
+      expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 2 ** 20)
+      if (typeof result === 'string') {
+        expect(result).toContain(`${name}, line 1, column 65: nested too deeply, expected at most 64 levels.`)
+      }
+    },
+  )
+
+  test('nested deeply is refused even if it is valid JSON', async () => {
+    using folder = new Folder({ 'package.json': `{"name": "[[[\\"[", "x": ${nested}}` })
+    expect(folder.plan()).rejects.toThrow('package.json, line 1, column 88: nested too deeply')
+  })
+
+  test('of many values is explained without holding the place of each', async () => {
+    using folder = new Folder({ 'berth.json': `{"port": [${'0,'.repeat(2_000_000)}0]}` })
+    const before = process.memoryUsage.rss()
+    const error = String(await folder.plan().catch((error: unknown) => error))
+    expect(error).toContain('line 1, column 10: "port": expected a port, 1 to 65535')
+    expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 2 ** 20)
+  })
+
+  test('with a very long text is explained at the place of its mistake', async () => {
+    const long = 'x'.repeat(4_000_000)
+    using folder = new Folder({ 'package.json': `{"name": "${long}" 1}` })
+    expect(folder.plan()).rejects.toThrow(`package.json, line 1, column ${long.length + 13}: expected ","`)
+  })
+
   test('of others’ formats that only looks like it says nothing', async () => {
     using folder = new Folder({ 'app.json': '{"expo": {', 'index.html': '' })
     expect((await folder.plan()).env).toEqual({})

@@ -1,3 +1,4 @@
+import { readJson } from '../manifest.ts'
 import type { EnvRequirement } from '../plan.ts'
 import type { AppDirectory } from './app-directory.ts'
 
@@ -104,7 +105,7 @@ async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return readJson('app.json', text).value
   } catch {
     return null
   }
