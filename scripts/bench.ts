@@ -15,6 +15,8 @@ const parts: Record<string, () => Promise<void>> = {
   mcp: async () => (await import('./benchmarks/mcp.ts')).benchMcp(),
   memory: async () => (await import('./benchmarks/memory.ts')).benchMemory(),
   webhooks: async () => (await import('./benchmarks/webhooks.ts')).benchWebhooks(),
+  idle: async () => (await import('./benchmarks/idle.ts')).benchIdle(),
+  many: async () => (await import('./benchmarks/idle.ts')).benchMany(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
   builds: async () => (await import('./benchmarks/builds.ts')).benchBuilds(),

@@ -1,7 +1,11 @@
 import type { Logger } from '../../runtime/logger.ts'
 
-/** Milliseconds between two looks, at least. */
-const INTERVAL_MS = 2000
+/** Milliseconds between two looks, at least and at most. */
+const SHORTEST_MS = 2_000
+const LONGEST_MS = 10_000
+
+/** Bytes that a fast disk takes in a millisecond. The more room a server has, the longer nothing can exceed it. */
+const DISK_SPEED = 1e6
 
 /** The part of the time that looking may take: one twentieth. */
 const COST_FACTOR = 20
@@ -22,11 +26,12 @@ export interface DiskWatchOptions {
 
 /**
  * Ends a server's processes when its files exceed its storage and still grow; processes that only clean up may
- * continue. Looks only while processes run that could write.
+ * continue. Looks only while processes run that could write: a server without any costs nothing.
  */
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #timer: Timer | null = null
+  #active = false
   #over = false
   /** Bytes in use at the last look. */
   #last = 0
@@ -37,42 +42,61 @@ export class DiskWatch {
     this.#options = options
   }
 
-  /** Looks regularly until the sandbox is gone. */
+  /** Stops for good when the sandbox is gone. */
   start(): void {
     void this.#options.sandbox.exited.then(() => {
       this.#over = true
-      if (this.#timer !== null) clearTimeout(this.#timer)
+      this.#cancel()
     })
-    this.#next(INTERVAL_MS)
+  }
+
+  /** Looks regularly from now on, until no process is left. Call it when a command starts. */
+  wake(): void {
+    if (this.#active) return
+    this.#active = true
+    this.#next(SHORTEST_MS)
   }
 
   /** Makes the storage count as full at its current size, or by its limit again. */
   async fill(full: boolean): Promise<void> {
     if (full) this.#last = await this.#options.usage()
     this.#full = full
+    // The next look may be due later, because there was much room.
+    if (full && this.#timer !== null) this.#next(SHORTEST_MS)
   }
 
   #next(ms: number): void {
+    this.#cancel()
     if (this.#over) return
     this.#timer = setTimeout(() => void this.#look(), ms)
     this.#timer.unref()
   }
 
+  #cancel(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+  }
+
   async #look(): Promise<void> {
+    this.#timer = null
     const { limit, usage, sandbox, logger } = this.#options
+    if (!sandbox.occupied) {
+      this.#active = false
+      return
+    }
     const began = performance.now()
     try {
-      if (sandbox.occupied) {
-        const used = await usage()
-        if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
-          const cause = this.#full ? ', and its storage counts as full by a fault' : ''
-          await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes${cause}`)
-        }
-        this.#last = used
+      const used = await usage()
+      if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
+        const cause = this.#full ? ', and its storage counts as full by a fault' : ''
+        await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes${cause}`)
       }
+      this.#last = used
     } catch (error) {
       logger.warn('the disk usage of a server could not be measured', { error })
     }
-    this.#next(Math.max(INTERVAL_MS, (performance.now() - began) * COST_FACTOR))
+    const room = this.#full ? 0 : (limit - this.#last) / DISK_SPEED
+    const pause = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, room))
+    this.#next(Math.max(pause, (performance.now() - began) * COST_FACTOR))
   }
 }

@@ -69,8 +69,8 @@ export interface LocalIsolation {
 }
 
 /**
- * Settings of Bun, its JavaScript engine and its allocator in sandboxd. Without them it starts threads at any time,
- * and aborts if the server's processes have used up their number.
+ * Settings of Bun, its JavaScript engine and its allocator in sandboxd. Without the first ones it starts threads at
+ * any time, and aborts if the server's processes have used up their number.
  */
 export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   BUN_JSC_useConcurrentGC: '0',
@@ -80,6 +80,9 @@ export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   UV_THREADPOOL_SIZE: '2',
   // Returns memory to the system without an extra thread.
   MIMALLOC_SCAVENGER: '0',
+  // Collects garbage when memory is needed, not by timers that wake every idle server each second.
+  BUN_GC_TIMER_DISABLE: '1',
+  BUN_DISABLE_STOP_IF_NECESSARY_TIMER: '1',
 }
 
 /** Returns the environment that every command has, under each isolation. */

@@ -138,6 +138,7 @@ export class LocalSandbox implements Sandbox {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
     if (command.terminal !== undefined && !this.#sandboxd.over) this.#terminals?.send()
     const execution = this.#sandboxd.exec(command)
+    this.faultInjection.storageWatch?.wake()
     const marker = commandMarker(this.#start.marker, execution.id)
     return {
       exit: execution.exit,
@@ -275,7 +276,7 @@ interface LocalFaultOptions {
 class LocalFaultInjection implements FaultInjection {
   readonly #options: LocalFaultOptions
   /** The watch over its storage. */
-  storageWatch: { fill(full: boolean): Promise<void> } | null = null
+  storageWatch: { wake(): void; fill(full: boolean): Promise<void> } | null = null
 
   constructor(options: LocalFaultOptions) {
     this.#options = options
