@@ -21,13 +21,13 @@ export interface ProjectName {
   server_id: string
 }
 
-/** What a credential of an account can be limited to. */
+/** The resources that a credential of an account can be limited to. */
 export interface AccountResources {
   servers: ServerName[]
   projects: ProjectName[]
 }
 
-/** Reads what a credential of an account can be limited to. */
+/** Reads the resources that a credential of an account can be limited to. */
 export async function listAccountResources(
   accountId: string,
   { servers, projects }: ReachableSources,

@@ -1,10 +1,10 @@
 import type { Clock } from '../runtime/clock.ts'
 import { hashOf } from '../runtime/secret.ts'
 
-/** Most secrets that wait for one owner. The owner's oldest makes room. */
+/** Largest number of pending secrets of one owner. The owner's oldest is dropped. */
 const MAX_PER_OWNER = 20
 
-/** Most secrets that wait in total. */
+/** Largest number of pending secrets in total. */
 const MAX_WAITING = 500
 
 interface WaitingValue<Value> {
@@ -15,8 +15,8 @@ interface WaitingValue<Value> {
 }
 
 /**
- * Values that wait in memory until their secret is presented, once and for a short time. Each is found by the hash of
- * its secret. An owner cannot displace the values of another.
+ * Values in memory that can be retrieved once, with their secret, within a short time. They are stored by the hash of
+ * the secret. An owner cannot displace the values of another.
  */
 export class OneTimeSecrets<Value> {
   readonly #clock: Pick<Clock, 'now'>

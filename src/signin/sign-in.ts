@@ -25,7 +25,7 @@ interface SignInDependencies {
 
 /** Signs in browsers, by sessions, and clients, by grants. */
 export class SignIn {
-  /** What clients were granted. */
+  /** The grants of clients. */
   readonly grants: Grants
   /** Links that sign a browser in. They stay if the state is replaced. */
   readonly links: SignInLinks

@@ -4,10 +4,10 @@ import type { GrantView } from '../oauth/grants.ts'
 import { type Html, html } from '../pages/html.ts'
 import { quotedName } from '../pages/names.ts'
 
-/** A long list names only this many. */
+/** Number of names in a long list. */
 const MAX_NAMED = 20
 
-/** What a credential may reach. An empty list means all. */
+/** The scope of a credential. An empty list means all. */
 export interface CredentialScope {
   servers: readonly string[]
   projects: readonly string[]
@@ -16,7 +16,7 @@ export interface CredentialScope {
 /** Names of servers and projects, by id. */
 export type ResourceNames = ReadonlyMap<string, string>
 
-/** Returns what a key or a program may reach. */
+/** Returns the scope of a key or a program. */
 export const credentialScope = (one: ApiKey | GrantView): CredentialScope =>
   'clientName' in one
     ? { servers: one.allowedServerIds, projects: one.allowedProjectIds }
@@ -33,7 +33,7 @@ export const resourceNames = ({ servers, projects }: AccountResources): Resource
     ...projects.map(({ id, name }) => [id, name] as const),
   ])
 
-/** Describes a reach in words, such as: the whole account; server “Shop” srv_1 with all projects there. */
+/** Describes a scope in words, such as: the whole account; server “Shop” srv_1 with all projects there. */
 export function describeScope(reach: CredentialScope, names: ResourceNames): Html {
   const { servers, projects } = reach
   if (isWholeAccount(reach)) return html`the whole account`

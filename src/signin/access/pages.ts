@@ -9,7 +9,7 @@ import type { BrowserSession } from '../session/sessions.ts'
 import { credentialScope, describeScope, isWholeAccount, type ResourceNames } from './credential-scope.ts'
 import { browserName, destinationsOf, formatTime, lastUsedText } from './words.ts'
 
-/** Everything that has access to an account. */
+/** The credentials and browsers that have access to an account. */
 export interface AccessOverview {
   account: { id: string; label: string }
   keys: readonly ApiKey[]
@@ -17,11 +17,11 @@ export interface AccessOverview {
   browsers: readonly BrowserSession[]
   /** Names of the servers and projects in the scopes of the keys and programs. */
   names: ResourceNames
-  /** A sentence about what was just done. */
+  /** A sentence about the action just completed. */
   done?: Html | undefined
 }
 
-/** Renders `/access`: everything that has access to the account, with the means to end it. */
+/** Renders `/access`: all access to the account, with the means to end it. */
 export function overviewPage(browser: SignedInRequest, given: AccessOverview): Response {
   const { account, keys, grants, browsers, names, done } = given
   const wide = keys.filter((key) => isWholeAccount(credentialScope(key)))

@@ -38,8 +38,8 @@ interface AccessRoutesOptions extends ReachableSources {
 const backToList = (): Response => redirectResponse('/access')
 
 /**
- * Serves `/access`: everything that has access to the account of the person who is signed in. Keys, programs and
- * browsers of other accounts are not found.
+ * Serves `/access`: all access to the account of the person who is signed in. Keys, programs and browsers of other
+ * accounts are not found.
  */
 export function accessRoutes({
   browserRequests,
@@ -56,7 +56,7 @@ export function accessRoutes({
     if (!key) throw notFound(`The API key "${id}"`)
     return key
   }
-  /** Returns the names of the servers and projects in some reaches. Reads them only if a reach is limited. */
+  /** Returns the names of the servers and projects in some scopes. Reads them only if a scope is limited. */
   const namesFor = async (accountId: string, reaches: readonly CredentialScope[]): Promise<ResourceNames> =>
     reaches.every(isWholeAccount) ? new Map() : resourceNames(await listAccountResources(accountId, parts))
   return new Elysia({ name: 'berth/access', prefix: '/access' })
@@ -134,7 +134,7 @@ export function accessRoutes({
     )
 }
 
-/** What was done, keyed by its word in the address of the page. */
+/** Reports of completed actions, keyed by their word in the address of the page. */
 const DONE = {
   'key-deleted': 'The key is deleted. It opens nothing any more.',
   'client-revoked': 'The program is not let in any more.',
@@ -142,11 +142,11 @@ const DONE = {
   'browsers-signed-out': 'All other browsers are signed out.',
 } as const
 
-/** The word for what was done. */
+/** The word for a completed action. */
 type DoneAction = keyof typeof DONE
 
 /**
- * Returns the query that makes the page report what was done.
+ * Returns the query that makes the page report a completed action.
  *
  * @param program the name of the client whose access ended
  */
@@ -155,7 +155,7 @@ function noticeQuery(what: DoneAction, browser: SignedInRequest, program?: strin
   return `?${new URLSearchParams({ done: what, ...named })}`
 }
 
-/** Returns the report of what was done, or undefined if the query names nothing known. */
+/** Returns the report of the completed action, or undefined if the query names no known one. */
 function noticeOf(query: URLSearchParams, browser: SignedInRequest): Html | undefined {
   const word = query.get('done') ?? ''
   if (!Object.hasOwn(DONE, word)) return undefined

@@ -12,13 +12,13 @@ export function formatTime(at: number | string): Html {
   return html`<time datetime="${toIso(date.getTime())}">${day} ${month} ${year}, ${time.slice(0, 5)} UTC</time>`
 }
 
-/** Tells when something was last used, as the end of a sentence. */
+/** Returns the time of the last use, as the end of a sentence. */
 export const lastUsedText = (at: number | string | null): Html =>
   at === null ? html`never used` : html`last used ${formatTime(at)}`
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Returns where the codes for a client are sent. A client can choose its name freely, but not its address. */
+/** Returns the destinations of a client's codes. A client can choose its name freely, but not its address. */
 export function destinationsOf(redirectUris: readonly string[]): string {
   const places = redirectUris.map((uri) => {
     const url = URL.parse(uri)

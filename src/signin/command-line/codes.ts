@@ -3,7 +3,7 @@ import { isVerifierOf } from '../../runtime/pkce.ts'
 import type { Random } from '../../runtime/random.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
-/** What a person approved. */
+/** A person's approval of a login. */
 export interface LoginApproval {
   accountId: string
   /** The browser's session. The approval is valid only while it is signed in. */
@@ -73,7 +73,7 @@ const WINDOW_MS = 60_000
 /** Milliseconds for which every code is refused after too many wrong ones. */
 const PAUSE_MS = 60_000
 
-/** Terminals that are counted. Beyond that, the oldest count is dropped. */
+/** Number of terminals to count. Beyond that, the oldest count is dropped. */
 const MAX_TERMINALS = 1_000
 
 /** Stands for all terminals together. */
@@ -86,8 +86,8 @@ interface WrongCount {
 }
 
 /**
- * Limits how often codes can be guessed. It measures elapsed time, so setting the clock lifts no limit. Each terminal
- * has its own limit, by the challenge of its codes, so guesses of others lock nobody out.
+ * Limits how often codes can be guessed. It measures elapsed time, so setting the clock lifts no limit. Each
+ * terminal, identified by the challenge of its codes, has its own limit: guesses from elsewhere lock nobody out.
  */
 export class GuessLimiter {
   readonly #clock: Clock

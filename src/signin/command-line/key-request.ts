@@ -18,10 +18,10 @@ export interface KeyRequest {
   readonly label: string
 }
 
-/** Most characters in a label. */
+/** Largest number of characters in a label. */
 const LABEL_LENGTH = 40
 
-/** Most characters of a machine's name on a page. */
+/** Largest number of characters of a machine's name on a page. */
 const HOST_LENGTH = 64
 
 /**

@@ -20,12 +20,12 @@ export interface AuthorizationRequest {
   readonly search: string
 }
 
-/** Where to send the response to a client. */
+/** The destination of a response to a client. */
 export type ReturnAddress = Pick<AuthorizationRequest, 'client' | 'redirectUri' | 'state'>
 
 /**
- * Reads where to send the response. Any error here is shown as a page, because the browser must not be redirected
- * before the address is verified.
+ * Reads the destination of the response. Any error here is shown as a page, because the browser must not be
+ * redirected before the address is verified.
  *
  * @throws PageFailure if the client or its redirect URI is invalid
  */

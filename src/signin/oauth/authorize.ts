@@ -24,7 +24,7 @@ import { OAuthProblem, problemResponse } from './problem.ts'
 import { destinationOf, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
 
-/** Most characters in a query, so it survives the sign-in (`returnPath`). */
+/** Largest number of characters in a query that survives the sign-in (`returnPath`). */
 const QUERY_LIMIT = 7_500
 
 /** Dependencies of the authorization endpoint. */
@@ -38,8 +38,8 @@ export interface AuthorizeOptions extends ReachableSources {
 }
 
 /**
- * Shows what a client asks for, when it sends a person's browser here (RFC 6749, 3.1). This grants nothing, even to a
- * client that has a grant.
+ * Shows a client's request after it has sent a person's browser here (RFC 6749, section 3.1). This grants nothing,
+ * even to a client that has a grant.
  *
  * @throws PageFailure if the request cannot be shown or reported to the client
  */
@@ -68,8 +68,8 @@ export async function showConsentPage(request: Request, parts: AuthorizeOptions)
 }
 
 /**
- * Reports whether a program asks by itself, before it opens a browser. Hosts that keep their registration check this
- * way whether it is still valid, and register again if the response is an error that they can read.
+ * Reports whether a program itself sent the request, before it opens a browser. Hosts that store their registration
+ * check its validity this way, and register again if the response is an error that they can read.
  */
 function isProgram(request: Request): boolean {
   const accepted = request.headers.get('accept') ?? ''
@@ -136,13 +136,13 @@ const redirectToClient = (
   params: ResponseParameters,
 ): Response =>
   redirectResponse(responseUri(address, origin, params), {
-    // Hides from the client's page where the browser was.
+    // Hides the address of this page from the client.
     'referrer-policy': 'no-referrer',
   })
 
 /**
  * Reports an error in its request to a client. Anybody can register an address, and the person has approved nothing
- * yet. So the browser leaves this machine only after a click (RFC 9700, 4.11.2).
+ * yet. So the browser leaves this machine only after a click (RFC 9700, section 4.11.2).
  */
 function reportToClient(
   address: ReturnAddress,

@@ -9,7 +9,7 @@ export interface ScopeChoices extends AccountResources {
   accountLabel: string
 }
 
-/** Reads what an account has to choose from. */
+/** Reads the servers and projects of an account. */
 export async function listScopeChoices(
   accountId: string,
   { queries, ...parts }: ReachableSources & { queries: Queries },

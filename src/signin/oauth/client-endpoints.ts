@@ -9,7 +9,7 @@ import { type Parameters, readClientForm } from './parameters.ts'
 import { clientResponse, OAuthProblem, withinLimit } from './problem.ts'
 import type { IssuedTokens, Tokens } from './tokens.ts'
 
-/** Most bytes in a registration. */
+/** Largest size of a registration, in bytes. */
 const REGISTRATION_LIMIT = 64 * 1024
 
 /** Dependencies of the endpoints that clients call. */

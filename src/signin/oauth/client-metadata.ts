@@ -18,13 +18,13 @@ export interface ClientMetadata {
 /** Methods by which a client can authenticate. */
 export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'] as const
 
-/** Grant types of every client, whatever it asked for. */
+/** Grant types of every client, independent of its request. */
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** Most redirect URIs of a client. */
+/** Largest number of redirect URIs of a client. */
 const MAX_URIS = 20
 
-/** Most characters in its name and in other texts. */
+/** Largest number of characters in its name and in other texts. */
 const NAME_LIMIT = 100
 const TEXT_LIMIT = 200
 
@@ -32,10 +32,9 @@ const TEXT_LIMIT = 200
 type SentMetadata = Readonly<Record<string, unknown>>
 
 /**
- * Reads a client's description of itself. Unknown fields are ignored (RFC 7591, 2); berth keeps those that it shows
- * or needs.
+ * Reads a client's description of itself. Ignores unknown fields (RFC 7591, section 2).
  *
- * @throws OAuthProblem `invalid_redirect_uri`, `invalid_client_metadata` (RFC 7591, 3.2.2)
+ * @throws OAuthProblem `invalid_redirect_uri`, `invalid_client_metadata` (RFC 7591, section 3.2.2)
  */
 export function readClientMetadata(sent: object): ClientMetadata {
   const given = sent as SentMetadata

@@ -11,7 +11,7 @@ import { lastExpiry, NEW_CLIENT_MS, removeExpired, UNUSED_CLIENT_MS } from './ex
 import { OAuthProblem } from './problem.ts'
 import { oauthClients } from './table.ts'
 
-/** Most clients that are kept. */
+/** Largest number of registered clients. */
 const MAX_CLIENTS = 1_000
 
 /** The error for an unknown client, which tells it to register. */
@@ -80,10 +80,10 @@ export class OAuthClients {
   }
 
   /**
-   * Returns the client that these credentials authenticate. A secret is accepted in the header and in the form,
-   * whichever the client registered: many hosts register one method and use the other (RFC 6749, 2.3.1 allows both).
+   * Returns the client that these credentials authenticate. A secret is accepted both in the header and in the form:
+   * many hosts register one method and use the other, and RFC 6749, section 2.3.1, allows both.
    *
-   * @throws OAuthProblem 401 `invalid_client` (RFC 6749, 5.2)
+   * @throws OAuthProblem 401 `invalid_client` (RFC 6749, section 5.2)
    */
   authenticate({ clientId, secret, isBasic }: ClientCredentials): OAuthClient {
     const client = this.#live(clientId)
@@ -136,7 +136,7 @@ export class OAuthClients {
   }
 }
 
-/** Returns a sentence about what is wrong with a client's secret; null if it is correct or there is no client. */
+/** Returns a sentence about a client's wrong secret; null if it is correct or there is no client. */
 function secretFault(
   client: Pick<typeof oauthClients.$inferSelect, 'secretHash'> | undefined,
   secret: string | null,

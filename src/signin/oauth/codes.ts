@@ -18,7 +18,7 @@ import type { IssuedTokens, Tokens } from './tokens.ts'
 /** Milliseconds that a code is valid (RFC 6749, 4.1.2). */
 const CODE_MS = 5 * 60_000
 
-/** What a person lets a client reach. Empty lists mean all. */
+/** The scope that a person grants a client. Empty lists mean all. */
 export interface GrantedScope {
   allowedServerIds: string[]
   allowedProjectIds: string[]
@@ -63,7 +63,7 @@ export class Codes {
   }
 
   /**
-   * Stores what a person grants.
+   * Stores a grant.
    *
    * @returns the code, or null if the client no longer exists
    */
@@ -179,7 +179,7 @@ export class Codes {
   }
 }
 
-/** Describes what is wrong with a verifier without repeating it: it is a secret. */
+/** Describes the problem of a verifier without repeating it: it is a secret. */
 function verifierFault(verifier: string | null): string {
   if (verifier === null) return 'code_verifier is missing.'
   return new RegExp(VERIFIER_PATTERN).test(verifier)

@@ -14,8 +14,8 @@ interface PendingConsent {
 }
 
 /**
- * The requests on open consent pages. The form of a page carries a handle that is valid once, for the session that
- * was shown the page. So a person grants exactly what was shown.
+ * The requests on open consent pages. The form of a page contains a handle that is valid once, for the session that
+ * was shown the page. So a person grants exactly the request on the page.
  */
 export class Consents {
   readonly #pending: OneTimeSecrets<PendingConsent>

@@ -21,7 +21,7 @@ export function lastExpiry(clientId: string | Column): SQL<number | null> {
 
 /**
  * Removes expired codes and tokens, grants without either, and expired clients. Call it in each transaction that adds
- * one of these, so the tables hold only what is in use.
+ * one of these: the tables then hold only live rows.
  */
 export function removeExpired(queries: Queries, now: number): void {
   // Must run first: it reads the codes and tokens that are deleted next.

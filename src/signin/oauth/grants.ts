@@ -25,7 +25,7 @@ export interface GrantView {
   clientId: string
   /** The name that the client chose. It proves nothing. */
   clientName: string
-  /** Where its codes are sent. */
+  /** Destinations of its codes. */
   redirectUris: string[]
   /** Empty means all servers of the account. */
   allowedServerIds: string[]
@@ -53,8 +53,8 @@ interface FoundToken {
 }
 
 /**
- * What people have granted to clients. It authenticates access tokens, lists the clients of an account and revokes
- * their access.
+ * The grants of people to clients. Authenticates access tokens, lists the clients of an account and revokes their
+ * access.
  */
 export class Grants {
   readonly #queries: Queries
@@ -128,7 +128,7 @@ export class Grants {
   }
 
   /**
-   * Revokes everything that an account has granted to the client of a grant, including codes that wait.
+   * Revokes all grants of an account to the client of a grant, including pending codes.
    *
    * @returns the client's name
    * @throws BerthError 404

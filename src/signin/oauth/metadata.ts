@@ -14,7 +14,7 @@ export const serverMetadata = (origin: string) => ({
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: AUTH_METHODS,
   revocation_endpoint_auth_methods_supported: AUTH_METHODS,
-  // The person who grants access chooses what a client reaches; scopes play no part.
+  // The person who grants access chooses the resources. Scopes have no effect.
   scopes_supported: [SCOPE],
   authorization_response_iss_parameter_supported: true,
   request_parameter_supported: false,

@@ -53,7 +53,7 @@ ${scopeFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
     title: 'Let a program in?',
     body,
     status: refused ? 400 : 200,
-    // Many programs redirect the browser on to a page of their maker, which browsers count as a target of the form
+    // Many programs redirect the browser on to their maker's page. Browsers check that redirect against the policy
     // too.
     formTargets: [...new Set([policySource(redirectUri), 'https:'])],
   })
@@ -113,7 +113,7 @@ yourself; otherwise close this page.</p>
   return pageResponse({ status: 400, title: 'This program asked in a wrong way', body, isNarrow: true })
 }
 
-/** Describes where the codes for a redirect URI arrive. */
+/** Describes the destination of codes for a redirect URI. */
 function describeDestination(uri: string): Html {
   const { kind, name } = destinationOf(uri)
   if (kind === 'machine') return html`<strong>${name}</strong>, a program on your machine`

@@ -3,7 +3,7 @@ import { readBytes } from '../../http/body.ts'
 import { decodeText } from '../../http/json.ts'
 import { OAuthProblem, withinLimit } from './problem.ts'
 
-/** Most bytes in a client's form. */
+/** Largest size of a client's form, in bytes. */
 const FORM_LIMIT = 16 * 1024
 
 /** Parameters that may be repeated (RFC 8707, 2). */

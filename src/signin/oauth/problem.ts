@@ -50,7 +50,7 @@ export const clientResponse = (
   headers: Readonly<Record<string, string>> = {},
 ): Response => Response.json(body, { status, headers: { ...NEVER_STORED, ...headers } })
 
-/** Wraps a handler for clients: what it throws becomes an OAuth error response. */
+/** Wraps a handler for clients: an error that it throws becomes an OAuth error response. */
 export const clientRoute =
   (handle: (request: Request) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {

@@ -1,4 +1,4 @@
-/** Most characters in a redirect URI. */
+/** Largest number of characters in a redirect URI. */
 export const REDIRECT_URI_LIMIT = 1_000
 
 /**
@@ -6,7 +6,7 @@ export const REDIRECT_URI_LIMIT = 1_000
  */
 const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::\d{1,5})?((?:[/?].*)?)$/i
 
-/** Schemes with a meaning of their own in browsers or systems. An app cannot own one (RFC 8252, 7.1). */
+/** Schemes that browsers or systems handle themselves. An app cannot own one (RFC 8252, section 7.1). */
 const FOREIGN_SCHEMES = new Set(
   (
     'http https ws wss ftp ftps file filesystem javascript data vbscript livescript mocha blob about view-source ' +

@@ -6,17 +6,17 @@ const MCP_PATH = '/mcp'
 /** Paths that name the instance as the resource of a token (RFC 8707). */
 const ACCEPTED_PATHS = ['', '/', MCP_PATH, `${MCP_PATH}/`]
 
-/** Returns the resource of tokens at an origin. An instance has a single resource, whatever path named it. */
+/** Returns the resource of tokens at an origin. An instance has a single resource with several paths. */
 export const resourceAt = (origin: string): string => `${origin}${MCP_PATH}`
 
 /** Returns the origin of a resource that `resourceAt` made. */
 export const originOfResource = (resource: string): string => resource.slice(0, -MCP_PATH.length)
 
 /**
- * Checks the resources that a client asks for. None means the MCP endpoint.
+ * Checks the requested resources. None means the MCP endpoint.
  *
  * @param origin the origin at which the request arrived
- * @throws OAuthProblem `invalid_target` for anything but this instance at this origin (RFC 8707, 2)
+ * @throws OAuthProblem `invalid_target` for anything but this instance at this origin (RFC 8707, section 2)
  */
 export function checkResources(given: readonly string[], origin: string): void {
   const accepted = ACCEPTED_PATHS.map((path) => URL.parse(`${origin}${path}`)?.href)

@@ -13,7 +13,7 @@ export const oauthClients = sqliteTable('oauth_clients', {
   expiresAt: integer('expires_at'),
 })
 
-/** What a person granted to a client. */
+/** Grants of people to clients. */
 export const oauthGrants = sqliteTable('oauth_grants', {
   id: text('id').primaryKey(),
   accountId: text('account_id').notNull(),

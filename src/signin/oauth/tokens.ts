@@ -22,8 +22,8 @@ const REFRESH_MS = 30 * 24 * 3_600_000
 const PARALLEL_MS = 10_000
 
 /**
- * Most used refresh tokens that are remembered for a grant, so a program that refreshes in a loop cannot fill the
- * disk.
+ * Number of used refresh tokens to remember for a grant. Without a limit, a program that refreshes in a loop would
+ * fill the disk.
  */
 const MAX_REPLACED = 100
 

@@ -38,7 +38,7 @@ export function failurePage(error: unknown): Response | null {
   return null
 }
 
-/** Paths that only programs request, whatever they accept. */
+/** Matches paths that only programs request, with any Accept header. */
 const FOR_PROGRAMS = /^\/(?:\.well-known\/|oauth\/(?!authorize)|cli\/token)/
 
 /**

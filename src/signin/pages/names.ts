@@ -12,7 +12,7 @@ const BLANK = /[\s\p{Z}\u2800]+/gu
 /** More than three marks on a letter, which would cover the lines around it. */
 const PILED_MARKS = /(\p{M}{3})\p{M}+/gu
 
-/** Removes from a chosen name what could make it look like another name or like nothing. */
+/** Removes characters from a chosen name that could make it look like another name or like none. */
 export const plainName = (text: string): string =>
   text.toWellFormed().replace(INVISIBLE, '').replace(BLANK, ' ').replace(PILED_MARKS, '$1').trim()
 

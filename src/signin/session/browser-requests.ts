@@ -14,7 +14,7 @@ import type { BrowserSession, BrowserSessions } from './sessions.ts'
 /** Fields that may have several values. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
 
-/** Most bytes in a form. */
+/** Largest size of a form, in bytes. */
 const FORM_LIMIT = 2 ** 20
 
 /** The browser that sends a request for a page. */
@@ -55,9 +55,7 @@ export class BrowserRequests {
     this.#logger = logger
   }
 
-  /**
-   * Reports whether an origin is the one that `berth open` uses. A session of one origin is unknown at the others.
-   */
+  /** Reports whether an origin is the one that `berth open` uses. Sessions of one origin are not valid at others. */
   isOwn(origin: string): boolean {
     const { protocol, hostname } = new URL(origin)
     return protocol === 'http:' && hostname === ownHost(this.#host.bound)
@@ -74,7 +72,8 @@ export class BrowserRequests {
   }
 
   /**
-   * Identifies the browser of a request. One that is not signed in is sent to do so and returns (`pageRoute`).
+   * Identifies the browser of a request. Redirects one that is not signed in to the sign-in, from which it returns
+   * (`pageRoute`).
    *
    * @throws PageFailure 403 if a process on a server sends the session, or if the browser sends sessions of two
    * accounts: a page on another port of the host may have set one of the cookies, and the person would act for its

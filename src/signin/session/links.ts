@@ -4,11 +4,11 @@ import type { Random } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
-/** What a link does. */
+/** The effect of a link. */
 export interface LinkTarget {
   /** The account that it signs in; null for the first account. */
   accountId: string | null
-  /** The path of this instance that the browser goes to; the default page if left out. */
+  /** Path of this instance to redirect to; by default the default page. */
   returnTo?: string
 }
 

@@ -13,7 +13,7 @@ export type PageHandler = (
   params: Readonly<Record<string, string>>,
 ) => Response | Promise<Response>
 
-/** Wraps a page's handler: what it throws becomes a page too. */
+/** Wraps a page's handler: an error that it throws becomes a page too. */
 export const pageRoute =
   (answer: PageHandler) =>
   async ({ request, params }: { request: Request; params: Readonly<Record<string, string>> }) => {

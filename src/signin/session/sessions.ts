@@ -44,16 +44,16 @@ const IDLE_MS = 7 * DAY_MS
 /** Milliseconds between writes of the time of use. */
 const SEEN_UPDATE_MS = 60_000
 
-/** Most sessions of an account. The one that was used longest ago makes room. */
+/** Largest number of sessions of an account. The least recently used one is dropped. */
 const MAX_PER_ACCOUNT = 50
 
-/** Most characters of a User-Agent header that are kept. */
+/** Largest number of characters to store of a User-Agent header. */
 const MAX_USER_AGENT_LENGTH = 200
 
 /**
- * Browsers that are signed in. They are kept beside the state of the data directory: a reset of the state, or a restored
- * snapshot, neither signs anybody out nor brings back a session that was ended. A session is a secret in the browser's
- * cookie; only its hash is kept.
+ * Browsers that are signed in. They are stored separately from the state of the data directory: a reset of the state,
+ * or a restored snapshot, neither signs anybody out nor restores an ended session. A session is a secret in the
+ * browser's cookie; only its hash is stored.
  */
 export class BrowserSessions {
   readonly #queries: Queries

@@ -3,13 +3,13 @@ import { pageResponse } from '../pages/page.ts'
 
 /** Content of the sign-in page. */
 interface SignInPageContent {
-  /** Where the browser goes after the sign-in. */
+  /** Target of the browser after the sign-in. */
   returnTo: string
-  /** What was wrong with the key. */
+  /** The problem of the key. */
   failure?: string
-  /** Whether the browser was just signed out. */
+  /** Whether the browser has just signed out. */
   isSignedOut?: boolean
-  /** The page's origin, if it differs from the one that `berth open` uses. */
+  /** Origin of the page, if it differs from the one that `berth open` uses. */
   otherOrigin?: string
 }
 

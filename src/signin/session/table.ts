@@ -1,6 +1,6 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** Signed-in browsers, in a database of their own: see `openSessionDatabase`. */
+/** Signed-in browsers, in a separate database: see `openSessionDatabase`. */
 export const sessions = sqliteTable('sessions', {
   /** SHA-256 of the secret in the browser's cookie. */
   hash: blob('hash', { mode: 'buffer' }).primaryKey(),
