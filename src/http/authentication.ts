@@ -8,14 +8,14 @@ import { eventStream, type StreamRun } from './sse.ts'
 
 /**
  * The access that an operation requires: `account` for account-level operations (specification, "Authentication" 6),
- * `resource` for operations that any valid key may call on what it reaches.
+ * `resource` for operations that any valid key may call on the resources that it reaches.
  */
 export type Access = 'account' | 'resource'
 
 /** The declaration of an operation's route: its access, and its form if it takes one in place of JSON. */
 export type Admission = Access | { readonly access: Access; readonly form: FormShape }
 
-/** Receives what was read of a request's body, with the settings of its response. */
+/** Receives the read body of a request, with the settings of its response. */
 export type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
 
 /** Returns the caller of a bearer credential, or null if it is invalid. */
@@ -28,8 +28,8 @@ interface KnownCaller {
 }
 
 /**
- * Authenticates the callers of running requests. A request is authenticated before anything else of it is read, and
- * again only if its credential has changed since, because a body may take long.
+ * Authenticates the callers of running requests, before anything else of a request is read. Authenticates again if
+ * the credential has changed since, because a body may take long.
  */
 export class Callers {
   readonly #authenticate: Authenticate
@@ -106,8 +106,8 @@ export interface AccessOptions {
 /**
  * Makes the macro `access` of every operation. It checks the credential, and whether its key may call account-level
  * operations, before anything else of the request is read: the contract's order is 401, 403, 400, 404. Elysia reads
- * bodies before it runs `transform`, so an operation with a body is admitted in `parse` and one without in `transform`.
- * An error thrown by `parse` reaches the error handler as the cause of Elysia's ParseError.
+ * bodies before it runs `transform`, so an operation with a body is admitted in `parse` and one without in
+ * `transform`. An error thrown by `parse` reaches the error handler as the cause of Elysia's ParseError.
  *
  * Hooks must destructure the context in their parameters: Elysia reads their source to find the parts that they use,
  * and prints a warning if it cannot.

@@ -2,13 +2,13 @@ import { BerthError, badRequest } from '../errors.ts'
 import { checkUnicode, decodeText, parseJsonText } from './json.ts'
 import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 
-/** Most bytes of a request's body. */
+/** Largest body of a request, in bytes. */
 export const BODY_LIMIT = 32 * 1024 * 1024
 
-/** RFC 8259 and its structured suffixes (RFC 6839). */
+/** Matches JSON (RFC 8259) and types with its structured suffix (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
-/** Receives what was read of a request's body: its bytes, or a form's fields as JSON. */
+/** Receives the read body of a request: its bytes, or a form's fields as JSON. */
 export type BodyWitness = (content: Uint8Array | string, type: string) => void
 
 /**

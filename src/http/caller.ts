@@ -1,4 +1,4 @@
-/** What a key reaches (specification, "Authentication" 5). */
+/** The resources that a key reaches (specification, "Authentication" 5). */
 export interface Scope {
   /** Ids of servers; null for all servers of the account. */
   readonly servers: ReadonlySet<string> | null
@@ -6,7 +6,7 @@ export interface Scope {
   readonly projects: ReadonlySet<string> | null
 }
 
-/** The sender of a request: the account of its credential, and what the credential reaches. */
+/** The sender of a request: the account and the scope of its credential. */
 export interface Caller extends Scope {
   readonly accountId: string
   /** The id of the API key, or of the grant of the access token. */

@@ -1,4 +1,4 @@
-/** Changes that are remembered. Callers authenticated before the oldest one are authenticated again. */
+/** Number of changes to remember. Callers authenticated before the oldest one are authenticated again. */
 const MAX_REMEMBERED = 1_000
 
 /**

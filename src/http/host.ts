@@ -15,8 +15,8 @@ export const ownHost = (bound: string): string =>
   WILDCARDS.has(bound) ? '127.0.0.1' : bound.includes(':') ? `[${bound}]` : bound
 
 /**
- * Refuses requests whose Host header names another host. This keeps pages from the API whose name resolves to this
- * machine (DNS rebinding), although the browser allows their requests.
+ * Refuses requests whose Host header names another host. This protects the API from pages whose name resolves to this
+ * machine (DNS rebinding): the browser would allow their requests.
  *
  * Accepted are loopback, `*.localhost`, the public host and the bound address. If all addresses are bound, every
  * literal address is accepted, since a rebinding name never is one.
@@ -28,7 +28,7 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
   return (host) => {
     if (accepted.has(host)) return
     const name = hostName(host ?? '')
-    // An invalid host is refused, whatever it ends with.
+    // An invalid host is refused, even with an accepted suffix.
     if (!isOurs(name) || !URL.canParse(`http://${host}`)) {
       throw new BerthError(
         'forbidden',

@@ -64,8 +64,9 @@ export function idempotencyKeys(
       // Every request passes here. One without a key must not pay for a promise.
       if (request.method !== 'POST' || !callers.of(request)) return
       const key = request.headers.get('idempotency-key')
-      // Elysia awaits the result of a hook that is not `async` only if it finds `return NAME(` in the hook's source, so the
-      // call stands in the return statement. test/runtime/idempotency.test.ts fails if Elysia reads it otherwise.
+      // Elysia awaits the result of a hook that is not `async` only if it finds `return NAME(` in the hook's source,
+      // so the call is part of the return statement. test/runtime/idempotency.test.ts fails if Elysia reads it
+      // otherwise.
       if (key !== null) return begin(key, { request, path, body, set })
     })
     .onAfterHandle({ as: 'global' }, ({ request, responseValue, set }) => {

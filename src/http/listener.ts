@@ -43,7 +43,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** Attempts with another port if the system's choice is taken on the other loopback address. */
+/** Number of attempts with another port if the system's choice is taken on the other loopback address. */
 const MAX_ATTEMPTS = 20
 
 /**

@@ -1,9 +1,9 @@
-/** Where a browser goes after a sign-in if the given path is missing or not one of this instance. */
+/** Default target of a browser after a sign-in, if the given path is missing or not one of this instance. */
 const DEFAULT_PATH = '/access'
 
 /**
- * Returns where a browser goes after a sign-in: always a path of this instance. Browsers read `//host`, `/\host` and
- * paths with tabs or line breaks as addresses of other hosts.
+ * Returns the target of a browser after a sign-in, always a path of this instance. Browsers read `//host`, `/\host`
+ * and paths with tabs or line breaks as addresses of other hosts.
  */
 export const returnPath = (given: string | null | undefined): string => pathOf(given ?? '') ?? DEFAULT_PATH
 

@@ -4,8 +4,8 @@ export const SESSION_COOKIE_PREFIX = 'berth_session_'
 const NAME = new RegExp(`^${SESSION_COOKIE_PREFIX}\\d+$`)
 
 /**
- * Browsers drop what may precede the name here. They send a cookie without a name as its value, which may look like a
- * name with a value.
+ * Matches as loosely as browsers parse: they skip certain characters before the name, and send a cookie without a
+ * name as its value, which may look like a name with a value.
  */
 const SETS = new RegExp(`^[\\s=]*${SESSION_COOKIE_PREFIX}\\d+\\s*(?:[=;]|$)`)
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-// The package exports no name for this file. In the executable the path leads to its embedded copy.
+// Imported by its path, because the package exports no name for it. In the executable the path leads to its embedded
+// copy.
 import scalar from '../../../node_modules/@scalar/api-reference/dist/browser/standalone.js' with {
   type: 'file',
 }
@@ -78,7 +79,7 @@ export function docsPage(shown: DocsPageOptions, { etag }: Viewer): DocsPage {
 
 /**
  * Returns a policy that allows the page to reach only its own instance. Scalar renders inline styles, which no nonce
- * can allow; inline scripts need their hash.
+ * can allow. Inline scripts need their hash.
  */
 function policy(start: string): string {
   const hash = createHash('sha256').update(start).digest('base64')
