@@ -7,31 +7,31 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
 
 /**
- * What a failure looks like in place of its body; null for its body.
+ * Returns a page in place of a failure's JSON body; null for the body.
  *
- * @param path that was asked for; the request's URL may be none, where its Host header is none
+ * @param path requested path; the request's URL is invalid if its Host header is
  */
 export type FailurePage = (failure: BerthError, request: Request, path: string) => Response | null
 
-/** Which methods a path answers to; empty for an unknown path. */
+/** Returns the methods of a path; none for an unknown path. */
 export type MethodsOf = (path: string) => string[]
 
 /** Options of `errorAnswers`. */
 export interface ErrorAnswersOptions {
-  /** For paths that people's browsers go to, or programs that speak another protocol. */
+  /** Renders failures of paths that browsers open, or that clients of another protocol call. */
   page?: FailurePage | undefined
-  /** The database that requests work on. A failure after it was closed is a request that a reset has overtaken. */
+  /** The database of the requests. If it is closed, a failed request was overtaken by a reset. */
   database: Pick<Database, 'closed'>
   /** Called for each request that fails. */
   onFailure?: (request: Request) => void
 }
 
 /**
- * The one place where a failure becomes an answer `{error, message}`. Mounted on the root before
- * anything else, so that it holds for every route and for paths that have none.
+ * Turns every failure into a response `{error, message}`. Mount it on the root before all other plugins: it then
+ * covers every route and unknown paths.
  *
- * @param methodsOf asked only when no route matched, to tell 404 from 405 (RFC 9110, 15.5.6)
- * @param directory where all paths are listed, as a sentence for whoever asked for one that is none
+ * @param methodsOf called only if no route matches, to tell 404 from 405 (RFC 9110, section 15.5.6)
+ * @param directory a sentence that says where all paths are listed, for a 404
  */
 export const errorAnswers = (
   logger: Logger,
@@ -53,7 +53,7 @@ export const errorAnswers = (
         error: failure.cause,
       })
     }
-    // Which scheme is wanted, and whether what came was none of ours (RFC 6750, 3).
+    // Names the scheme, and whether a credential was sent and is invalid (RFC 6750, section 3).
     if (failure.status === 401) {
       const wrong = sentToken(request) ? ' error="invalid_token"' : ''
       set.headers['www-authenticate'] ??= `Bearer${wrong}`
@@ -63,7 +63,7 @@ export const errorAnswers = (
     return page?.(failure, request, path) ?? failure.toBody()
   })
 
-/** The methods of a path by the app's own routes; HEAD comes with GET. */
+/** Returns the methods of a path by the app's routes. GET implies HEAD. */
 export function methodsByRoutes(routes: () => readonly { method: string; path: string }[]): MethodsOf {
   return (path) => {
     const given = segments(path)
@@ -100,7 +100,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   if (error instanceof ComputeError)
     return new BerthError('compute_backend_error', error.message, { cause: error })
   if (error instanceof ParseError) {
-    // What is none of ours is a client that went away while it was sending.
+    // Any other cause is a client that disconnected while it sent the body.
     return error.cause instanceof BerthError
       ? error.cause
       : badRequest('The body could not be read to its end.')
@@ -113,7 +113,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   return new BerthError('internal_error', message, { cause: error })
 }
 
-/** What keeps a request from being met that may be over when it is sent again, as a sentence; null for anything else. */
+/** Returns a sentence about a temporary failure, after which the request may be sent again; null for any other. */
 function passingFault(error: unknown, stateReplaced: boolean): string | null {
   const { code } = error as { code?: unknown }
   if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
@@ -122,7 +122,7 @@ function passingFault(error: unknown, stateReplaced: boolean): string | null {
   return stateReplaced ? 'The state was replaced while this request was under way. Send it again.' : null
 }
 
-/** Whether SQLite, the system or a workspace says that there is no room. */
+/** Reports whether an error of SQLite, the system or a workspace means that the disk is full. */
 function isDiskFull(error: unknown): boolean {
   const { code, fault } = error as { code?: unknown; fault?: unknown }
   return code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT' || fault === 'disk_full'

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
 
-/** Answer of every removal. */
+/** Response of every removal. */
 export const DeleteResult = t.Object(
   { id: t.String(), deleted: t.Literal(true) },
   { $id: 'DeleteResult', additionalProperties: false },

@@ -8,7 +8,7 @@ import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request
 import { oneOf } from './schema.ts'
 import { tagOf } from './tags.ts'
 
-/** The names of failures' bodies in documents, by status. */
+/** Names of the bodies of failures in documents, by status. */
 const ERROR_NAMES = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -23,7 +23,7 @@ const ERROR_NAMES = {
   503: 'Unavailable',
 } as const
 
-/** The body of the failures with a status, which has the codes of that status (specification, "Errors"). */
+/** Returns the shape of failures with a status, with the codes of that status (specification, "Errors"). */
 export const errorBody = (status: keyof typeof ERROR_NAMES) =>
   t.Object(
     {
@@ -33,14 +33,14 @@ export const errorBody = (status: keyof typeof ERROR_NAMES) =>
     { $id: ERROR_NAMES[status], additionalProperties: false },
   )
 
-/** The codes of the registry that come with a status. */
+/** Returns the error codes of a status. */
 const codesOf = (status: number): [string, ...string[]] =>
   Object.entries(ERROR_STATUS).flatMap(([code, one]) => (one === status ? [code] : [])) as [
     string,
     ...string[],
   ]
 
-/** What the failures of the API mean, by status. */
+/** Descriptions of the API's failures, by status. */
 export const ERROR_MEANINGS = {
   400: 'The request is malformed; the message names the field and what was expected.',
   401: 'The credential is missing or invalid.',
@@ -52,65 +52,64 @@ export const ERROR_MEANINGS = {
   503: 'berth is stopping or beginning anew.',
 } as const
 
-/** Where an operation's route keeps, for documents, what its event stream says. */
+/** Key in a route's `detail`: the description of its event stream, for documents. */
 export const EVENT_STREAM = 'x-event-stream'
 
-/** Where an operation's route keeps, for documents, the form that it takes in place of JSON. */
+/** Key in a route's `detail`: the form that it accepts in addition to JSON, for documents. */
 export const FORM = 'x-form'
 
 /**
- * Where an operation's route keeps, for documents, the statuses of its failures. They are not among
- * its responses: failures are thrown and answered in one place, and Elysia would compile a check of
- * the same body for each status of each route.
+ * Key in a route's `detail`: the statuses of its failures, for documents. They are not declared as responses:
+ * failures are thrown and handled in one place, and Elysia would compile a check for each status of each route.
  */
 export const FAILURES = 'x-failures'
 
-/** Where an operation's route keeps, for documents and tools, that it takes a key that reaches the whole account. */
+/** Key in a route's `detail`, for documents and tools: it needs a key of the whole account. */
 export const ACCOUNT_LEVEL = 'x-account-level'
 
-/** Where an operation's route keeps, for documents, that its response carries a credential. */
+/** Key in a route's `detail`, for documents: its response contains a credential. */
 export const SECRET = 'x-secret'
 
-/** A status with which an operation can fail. */
+/** A status of failures that operations can have. */
 export type ErrorStatus = keyof typeof ERROR_MEANINGS
 
 /**
- * What a caller needs for an operation: nothing (`public`), a key that reaches the resource (`resource`), a key that
- * reaches the whole account (`account`), or the instance's admin token (`admin`).
+ * The access that an operation requires: none (`public`), a key that reaches the resource (`resource`), a key of the
+ * whole account (`account`), or the instance's admin token (`admin`).
  */
 export type OperationAccess = 'public' | 'resource' | 'account' | 'admin'
 
-/** What an operation says of itself beside its request shapes. */
+/** Declaration of an operation in addition to its request shapes. */
 interface OperationFacts<Needed extends OperationAccess, Success> {
   access: Needed
-  /** The body may come as this form too; its file is the handler's `upload`. */
+  /** Form that the body may have instead of JSON. The handler gets the form's file as `upload`. */
   form?: FormShape
   summary: string
   description: string
-  /** What comes as an event stream where the caller accepts one: the events and their data. */
+  /** Events and data of the event stream, for callers that accept one. */
   events?: string
-  /** The response carries a credential: caches keep nothing of it. */
+  /** Whether the response contains a credential, so caches must not store it. */
   secret?: true
-  /** Status → shape of a success. */
+  /** Shapes of successes by status. */
   success: Success
-  /** Statuses of failures beside those that documents add to all operations of a kind. */
+  /** Statuses of failures, except those that documents add to all operations of a kind. */
   errors?: readonly ErrorStatus[]
 }
 
-/** What a request brings. */
+/** Shapes of a request's parts. */
 interface Shapes {
   body?: TSchema
   query?: TSchema
 }
 
-/** The property by which the macro of the API or of the control API is asked to admit the caller. */
+/** The property that makes the macro of the API or of the control API admit the caller. */
 type Admitting<Needed extends OperationAccess> = Needed extends 'public'
   ? object
   : Needed extends 'admin'
     ? { admin: true }
     : { access: Admission }
 
-/** What an operation's route declares, of which Elysia infers the handler's types. */
+/** The declaration of a route, from which Elysia infers the handler's types. */
 type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = Admitting<Needed> & {
   response: Success
   detail: {
@@ -118,7 +117,7 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
     summary: string
     description?: string
     tags: string[]
-    /** Empty where no credential is needed. */
+    /** Empty if no credential is needed. */
     security?: []
     [EVENT_STREAM]?: string
     [FORM]?: FormShape
@@ -131,11 +130,11 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
   (Given extends { query: infer Query extends TSchema } ? { query: CheckedQuery<Query['static']> } : object)
 
 /**
- * Declares one operation of the API or of the control API: all that its route declares, and that documents, tools and
- * the command line read from it. A route is `.get(path, handler, operation(id, facts, shapes))`, nothing beside it.
+ * Declares an operation of the API or of the control API. The declaration is complete: documents, tools and the
+ * command line read it from the route, which is `.get(path, handler, operation(id, facts, shapes))`.
  *
- * @param id as the index has it (operations.ts); its noun gives the group in documents
- * @param shapes the request's body and query, where it has them
+ * @param id key in operations.ts; its noun determines the group in documents
+ * @param shapes shapes of the request's body and query, if it has them
  */
 export function operation<
   const Needed extends OperationAccess,
@@ -168,15 +167,15 @@ export function operation<
   } as unknown as Declared<Needed, Success, Given>
 }
 
-/** Keeps a response with a credential out of caches (RFC 9111, 5.2.2.5). Elysia reads its source for what it uses. */
+/**
+ * Keeps a response with a credential out of caches (RFC 9111, section 5.2.2.5). Must destructure its context: Elysia
+ * reads its source to find the parts that it uses.
+ */
 const keepOutOfCaches = ({ set }: { set: { headers: Record<string, string | number | string[]> } }): void => {
   set.headers['cache-control'] = 'no-store'
 }
 
-/**
- * Copies shapes for one app: Elysia writes into those that it compiles, and what an app has been asked before must not
- * change how documents describe it.
- */
+/** Copies shapes for one app. Elysia modifies shapes that it compiles, which must not affect documents. */
 const cloned = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
   Object.fromEntries(Object.entries(shapes).map(([status, shape]) => [status, CloneType(shape)]))
 
@@ -186,18 +185,18 @@ function admitting(access: OperationAccess, form: FormShape | undefined): object
   return { access: form ? { access, form } : access }
 }
 
-/** An operation with what its route declares of it. */
+/** An operation with the declaration of its route. */
 export interface DescribedOperation extends IndexedOperation {
   /** Statuses of its successes, ascending. */
   readonly successes: readonly number[]
-  /** Shapes of what is sent, as JSON Schema; undefined where nothing is read. */
+  /** Shapes of the request as JSON Schema; undefined if it has no such part. */
   readonly body: object | undefined
   readonly query: object | undefined
-  /** It takes a key that reaches the whole account. */
+  /** Whether it needs a key of the whole account. */
   readonly accountLevel: boolean
 }
 
-/** Reads the operations of an app from its routes. Takes milliseconds: callers keep the result. */
+/** Reads the operations of an app from its routes. Takes milliseconds, so callers keep the result. */
 export function describedOperations(app: AnyElysia): DescribedOperation[] {
   return app.routes.flatMap(({ method, path, hooks }): DescribedOperation[] => {
     const id: unknown = hooks.detail?.operationId

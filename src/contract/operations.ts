@@ -105,22 +105,26 @@ export type OperationId = ApiOperationId | ControlOperationId
 /** The ids of all operations of the API. */
 export const API_OPERATION_IDS = Object.keys(API_OPERATIONS) as readonly ApiOperationId[]
 
-/** An operation as the index has it. */
+/** An operation of the index. */
 export interface IndexedOperation {
   readonly id: string
   readonly method: string
-  /** With its parameters in braces: `/servers/{serverId}/exec`. */
+  /** With parameters in braces: `/servers/{serverId}/exec`. */
   readonly path: string
 }
 
-/** Lists operations. @param operations id → method and path, with a space between */
+/**
+ * Lists operations.
+ *
+ * @param operations method and path, separated by a space, by id
+ */
 export const listOperations = (operations: Readonly<Record<string, string>>): IndexedOperation[] =>
   Object.entries(operations).map(([id, request]) => {
     const [method = '', path = ''] = request.split(' ')
     return { id, method, path }
   })
 
-/** Finds which operation a request means, without asking the app. */
+/** Finds the operation of a request without the app. */
 export class OperationIndex<Operation extends IndexedOperation = IndexedOperation> {
   readonly #patterns: readonly { operation: Operation; segments: readonly string[] }[]
 
@@ -129,8 +133,7 @@ export class OperationIndex<Operation extends IndexedOperation = IndexedOperatio
   }
 
   /**
-   * The operation that a request means; undefined for none. A fixed segment goes before a parameter at the same place, as
-   * the router has it.
+   * Returns the operation of a request, or undefined. Like the router, prefers a fixed segment over a parameter.
    *
    * @param path without a query
    */

@@ -12,12 +12,12 @@ import { badRequest } from '../errors.ts'
 import { Validator } from '../runtime/validation/validate.ts'
 import { ValidationError } from '../runtime/validation/validation-error.ts'
 
-/** Where a checked part of a request keeps its schema. */
+/** Key of the schema in a checked part of a request. */
 const SHAPE = Symbol('berth.shape')
 
 /**
- * The check of a body, in the form in which Elysia accepts validators of other libraries (Standard Schema 1). It makes
- * the message itself, so that a refusal is in berth's words.
+ * Validates a body in the form in which Elysia accepts validators of other libraries (Standard Schema 1). It creates
+ * the error itself, which gives messages berth's wording.
  */
 export interface CheckedBody<Output> {
   readonly '~standard': {
@@ -29,17 +29,21 @@ export interface CheckedBody<Output> {
   readonly [SHAPE]: TSchema
 }
 
-/** What a body is read as: one that may be left out may be undefined. */
+/** The parsed body; undefined if an optional one is missing. */
 type Output<Shape extends TSchema> = Static<Shape> | (Shape extends TOptional<TSchema> ? undefined : never)
 
-/** The schema of a checked part; undefined for anything else. */
+/** Returns the schema of a checked part; undefined for anything else. */
 export const shapeOf = (part: unknown): TSchema | undefined =>
   (part as { [SHAPE]?: TSchema } | undefined)?.[SHAPE]
 
-/** Whether a request may come without this body. */
+/** Reports whether the body may be missing. */
 export const isOptionalBody = (shape: TSchema): boolean => OptionalKind in shape
 
-/** Makes the check of a request's body for Elysia. @param shape if it is optional, a missing body is read as undefined */
+/**
+ * Returns the validator of a request's body for Elysia.
+ *
+ * @param shape a missing body is parsed as undefined if it is optional
+ */
 export function checkedBody<Shape extends TSchema>(shape: Shape): CheckedBody<Output<Shape>> {
   const validator = new Validator(shape)
   const optional = isOptionalBody(shape)
@@ -55,21 +59,22 @@ export function checkedBody<Shape extends TSchema>(shape: Shape): CheckedBody<Ou
   }
 }
 
-/** A number as it stands in a query. */
+/** Matches a number in a query. */
 const NUMBER = /^-?\d+(?:\.\d+)?$/
 
-/** The kind of TypeBox schema that a checked query is to Elysia. */
+/** The kind of TypeBox schema that Elysia sees for a checked query. */
 const QUERY = 'berth.query'
 
-/** Where such a schema keeps what reads the query. */
+/** Key of the function that parses the query, in such a schema. */
 const READ = Symbol('berth.read')
 
-/** A query with the check of it, which Elysia runs as that of a TypeBox schema. */
+/** A query with its validator, which Elysia runs as a TypeBox schema. */
 export type CheckedQuery<Output> = TUnsafe<Output> & { readonly [SHAPE]: TSchema }
 
 /**
- * Checks a request's query, in which all values come as text: those of numeric fields are read as numbers. Elysia takes
- * it as a schema of TypeBox: of validators of other libraries it would split values at commas and read JSON in them.
+ * Returns the validator of a request's query. All values of a query are text; those of numeric fields are parsed as
+ * numbers. It is a TypeBox schema, because with validators of other libraries Elysia splits values at commas and
+ * parses JSON in them.
  */
 export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<Static<Shape>> {
   const validator = new Validator(shape)
@@ -93,7 +98,7 @@ export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<
 }
 
 /**
- * Does what reads a part of a request.
+ * Runs a function that parses a part of a request.
  *
  * @throws BerthError 400 in place of a ValidationError
  */
@@ -105,7 +110,7 @@ export function inPart<T>(part: 'body' | 'query', read: () => T): T {
   }
 }
 
-/** Makes what refuses a part of a request: it throws a BerthError 400 for a ValidationError, anything else as it is. */
+/** Returns a handler that throws a BerthError 400 for a ValidationError, and any other error unchanged. */
 export const refused =
   (part: 'body' | 'query') =>
   (error: unknown): never => {

@@ -1,7 +1,4 @@
-/**
- * The groups of operations, in the order in which documents show them, by the nouns of the operation ids that they hold:
- * name, description, and the nouns.
- */
+/** The groups of the API's operations in display order: name, description, and the nouns of operation ids. */
 const API_GROUPS = [
   [
     'Servers',
@@ -30,7 +27,7 @@ const API_GROUPS = [
   ],
 ] as const satisfies readonly Group[]
 
-/** The groups of the control API. What has no noun of its own is about the instance. */
+/** The groups of the control API's operations. Those without a noun belong to the instance. */
 const CONTROL_GROUPS = [
   [
     'Instance',
@@ -62,13 +59,13 @@ type Group = readonly [name: string, description: string, nouns: readonly string
 const described = (groups: readonly Group[]): Readonly<Record<string, string>> =>
   Object.fromEntries(groups.map(([name, description]) => [name, description]))
 
-/** Names of the API's groups with their descriptions. */
+/** Descriptions of the API's groups, by name. */
 export const API_TAGS = described(API_GROUPS)
 
-/** Names of the control API's groups with their descriptions. */
+/** Descriptions of the control API's groups, by name. */
 export const CONTROL_TAGS = described(CONTROL_GROUPS)
 
-/** The group of an operation by its id: `servers.create` → "Servers", `control.clock.move` → "Clock". */
+/** Returns the group of an operation by its id: `servers.create` → "Servers", `control.clock.move` → "Clock". */
 export function tagOf(id: string): string {
   const parts = id.split('.')
   const isControl = parts[0] === 'control'

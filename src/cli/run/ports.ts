@@ -2,8 +2,8 @@ import type { PortRange } from '../../config/config.ts'
 import { StartupError } from '../../errors.ts'
 
 /*
- * Range and size of the blocks. The range ends below the ephemeral ports, which the kernel may assign to any connection:
- * a project's port has to stay free for it.
+ * Range and size of the blocks. The range ends below the ephemeral ports, which the kernel may assign to any
+ * connection: a project's port has to stay free for it.
  */
 const FIRST = 20_000
 const END = 32_768

@@ -10,11 +10,11 @@ import { SharedSchemas } from './schemas.ts'
 type Route = AnyElysia['routes'][number]
 
 /**
- * An API as an OpenAPI 3.1 document, made from what the routes declare of themselves. Routes that
- * are hidden are left out. Takes milliseconds: callers keep the result.
+ * Builds the OpenAPI 3.1 document of an API from the declarations of its routes, except hidden ones. Takes
+ * milliseconds, so callers keep the result.
  *
- * @param facts what it says beside the operations
- * @throws Error where two different shapes have one name
+ * @param facts content in addition to the operations
+ * @throws Error if two different shapes have one name
  */
 export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDocument {
   const routes = app.routes.filter((route) => !route.hooks.detail?.hide)
@@ -49,9 +49,9 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
   }
 }
 
-/** The generator's paths, as plain JSON: without the validator's symbols, sharing nothing with the routes. */
+/** Returns the generator's paths as plain JSON, without the validator's symbols and independent of the routes. */
 function generatePaths(routes: Route[]): Record<string, Record<string, Generated>> {
-  // Bodies are read and checked by berth itself, which the generator cannot see; all of them are JSON.
+  // Berth reads and checks bodies itself, where the generator cannot see it. All are JSON.
   const declared = routes.map((route) => {
     const { body, query, ...hooks } = route.hooks
     const shapes = { body: shapeOf(body), query: shapeOf(query) }
@@ -61,7 +61,7 @@ function generatePaths(routes: Route[]): Record<string, Record<string, Generated
   return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
 }
 
-/** Puts an example beside each JSON body of requests and successful responses. */
+/** Adds an example to each JSON body of requests and successful responses. */
 function addExamples(paths: Paths, examples: Examples): void {
   for (const { operationId, requestBody, responses } of operationsOf(paths)) {
     const successes = Object.entries(responses).flatMap(([status, one]) => (status < '300' ? [one] : []))
@@ -72,7 +72,7 @@ function addExamples(paths: Paths, examples: Examples): void {
   }
 }
 
-/** `post /servers/{serverId}/exec` */
+/** Returns the key of a route: `post /servers/{serverId}/exec`. */
 const keyOf = ({ method, path }: Route): string =>
   `${method.toLowerCase()} ${path.replaceAll(/:([^/]+)/g, '{$1}')}`
 

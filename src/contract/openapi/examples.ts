@@ -1,11 +1,11 @@
 import type { Schema } from './model.ts'
 
-/** The time at which what examples show was made. */
+/** Creation time of everything in examples. */
 const AT = '2030-01-01T12:00:00.000Z'
 
 const idOf = (prefix: string): string => `${prefix}_01j00000000000000000000000`
 
-/** Ids by the name of the shape that has them. */
+/** Ids by the name of their shape. */
 const IDS: Readonly<Record<string, string>> = {
   Account: idOf('acct'),
   CreatedAccount: idOf('acct'),
@@ -26,7 +26,7 @@ const IDS: Readonly<Record<string, string>> = {
   CreatedWebhook: idOf('wh'),
 }
 
-/** Ids of what operations remove or return under no name of its own, by their noun. */
+/** Ids by noun, for operations whose shape has no name in `IDS`. */
 const NOUN_IDS: Readonly<Record<string, string>> = {
   accounts: idOf('acct'),
   inbox: idOf('msg'),
@@ -35,7 +35,7 @@ const NOUN_IDS: Readonly<Record<string, string>> = {
   webhooks: idOf('wh'),
 }
 
-/** Values of fields by their names: a field means the same wherever it stands. A schema's own `examples` come first. */
+/** Values by field name: a field has one meaning in all shapes. A schema's own `examples` take precedence. */
 const FIELDS: Readonly<Record<string, unknown>> = {
   account_id: idOf('acct'),
   active: true,
@@ -134,7 +134,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   webhook_id: idOf('wh'),
 }
 
-/** Values of fields that mean something else in one shape, by shape and field. */
+/** Values of fields with another meaning in one shape, by shape and field. */
 const SHAPE_FIELDS: Readonly<Record<string, unknown>> = {
   'BuildStep.label': 'Plan',
   'DeliveryAttempt.status': 200,
@@ -155,14 +155,16 @@ const SHAPE_FIELDS: Readonly<Record<string, unknown>> = {
 }
 
 /**
- * Makes examples of schemas: a schema's own `examples`, a constant or the first choice, else a value that its field has
- * everywhere. Objects have the fields that they must have, or if there are none, their first.
+ * Makes examples of schemas: a schema's own `examples`, a constant, the first choice, or the field's value from the
+ * tables. Objects get their required fields, or the first one if none is required.
  */
 export class Examples {
-  /** @param schemas the shared schemas by name, which references lead to */
+  /**
+   * @param schemas the shared schemas by name, for references
+   */
   constructor(readonly schemas: Readonly<Record<string, Schema>>) {}
 
-  /** Returns a value that fits a schema of an operation, whose noun says which ids it is about. */
+  /** Returns a value that fits a schema of an operation. The operation's noun determines the ids. */
   of(schema: Schema, operationId: string): unknown {
     const noun = operationId.split('.').at(-2) ?? ''
     return this.#value(schema, { shape: '', field: '', id: NOUN_IDS[noun] ?? idOf('srv') })
@@ -218,14 +220,14 @@ export class Examples {
   }
 }
 
-/** Where a value stands: its shape's name, its field, and the id of what the operation is about. */
+/** The position of a value: the name of its shape, its field, and the id of the operation's resource. */
 interface Place {
   readonly shape: string
   readonly field: string
   readonly id: string
 }
 
-/** The keywords of JSON Schema that an example follows. */
+/** The keywords of JSON Schema that examples respect. */
 interface Keywords {
   $ref?: string
   examples?: unknown[]
@@ -245,7 +247,7 @@ const ownId = ({ shape, field, id }: Place): string | undefined =>
 
 const typesOf = ({ type }: Schema): unknown[] => (Array.isArray(type) ? type : [type])
 
-/** Reports whether a value has the type of a schema; one without a type takes anything. */
+/** Reports whether a value has the type of a schema. Without a type, any value has. */
 function fitsType(value: unknown, schema: Schema): boolean {
   const { anyOf } = schema as Keywords
   if (anyOf) return anyOf.some((one) => !('$ref' in one) && fitsType(value, one))

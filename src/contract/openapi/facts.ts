@@ -2,41 +2,41 @@ import type { ErrorStatus } from '../operation.ts'
 import type { OpenApiDocument, Parameter, Paths } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
-/** What decides what an operation has beside what its route declares. */
+/** Properties of an operation that determine its shared parameters and failures. */
 export interface OperationTraits {
   /** In lower case. */
   method: string
-  /** It takes the credential that holds where none is named. */
+  /** Whether it takes the document's default credential. */
   usualCredential: boolean
-  /** It takes a body. */
+  /** Whether it takes a body. */
   body: boolean
-  /** It takes a body or a query. */
+  /** Whether it takes a body or a query. */
   input: boolean
 }
 
-/** What an operation has beside what its route declares. */
+/** Parts of an operation in addition to its route's declaration. */
 export interface Added {
   /** Names of shared parameters. */
   parameters: readonly string[]
   failures: readonly ErrorStatus[]
 }
 
-/** What a document says of an API beside its operations. */
+/** Content of a document in addition to its operations. */
 export interface DocumentFacts {
   info: OpenApiDocument['info']
-  /** How a caller may prove itself, by the name that operations refer to. */
+  /** Authentication schemes, by the name that operations refer to. */
   securitySchemes: Readonly<Record<string, object>>
-  /** The credential of every operation that does not name another. */
+  /** Default credential of operations. */
   security: Record<string, string[]>[]
-  /** Groups of operations with their descriptions, in the order in which they are shown. */
+  /** Descriptions of groups of operations, in display order. */
   tags: Readonly<Record<string, string>>
   /** Parameters that several operations share. */
   parameters: Readonly<Record<string, Parameter>>
-  /** What the statuses of failures mean. */
+  /** Descriptions of failures by status. */
   failures: Readonly<Record<ErrorStatus, string>>
   added(operation: OperationTraits): Added
-  /** What every event stream has in common beside what its operation says of it. */
+  /** Description of all event streams, added to each operation's own. */
   streams?: string
-  /** The requests that are sent to others, where there are any. */
+  /** Returns the webhook requests, if there are any. */
   webhooks?(schemas: SharedSchemas): Paths
 }

@@ -1,4 +1,4 @@
-/** A JSON Schema as OpenAPI 3.1 embeds it (draft 2020-12), as far as it is looked into here. */
+/** A JSON Schema (draft 2020-12) as OpenAPI 3.1 embeds it. */
 export interface Schema {
   [keyword: string]: unknown
 }
@@ -7,7 +7,7 @@ export interface Schema {
 export interface MediaType {
   schema: Schema
   example?: unknown
-  /** How fields of a form are written where they are no text. */
+  /** Encoding of a form's fields that are no text. */
   encoding?: Record<string, { contentType: string }>
 }
 
@@ -25,7 +25,7 @@ export interface Parameter {
   schema: Schema
 }
 
-/** An answer with one status. */
+/** The response with one status. */
 export interface ResponseObject {
   description: string
   headers?: Record<string, { description: string; schema: Schema }>
@@ -38,7 +38,7 @@ export interface OperationObject {
   summary: string
   description?: string
   tags: string[]
-  /** Absent where the document's default holds; empty where no credential is needed. */
+  /** Missing for the document's default; empty if no credential is needed. */
   security?: Record<string, string[]>[]
   parameters?: (Parameter | Reference)[]
   requestBody?: { required: boolean; content: Record<string, MediaType> }
@@ -62,7 +62,7 @@ export interface OpenApiDocument {
   security: Record<string, string[]>[]
   tags: { name: string; description: string }[]
   paths: Paths
-  /** What is sent to those who subscribe, by event. */
+  /** Requests to subscribers, by event. */
   webhooks?: Paths
   components: {
     securitySchemes: Record<string, object>

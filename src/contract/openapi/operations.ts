@@ -12,14 +12,14 @@ import type { DocumentFacts } from './facts.ts'
 import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
-/** What successes mean where a shape does not say it. */
+/** Default descriptions of successes. */
 const SUCCESSES: Record<string, string> = {
   200: 'Done.',
   201: 'Created.',
   202: 'Accepted; it goes on in the background.',
 }
 
-/** An operation as the generator leaves it. */
+/** An operation as the generator returns it. */
 export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   responses?: OperationObject['responses']
   requestBody?: OperationObject['requestBody'] & { description?: string }
@@ -31,10 +31,10 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
 }
 
 /**
- * Completes an operation with what the operations of an API share: meanings of statuses, parameters and
- * failures that come with all of a kind, the event stream beside the JSON answer.
+ * Completes an operation with the parts that operations of an API share: descriptions of statuses, shared parameters
+ * and failures, and the event stream in addition to the JSON response.
  *
- * @param bodyOptional the request may come without a body
+ * @param bodyOptional whether the body may be missing
  */
 export function completeOperation(
   method: string,
@@ -89,7 +89,7 @@ export function completeOperation(
   }
 }
 
-/** A query's description stands with its shape; documents show the parameter's own. */
+/** Moves the description from a query parameter's shape to the parameter, where viewers show it. */
 function completeParameter(
   parameter: Parameter | Reference,
   path: string,
@@ -102,23 +102,26 @@ function completeParameter(
   return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
 }
 
-/** `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot.", `fault/{kind}` → "Kind of the fault." */
+/**
+ * Describes a path parameter: `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot.",
+ * `fault/{kind}` → "Kind of the fault."
+ */
 function describePart(name: string, path: string): string | undefined {
   if (name.endsWith('Id')) return `Id of the ${name.slice(0, -2)}.`
   const noun = path.split('/').find((_, index, parts) => parts[index + 1] === `{${name}}`)
   return noun && `${name[0]?.toUpperCase()}${name.slice(1)} of the ${noun.replace(/s$/, '')}.`
 }
 
-/** How responses tell that they come as a stream too. Clients are generated from the JSON alone. */
+/** Introduces the event stream in a response's description. Client generators read only the JSON. */
 const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
 
-/** The name of a response's shape that has none of its own: `servers.list` → `ServersListResponse`. */
+/** Returns the name of a response's unnamed shape: `servers.list` → `ServersListResponse`. */
 function responseName(id: string): string {
   const parts = id.split('.').filter((part) => part !== 'control')
   return `${parts.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('')}Response`
 }
 
-/** Names the shape of a response. Its description is the response's own. */
+/** Names the shape of a response, and removes its description, which the response has already. */
 function named(content: Record<string, MediaType>, name: string): Record<string, MediaType> {
   return Object.fromEntries(
     Object.entries(content).map(([type, media]) => {

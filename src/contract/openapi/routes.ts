@@ -2,17 +2,17 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { etagOf, isUnchanged } from '../../http/etag.ts'
 import type { DocumentFacts } from './facts.ts'
 
-/** A description that is served: of which app, where, and what it says beside the operations. */
+/** An OpenAPI document to serve: its app, path and facts. */
 export interface ServedDocument {
-  /** Asked at the first request. */
+  /** Called at the first request. */
   app(): AnyElysia | Promise<AnyElysia>
   path?: string
   facts: DocumentFacts
 }
 
 /**
- * `GET /openapi.json`, or another path: an API's own description, without a credential. It is made when
- * first asked for, and kept: the routes never change.
+ * Serves an API's document at `GET /openapi.json`, or another path, without a credential. Builds it once, at the
+ * first request: routes never change.
  */
 export function openApiRoutes({ app, path = '/openapi.json', facts }: ServedDocument) {
   let made: Promise<{ text: string; etag: string }> | undefined

@@ -1,35 +1,37 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from './model.ts'
 
-/** Keywords whose value is one schema, a list of schemas, and schemas by name (JSON Schema 2020-12, core, 10). */
+/**
+ * Keywords whose value is one schema, a list of schemas, or schemas by name (JSON Schema 2020-12, core, section 10).
+ */
 const SCHEMA = ['items', 'additionalProperties', 'not', 'contains', 'propertyNames']
 const SCHEMAS = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const NAMED_SCHEMAS = ['properties', 'patternProperties']
 
-/** The pattern that stands for "any name" where a shape is a record. */
+/** The pattern of a record that allows any name. */
 const ANY_NAME = '^(.*)$'
 
 /**
- * The shapes that have a name (`$id`), each written once under `components.schemas`. What the
- * generator leaves of the validator's own dialect is turned into plain JSON Schema on the way.
+ * The named shapes (`$id`), each stored once for `components.schemas`. Converts the validator's dialect to plain JSON
+ * Schema.
  */
 export class SharedSchemas {
   readonly #byName = new Map<string, Schema>()
 
   /**
-   * Takes a schema in, with all that it nests.
+   * Adds a schema with all nested ones.
    *
-   * @returns the schema, or a reference to it where it has a name
-   * @throws Error where two different shapes claim one name
+   * @returns the schema, or a reference to it if it has a name
+   * @throws Error if two different shapes have one name
    */
   share(schema: Schema): Schema {
-    // A title is for messages: generators of clients take it for a name.
+    // Titles are for messages. Client generators would use them as names.
     const { $id: name, nullable: _, title: _words, ...rest } = schema
     const plain = withNull(plainObject(withoutCoercion(this.#shareNested(rest))))
     if (typeof name !== 'string') return plain
     const reference = { $ref: `#/components/schemas/${name}` }
     if (Array.isArray(plain.type) && plain.type.includes('null')) {
-      // "This shape or null" arrives with the shape's own name, which means the shape without null.
+      // A nullable shape has the `$id` of the shape without null, so null is removed from the stored one.
       const type = plain.type.filter((one) => one !== 'null')
       const { enum: values } = plain
       this.#keep(name, {
@@ -43,7 +45,7 @@ export class SharedSchemas {
     return reference
   }
 
-  /** All of them, sorted by name. */
+  /** Returns all named shapes, sorted by name. */
   toObject(): Record<string, Schema> {
     return Object.fromEntries([...this.#byName].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
@@ -79,10 +81,10 @@ export class SharedSchemas {
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Formats with which Elysia says "a text that reads as this": how a number comes out of a query. */
+/** Formats of texts that Elysia accepts in place of another type, such as a number in a query. */
 const COERCED = new Set(['integer', 'numeric', 'boolean', 'Date', 'ObjectString', 'ArrayString'])
 
-/** Takes the texts out that a number, boolean or object may also be read from: no caller is to send them. */
+/** Removes the texts that a number, boolean or object may also be parsed from. Callers should not send them. */
 function withoutCoercion(schema: Schema): Schema {
   if (!Array.isArray(schema.anyOf)) return schema
   const kept = schema.anyOf.filter((one: Schema) => one.type !== 'string' || !COERCED.has(String(one.format)))
@@ -91,14 +93,14 @@ function withoutCoercion(schema: Schema): Schema {
   return kept.length === 1 ? { ...rest, ...(kept[0] as Schema) } : { ...rest, anyOf: kept }
 }
 
-/** "One of these or null" arrives with null among the types alone; JSON Schema wants it among the values as well. */
+/** Adds null to the values of a nullable enum, as JSON Schema requires. The generator adds it only to the types. */
 function withNull(schema: Schema): Schema {
   const { type, enum: values } = schema
   if (!Array.isArray(type) || !type.includes('null') || !Array.isArray(values)) return schema
   return values.includes(null) ? schema : { ...schema, enum: [...values, null] }
 }
 
-/** Writes an object's rule for further fields the way that generators of clients and examples understand. */
+/** Rewrites an object's rule for additional fields to the form that generators of clients and examples understand. */
 function plainObject(schema: Schema): Schema {
   const { patternProperties: patterns, additionalProperties: further, ...rest } = schema
   const [[pattern, value] = [], ...others] = isSchema(patterns) ? Object.entries(patterns) : []
@@ -106,7 +108,7 @@ function plainObject(schema: Schema): Schema {
     const names = pattern === ANY_NAME ? {} : { propertyNames: { pattern } }
     return { ...rest, ...names, additionalProperties: value }
   }
-  // Further fields are allowed where nothing is said; saying so puts made-up fields into examples.
+  // Additional fields are allowed by default. An explicit `true` would add invented fields to examples.
   if (further === true) return patterns === undefined ? rest : { ...rest, patternProperties: patterns }
   return schema
 }
