@@ -5,7 +5,8 @@ import { type AccountPlan, PlanOverrides } from './model.ts'
 import { DEFAULT_PLAN, withOverrides } from './plan.ts'
 
 /**
- * Returns the plan of an instance: the configured parts laid over the default. A start without one loads none of this.
+ * Returns the plan of an instance: the default with the configured fields replaced. Without a configured plan, the
+ * start loads none of this.
  *
  * @throws StartupError if the configured value is no plan
  */

@@ -10,7 +10,7 @@ export const CREDIT_STEP = 0.001
 /** Converts credits, of at most three decimals, to units. */
 export const toUnits = (credits: number): number => Math.round(credits * UNITS_PER_CREDIT)
 
-/** Units as credits, to nine decimals: a unit is a little more than a fourth of a millionth. */
+/** Converts units to credits, rounded to nine decimals: a unit is about 0.28 millionths of a credit. */
 export const toCredits = (units: number): number => Math.round((units / UNITS_PER_CREDIT) * 1e9) / 1e9
 
 /** Converts credits an hour, of at most three decimals, to units a second. */

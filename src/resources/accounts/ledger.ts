@@ -109,7 +109,7 @@ const SECOND_MS = 1_000
 const secondsBy = ({ since }: PricedRun, at: number): number =>
   Math.max(0, Math.floor((at - since) / SECOND_MS))
 
-/** Returns the units that runs have used by `at` and that are not charged yet. */
+/** Returns the units of runs up to `at` that are not charged yet. */
 const unitsBy = (runs: readonly PricedRun[], at: number): number =>
   runs.reduce((sum, run) => sum + run.rate * secondsBy(run, at), 0)
 

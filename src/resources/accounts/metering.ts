@@ -38,9 +38,9 @@ interface MeteredAccount extends RunningAccount {
 
 /**
  * Charges accounts for the running time of their servers, by whole seconds, in the month (UTC) in which each second
- * ends. Charges are in the database; memory holds only since when each server runs. So a crash loses the use after
- * the last heartbeat and never charges twice. Charges and their effects are computed to the millisecond, even if they
- * are processed later.
+ * ends. Charges are in the database. Memory holds only the time since which each server runs. So a crash loses the
+ * use after the last heartbeat and never charges twice. Charges and their effects are computed to the millisecond,
+ * even if they are processed later.
  */
 export class Metering {
   readonly #queries: Queries

@@ -2,7 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typ
 import { amount, integer, oneOf, worded } from '../../contract/schema.ts'
 import { TIERS } from './tiers.ts'
 
-/** The most that a budget cap can be, in credits: sums of units stay whole numbers far beyond it. */
+/** Largest budget cap, in credits. Sums of units are exact far beyond it. */
 const LARGEST_CAP = 100_000_000
 
 const closed = <Fields extends TProperties>(fields: Fields, options: object = {}) =>
@@ -12,11 +12,11 @@ const closed = <Fields extends TProperties>(fields: Fields, options: object = {}
 const perTier = <Value extends TSchema>(value: Value, description: string) =>
   closed({ small: value, medium: value, large: value }, { description })
 
-/** Credits that something costs. */
+/** A price in credits. */
 const price = (description?: string) =>
   amount({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
 
-/** What an account may have and what it pays. */
+/** The limits and prices of an account. */
 export const AccountPlan = closed(
   {
     tiers: Type.Array(oneOf([...TIERS]), {
@@ -44,7 +44,7 @@ export const AccountPlan = closed(
 )
 export type AccountPlan = Static<typeof AccountPlan>
 
-/** A part of a plan; what is left out stays as it is in the plan that it is laid over. */
+/** Fields of a plan that replace those of another plan. Missing ones are unchanged. */
 export const PlanOverrides = worded(
   Type.Partial(
     closed({
@@ -64,7 +64,7 @@ export type PlanOverrides = Static<typeof PlanOverrides>
 /** Credits that an account may use in a month. */
 export const BudgetCap = amount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
 
-/** Credits that an account has used in a month: as exact as they are counted. */
+/** Credits that an account has used in a month, with the precision of units. */
 export const CreditsUsed = Type.Number({
   minimum: 0,
   maximum: LARGEST_CAP,

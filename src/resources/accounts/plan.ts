@@ -2,7 +2,7 @@ import type { Limits } from '../../compute/driver.ts'
 import type { AccountPlan, PlanOverrides } from './model.ts'
 import { fromGb, TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 
-/** The plan of an account that nothing else was said about. */
+/** The default plan of an instance. */
 export const DEFAULT_PLAN: AccountPlan = {
   tiers: [...TIERS],
   servers: 50,
@@ -16,7 +16,7 @@ export const DEFAULT_PLAN: AccountPlan = {
   monthly_cap: 1_000,
 }
 
-/** A plan with some of it replaced. */
+/** Returns a plan with some fields replaced. */
 export function withOverrides<Base extends PlanOverrides>(base: Base, overrides: PlanOverrides): Base {
   const merged: Record<string, unknown> = { ...base }
   for (const [name, value] of Object.entries(overrides)) {
@@ -27,7 +27,7 @@ export function withOverrides<Base extends PlanOverrides>(base: Base, overrides:
   return merged as Base
 }
 
-/** What the sandbox of a server of this tier may use. */
+/** Returns the limits of a server's sandbox by its tier. */
 export const limitsOf = (plan: AccountPlan, tier: TierName): Limits => ({
   cpus: plan.cpus[tier],
   memoryBytes: Math.floor(plan.memory_gib[tier] * 2 ** 30),

@@ -8,14 +8,14 @@ import type { AccountPlan } from './model.ts'
 import { withOverrides } from './plan.ts'
 import { accounts } from './table.ts'
 
-/** What holds for an account. */
+/** The plan and the cap of an account. */
 interface Terms {
   readonly plan: AccountPlan
   /** Units of credits that it may use in a calendar month. */
   readonly cap: number
 }
 
-/** The plans of all accounts: the instance's, with what each has of its own laid over it. */
+/** The plans of all accounts: the instance's plan with each account's overrides. */
 export class Plans {
   readonly #base: AccountPlan
   readonly #terms: ReadCache<Terms>
@@ -34,12 +34,16 @@ export class Plans {
     )
   }
 
-  /** What holds for an account that nothing was said about. */
+  /** The plan of an account without overrides. */
   get base(): AccountPlan {
     return this.#base
   }
 
-  /** @throws BerthError 401 where the account was removed while its request was under way */
+  /**
+   * Returns the terms of an account.
+   *
+   * @throws BerthError 401 if the account was deleted while its request was running
+   */
   of(accountId: string): Terms {
     return this.#terms.get(accountId, () => {
       const account = this.#account().get({ accountId })

@@ -10,29 +10,29 @@ import { withOverrides } from './plan.ts'
 import type { Plans } from './plans.ts'
 import { accounts } from './table.ts'
 
-/** The keys of accounts, as far as accounts come and go. */
+/** The operations on keys that accounts need. */
 interface AccountKeys {
-  /** Makes a key that reaches the whole account, and returns its plaintext, which may be chosen. */
+  /** Creates an account-wide key and returns its plaintext, which may be given. */
   issue(accountId: string, label: string, chosen?: string): string
-  /** Ends every key of an account at once. */
+  /** Deletes every key of an account. */
   revokeAll(accountId: string): void
 }
 
-/** What accounts let in by themselves, as far as they come and go. */
+/** The operations on grants that accounts need. */
 export interface AccountSignIn {
-  /** Ends the access of every program that an account has let in at once. */
+  /** Revokes the access of every program to an account. */
   grants: { revokeAll(accountId: string): void }
 }
 
-/** The servers of accounts, as far as accounts come and go. */
+/** The operations on servers that accounts need. */
 interface AccountServers {
-  /** How many an account has. */
+  /** Returns the number of an account's servers. */
   count(accountId: string): number
-  /** Ends and removes those that an account has. */
+  /** Deletes all servers of an account. */
   deleteAll(accountId: string): Promise<void>
 }
 
-/** What the accounts need. */
+/** Dependencies of the accounts. */
 export interface AccountsDependencies {
   queries: Queries
   clock: Clock
@@ -49,29 +49,29 @@ interface AccountView {
   id: string
   label: string
   created_at: string
-  /** The whole plan that holds for it. */
+  /** The account's plan, complete. */
   plan: AccountPlan
-  /** Credits a month. */
+  /** Credits per month. */
   budget_cap: number
   /** Credits of the month. */
   credits_used: number
-  /** The calendar month in UTC, as in `2030-01`. */
+  /** The calendar month in UTC, such as `2030-01`. */
   month: string
   servers: number
 }
 
-/** Settings of an account; `null` goes back to what the instance says. */
+/** Settings of an account. `null` restores the instance's default. */
 interface AccountSettings {
   label?: string
-  /** What its plan says otherwise than the instance's, in place of all that was said before. */
+  /** Overrides of the instance's plan. They replace all earlier ones. */
   plan?: PlanOverrides | null
-  /** Credits a month. */
+  /** Credits per month. */
   budget_cap?: number | null
 }
 
 /** Changes to an account. */
 interface AccountChanges extends AccountSettings {
-  /** What its plan says otherwise than the instance's, on top of what was said before. */
+  /** Further overrides of the instance's plan. Earlier ones stay. */
   limits?: PlanOverrides
   /** Credits of this month. */
   credits_used?: number
@@ -105,7 +105,12 @@ export class AccountsService {
     return rows.map((row) => this.#view(row))
   }
 
-  /** Creates an account with a key for all of it. @param key the key; by default a random one @throws BerthError 400 */
+  /**
+   * Creates an account with an account-wide key.
+   *
+   * @param key the key; by default a random one
+   * @throws BerthError 400
+   */
   create(settings: AccountSettings, key?: string): { id: string; api_key: string } {
     const { plan = null, budget_cap = null } = settings
     return this.#queries.transaction(() => {
@@ -119,7 +124,11 @@ export class AccountsService {
     })
   }
 
-  /** Changes an account. Resolves when a budget that is used up has put its servers to sleep. @throws BerthError 400, 404 */
+  /**
+   * Changes an account. If that uses up its budget, resolves when its servers sleep.
+   *
+   * @throws BerthError 400, 404
+   */
   async update(id: string, changes: AccountChanges): Promise<AccountView> {
     this.#change(id, changes)
     await this.#metering.whenAsleep(id)
@@ -197,5 +206,5 @@ export class AccountsService {
   }
 }
 
-/** Credits as units; null stays null. */
+/** Converts credits to units; null stays null. */
 const capOf = (credits: number | null): number | null => (credits === null ? null : toUnits(credits))

@@ -1,24 +1,24 @@
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { PlanOverrides } from './model.ts'
 
-/** Accounts: whom resources belong to. */
+/** Accounts, which own all other resources. */
 export const accounts = sqliteTable('accounts', {
   id: text('id').primaryKey(),
   label: text('label').notNull(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
-  /** What its plan says otherwise than the instance's. */
+  /** Overrides of the instance's plan. */
   plan: text('plan', { mode: 'json' }).$type<PlanOverrides>(),
   /** Units of credits a month; null for the plan's cap. */
   budgetCap: integer('budget_cap'),
 })
 
-/** What accounts used in calendar months (UTC). */
+/** The use of accounts by calendar month (UTC). */
 export const accountUsage = sqliteTable(
   'account_usage',
   {
     accountId: text('account_id').notNull(),
-    /** As in `2030-01`. */
+    /** Such as `2030-01`. */
     month: text('month').notNull(),
     /** Units of credits. */
     used: integer('used').notNull(),
@@ -30,7 +30,7 @@ export const accountUsage = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.month] })],
 )
 
-/** The columns of servers that metering writes, and nothing else does. */
+/** The columns of servers that only metering writes. */
 export const meteredColumns = () => ({
   /** Units of credits used, ever. */
   creditUnits: integer('credit_units').notNull().default(0),
@@ -38,5 +38,5 @@ export const meteredColumns = () => ({
   carryMs: integer('carry_ms').notNull().default(0),
 })
 
-/** Servers, as far as metering knows them. */
+/** The columns of servers that metering uses. */
 export const meteredServers = sqliteTable('servers', { id: text('id').primaryKey(), ...meteredColumns() })

@@ -4,7 +4,7 @@ export const TIERS = ['small', 'medium', 'large'] as const
 /** The size of a server. */
 export type TierName = (typeof TIERS)[number]
 
-/** Most processes and threads of a server at a time. */
+/** Largest number of processes and threads of a server. */
 export const TIER_PROCESSES: Readonly<Record<TierName, number>> = { small: 1024, medium: 2048, large: 4096 }
 
 const GB = 1e9

@@ -33,7 +33,7 @@ const LISTING: AppPlan = {
   env: {},
 }
 
-/** Lines of the log in an error. */
+/** Number of log lines in an error. */
 const ERROR_LOG_LINES = 20
 
 /** Dependencies of the deployments. */
@@ -83,10 +83,10 @@ export class DeploymentsService implements ServerLifecycleListener {
   }
 
   /**
-   * Publishes the workspace as it is now: its app if there is one, else its files. The earlier publication responds
-   * until the new one does.
+   * Publishes the current workspace: its app if there is one, else its files. The earlier publication responds until
+   * the new one does.
    *
-   * @param prepared what a build has detected, installed and built
+   * @param prepared an app that a build has detected, installed and built
    * @throws BerthError 402 if the budget is used up, 404, 502 with the end of the log if the app does not start
    */
   async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
@@ -113,7 +113,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   /** Opens the sites of all deployments. Requests wait there until the deployment responds again. */
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
-    // No deployment runs yet, whatever a berth that was killed has recorded.
+    // No deployment runs yet, even if a killed berth has recorded one as running.
     for (const { serverId } of rows) this.#dependencies.servers.setPublicUrl(serverId, null)
     await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
   }

@@ -55,6 +55,6 @@ function payload(event: EventName): Schema {
   }
 }
 
-/** `task.created` → `TaskCreated` */
+/** Converts an event's name: `task.created` → `TaskCreated`. */
 const pascalCase = (event: EventName): string =>
   event.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -16,7 +16,7 @@ interface OutboxDependencies {
 }
 
 /**
- * Stores events in the transaction that causes them, so a crash neither loses nor invents one. Deliveries read them
+ * Stores events in the transaction that causes them: a crash neither loses nor duplicates one. Deliveries read them
  * from here.
  */
 export class Outbox {
@@ -60,7 +60,7 @@ export class Outbox {
   }
 
   /**
-   * Calls `listener` after commits that may contain new events. One call may stand for several.
+   * Calls `listener` after commits that may contain new events. One call may be for several commits.
    *
    * @returns a function that ends the subscription
    */

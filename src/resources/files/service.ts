@@ -5,7 +5,7 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { FileContent, FileWrite } from './model.ts'
 
-/** Most bytes of a file in a JSON response. A command can split a larger one. */
+/** Largest size of a file in a JSON response, in bytes. A command can split a larger one. */
 const READ_LIMIT = 32 * 1024 * 1024
 
 /** Reads and writes the files of servers, running or asleep. */

@@ -17,7 +17,7 @@ export interface StoredScope {
   allowedProjectIds: string[]
 }
 
-/** The most unknown ids that an error names. */
+/** The largest number of unknown ids that an error names. */
 const MAX_NAMED = 3
 
 /**

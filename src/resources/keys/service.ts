@@ -103,7 +103,7 @@ export class KeysService {
   }
 
   /**
-   * Replaces a key's scope. A list that is left out allows everything.
+   * Replaces a key's scope. A missing list allows everything.
    *
    * @throws BerthError 404; 400 for ids that the account does not own, and if no account-wide key would remain
    */
@@ -140,9 +140,9 @@ export class KeysService {
   }
 
   /**
-   * Makes sure that there is a first account with an account-wide key.
+   * Creates the first account and an account-wide key for it, unless they exist.
    *
-   * @param wanted a key chosen by the operator: it is valid from now on
+   * @param wanted a key chosen by the operator, valid from now on
    * @param kept the key of an earlier start; null if that start had none, undefined for the first start
    * @param ids the ids for the first account and its first key if they do not exist yet
    * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null if the kept one was
@@ -156,7 +156,7 @@ export class KeysService {
       const first = this.#firstAccount()
       if (wanted === null && kept !== undefined && first && this.#hasAccountWide(first.id)) return null
       const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
-      // Plain statements: the first use of a table's builder takes a start a millisecond.
+      // Plain statements: the first use of a table's builder would slow the start by a millisecond.
       if (!first) {
         this.#queries.run(
           sql`INSERT INTO accounts (id, label, created_at) VALUES (${accountId}, 'First account', ${now})`,
@@ -340,7 +340,7 @@ export class KeysService {
   }
 
   /**
-   * Refuses to limit or delete the last account-wide key, because then nobody could manage keys.
+   * Refuses to limit or delete the last account-wide key, without which nobody could manage keys.
    *
    * @throws BerthError 400
    */

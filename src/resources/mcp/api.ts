@@ -32,7 +32,7 @@ export class ConnectionCut extends Error {
   override readonly name = 'ConnectionCut'
 }
 
-/** Headers that decide on the caller, the host and idempotency. */
+/** Headers that determine the caller, the host and idempotency. */
 const FORWARDED_HEADERS = ['authorization', 'host', 'x-forwarded-proto', 'idempotency-key']
 
 /**
@@ -58,7 +58,7 @@ export class CallersApi {
     )
   }
 
-  /** Reports whether the API keeps the response under an idempotency key, to repeat it for the same request. */
+  /** Reports whether the API stores the response under an idempotency key, to repeat it for the same request. */
   get isRepeatable(): boolean {
     return this.#headers['idempotency-key'] !== undefined
   }
@@ -84,7 +84,7 @@ export class CallersApi {
   }
 
   /**
-   * Sends a request and reads its response whole.
+   * Sends a request and reads its complete response.
    *
    * @throws ConnectionCut if an injected fault cuts the connection
    */
@@ -93,13 +93,13 @@ export class CallersApi {
   }
 }
 
-/** Reads a response whole. */
+/** Reads a complete response. */
 export async function readResponse(response: Response): Promise<ApiResponse> {
   return { status: response.status, body: (await response.json()) as ApiResponse['body'] }
 }
 
 /**
- * Fills in the parameters of a path. Each value stays one segment, whatever it contains.
+ * Fills in the parameters of a path. Each value stays one segment, with any content.
  *
  * @param pattern such as `/servers/{serverId}/exec`
  * @throws BerthError 400 if a value is missing, is no text, or would change the path

@@ -43,7 +43,7 @@ async function responseTo({ operation, args, api, signal, progress }: ToolCall):
     const refusal = await followToEnd(operation.id, request, api, progress)
     return refusal ?? api.fetchJson(request)
   }
-  // The API keeps whole responses only under an idempotency key.
+  // The API stores complete responses only under an idempotency key.
   if (operation.id === 'exec.run' && progress && !api.isRepeatable)
     return execWithProgress(api, request, progress)
   return api.fetchJson(request)
@@ -129,7 +129,7 @@ async function execWithProgress(
   throw new Error('The stream of a command broke off.')
 }
 
-/** The kept bytes of one stream, up to the limit of a response. */
+/** The stored bytes of one stream, up to the limit of a response. */
 class KeptOutput {
   readonly #chunks: Uint8Array[] = []
   #size = 0

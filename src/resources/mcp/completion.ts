@@ -1,9 +1,9 @@
 import { type CallersApi, pathOf } from './api.ts'
 
-/** Most values in one response (MCP, "Completion"). */
+/** Largest number of values in one response (MCP, "Completion"). */
 const MAX_VALUES = 100
 
-/** Where the values of an argument come from: the path of an operation, and the field of its response. */
+/** The source of an argument's values: the path of an operation, and the field of its response. */
 interface ValueSource {
   path: string
   field: string
@@ -14,8 +14,8 @@ const SOURCES: Readonly<Record<string, ValueSource>> = {
   serverId: { path: '/servers', field: 'servers' },
   projectId: { path: '/projects', field: 'projects' },
   /**
-   * An argument of the prompt that puts an app behind a URL. It takes a template or the URL of a repository; only
-   * templates can be completed.
+   * An argument of the prompt that gives an app a URL. It takes a template or the URL of a repository; only templates
+   * can be completed.
    */
   source: { path: '/templates', field: 'templates' },
   taskId: { path: '/servers/{serverId}/tasks', field: 'tasks' },
@@ -23,7 +23,7 @@ const SOURCES: Readonly<Record<string, ValueSource>> = {
   path: { path: '/servers/{serverId}/files', field: 'files' },
 }
 
-/** The values that complete an argument. */
+/** The completions of an argument. */
 export type Completion = { completion: { values: string[]; total: number; hasMore: boolean } }
 
 /**

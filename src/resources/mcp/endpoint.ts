@@ -165,8 +165,7 @@ const UNDER_WAY_READ = Promise.resolve({ done: false as const, value: UNDER_WAY 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
 
 /**
- * Resolves to the value, or to LATE if it takes longer than `ms` milliseconds. With 0 only a value that is ready
- * counts.
+ * Resolves to the value, or to LATE if it takes longer than `ms` milliseconds. With 0, only a settled promise counts.
  */
 async function within<Value>(ms: number, value: Promise<Value>): Promise<Value | typeof LATE> {
   const { promise: late, resolve } = Promise.withResolvers<typeof LATE>()

@@ -7,7 +7,10 @@ interface FollowRule {
   textOf(event: ServerEvent): string
   /** Reports whether the operation may now wait for the caller. */
   mayWait?(event: ServerEvent): boolean
-  /** Where and how to check that it waits: the path of its state, derived from the operation's own path. */
+  /**
+   * How to check that it waits: the path of its state, derived from the operation's own path, and a test of the
+   * response.
+   */
   state?: { path: (path: string) => string; waits: (response: unknown) => boolean }
 }
 

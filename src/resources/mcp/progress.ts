@@ -7,10 +7,10 @@ const PACE_MS = 100
 /** Milliseconds of silence after which a heartbeat is sent, so clients keep waiting. */
 const HEARTBEAT_MS = 10_000
 
-/** Most characters in one notification: the newest ones are kept. */
+/** Largest number of characters in one notification. The newest ones are kept. */
 const MAX_MESSAGE_LENGTH = 16 * 1024
 
-/** Most characters sent during one call. After that, only their number is sent. The result contains them all. */
+/** Largest number of characters sent during one call. Further ones are only counted. The result contains them all. */
 const MAX_TOTAL_LENGTH = 4 * 1024 * 1024
 
 /**

@@ -44,7 +44,7 @@ function file(uri: string, body: ApiResponse['body']): ReadResourceResult['conte
   return { uri, mimeType: isUnknown ? 'text/plain' : mimeType, text: content }
 }
 
-/** All kinds of resources. A URI is matched segment by segment; no relative reference is resolved. */
+/** All kinds of resources. A URI is matched segment by segment. Relative references are not resolved. */
 const KINDS: readonly ResourceKind[] = [
   {
     template: {

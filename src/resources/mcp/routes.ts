@@ -29,7 +29,7 @@ const METHODS = ['POST', 'DELETE']
 /**
  * Serves `/mcp`, the API for MCP hosts. `requestEntry` has checked the Host header before. The checks here are, in
  * this order: Origin (403), credential (401), method (405), size of the body (413). The credential comes before the
- * method because hosts send a GET to find out how to get one.
+ * method because hosts send a GET to find out how to get a credential.
  */
 export function mcpRoutes({ host, callers, whole, ...parts }: McpOptions) {
   const endpoint = once(async () => {

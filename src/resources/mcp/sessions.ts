@@ -2,8 +2,7 @@ import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 
 /**
- * Limits the ended sessions that are remembered. Berth accepts session names that it does not know, so clients go on
- * after a restart.
+ * Number of ended sessions to remember. Berth accepts unknown session names, so clients can continue after a restart.
  */
 const MAX_ENDED = 10_000
 

@@ -1,9 +1,11 @@
 import { badRequest } from '../../errors.ts'
 
-/** Most bytes of all variables together. Linux limits arguments and environment to a quarter of the stack. */
+/**
+ * Largest size of all variables together, in bytes. Linux limits arguments and environment to a quarter of the stack.
+ */
 const ENVIRONMENT_LIMIT = 1024 * 1024
 
-/** More than any program has. Each variable adds to the work of masking every log. */
+/** Largest number of variables, more than any program has. Each adds to the cost of masking every log. */
 const MAX_VARIABLES = 1_000
 
 /**

@@ -13,7 +13,7 @@ import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
 import type { ServerRow } from './table.ts'
 
-/** Servers that start in parallel when berth starts. */
+/** Number of servers that start in parallel when berth starts. */
 const RECOVERY_WIDTH = 8
 
 /** Dependencies of the lifecycle. */
@@ -153,8 +153,8 @@ export class ServerLifecycle {
   }
 
   /**
-   * Ends what an earlier berth left, removes files that no server owns, and starts every server that ran when berth
-   * ended, a few at a time. No server starts before the remains are gone.
+   * Ends the remains of an earlier berth, removes files that no server owns, and starts every server that ran when
+   * berth ended, a few at a time. No server starts before the remains have ended.
    */
   async recover(): Promise<void> {
     // A stop may precede the notification of the start.
@@ -225,7 +225,7 @@ export class ServerLifecycle {
     }
   }
 
-  /** Ends everything of an account that costs, because its budget is used up. */
+  /** Stops everything of an account that costs credits, because its budget is used up. */
   async #sleepAtCap(accountId: string): Promise<void> {
     const sleep = async (id: string): Promise<void> => {
       const row = this.#records.find(id)

@@ -77,7 +77,7 @@ export class ServerRecords {
     return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
   }
 
-  /** Records the URL of what it publishes; null if it publishes nothing. */
+  /** Records the URL of the published workspace; null for none. */
   setPublicUrl(id: string, publicUrl: string | null): void {
     this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }

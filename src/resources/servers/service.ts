@@ -49,7 +49,7 @@ interface ServersDependencies {
   repeatable: boolean
 }
 
-/** The parameters of a server that its creation leaves out. */
+/** Default parameters of a server. */
 const DEFAULTS: Required<ServerCreate> = { task: '', tier: 'small', region: 'us-east' }
 
 /** Manages servers on behalf of callers, within the scopes of their keys and the plans of their accounts. */
@@ -127,7 +127,7 @@ export class ServersService {
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
-  /** Returns the same, after measuring the storage of each in a deterministic run. */
+  /** Returns the same. In a deterministic run, measures the storage of each first. */
   listMeasured(caller: Caller): Server[] | Promise<Server[]> {
     const servers = this.list(caller)
     if (!this.#repeatable) return servers
@@ -246,7 +246,7 @@ export class ServersService {
   /**
    * Returns the sandbox of a server, which is started if it sleeps, and a function to call after the use.
    *
-   * @param signal prevents the start if it fires before
+   * @param signal prevents the start if it aborts before it
    * @throws BerthError 402 if the budget is used up, 404, 502 if its sandbox does not start; the signal's reason
    */
   async use(
@@ -315,7 +315,7 @@ export class ServersService {
     return this.#lifecycle.use(id)
   }
 
-  /** Records the URL of what a server publishes; null if it publishes nothing. */
+  /** Records the URL of a server's published workspace; null for none. */
   setPublicUrl(id: string, publicUrl: string | null): void {
     this.#records.setPublicUrl(id, publicUrl)
   }
@@ -343,7 +343,7 @@ export class ServersService {
     this.#lifecycle.touch(id)
   }
 
-  /** Ends what an earlier berth left, and starts the servers that ran when it ended. */
+  /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   recover(): Promise<void> {
     return this.#lifecycle.recover()
   }

@@ -7,7 +7,7 @@ import { servers } from './table.ts'
 /** Milliseconds between background measurements of a server that keeps changing. */
 const PACE_MS = 1_000
 
-/** Milliseconds after a change before it is measured, so measuring does not delay commands of a busy moment. */
+/** Milliseconds after a change before it is measured. Measuring at once would slow down commands that follow. */
 const CALM_MS = 200
 
 /** A server to measure. */
@@ -57,7 +57,7 @@ export class StorageMeter {
     return walk
   }
 
-  /** Schedules a measurement after a command, which may have changed any amount. */
+  /** Schedules a measurement after a command, which may have changed any number of files. */
   changed(server: MeasuredServer): void {
     this.#uncertain.add(server.id)
     this.#schedule(server)

@@ -1,15 +1,15 @@
-/** Most attempts in their first second. */
+/** Largest number of attempts in their first second. */
 const MAX_BUSY = 64
 
-/** Most attempts that run at once. */
+/** Largest number of running attempts. */
 const MAX_RUNNING = 1_024
 
 /** Milliseconds after which an attempt is taken to wait for its receiver. It then costs no more than a socket. */
 const BUSY_MS = 1_000
 
 /**
- * Limits the attempts that run at once. An attempt that waits for its receiver gives its place to another, so many
- * silent receivers cannot hold up the others.
+ * Limits the running attempts. An attempt that waits for its receiver frees its slot, so many silent receivers cannot
+ * delay the others.
  */
 export class AttemptSlots {
   readonly #onFree: () => void
@@ -17,7 +17,7 @@ export class AttemptSlots {
   #all = 0
 
   /**
-   * @param onFree called when a place becomes free while its attempt continues
+   * @param onFree called when a slot becomes free while its attempt continues
    */
   constructor(onFree: () => void) {
     this.#onFree = onFree
@@ -28,7 +28,7 @@ export class AttemptSlots {
     return this.#busy < MAX_BUSY && this.#all < MAX_RUNNING
   }
 
-  /** Takes a place. The returned function releases it. */
+  /** Takes a slot. The returned function releases it. */
   take(): () => void {
     this.#busy += 1
     this.#all += 1

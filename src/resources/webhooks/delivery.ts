@@ -27,9 +27,9 @@ export interface DeliveryOptions {
 export const secretContext = (webhookId: string): string => `webhooks ${webhookId}`
 
 /**
- * Makes one attempt to deliver an event. It never rejects: the record's `error` tells what went wrong.
+ * Makes one attempt to deliver an event. It never rejects: the record's `error` describes a failure.
  *
- * @param cancelled aborts the attempt; the result is meaningless then
+ * @param cancelled aborts the attempt; its result is then meaningless
  */
 export async function attemptDelivery(
   event: EventRow,
@@ -74,7 +74,7 @@ async function send(
   { destinations, ca }: DeliveryOptions,
   signal: AbortSignal,
 ): Promise<WebhookResponse> {
-  // A name server that does not respond must not hold up the attempt.
+  // A name server that does not respond must not delay the attempt.
   const destination = await orAborted(checkDestination(url, destinations), signal)
   return post({ destination, headers, body, signal, ...(ca ? { ca } : {}) })
 }
@@ -98,7 +98,7 @@ function describe(error: unknown): string {
   return `The receiver was not reached: ${message ?? error}${code && !message?.includes(code) ? ` (${code})` : ''}`
 }
 
-/** Bytes of a response that are read and stored. */
+/** Bytes of a response to read and store. */
 const RESPONSE_LIMIT = 1_024
 
 /** The connection failed before anything was sent, so another address of the name may work. */

@@ -1,10 +1,10 @@
 import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../runtime/address.ts'
 import { URL_LIMIT } from './model.ts'
 
-/** Looks up all addresses of a name. It rejects or returns none if the name does not resolve. */
+/** Returns all addresses of a name. Rejects or returns none if the name does not resolve. */
 export type Resolve = (name: string) => Promise<string[]>
 
-/** Tells in a sentence why a URL cannot be a webhook's destination. */
+/** Error: a URL cannot be a webhook's destination. The message is a sentence with the reason. */
 export class DestinationError extends Error {
   override readonly name = 'DestinationError'
 
@@ -17,7 +17,7 @@ export class DestinationError extends Error {
   }
 }
 
-/** A checked destination, with the addresses to which a connection may go. */
+/** A checked destination and its permitted addresses. */
 export interface Destination {
   url: URL
   /** In lower case, without brackets and trailing dot. */

@@ -6,7 +6,7 @@ import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
 import { type DeliveryRow, deliveries, deliveryAttempts, type WebhookRow, webhooks } from './table.ts'
 
-/** Finished deliveries that are kept for each webhook, with their attempts. */
+/** Number of finished deliveries to keep for each webhook, with their attempts. */
 export const KEPT_DELIVERIES = 10_000
 
 /** Finished deliveries beyond that limit that accumulate before they are pruned. */
@@ -36,7 +36,7 @@ interface PendingWrite {
   reject: (error: unknown) => void
 }
 
-/** The queue of deliveries. It is kept in the database only. */
+/** The queue of deliveries, stored only in the database. */
 export class DeliveryQueue {
   readonly #queries: Queries
   readonly #changes: Notifier
@@ -122,7 +122,7 @@ export class DeliveryQueue {
     return this.#webhooksWith(and(gt(deliveries.nextAttemptAt, 0), lte(deliveries.nextAttemptAt, now)))
   }
 
-  /** Looks into the index once for each webhook. */
+  /** Uses one index lookup per webhook. */
   #webhooksWith(when: SQL | undefined): string[] {
     const some = this.#queries
       .select({ one: sql`1` })
@@ -219,7 +219,7 @@ export class DeliveryQueue {
     this.#endedSincePrune.delete(webhookId)
   }
 
-  /** Deletes finished deliveries beyond the limit, once in a while. */
+  /** Deletes finished deliveries beyond the limit, after every `KEPT_SLACK` of them. */
   #prune(webhookId: string): void {
     // Also prunes after the first delivery since the start, because the number of older ones is unknown.
     const ended = (this.#endedSincePrune.get(webhookId) ?? KEPT_SLACK - 1) + 1

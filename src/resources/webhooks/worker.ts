@@ -29,8 +29,8 @@ export interface WorkerDependencies extends DeliveryOptions {
 }
 
 /**
- * Decides when each webhook is sent what. A webhook has at most one running attempt, and webhooks take turns, so
- * neither a failing one nor a long queue holds up the others.
+ * Schedules the deliveries of each webhook. A webhook has at most one running attempt, and webhooks take turns, so
+ * neither a failing one nor a long queue delays the others.
  */
 export class DeliveryWorker {
   readonly #dependencies: WorkerDependencies
@@ -38,7 +38,7 @@ export class DeliveryWorker {
   readonly #queue: DeliveryQueue
   readonly #slots = new AttemptSlots(() => this.#beginAttempts())
   readonly #pauses = new FailurePauses((webhookId) => this.#enqueue([webhookId]))
-  /** Webhooks that may have something to send, in the order of their turns. */
+  /** Webhooks that may have deliveries, in the order of their turns. */
   readonly #ready = new Set<string>()
   readonly #running = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
   /** Webhooks with retries that are due, and those whose last attempt was a retry. */
@@ -98,7 +98,7 @@ export class DeliveryWorker {
     this.#running.get(webhookId)?.cancel.abort(new Error('The webhook was deleted.'))
   }
 
-  /** Resolves when nothing is being sent or about to be, at the latest after the time limit of an attempt. */
+  /** Resolves when no attempt is running or about to start, at the latest after the time limit of an attempt. */
   idle(): Promise<void> {
     if (!this.#busy) return Promise.resolve()
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -144,7 +144,7 @@ export class DeliveryWorker {
     this.#enqueue(webhookIds)
   }
 
-  /** Begins attempts while there are free places, one webhook after another. */
+  /** Begins attempts while there are free slots, one webhook after another. */
   #beginAttempts(): void {
     for (const webhookId of this.#ready) {
       if (this.#stopped || !this.#slots.hasFree) break
@@ -156,7 +156,7 @@ export class DeliveryWorker {
     for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 
-  /** Returns what to send to a webhook next. Events and due retries take turns, so neither holds up the other. */
+  /** Returns the next delivery to a webhook. Events and due retries take turns, so neither delays the other. */
   #next(webhookId: string): DueDelivery | undefined {
     if (!this.#withRetries.has(webhookId)) return this.#queue.nextEvent(webhookId)
     const event = this.#hadRetry.delete(webhookId) ? this.#queue.nextEvent(webhookId) : undefined
@@ -239,7 +239,7 @@ export class DeliveryWorker {
     await this.idle()
   }
 
-  /** Whether anything is being sent or about to be. */
+  /** Whether an attempt is running or about to start. */
   get #busy(): boolean {
     return this.#hasMoreEvents || this.#ready.size + this.#running.size + this.#pauses.count > 0
   }
