@@ -2,6 +2,8 @@ import { closeSync } from 'node:fs'
 import { ComputeError } from '../../driver.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
+import { assignIPv4, assignIPv6 } from './addresses.ts'
+import { redirectOutbound } from './rules.ts'
 import {
   isIPv6,
   loadSocketCalls,
@@ -90,6 +92,28 @@ export class ServerNetwork {
   /** Whether the kernel has IPv6. */
   get hasIPv6(): boolean {
     return this.#sources.v6 !== null
+  }
+
+  /**
+   * Gives the network its address and a route, and redirects what leaves it to `OUTBOUND_PORT` and `DNS_PORT`.
+   *
+   * @param path the PATH that nsenter and nft are looked for in
+   * @returns null, or why nothing is redirected, for a person
+   */
+  async configure(path: string): Promise<string | null> {
+    const socket = this.#udp.v4
+    if (socket === null) throw this.#nothingLeft('a socket to configure it by')
+    const error =
+      assignIPv4(this.#calls, socket) || (this.#udp.v6 === null ? 0 : assignIPv6(this.#calls, this.#udp.v6))
+    if (error !== 0) throw systemError(error, "give the server's network an address")
+    const namespaces = this.#calls.namespaces(socket)
+    if (namespaces === null) return "the kernel does not show the server's network."
+    try {
+      return await redirectOutbound(namespaces, path)
+    } finally {
+      closeSync(namespaces.network)
+      closeSync(namespaces.owner)
+    }
   }
 
   /**

@@ -1,0 +1,93 @@
+import { messageOf } from '../../../runtime/error-info.ts'
+import { OWN_IPV4, OWN_IPV6 } from './addresses.ts'
+
+/** The port of 127.0.0.1 and ::1 to which connections to the outside are redirected. */
+export const OUTBOUND_PORT = 65_535
+
+/** The port at which berth answers name look-ups, of `OWN_IPV4` and `OWN_IPV6`. */
+export const DNS_PORT = 53
+
+/** Instances of inotify that one server may have; the machine's user has 128 of them by default. */
+const INOTIFY_INSTANCES = 64
+
+/** Milliseconds after which the programs that set the rules are given up. */
+const PATIENCE_MS = 10_000
+
+/**
+ * Rules for nft(8). Loopback is left alone, and not tracked: that costs time, and the kernel's memory. The rest is
+ * redirected to berth, or refused.
+ */
+const RULES = `table inet berth {
+  chain untracked {
+    type filter hook output priority raw
+    ip daddr 127.0.0.0/8 notrack
+    ip6 daddr ::1 notrack
+  }
+  chain redirected {
+    type nat hook output priority -100
+    ip daddr 127.0.0.0/8 return
+    ip6 daddr ::1 return
+    udp dport ${DNS_PORT} redirect to :${DNS_PORT}
+    ip daddr ${OWN_IPV4} tcp dport != ${DNS_PORT} return
+    ip6 daddr ${OWN_IPV6} tcp dport != ${DNS_PORT} return
+    meta l4proto tcp redirect to :${OUTBOUND_PORT}
+  }
+  chain refused {
+    type filter hook output priority 0
+    ip daddr { 127.0.0.0/8, ${OWN_IPV4} } accept
+    ip6 daddr { ::1, ${OWN_IPV6} } accept
+    reject
+  }
+}
+`
+
+/** Settings of the network and of the user namespace that owns it, as /proc/sys has them. */
+const SETTINGS: Readonly<Record<string, number>> = {
+  'user/max_inotify_instances': INOTIFY_INSTANCES,
+  // What a server leaves behind fills a table of the kernel's.
+  'net/netfilter/nf_conntrack_tcp_timeout_time_wait': 5,
+  'net/netfilter/nf_conntrack_tcp_timeout_close': 2,
+  'net/netfilter/nf_conntrack_udp_timeout': 10,
+}
+
+/** The namespaces of a server, as open descriptors. */
+export interface Namespaces {
+  readonly network: number
+  /** The user namespace that owns it. */
+  readonly owner: number
+}
+
+/**
+ * Sets limits and port 0 as the first port that programs may listen on, and, if nft is there, redirects what leaves
+ * the network to `OUTBOUND_PORT` and `DNS_PORT`. Takes about 6 ms, in a process that joins the namespaces.
+ *
+ * @param path the PATH that nsenter and nft are looked for in
+ * @returns null, or why nothing is redirected, for a person
+ */
+export async function redirectOutbound({ network, owner }: Namespaces, path: string): Promise<string | null> {
+  const [nsenter, nft] = ['nsenter', 'nft'].map((name) =>
+    Bun.which(name, { PATH: `${path}:/usr/sbin:/sbin` }),
+  )
+  if (!nsenter) return 'nsenter (package util-linux) is not installed.'
+  const settings = Object.entries({ 'net/ipv4/ip_unprivileged_port_start': 0, ...SETTINGS })
+  // The redirection comes first: with it some of the settings come into being.
+  const script = [
+    ...(nft ? [`'${nft}' -f - || failed=1`] : []),
+    ...settings.map(([name, value]) => `{ echo ${value} > /proc/sys/${name}; } 2>/dev/null`),
+    'exit $failed',
+  ].join('\n')
+  const join = ['--user=/proc/self/fd/4', '--preserve-credentials', '--net=/proc/self/fd/3']
+  const timer = AbortSignal.timeout(PATIENCE_MS)
+  try {
+    const child = Bun.spawn([nsenter, ...join, '/bin/sh', '-c', script], {
+      stdio: [new Blob([RULES]), 'ignore', 'pipe', network, owner],
+      env: { PATH: path },
+      signal: timer,
+    })
+    const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()])
+    if (code !== 0) return `nft failed: ${said.trim().split('\n')[0] || `status ${code}`}`
+    return nft ? null : 'nft (package nftables) is not installed.'
+  } catch (error) {
+    return `nsenter failed: ${messageOf(error)}`
+  }
+}
