@@ -36,6 +36,7 @@ const SUITES: Suite[] = [
     skips: `SKIP ${name}:`,
   })),
   { file: 'network/server-network.test.ts', tests: '', least: 8, skips: 'SKIP the networks of servers:' },
+  { file: 'network/redirect.test.ts', tests: '', least: 4, skips: 'SKIP the networks of servers:' },
 ]
 
 const reason = whyNot()

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, release } from 'node:os'
 import { join } from 'node:path'
 import { ComputeError } from '../driver.ts'
 import {
@@ -55,7 +55,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#network = options.network
+    this.#network = tellsNetworksApart() ? options.network : 'shared'
     this.#etc = new EtcDirectory(join(options.dataDir, 'sandbox', 'etc'))
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
@@ -71,7 +71,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (code === 0)
       return {
         available: true,
-        network: this.#network === 'own' ? 'own' : 'shared with this machine',
+        network: this.#network,
         notes: this.#notes(),
       }
     if (this.#nested === 'refused' && said.includes(NO_NESTING)) {
@@ -222,6 +222,14 @@ function bind({ path, real }: SystemPath): string[] {
 /** Keeps a link into /usr a link, so a path means the same inside and outside. */
 function linkOrBind(dir: SystemPath): string[] {
   return dir.real === dir.path ? bind(dir) : ['--symlink', dir.real.slice(1), dir.path]
+}
+
+/** Reports whether the kernel tells the networks of sockets apart (SO_NETNS_COOKIE), which Linux does from 5.14 on. */
+function tellsNetworksApart(): boolean {
+  const [major = 0, minor = 0] = release()
+    .split('.')
+    .map((part) => Number.parseInt(part, 10))
+  return major > 5 || (major === 5 && minor >= 14)
 }
 
 /** Why an isolation cannot be used, and what a person can do about it. */

@@ -31,8 +31,6 @@ const MACHINE = ['/proc', '/sys/devices/system', '/sys/fs/cgroup']
 /** The names of users and groups. */
 const ACCOUNTS = ['/etc/passwd', '/etc/group']
 
-const NETWORK = 'shared with this machine'
-
 const REMEDY =
   'Use Linux 5.13 or newer with Landlock switched on (landlock in /sys/kernel/security/lsm), and a container runtime whose seccomp profile knows its system calls.'
 
@@ -64,7 +62,7 @@ export class LandlockIsolation implements LocalIsolation {
       announce: true,
     }
     const { code, said } = await runOnce(launcher(self, plan))
-    if (code === 0) return { available: true, network: NETWORK, notes: gapsOf(Number(said)) }
+    if (code === 0) return { available: true, network: 'shared', notes: gapsOf(Number(said)) }
     const reason = code === 3 ? 'Landlock is there but hides nothing.' : `Landlock failed: ${said}`
     return { available: false, reason, remedy: REMEDY }
   }

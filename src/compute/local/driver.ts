@@ -23,6 +23,17 @@ import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
 import type { LocalSandbox } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
+/** What `Enforced.network` says. */
+const NETWORK_NAMES = {
+  redirected: 'own, outbound filtered',
+  proxy: 'own, outbound by proxy',
+  shared: 'shared with this machine',
+} as const
+
+/** The server that is started to see how connections leave it, and what it may use. */
+const TRIAL_SERVER = 'srv_trial'
+const TRIAL_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 }
+
 /** Runs servers as processes of this machine; a `LocalIsolation` decides how they are isolated. */
 export class LocalDriver implements ComputeDriver {
   readonly #isolation: LocalIsolation
@@ -32,6 +43,7 @@ export class LocalDriver implements ComputeDriver {
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
   readonly #networks = once(async () => new (await import('./network/server-network.ts')).NetworkLoader())
   #limiter: Promise<Limiter> | null = null
+  #outboundKind: Promise<'redirected' | 'proxy'> | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
     this.#isolation = isolation
@@ -52,7 +64,8 @@ export class LocalDriver implements ComputeDriver {
         available: true,
         enforced: async () => {
           const { enforced } = await this.#chosenLimiter()
-          return { isolation: this.name, ...enforced, disk: 'watchdog', network }
+          const named = NETWORK_NAMES[network === 'shared' ? network : await this.#outbound()]
+          return { isolation: this.name, ...enforced, disk: 'watchdog', network: named }
         },
         ...(notes === undefined || notes.length === 0 ? {} : { notes }),
       }
@@ -122,6 +135,23 @@ export class LocalDriver implements ComputeDriver {
     return (await this.workspace(handle).usage()) + inTemporary
   }
 
+  /** Returns how connections leave servers with their own network: as seen at a server, or at one started for it. */
+  #outbound(): Promise<'redirected' | 'proxy'> {
+    this.#outboundKind ??= this.#tryOutbound()
+    return this.#outboundKind
+  }
+
+  async #tryOutbound(): Promise<'redirected' | 'proxy'> {
+    const handle = await this.create(TRIAL_SERVER)
+    try {
+      const sandbox = await this.#launch(TRIAL_SERVER, handle, TRIAL_LIMITS)
+      await sandbox.stop()
+      return sandbox.outbound ?? 'proxy'
+    } finally {
+      await this.destroy(handle)
+    }
+  }
+
   async #launch(id: string, handle: Handle, limits: Limits): Promise<LocalSandbox> {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
@@ -141,6 +171,7 @@ export class LocalDriver implements ComputeDriver {
       return await LocalSandbox.start({
         id,
         provide: this.#options.provide,
+        path: this.#options.path,
         launch,
         marker,
         group,

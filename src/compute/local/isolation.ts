@@ -51,7 +51,8 @@ export interface Launch extends SpawnPlan {
 export type IsolationProbe =
   | {
       available: true
-      network: string
+      /** Whose network servers have. */
+      network: 'own' | 'shared'
       /** Ways in which the isolation is weaker here than its name promises, each a sentence for a person. */
       notes?: string[]
     }

@@ -20,16 +20,21 @@ const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = 
 
 /**
  * Returns the loopback addresses on which a command's processes listen: the processes below `root` that carry the
- * command's marker, and all their descendants. Looks sockets up in berth's own network namespace, so a sandbox with
- * another one cannot claim them. Leaves an address out if another program receives its connections.
+ * command's marker, and all their descendants. Looks sockets up in one network namespace, so a process in another one
+ * cannot claim them. Leaves an address out if another program receives its connections.
  *
  * @param root the host's pid of the sandbox's first process
+ * @param networkOf the host's pid of a process in that network
  * @returns null if sockets or their owners cannot be seen
  */
-export function listeningAddresses(root: number, marker: string): LoopbackAddress[] | null {
+export function listeningAddresses(
+  root: number,
+  marker: string,
+  networkOf: number,
+): LoopbackAddress[] | null {
   const family = commandFamily(root, marker)
   if (family.size === 0) return []
-  const all = readTcpSockets()?.filter(({ listens }) => listens)
+  const all = readTcpSockets(networkOf)?.filter(({ listens }) => listens)
   if (all === undefined) return null
   const owned = new Set<string>()
   let unseen = false
@@ -69,7 +74,7 @@ function answers(
 /** Returns the TCP ports that a process listens on, ascending; none if they cannot be seen. */
 export function portsOf(pid: number): number[] {
   const owned = new Set(socketsOf(pid) ?? [])
-  const all = readTcpSockets() ?? []
+  const all = readTcpSockets(pid) ?? []
   const ports = all.filter(({ listens, inode }) => listens && owned.has(inode)).map(({ port }) => port)
   return [...new Set(ports)].sort((a, b) => a - b)
 }

@@ -35,7 +35,7 @@ const STOP_MARGIN_MS = 500
 const PAUSE_PATIENCE_MS = 250
 
 /** The options of `LocalSandbox.start`. */
-export interface SandboxStart extends Pick<LocalDriverOptions, 'provide'> {
+export interface SandboxStart extends Pick<LocalDriverOptions, 'provide' | 'path'> {
   /** The server's id. */
   id: string
   launch: Launch
@@ -116,6 +116,12 @@ export class LocalSandbox implements Sandbox {
     return this.#start.launch.tools
   }
 
+  /** How connections leave its own network: they are redirected to berth, or go by a proxy; null if it shares one. */
+  get outbound(): 'redirected' | 'proxy' | null {
+    if (this.#network === null) return null
+    return this.#network.unredirected === null ? 'redirected' : 'proxy'
+  }
+
   /** Whether anything but sandboxd runs in it. */
   get occupied(): boolean {
     return this.#sandboxd.busy > 0 || this.#started().length > 0
@@ -143,7 +149,8 @@ export class LocalSandbox implements Sandbox {
     return {
       exit: execution.exit,
       cancel: (graceMs) => execution.cancel(graceMs),
-      listening: async () => (execution.over ? [] : listeningAddresses(this.#process.pid, marker)),
+      listening: async () =>
+        execution.over ? [] : listeningAddresses(this.#process.pid, marker, this.#networkOf),
       write: (data) => execution.type(data),
       resize: (size) => execution.resize(size),
     }
@@ -210,8 +217,8 @@ export class LocalSandbox implements Sandbox {
         sendsSockets: this.#sockets !== null,
         ...group.sandboxd,
       })
-      await this.#openNetwork()
       this.#own = new Set(findDescendants(this.#process.pid))
+      await this.#openNetwork()
     } catch (error) {
       this.#sandboxd.close('It did not start.')
       await this.#exited
@@ -223,12 +230,19 @@ export class LocalSandbox implements Sandbox {
     }
   }
 
+  /** Pid of a process in whose network the server's ports are: the first of its own, or berth. */
+  get #networkOf(): number {
+    const [first = process.pid] = this.#network === null ? [] : this.#own
+    return first
+  }
+
   async #openNetwork(): Promise<void> {
     const socket = this.#sockets
-    const { id, networks, provide } = this.#start
+    const { id, networks, provide, path } = this.#start
     if (socket === null || networks === null) return
     this.#sockets = null
     this.#network = networks.receive(socket)
+    await this.#network.configure(path)
     await provide(id, this.#network)
   }
 

@@ -20,14 +20,14 @@ export interface TcpSocket {
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A'
 
-/** Their tables; one is missing in a kernel without IPv6. */
-const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
+/** Their tables, below a process of the network; one is missing in a kernel without IPv6. */
+const TABLES = ['net/tcp', 'net/tcp6']
 
-/** Returns all TCP sockets of berth's own network; null if the system does not show them. */
-export function readTcpSockets(): TcpSocket[] | null {
-  const texts = TABLES.map((path) => {
+/** Returns all TCP sockets of a process's network; null if the system does not show them. */
+export function readTcpSockets(pid: number): TcpSocket[] | null {
+  const texts = TABLES.map((table) => {
     try {
-      return readFileSync(path, 'latin1')
+      return readFileSync(`/proc/${pid}/${table}`, 'latin1')
     } catch {
       return null
     }
@@ -40,7 +40,9 @@ export function readTcpSockets(): TcpSocket[] | null {
  * them. There may be many others, which hold nothing up.
  */
 export async function findTcpSockets(ports: readonly number[]): Promise<TcpSocket[] | null> {
-  const texts = await Promise.all(TABLES.map((path) => readFile(path, 'latin1').catch(() => null)))
+  const texts = await Promise.all(
+    TABLES.map((table) => readFile(`/proc/self/${table}`, 'latin1').catch(() => null)),
+  )
   // Behind the number of the line and the address.
   const local = new RegExp(`^ *\\d+: [0-9A-F]+:(?:${ports.map(hexPort).join('|')}) `)
   return socketsIn(texts, (line) => local.test(line))

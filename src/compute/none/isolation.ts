@@ -21,7 +21,7 @@ export class NoIsolation implements LocalIsolation {
   }
 
   async probe(): Promise<IsolationProbe> {
-    return { available: true, network: 'shared with this machine' }
+    return { available: true, network: 'shared' }
   }
 
   async launch(server: ServerToStart): Promise<Launch> {

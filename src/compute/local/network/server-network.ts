@@ -3,6 +3,7 @@ import { ComputeError } from '../../driver.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
+import { type ForwardTarget, forwardTo } from './forward.ts'
 import { redirectOutbound } from './rules.ts'
 import {
   isIPv6,
@@ -15,6 +16,8 @@ import {
 
 /** Port of the listeners by which new sockets are made; see `SocketSource`. */
 const SOURCE_PORT = 65_534
+
+const HOSTS = ['127.0.0.1', '::1'] as const
 
 /** Errors by their numbers, of errno(3). */
 const CODES: Readonly<Record<number, string>> = {
@@ -73,7 +76,9 @@ export class ServerNetwork {
   /** The blank UDP sockets that nobody has taken. */
   readonly #udp: { v4: number | null; v6: number | null }
   readonly #listeners = new Set<NetworkListener>()
+  readonly #forwarded = new Set<number>()
   #closed = false
+  #unredirected: string | null = null
 
   /**
    * Takes ownership of the sockets.
@@ -89,27 +94,35 @@ export class ServerNetwork {
     this.#udp = { v4: u, v6: u6 ?? null }
   }
 
+  /** Why nothing redirects what leaves the network, in a sentence; null if it is redirected. */
+  get unredirected(): string | null {
+    return this.#unredirected
+  }
+
   /** Whether the kernel has IPv6. */
   get hasIPv6(): boolean {
     return this.#sources.v6 !== null
   }
 
   /**
-   * Gives the network its address and a route, and redirects what leaves it to `OUTBOUND_PORT` and `DNS_PORT`.
+   * Gives the network its address and a route, and redirects what leaves it to `OUTBOUND_PORT` and `DNS_PORT`, if the
+   * system permits that: see `unredirected`.
    *
    * @param path the PATH that nsenter and nft are looked for in
-   * @returns null, or why nothing is redirected, for a person
    */
-  async configure(path: string): Promise<string | null> {
+  async configure(path: string): Promise<void> {
     const socket = this.#udp.v4
     if (socket === null) throw this.#nothingLeft('a socket to configure it by')
     const error =
       assignIPv4(this.#calls, socket) || (this.#udp.v6 === null ? 0 : assignIPv6(this.#calls, this.#udp.v6))
     if (error !== 0) throw systemError(error, "give the server's network an address")
     const namespaces = this.#calls.namespaces(socket)
-    if (namespaces === null) return "the kernel does not show the server's network."
+    if (namespaces === null) {
+      this.#unredirected = 'The kernel does not show who owns it.'
+      return
+    }
     try {
-      return await redirectOutbound(namespaces, path)
+      this.#unredirected = await redirectOutbound(namespaces, path)
     } finally {
       closeSync(namespaces.network)
       closeSync(namespaces.owner)
@@ -156,6 +169,16 @@ export class ServerNetwork {
     if (error === 0) return descriptor
     closeSync(descriptor)
     throw systemError(error, `listen on ${host}, port ${port}`)
+  }
+
+  /**
+   * Makes something that berth offers reachable at a port of the server's loopback, 127.0.0.1 and ::1. Does nothing if
+   * it is already. Throws an error with `code` `EADDRINUSE` if the port is taken.
+   */
+  forward(port: number, target: ForwardTarget): void {
+    if (this.#forwarded.has(port)) return
+    for (const host of this.hasIPv6 ? HOSTS : HOSTS.slice(0, 1)) this.listen(port, host, forwardTo(target))
+    this.#forwarded.add(port)
   }
 
   /**
