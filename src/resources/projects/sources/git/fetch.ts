@@ -1,5 +1,5 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type ProcessEnvironment, usesProxy } from '../environment.ts'
 import { quoted, SourceError } from '../errors.ts'
 import { checkHost, checkName, type HostRules } from '../hosts.ts'
@@ -8,7 +8,7 @@ import { maskOf } from '../mask.ts'
 import type { GitSource } from '../model.ts'
 import { checkTree, tooLarge, tooMany } from '../tree.ts'
 import { Git } from './git.ts'
-import { findRepository, mayRead } from './local-repository.ts'
+import { checkRepository } from './local-repository.ts'
 import { type GitLocation, parseGitUrl } from './location.ts'
 import { chooseTarget, isCommitId, type Target } from './reference.ts'
 import { type GitSettings, prepareGit } from './settings.ts'
@@ -44,15 +44,15 @@ export async function fetchRepository(job: GitJob, dependencies: GitDependencies
   const location = parseGitUrl(source.url)
   const home = join(staging, 'home')
   const mask = maskOf(secretsOf(location))
-  const env = prepareGit(home, await settingsFor(location, dependencies))
-  const git = new Git({ cwd: home, env, fileLimit: limits.bytes, mask, log })
-  const url = location.scheme === 'file' ? location.path : location.url
-  if (location.scheme === 'file') await checkRepository(git, location.path, dependencies, signal)
+  const { settings, remote } = await prepareFetch(location, dependencies)
+  const git = new Git({ cwd: home, env: prepareGit(home, settings), fileLimit: limits.bytes, mask, log })
 
-  const target = await findTarget(git, url, source.ref, signal)
+  const target = await findTarget(git, remote, source.ref, signal)
   const code = join(staging, 'code')
   mkdirSync(code, { mode: 0o700 })
-  const commit = await receive(git, code, url, target, job)
+  const commit = await receive(git, code, remote, target, job)
+  // It may have been changed while git read it.
+  if (location.scheme === 'file') await checkRepository(location.path, dependencies.sourceFolders)
   await checkOut(git, code, target, commit, job)
   rmSync(join(code, '.git/FETCH_HEAD'), { force: true })
   await checkTree(code, limits)
@@ -61,56 +61,57 @@ export async function fetchRepository(job: GitJob, dependencies: GitDependencies
   return code
 }
 
+/** Where a repository is fetched from. */
+interface Remote {
+  /** What the fetched repository knows as its remote. */
+  readonly url: string
+  /** The arguments that name it to `ls-remote` and `fetch`. */
+  readonly from: readonly string[]
+}
+
+/** Keeps git from taking `PATH/.git` or `PATH.git` instead of the directory that was checked (git-upload-pack(1)). */
+const STRICT = '--upload-pack=git-upload-pack --strict'
+
 function secretsOf(location: GitLocation): string[] {
   if (location.scheme !== 'https' || location.credentials === null) return []
   const { user, password } = location.credentials
   return [password, user, `${user}:${password}`]
 }
 
-async function settingsFor(location: GitLocation, dependencies: GitDependencies): Promise<GitSettings> {
+/** Checks where a repository is, and returns how git is to reach it. @throws SourceError */
+async function prepareFetch(
+  location: GitLocation,
+  dependencies: GitDependencies,
+): Promise<{ settings: GitSettings; remote: Remote }> {
   const { hosts, environment, sourceFolders } = dependencies
   if (location.scheme === 'file') {
-    const { safeDirectories } = findRepository(location.path, sourceFolders)
-    return { location, addresses: [], safeDirectories, environment }
+    const { gitDirectory, safeDirectories } = await checkRepository(location.path, sourceFolders)
+    return {
+      settings: { location, addresses: [], safeDirectories, environment },
+      remote: { url: location.path, from: [STRICT, '--', gitDirectory] },
+    }
   }
-  const { host } = location
+  const { host, url } = location
   // A proxy resolves names itself, by its own rules.
-  if (location.scheme === 'https' && usesProxy(environment, host)) {
-    checkName(host, hosts.allowLocal)
-    return { location, addresses: [], safeDirectories: [], environment }
+  const byProxy = location.scheme === 'https' && usesProxy(environment, host)
+  if (byProxy) checkName(host, hosts.allowLocal)
+  const addresses = byProxy ? [] : (await checkHost(host, hosts)).addresses
+  return {
+    settings: { location, addresses, safeDirectories: [], environment },
+    remote: { url, from: ['--', url] },
   }
-  const { addresses } = await checkHost(host, hosts)
-  return { location, addresses, safeDirectories: [], environment }
-}
-
-/** Checks that a local repository keeps its data in allowed directories too. */
-async function checkRepository(
-  git: Git,
-  path: string,
-  dependencies: GitDependencies,
-  signal: AbortSignal,
-): Promise<void> {
-  const output = await git.run(['-C', path, 'rev-parse', '--git-dir', '--git-common-dir'], {
-    signal,
-    quiet: true,
-  })
-  const directories = output.split('\n').flatMap((one) => (one === '' ? [] : [resolve(path, one)]))
-  if (mayRead(directories, dependencies.sourceFolders)) return
-  throw new SourceError(
-    'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
-  )
 }
 
 async function findTarget(
   git: Git,
-  url: string,
+  { from }: Remote,
   ref: string | undefined,
   signal: AbortSignal,
 ): Promise<Target> {
   if (ref !== undefined && isCommitId(ref)) return { kind: 'commit', source: ref }
   const wanted =
     ref === undefined ? [] : ref.startsWith('refs/') ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
-  const listing = await git.run(['ls-remote', '--symref', '--', url, 'HEAD', ...wanted], { signal })
+  const listing = await git.run(['ls-remote', '--symref', ...from, 'HEAD', ...wanted], { signal })
   const target = chooseTarget(listing, ref)
   if (target !== null) return target
   throw new SourceError(
@@ -121,7 +122,13 @@ async function findTarget(
 }
 
 /** Receives the commit and resolves to its id. */
-async function receive(git: Git, code: string, url: string, target: Target, job: GitJob): Promise<string> {
+async function receive(
+  git: Git,
+  code: string,
+  { url, from }: Remote,
+  target: Target,
+  job: GitJob,
+): Promise<string> {
   const { limits, signal } = job
   const branch = target.kind === 'branch' ? target.name : null
   await git.run(['init', '--quiet', `--initial-branch=${branch ?? 'main'}`, '--', code], { signal })
@@ -132,7 +139,7 @@ async function receive(git: Git, code: string, url: string, target: Target, job:
   using watch = watchSize(join(code, '.git'), limits)
   const received = AbortSignal.any([signal, watch.signal])
   const options = ['--progress', '--depth=1', '--no-tags', '--no-recurse-submodules']
-  await git.run(['-C', code, 'fetch', ...options, '--', 'origin', refspecOf(target)], { signal: received })
+  await git.run(['-C', code, 'fetch', ...options, ...from, refspecOf(target)], { signal: received })
   const peeled = await git.run(
     ['-C', code, 'rev-parse', '--verify', '--end-of-options', 'FETCH_HEAD^{commit}'],
     { signal },

@@ -23,8 +23,6 @@ interface RunOptions {
   signal: AbortSignal
   /** Receives standard output instead of the result. */
   onOutput?: (chunk: Uint8Array) => void
-  /** Whether to keep git's output out of the log. */
-  quiet?: boolean
 }
 
 /** Runs git commands for one fetch and explains their failures. */
@@ -37,14 +35,14 @@ export class Git {
   }
 
   /** Runs a command and resolves to its standard output. @throws SourceError if it fails; the signal's reason */
-  async run(args: readonly string[], { signal, onOutput, quiet = false }: RunOptions): Promise<string> {
+  async run(args: readonly string[], { signal, onOutput }: RunOptions): Promise<string> {
     const { cwd, env, fileLimit, mask } = this.#options
     const kept: string[] = []
     const onLine = (line: string) => {
       const shown = mask(line)
       kept.push(shown)
       if (kept.length > KEPT_LINES) kept.shift()
-      if (!quiet) this.#log(shown)
+      this.#log(shown)
     }
     const { code, output } = await runGit({
       args,

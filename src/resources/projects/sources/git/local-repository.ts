@@ -1,11 +1,12 @@
-import { realpathSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { SourceError } from '../errors.ts'
+import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { quoted, SourceError } from '../errors.ts'
 
 /** A repository on this machine that may be taken. */
 interface LocalRepository {
-  /** Absolute, without links. */
-  path: string
+  /** The directory with its data, absolute, without links. */
+  gitDirectory: string
   /** Directories that git must accept even if another user owns them. */
   safeDirectories: string[]
 }
@@ -14,9 +15,10 @@ interface LocalRepository {
  * Finds a repository's directory below an allowed one, by the real paths of both.
  *
  * @param allowed as configured, absolute
+ * @returns its path without links
  * @throws SourceError that does not reveal whether a path exists that is not allowed
  */
-export function findRepository(path: string, allowed: readonly string[]): LocalRepository {
+export function findRepository(path: string, allowed: readonly string[]): string {
   const real = realpath(path)
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
   if (real === null || !isBelow(real, roots)) {
@@ -30,19 +32,121 @@ export function findRepository(path: string, allowed: readonly string[]): LocalR
   const stats = statSync(real, { throwIfNoEntry: false })
   if (stats === undefined) throw new SourceError('There is no such folder on this machine.')
   if (!stats.isDirectory()) throw new SourceError('It is a file and no folder with a git repository.')
-  return { path: real, safeDirectories: [real, `${real}/.git`] }
+  return real
 }
 
+/** What git reads of a repository that it gives out (gitrepository-layout(5)). */
+const PARTS = [
+  'HEAD',
+  'config',
+  'config.worktree',
+  'packed-refs',
+  'shallow',
+  'info',
+  'objects',
+  'refs',
+  'reftable',
+]
+
+/** Largest file of a repository that is read here, bytes. */
+const MAX_TEXT_BYTES = 2 ** 20
+
+/** The head of a section of settings that includes a file (git-config(1)); several can be on a line. */
+const INCLUDE = /^(?!\s*[#;]).*\[\s*include/im
+
 /**
- * Reports whether the directories in which a repository keeps its data are allowed too: a worktree's lie elsewhere.
+ * Checks that a repository keeps its data in allowed directories too, before git reads any of it: its links, the
+ * object directories that it borrows from, and the files that its settings include could each lead to data elsewhere.
+ * Git itself would read them, and repeat lines of files that it does not understand.
+ *
+ * @throws SourceError that names what leads elsewhere
  */
-export function mayRead(directories: readonly string[], allowed: readonly string[]): boolean {
+export async function checkRepository(given: string, allowed: readonly string[]): Promise<LocalRepository> {
+  const path = findRepository(given, allowed)
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
-  return directories.every((dir) => {
-    const real = realpath(dir)
-    return real !== null && isBelow(real, roots)
-  })
+  const own = realpath(gitDirectoryOf(path))
+  if (own === null || !isBelow(own, roots)) throw worktreeElsewhere()
+  const shared = textOf(join(own, 'commondir'), roots)?.trim()
+  const common = shared === undefined ? own : realpath(resolve(own, shared))
+  if (common === null || !isBelow(common, roots)) throw worktreeElsewhere()
+  const seen = new Set<string>()
+  for (const dir of new Set([own, common])) {
+    for (const part of PARTS) await checkLinks(join(dir, part), roots, seen)
+    for (const name of ['config', 'config.worktree']) {
+      if (!INCLUDE.test(textOf(join(dir, name), roots) ?? '')) continue
+      throw new SourceError(
+        `The repository’s file ${name} includes settings of other files, which is not taken. Remove "include" and "includeIf" from it, or name a clone of the repository.`,
+      )
+    }
+  }
+  const objects = realpath(join(common, 'objects'))
+  if (objects !== null) await checkAlternates(objects, roots, seen)
+  return { gitDirectory: own, safeDirectories: [path, `${path}/.git`, own, common] }
 }
+
+/** Returns the directory with a repository's data: `.git`, where a file of that name leads, or the directory itself. */
+function gitDirectoryOf(path: string): string {
+  const inner = join(path, '.git')
+  const stats = lstatSync(inner, { throwIfNoEntry: false })
+  if (stats === undefined) return path
+  if (!stats.isFile()) return inner
+  const target = /^gitdir: (.+)$/m.exec(textOf(inner, [path]) ?? '')?.[1]
+  return target === undefined ? inner : resolve(path, target)
+}
+
+/** Checks that no link at or below a path leads out of the allowed directories. */
+async function checkLinks(path: string, roots: readonly string[], seen: Set<string>): Promise<void> {
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats?.isSymbolicLink()) {
+    const real = realpath(path)
+    if (real === null || !isBelow(real, roots)) {
+      throw new SourceError(
+        `The repository’s ${quoted(relativeName(path))} is a link that leads out of the allowed folders. Name a clone of the repository, or allow the other folder with --source-folders.`,
+      )
+    }
+    return checkLinks(real, roots, seen)
+  }
+  if (!stats?.isDirectory() || seen.has(path)) return
+  seen.add(path)
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (!entry.isFile()) await checkLinks(join(path, entry.name), roots, seen)
+  }
+}
+
+/** Checks the object directories that this one borrows from, and theirs. */
+async function checkAlternates(objects: string, roots: readonly string[], seen: Set<string>): Promise<void> {
+  for (const line of (textOf(join(objects, 'info/alternates'), roots) ?? '').split('\n')) {
+    if (line === '' || line.startsWith('#')) continue
+    const real = line.startsWith('"') ? null : realpath(resolve(objects, line))
+    if (real === null || !isBelow(real, roots)) {
+      throw new SourceError(
+        'The repository borrows objects from one that is not below the allowed folders (objects/info/alternates). Have it keep its own with "git repack -a -d" and remove that file, or allow the other folder with --source-folders.',
+      )
+    }
+    if (seen.has(real)) continue
+    await checkLinks(real, roots, seen)
+    await checkAlternates(real, roots, seen)
+  }
+}
+
+/** Returns a file's text; undefined if there is none. @throws SourceError if it lies elsewhere or is too large */
+function textOf(path: string, roots: readonly string[]): string | undefined {
+  const real = realpath(path)
+  const stats = real === null ? undefined : statSync(real, { throwIfNoEntry: false })
+  if (real === null || stats === undefined) return undefined
+  if (!isBelow(real, roots) || !stats.isFile() || stats.size > MAX_TEXT_BYTES) {
+    throw new SourceError(`The repository’s ${quoted(relativeName(path))} is none that can be taken.`)
+  }
+  return readFileSync(real, 'utf8')
+}
+
+/** Returns the last two names of a path, which tell a file of a repository. */
+const relativeName = (path: string): string => path.split('/').slice(-2).join('/')
+
+const worktreeElsewhere = (): SourceError =>
+  new SourceError(
+    'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
+  )
 
 const isBelow = (path: string, roots: readonly string[]): boolean =>
   roots.some((root) => path === root || path.startsWith(root.endsWith('/') ? root : `${root}/`))
