@@ -30,6 +30,7 @@ import type { SignInLinks } from '../signin/session/links.ts'
 import { SignIn } from '../signin/sign-in.ts'
 import type { Cipher } from '../storage/cipher.ts'
 import type { Database } from '../storage/database.ts'
+import type { Heartbeat } from '../storage/heartbeat.ts'
 import { FaultyCompute } from '../testing/faults/compute/compute.ts'
 import { FaultStore } from '../testing/faults/store.ts'
 import { JOURNAL_BYTES, RequestJournal } from '../testing/journal/journal.ts'
@@ -50,6 +51,8 @@ export interface ServiceDependencies {
   compute: Compute
   /** The plan of accounts without their own. */
   plan: AccountPlan
+  /** Where the time of a kill is found; null if this system has no place for it. */
+  heartbeat: Heartbeat | null
   webhooks: WebhookOverrides | undefined
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>
@@ -85,7 +88,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const outbox = new Outbox({ queries, clock, ids })
   const changes = new Notifier()
   const plans = new Plans(database, dependencies.plan)
-  const metering = new Metering({ queries, clock, outbox, plans, logger })
+  const metering = new Metering({ ...dependencies, queries, outbox, plans })
   const credentialChanges = new CredentialChanges()
   const common = {
     database,

@@ -15,12 +15,13 @@ interface Boundary {
 
 /** Lists the services in the order in which they start. They stop in reverse. */
 export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
-  const { signIn, keys, deliveries, servers, faults, state, lazy } = services
+  const { signIn, keys, deliveries, metering, servers, faults, state, lazy } = services
   const { tasks, builds, apps } = lazy
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
     { name: 'the compute driver', recover: () => boundary.driverSelected.then(() => {}) },
+    { name: 'metering', recover: async () => metering.recover() },
     { name: 'signing in', stop: () => signIn.stop() },
     { name: 'keys', stop: () => keys.stop() },
     deliveries,

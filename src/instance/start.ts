@@ -16,6 +16,7 @@ import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/session/links.ts'
 import { takeDataDirectory } from '../storage/data-directory.ts'
 import { makeEphemeral } from '../storage/ephemeral.ts'
+import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
 import { InstanceState } from './state.ts'
@@ -122,6 +123,9 @@ async function compose(
   if (ephemeral) releases.push(() => ephemeral.remove())
   const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
   releases.push(() => dataDirectory.release())
+  // Nobody starts on an ephemeral directory again.
+  const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
+  if (heartbeat) releases.push(() => heartbeat.close())
   // The probe runs a process. Meanwhile the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
@@ -163,6 +167,7 @@ async function compose(
     compute: new PendingDriver(selecting),
     driverSelected: selecting,
     plan,
+    heartbeat: ephemeral ? NO_HEARTBEAT : heartbeat,
     fixtures,
     webhooks,
     environment,

@@ -125,6 +125,7 @@ export class InstanceState implements StateOperations {
         const { version, clock } = this.#dependencies
         const resume = await this.#generation.services.servers.pause()
         try {
+          this.#generation.services.metering.writeAll()
           const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
           const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
           return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)

@@ -9,6 +9,7 @@ import projects from './migrations/0006_projects.sql' with { type: 'text' }
 import tasks from './migrations/0007_tasks.sql' with { type: 'text' }
 import controls from './migrations/0008_controls.sql' with { type: 'text' }
 import signIn from './migrations/0009_signin.sql' with { type: 'text' }
+import metering from './migrations/0010_metering.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -24,6 +25,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   tasks,
   controls,
   signIn,
+  metering,
 ]
 
 /** The number of the state's schema that this berth writes. */

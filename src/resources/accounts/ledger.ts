@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm'
+import { eq, isNotNull, sql } from 'drizzle-orm'
 import type { Queries } from '../../storage/database.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
@@ -11,6 +11,11 @@ interface ServerRun extends PricedRun {
   id: string
   tier: TierName
 }
+
+type MeteredRow = typeof meteredServers.$inferSelect
+
+/** Returns the price of a server of an account, in units of credits per second. */
+type RateOf = (accountId: string, tier: TierName) => number
 
 /** An account with running servers. */
 export interface RunningAccount {
@@ -48,9 +53,9 @@ export class Ledger {
    * budget. Call it inside a transaction, and adopt the result after the commit.
    *
    * @param offset calendar time minus elapsed time
-   * @param exactly also writes the begun seconds
+   * @param exactly also writes the begun seconds: of all servers, or of the one with this id
    */
-  charge(account: RunningAccount, to: number, offset: number, exactly: boolean): ChargeResult {
+  charge(account: RunningAccount, to: number, offset: number, exactly: boolean | string): ChargeResult {
     const { cap } = this.#plans.of(account.id)
     const runs = account.runs.map((run) => ({ ...run }))
     const units = new Map<string, number>()
@@ -71,7 +76,10 @@ export class Ledger {
       if (sum > 0) usage = this.#usage.save({ ...usage, used: usage.used + sum }, cap)
       at = end
       if (nextChangeAt <= to) continue
-      for (const run of runs) this.#write(run, units.get(run.id) ?? 0, to, exactly)
+      for (const run of runs) {
+        const used = units.get(run.id) ?? 0
+        if (used > 0 || exactly === true || exactly === run.id) this.write(run, used, to, offset)
+      }
       return { runs, chargedUntil: to, nextChangeAt, isCapped: usage.used >= cap }
     }
   }
@@ -84,14 +92,48 @@ export class Ledger {
     this.#usage.save({ ...usage, used: usage.used + units }, this.#plans.of(accountId).cap)
   }
 
-  #write(run: ServerRun, units: number, to: number, exactly: boolean): void {
-    if (units === 0 && !exactly) return
+  /** Adds units to a run's server, and records the elapsed time until which it is charged. */
+  write({ id, since }: ServerRun, units: number, to: number, offset: number): void {
     const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
     this.#queries
       .update(meteredServers)
-      .set({ creditUnits, carryMs: to - run.since })
-      .where(eq(meteredServers.id, run.id))
+      .set({ creditUnits, carryMs: to - since, meteredAt: to + offset })
+      .where(eq(meteredServers.id, id))
       .run()
+  }
+
+  /** Records that a server is not charged any more. */
+  end(serverId: string): void {
+    this.#queries.update(meteredServers).set({ meteredAt: null }).where(eq(meteredServers.id, serverId)).run()
+  }
+
+  /** Returns the servers that ran when berth was killed. */
+  killed(): MeteredRow[] {
+    return this.#queries.select().from(meteredServers).where(isNotNull(meteredServers.meteredAt)).all()
+  }
+
+  /**
+   * Charges servers until berth was killed, and records that they are not charged any more. Call it inside a
+   * transaction.
+   *
+   * @param killedAt milliseconds since 1970; null if that is unknown, which charges nothing
+   */
+  chargeKilled(rows: MeteredRow[], killedAt: number | null, rateOf: RateOf): void {
+    const ran = rows.flatMap(({ meteredAt, ...row }) =>
+      killedAt === null || meteredAt === null || meteredAt >= killedAt ? [] : [{ ...row, meteredAt }],
+    )
+    for (const [id, servers] of Map.groupBy(ran, ({ accountId }) => accountId)) {
+      // The database has dates, so here elapsed time is the calendar.
+      const runs = servers.map(({ id: serverId, tier, carryMs, meteredAt }) => ({
+        id: serverId,
+        tier,
+        rate: rateOf(id, tier),
+        since: meteredAt - carryMs,
+      }))
+      const chargedUntil = Math.min(...servers.map(({ meteredAt }) => meteredAt))
+      if (killedAt !== null) this.charge({ id, runs, chargedUntil }, killedAt, 0, true)
+    }
+    for (const { id } of rows) this.end(id)
   }
 }
 

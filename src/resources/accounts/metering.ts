@@ -2,6 +2,7 @@ import { BerthError, type ErrorCode } from '../../errors.ts'
 import { type Clock, type Timer, toIso } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Heartbeat } from '../../storage/heartbeat.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
@@ -18,10 +19,15 @@ interface MeteringDependencies {
   outbox: Outbox
   plans: Plans
   logger: Logger
+  /** Where the time of a kill is found; null if this system has no place for it. */
+  heartbeat: Heartbeat | null
 }
 
-/** Milliseconds of real time between writes. A crash loses at most this much use. */
+/** Milliseconds of real time between two heartbeats. A kill loses at most this much use. */
 const HEARTBEAT_MS = 1_000
+
+/** Milliseconds between two writes of use that nobody has asked for. A loss of power loses at most this much. */
+const WRITE_MS = 3_600_000
 
 /** The fields of a server that metering needs. */
 interface MeteredServer {
@@ -38,9 +44,10 @@ interface MeteredAccount extends RunningAccount {
 
 /**
  * Charges accounts for the running time of their servers, by whole seconds, in the month (UTC) in which each second
- * ends. Charges are in the database. Memory holds only the time since which each server runs. So a crash loses the
- * use after the last heartbeat and never charges twice. Charges and their effects are computed to the millisecond,
- * even if they are processed later.
+ * ends. Use is computed when something asks for it or changes it, and by one timer for each account when a mark of its
+ * budget or the end of a month is due. Until then an idle server causes no write: the database holds until when each
+ * server is charged, and the heartbeat until when it ran. So a kill loses the use after the last heartbeat, and nothing
+ * is charged twice. Charges and their effects are computed to the millisecond, even if they are processed later.
  */
 export class Metering {
   readonly #queries: Queries
@@ -52,15 +59,17 @@ export class Metering {
   readonly #accounts = new Map<string, MeteredAccount>()
   readonly #capAction: CapAction
   readonly #unsubscribe: () => void
-  #heartbeat: ReturnType<typeof setInterval> | undefined
+  readonly #heartbeat: Heartbeat | null
+  #beating: ReturnType<typeof setInterval> | undefined
   /** Calendar time minus elapsed time, for everything up to `settledAt`. */
   #offset: number
 
-  constructor({ queries, clock, outbox, plans, logger }: MeteringDependencies) {
+  constructor({ queries, clock, outbox, plans, logger, heartbeat }: MeteringDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#plans = plans
     this.#logger = logger
+    this.#heartbeat = heartbeat
     this.#capAction = new CapAction(logger)
     this.#usage = new UsageStore(queries, outbox)
     this.#ledger = new Ledger(queries, plans, this.#usage)
@@ -73,6 +82,16 @@ export class Metering {
     this.#capAction.onCapReached(sleep)
   }
 
+  /** Charges the use before a kill of berth. Call it before anything begins. */
+  recover(): void {
+    const killedAt = this.#heartbeat?.take() ?? null
+    const rows = this.#ledger.killed()
+    if (rows.length === 0) return
+    this.#queries.transaction(() =>
+      this.#ledger.chargeKilled(rows, killedAt, (id, tier) => this.#termsOf(id).rates(tier)),
+    )
+  }
+
   /**
    * Begins to charge a server. Call it after the commit that makes the server run. It does nothing if the server runs
    * already.
@@ -82,10 +101,13 @@ export class Metering {
     this.accrue(accountId)
     const account = this.#accounts.get(accountId) ?? this.#idle(accountId)
     if (account.runs.some((run) => run.id === id)) return
-    account.runs.push({ id, tier, rate: rates(tier), since: this.#clock.elapsed() - carryMs })
+    const now = this.#clock.elapsed()
+    const run = { id, tier, rate: rates(tier), since: now - carryMs }
+    account.runs.push(run)
     this.#accounts.set(accountId, account)
+    this.#ledger.write(run, 0, now, this.#offset)
     this.accrue(accountId)
-    this.#heartbeat ??= setInterval(() => this.#writeIfMoved(), HEARTBEAT_MS).unref()
+    this.#beating ??= setInterval(() => this.#beat(), HEARTBEAT_MS).unref()
   }
 
   /**
@@ -96,7 +118,8 @@ export class Metering {
   end(serverId: string): () => void {
     const account = [...this.#accounts.values()].find(({ runs }) => runs.some(({ id }) => id === serverId))
     if (!account) return () => {}
-    this.accrue(account.id, true)
+    this.accrue(account.id, serverId)
+    this.#ledger.end(serverId)
     return () => {
       account.runs = account.runs.filter(({ id }) => id !== serverId)
       if (account.runs.length === 0) this.#drop(account)
@@ -108,9 +131,9 @@ export class Metering {
   /**
    * Charges an account for its use until now, and acts on the result.
    *
-   * @param exactly also writes the begun seconds, which matters only for a server that ends
+   * @param exactly also writes the begun seconds: of all servers, or of the one with this id, which ends
    */
-  accrue(accountId: string, exactly = false): void {
+  accrue(accountId: string, exactly: boolean | string = false): void {
     const account = this.#accounts.get(accountId)
     if (!account) return
     const charged = this.#queries.transaction(() =>
@@ -190,7 +213,7 @@ export class Metering {
   close(): void {
     this.#unsubscribe()
     this.#stopHeartbeat()
-    this.#writeAll()
+    this.writeAll()
     for (const account of [...this.#accounts.values()]) this.#drop(account)
   }
 
@@ -245,21 +268,26 @@ export class Metering {
   /** Follows a correction of the calendar. Use until now keeps its old dates. */
   async #redate(): Promise<void> {
     for (const { id } of this.#accounts.values()) this.accrue(id)
+    // Its date and those in the database have to be of one calendar.
+    this.#heartbeat?.take()
     this.#offset = this.#clock.now() - this.#clock.elapsed()
-    for (const { id } of this.#accounts.values()) this.accrue(id)
+    for (const { id } of this.#accounts.values()) this.accrue(id, true)
+    if (this.#accounts.size > 0) this.#beat()
     await this.#capAction.whenAllDone()
   }
 
-  /** Writes nothing while a frozen clock does not move. */
-  #writeIfMoved(): void {
+  /** Notes that the servers run. Writes their use if that is due; never while a frozen clock does not move. */
+  #beat(): void {
+    // Reading the time makes the clock notice a correction of the machine's calendar.
+    this.#clock.now()
     const now = this.#clock.elapsed()
-    if ([...this.#accounts.values()].some(({ chargedUntil }) => chargedUntil < now)) this.#writeAll()
+    this.#heartbeat?.beat(now + this.#offset)
+    const due = now - (this.#heartbeat === null ? 1 : WRITE_MS)
+    if ([...this.#accounts.values()].some(({ chargedUntil }) => chargedUntil <= due)) this.writeAll()
   }
 
   /** Writes all use, including the begun seconds. */
-  #writeAll(): void {
-    // Reading the time makes the clock notice a correction of the machine's calendar.
-    this.#clock.now()
+  writeAll(): void {
     const to = this.#clock.elapsed()
     const accounts = [...this.#accounts.values()]
     try {
@@ -276,7 +304,8 @@ export class Metering {
   }
 
   #stopHeartbeat(): void {
-    clearInterval(this.#heartbeat)
-    this.#heartbeat = undefined
+    clearInterval(this.#beating)
+    this.#beating = undefined
+    this.#heartbeat?.take()
   }
 }

@@ -1,5 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { PlanOverrides } from './model.ts'
+import type { TierName } from './tiers.ts'
 
 /** Accounts, which own all other resources. */
 export const accounts = sqliteTable('accounts', {
@@ -36,7 +37,14 @@ export const meteredColumns = () => ({
   creditUnits: integer('credit_units').notNull().default(0),
   /** Milliseconds of the begun second that is not charged yet. */
   carryMs: integer('carry_ms').notNull().default(0),
+  /** Until when it is charged, milliseconds since 1970 by berth's clock; null while it sleeps. */
+  meteredAt: integer('metered_at'),
 })
 
 /** The columns of servers that metering uses. */
-export const meteredServers = sqliteTable('servers', { id: text('id').primaryKey(), ...meteredColumns() })
+export const meteredServers = sqliteTable('servers', {
+  id: text('id').primaryKey(),
+  accountId: text('account_id').notNull(),
+  tier: text('tier').$type<TierName>().notNull(),
+  ...meteredColumns(),
+})

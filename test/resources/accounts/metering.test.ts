@@ -90,6 +90,66 @@ describe('running time', () => {
   })
 })
 
+describe('an idle server', () => {
+  test('is not written while nobody asks, and charged to the second when somebody does', async () => {
+    using it = world(1_000)
+    it.start('s')
+    const before = it.database.version()
+    for (let n = 0; n < 50; n++) await it.clock.advance(60_700)
+    expect(it.database.version()).toBe(before)
+    it.metering.accrue('a')
+    expect(it.charged().s).toBe(50 * 60_700)
+  })
+
+  test('is charged until berth was killed, once, and not while it was down', async () => {
+    using it = world(1_000)
+    it.start('s')
+    for (let n = 0; n < 5; n++) {
+      await it.clock.advance(HOUR)
+      it.heartbeat.beat(it.clock.now())
+      await it.clock.advance(900)
+      it.crash(DAY)
+      it.crash(DAY)
+    }
+    it.metering.accrue('a')
+    expect(it.charged()).toEqual({ s: toUnits(5), m: 0 })
+    expect(it.used()).toEqual({ 'a 2030-01': toUnits(5) })
+  })
+
+  test('that was killed keeps its begun second', async () => {
+    using it = world(1_000)
+    it.start('s')
+    for (let n = 0; n < 10; n++) {
+      await it.clock.advance(1_250)
+      it.heartbeat.beat(it.clock.now())
+      it.crash(500)
+    }
+    expect(it.charged().s).toBe(12_000)
+  })
+
+  test('that was killed with its account over the budget sleeps, and costs no more than the budget', async () => {
+    using it = world(2)
+    it.start('s')
+    it.start('m')
+    await it.clock.advance(1_000)
+    it.heartbeat.beat(it.clock.now() + 10 * HOUR)
+    it.crash(DAY)
+    expect(it.running()).toEqual([])
+    expect(it.used()).toEqual({ 'a 2030-01': toUnits(2) })
+    expect(it.quota().length).toBe(2)
+  })
+
+  test('that was put to sleep before the kill is not charged', async () => {
+    using it = world(1_000)
+    it.start('s')
+    await it.clock.advance(10_000)
+    it.records.markSleeping('s')
+    it.heartbeat.beat(it.clock.now() + HOUR)
+    it.crash(DAY)
+    expect(it.charged().s).toBe(10_000)
+  })
+})
+
 describe("the machine's calendar", () => {
   test('adds nothing and loses nothing where it is corrected', async () => {
     const machine = new PretendedMachine(JANUARY)

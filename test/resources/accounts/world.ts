@@ -17,7 +17,23 @@ import { createIds } from '../../../src/runtime/ids.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { seededRandom } from '../../../src/runtime/random.ts'
 import { type Database, openDatabase } from '../../../src/storage/database.ts'
+import type { Heartbeat } from '../../../src/storage/heartbeat.ts'
 import { MovedClock } from '../../support/clock.ts'
+
+/** A heartbeat that the test beats itself. */
+class KeptHeartbeat implements Heartbeat {
+  #at: number | null = null
+
+  take(): number | null {
+    const at = this.#at
+    this.#at = null
+    return at
+  }
+
+  beat(at: number): void {
+    this.#at = at
+  }
+}
 
 /**
  * Accounts and the records of their servers over a real database and a moved clock: everything but
@@ -30,6 +46,8 @@ export class World implements Disposable {
   records!: ServerRecords
   database!: Database
   readonly logged: string[] = []
+  /** In memory that a crash leaves as it is. */
+  readonly heartbeat = new KeptHeartbeat()
 
   constructor(now: number, clock: SteerableClock = new MovedClock(now)) {
     this.clock = clock
@@ -48,7 +66,7 @@ export class World implements Disposable {
     const ids = createIds(clock, (prefix) => seededRandom(1, `${prefix} ${clock.now()}`))
     const outbox = new Outbox({ queries, clock, ids })
     const plans = new Plans(this.database, DEFAULT_PLAN)
-    this.metering = new Metering({ queries, clock, outbox, plans, logger })
+    this.metering = new Metering({ queries, clock, outbox, plans, logger, heartbeat: this.heartbeat })
     this.records = new ServerRecords({
       queries,
       outbox,
@@ -65,6 +83,7 @@ export class World implements Disposable {
     this.database.close()
     this.clock = new MovedClock(this.clock.now() + ms)
     this.open()
+    this.metering.recover()
     for (const row of this.records.running()) {
       if (this.metering.isCapped(row.accountId)) this.records.markSleeping(row.id)
       else this.records.markRunning(row)
