@@ -3,12 +3,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Bench, driverOn, LIMITS, run, TEST_PATH } from './bench.ts'
+import { systemCallTests } from './confinement.ts'
 import { conformance } from './conformance.ts'
+import { outliveTests } from './outlive.ts'
 import { terminalReachTests } from './terminal-reach.ts'
 
 await conformance('bubblewrap', () => {
   describe('isolation', () => {
     terminalReachTests('bubblewrap')
+    systemCallTests('bubblewrap')
+    outliveTests()
 
     test('shows nothing of the host but the system’s programs', async () => {
       await using bench = new Bench('bubblewrap')

@@ -3,12 +3,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Bench, run } from './bench.ts'
+import { systemCallTests } from './confinement.ts'
 import { conformance } from './conformance.ts'
 import { terminalReachTests } from './terminal-reach.ts'
 
 await conformance('landlock', () => {
   describe('isolation', () => {
     terminalReachTests('landlock')
+    systemCallTests('landlock')
 
     test('keeps the data folder, homes and other servers from being read, changed or listed', async () => {
       await using bench = new Bench('landlock')

@@ -68,6 +68,7 @@ describe('a sandboxd that breaks the protocol', () => {
       env: {},
       marker: '0'.repeat(24),
       adoptOrphans: false,
+      confinement: { systemCalls: false, tracing: false },
       watch: {},
       rlimits: {},
       receivesTerminals: false,

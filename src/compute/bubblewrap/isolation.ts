@@ -11,9 +11,11 @@ import {
   SANDBOXD_ENVIRONMENT,
   type ServerToStart,
 } from '../local/isolation.ts'
+import { WORKSPACE } from '../local/mount-tables.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { type SystemPath, systemDirectories, toolDirectories } from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 
@@ -22,6 +24,14 @@ import { EtcDirectory } from './etc.ts'
  * enough to mount control groups and lift their own limits.
  */
 const NO_NESTING = '--disable-userns'
+
+const NESTING_NOTE = `commands can make user namespaces of their own, since this bwrap has no ${NO_NESTING} (0.8 has)`
+
+/**
+ * Makes sandboxd process 1, where bwrap's own process 1 cannot be kept from being traced by commands: they could have
+ * it outlive berth. sandboxd cannot be traced.
+ */
+const WITHOUT_INIT = '--as-pid-1'
 
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 const USER = 'berth'
@@ -52,6 +62,8 @@ export class BubblewrapIsolation implements LocalIsolation {
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
   #network: 'own' | 'shared'
+  /** Whether process 1 can be kept from being traced; null as long as no server was started. */
+  #tracing: boolean | null = null
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
@@ -86,8 +98,10 @@ export class BubblewrapIsolation implements LocalIsolation {
   }
 
   #notes(): string[] {
-    if (this.#nested === 'refused') return []
-    return [`commands can make user namespaces of their own, since this bwrap has no ${NO_NESTING} (0.8 has)`]
+    return [
+      ...(this.#nested === 'refused' ? [] : [NESTING_NOTE]),
+      ...(canFilterSystemCalls() ? [] : [NO_FILTER]),
+    ]
   }
 
   async launch({ id, workspace, limits }: ServerToStart): Promise<Launch> {
@@ -95,6 +109,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 2, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
+    this.#tracing ??= (await import('../sandboxd/confinement.ts')).canForbidTracing()
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())
     const plan = this.#plan(program, this.#fixed, { id, workspace, tmpBytes }, [
       PROGRAM,
@@ -103,15 +118,25 @@ export class BubblewrapIsolation implements LocalIsolation {
     ])
     this.#etc.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
-    const commandEnv = baseEnvironment('/workspace', USER, path, '/tmp')
+    const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
     const descriptors = this.#network === 'own' ? { descriptors: 'sockets' as const } : {}
-    return { ...plan, ...descriptors, workspace: '/workspace', commandEnv, tools: TOOLS, pidNamespace: true }
+    return {
+      ...plan,
+      ...descriptors,
+      workspace: WORKSPACE,
+      commandEnv,
+      tools: TOOLS,
+      adoptOrphans: !this.#tracing,
+      confinement: { systemCalls: canFilterSystemCalls(), tracing: this.#tracing },
+    }
   }
 
   #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
     const network = this.#network === 'own' ? ['--unshare-net'] : []
-    const all = [...nesting, ...network, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
+    const init = this.#tracing === false ? [WITHOUT_INIT] : []
+    const optional = [...nesting, ...network, ...init]
+    const all = [...optional, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
     return {
       argv: [program, '--args', '4', '--', ...inner],
       // bwrap stays as process 1, whose environment every command can read.
@@ -210,7 +235,7 @@ function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
 function serverArgs({ id, workspace }: SandboxMounts): string[] {
   return [
     // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
-    ...['--bind', workspace, '/workspace', '--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--bind', workspace, WORKSPACE, '--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--hostname', id, '--chdir', '/'],
   ]
 }

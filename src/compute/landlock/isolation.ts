@@ -15,6 +15,7 @@ import { etcFiles, systemDirectories, toolDirectories } from '../local/system-fi
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
 import { gapsOf } from './ruleset.ts'
@@ -62,7 +63,7 @@ export class LandlockIsolation implements LocalIsolation {
       announce: true,
     }
     const { code, said } = await runOnce(launcher(self, plan))
-    if (code === 0) return { available: true, network: 'shared', notes: gapsOf(Number(said)) }
+    if (code === 0) return { available: true, network: 'shared', notes: notesOn(Number(said)) }
     const reason = code === 3 ? 'Landlock is there but hides nothing.' : `Landlock failed: ${said}`
     return { available: false, reason, remedy: REMEDY }
   }
@@ -85,6 +86,7 @@ export class LandlockIsolation implements LocalIsolation {
       ...launcher(this.#options.self, plan),
       // A rule that let commands open terminals would let them open others', berth's too.
       descriptors: 'terminals',
+      confinement: { systemCalls: canFilterSystemCalls(), tracing: false },
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,
     }
@@ -100,6 +102,10 @@ export class LandlockIsolation implements LocalIsolation {
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
     return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
   }
+}
+
+function notesOn(landlockVersion: number): string[] {
+  return canFilterSystemCalls() ? gapsOf(landlockVersion) : [...gapsOf(landlockVersion), NO_FILTER]
 }
 
 function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {

@@ -20,6 +20,7 @@ import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
 import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
+import { findOccupants } from './mount-tables.ts'
 import type { LocalSandbox } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
@@ -101,9 +102,15 @@ export class LocalDriver implements ComputeDriver {
   async reap(handles: Handle[]): Promise<void> {
     if (handles.length === 0) return
     const markers = new Set(handles.map((handle) => this.#directories.serverMarker(handle)))
-    await killAll(() => findMarked(markers))
+    const names = new Set(handles.map((handle) => this.#directories.name(handle)))
+    await killAll(() => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])])
     const limiter = await this.#chosenLimiter()
-    await limiter.sweep(handles.map((handle) => this.#directories.name(handle)))
+    await limiter.sweep([...names])
+  }
+
+  #occupantsOf(serverIds: ReadonlySet<string>): number[] {
+    const occupants = findOccupants(this.#options.dataDir)
+    return occupants.filter(({ serverId }) => serverIds.has(serverId)).map(({ pid }) => pid)
   }
 
   destroy(handle: Handle): Promise<void> {

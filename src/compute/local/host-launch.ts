@@ -34,7 +34,8 @@ export function hostLaunch(
     workspace,
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
-    pidNamespace: false,
+    adoptOrphans: true,
+    confinement: { systemCalls: false, tracing: false },
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Isolation } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Limits } from '../driver.ts'
+import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
 import type { ServerNetwork } from './network/server-network.ts'
@@ -43,8 +44,10 @@ export interface Launch extends SpawnPlan {
   commandEnv: Record<string, string>
   /** Absolute path of the directory of tools as commands see it. */
   tools: string
-  /** Whether the sandbox has its own PID namespace, which ends with it. */
-  pidNamespace: boolean
+  /** Whether sandboxd adopts orphans: it is process 1 of a PID namespace, or there is none that ends with it. */
+  adoptOrphans: boolean
+  /** What sandboxd gives up before the first command. */
+  confinement: Confinement
 }
 
 /** Outcome of trying an isolation on this machine. */

@@ -78,8 +78,9 @@ export interface SandboxdConfiguration {
   env: Record<string, string>
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
-  /** Whether sandboxd adopts processes that lose their parent, because no PID namespace contains them. */
+  /** Whether sandboxd adopts processes that lose their parent, because no PID namespace contains them, or it is process 1 of theirs. */
   adoptOrphans: boolean
+  confinement: Confinement
   /** Limits that sandboxd has to enforce itself, for lack of a cgroup. */
   watch: { memoryBytes?: number; processes?: number }
   /** Resource limits to set on every command. */
@@ -88,6 +89,17 @@ export interface SandboxdConfiguration {
   receivesTerminals: boolean
   /** Whether sandboxd sends `BLANK_SOCKETS` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
   sendsSockets: boolean
+}
+
+/** What sandboxd takes from itself and from every command after it. */
+export interface Confinement {
+  /** Whether the system calls that namespaces do not separate are refused. */
+  systemCalls: boolean
+  /**
+   * Whether processes that were there before are out of reach: process 1 of the sandbox, through which a command could
+   * outlive berth, can then not be traced, nor its memory be written.
+   */
+  tracing: boolean
 }
 
 /** Payload of `spawn`. */

@@ -6,6 +6,7 @@ import { terminate } from '../terminate.ts'
 import { sendBlankSockets } from './blank-sockets.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
+import { confine } from './confinement.ts'
 import { type Libc, loadLibc } from './libc.ts'
 import { Credit, OutputPump } from './output.ts'
 import {
@@ -93,6 +94,7 @@ export class Sandboxd {
     if (configuration.sendsSockets) sendBlankSockets()
     this.#oomScore = openOomScore()
     libc.forbidTracing()
+    confine(configuration.confinement)
     void warmUp(libc).then(() => channel.send(FRAME.ready, 0))
   }
 

@@ -1,0 +1,86 @@
+import { ptr } from 'bun:ffi'
+import { closeSync, openSync } from 'node:fs'
+import { openLibc } from './libc.ts'
+import type { Confinement } from './protocol.ts'
+import { INSTRUCTION_BYTES, systemCallFilter } from './system-calls.ts'
+
+/** seccomp(2), by processor. */
+const SECCOMP = process.arch === 'arm64' ? 277 : 317
+const SECCOMP_SET_MODE_FILTER = 1
+/** All threads of this process; and without the mitigations that slow down filtered programs before Linux 5.16. */
+const SECCOMP_FLAGS = (1 << 0) | (1 << 2)
+
+const LANDLOCK_CREATE_RULESET = 444
+const LANDLOCK_ADD_RULE = 445
+const LANDLOCK_RESTRICT_SELF = 446
+const CREATE_RULESET_VERSION = 1
+const RULE_PATH_BENEATH = 1
+const MAKE_BLOCK = 1n << 11n
+const REFER = 1n << 13n
+/** The first version in which a domain need not forbid moving files between directories. */
+const VERSION_WITH_REFER = 2
+const O_PATH = 0o10000000
+
+type SystemCall = (number: number, ...args: Array<number | bigint>) => number
+
+function loadSystemCall(): SystemCall {
+  const { syscall } = openLibc({
+    syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+  })
+  return (number, ...args) => {
+    const [a = 0, b = 0, c = 0, d = 0] = args
+    return Number(syscall(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d)))
+  }
+}
+
+/** Reports whether this kernel's Landlock can keep commands from tracing processes outside of their domain. */
+export function canForbidTracing(): boolean {
+  return loadSystemCall()(LANDLOCK_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION) >= VERSION_WITH_REFER
+}
+
+/**
+ * Confines this process and all it starts from now on, irrevocably. Requires `no_new_privs`. Throws if the kernel
+ * refuses.
+ */
+export function confine({ systemCalls, tracing }: Confinement): void {
+  if (!systemCalls && !tracing) return
+  const call = loadSystemCall()
+  if (tracing) enterDomain(call)
+  if (systemCalls) filterSystemCalls(call)
+}
+
+/**
+ * Enters a Landlock domain of its own. It takes away only what no command can do anyway, creating block devices; but
+ * processes in a domain cannot trace those outside, see landlock(7). It holds for the calling thread, which starts the
+ * commands.
+ */
+function enterDomain(call: SystemCall): void {
+  const handled = new BigUint64Array([MAKE_BLOCK | REFER])
+  const ruleset = call(LANDLOCK_CREATE_RULESET, ptr(handled), handled.byteLength, 0)
+  if (ruleset < 0) throw new Error('The kernel refused a Landlock ruleset.')
+  const root = openSync('/', O_PATH)
+  try {
+    // Every domain forbids moving files to other directories unless a rule allows it.
+    const rule = new Uint8Array(12)
+    const view = new DataView(rule.buffer)
+    view.setBigUint64(0, REFER, true)
+    view.setInt32(8, root, true)
+    const added = call(LANDLOCK_ADD_RULE, ruleset, RULE_PATH_BENEATH, ptr(rule), 0)
+    if (added !== 0 || call(LANDLOCK_RESTRICT_SELF, ruleset, 0) !== 0) {
+      throw new Error('The kernel refused to put this process under Landlock.')
+    }
+  } finally {
+    closeSync(root)
+    closeSync(ruleset)
+  }
+}
+
+function filterSystemCalls(call: SystemCall): void {
+  const filter = systemCallFilter(process.arch)
+  if (filter === null) throw new Error(`There is no filter of system calls for ${process.arch}.`)
+  // struct sock_fprog: the number of instructions, padding, and their address.
+  const program = new BigUint64Array([BigInt(filter.length / INSTRUCTION_BYTES), BigInt(ptr(filter))])
+  if (call(SECCOMP, SECCOMP_SET_MODE_FILTER, SECCOMP_FLAGS, ptr(program)) !== 0) {
+    throw new Error('The kernel refused the filter of system calls.')
+  }
+}

@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs'
+
+/**
+ * The system calls that a server's commands may not make, as a filter program for seccomp(2).
+ *
+ * It closes what namespaces do not separate: kernel keyrings belong to the user, whatever namespace asks, and sockets
+ * of virtual machines (vsock) reach the host. io_uring makes system calls that no filter sees; programs do without.
+ */
+
+/** A processor architecture: its number in audit(7) and the numbers of its system calls. */
+interface Architecture {
+  audit: number
+  /** System calls that this kernel seems not to have. */
+  absent: readonly number[]
+  socket: number
+  /** First number of another interface of the same architecture; null if it has none. */
+  otherInterface: number | null
+}
+
+/** io_uring_setup, io_uring_enter, io_uring_register; the same on all. */
+const IO_URING = [425, 426, 427]
+
+const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = {
+  // add_key, request_key, keyctl; numbers from 2^30 on are x32's.
+  x64: { audit: 0xc000003e, absent: [248, 249, 250, ...IO_URING], socket: 41, otherInterface: 2 ** 30 },
+  arm64: { audit: 0xc00000b7, absent: [217, 218, 219, ...IO_URING], socket: 198, otherInterface: null },
+}
+
+/** The address families that no socket may have: AF_VSOCK. */
+const REFUSED_FAMILIES = [40]
+
+const ENOSYS = 38
+const EAFNOSUPPORT = 97
+
+/** Instructions of the classic BPF machine, see linux/bpf_common.h. */
+const LOAD = 0x20
+const JUMP_IF_EQUAL = 0x15
+const JUMP_IF_NOT_LESS = 0x35
+const RETURN = 0x06
+
+const ALLOW = 0x7fff0000
+const KILL_PROCESS = 0x80000000
+const failWith = (errno: number): number => 0x00050000 | errno
+
+/** Offsets in `struct seccomp_data`. */
+const NUMBER = 0
+const ARCHITECTURE = 4
+const FIRST_ARGUMENT = 16
+
+/** Bytes of one instruction, `struct sock_filter`. */
+export const INSTRUCTION_BYTES = 8
+
+type Instruction = [code: number, operand: number, then?: number, otherwise?: number]
+
+/** What a person reads where the filter cannot be used. */
+export const NO_FILTER =
+  "commands can use the user's kernel keyring and vsock, since this kernel cannot filter system calls (seccomp)"
+
+/** Reports whether this kernel filters system calls, and there is a filter for its processor. */
+export function canFilterSystemCalls(): boolean {
+  return systemCallFilter(process.arch) !== null && existsSync('/proc/sys/kernel/seccomp/actions_avail')
+}
+
+/**
+ * Returns the filter for a processor architecture as an array of `struct sock_filter`; null for one that it does not
+ * know. Programs for another architecture (32-bit ones) are killed: their calls have other numbers.
+ */
+export function systemCallFilter(arch: NodeJS.Architecture): Uint8Array | null {
+  const architecture = ARCHITECTURES[arch]
+  if (architecture === undefined) return null
+  const { audit, absent, socket, otherInterface } = architecture
+  const program: Instruction[] = [
+    [LOAD, ARCHITECTURE],
+    [JUMP_IF_EQUAL, audit, 1, 0],
+    [RETURN, KILL_PROCESS],
+    [LOAD, NUMBER],
+    ...(otherInterface === null ? [] : refuseIf(JUMP_IF_NOT_LESS, otherInterface, ENOSYS)),
+    ...absent.flatMap((number) => refuseIf(JUMP_IF_EQUAL, number, ENOSYS)),
+    [JUMP_IF_EQUAL, socket, 1, 0],
+    [RETURN, ALLOW],
+    // The kernel takes an int: the upper half says nothing.
+    [LOAD, FIRST_ARGUMENT],
+    ...REFUSED_FAMILIES.flatMap((family) => refuseIf(JUMP_IF_EQUAL, family, EAFNOSUPPORT)),
+    [RETURN, ALLOW],
+  ]
+  const bytes = new Uint8Array(program.length * INSTRUCTION_BYTES)
+  const view = new DataView(bytes.buffer)
+  program.forEach(([code, operand, then = 0, otherwise = 0], index) => {
+    const at = index * INSTRUCTION_BYTES
+    view.setUint16(at, code, true)
+    view.setUint8(at + 2, then)
+    view.setUint8(at + 3, otherwise)
+    view.setUint32(at + 4, operand, true)
+  })
+  return bytes
+}
+
+const refuseIf = (jump: number, operand: number, errno: number): Instruction[] => [
+  [jump, operand, 0, 1],
+  [RETURN, failWith(errno)],
+]

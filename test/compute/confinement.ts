@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'bun:test'
+import type { Sandbox } from '../../src/compute/driver.ts'
+import type { Isolation } from '../../src/config/config.ts'
+import { Bench, type Result, run } from './bench.ts'
+
+/** The errors of the kernel that the tests name. */
+export const EPERM = 1
+export const ENOSYS = 38
+const EAFNOSUPPORT = 97
+
+/** Functions for scripts inside a sandbox: `call(number, …)` makes a system call and returns its result, or −errno. */
+const PRELUDE = `
+  import { dlopen, ptr, read } from 'bun:ffi'
+  const { symbols: libc } = dlopen('libc.so.6', {
+    syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+    __errno_location: { args: [], returns: 'ptr' },
+  })
+  const call = (number, a = 0, b = 0, c = 0, d = 0) => {
+    const result = Number(libc.syscall(...[number, a, b, c, d].map(BigInt)))
+    return result === -1 ? -read.i32(libc.__errno_location()) : result
+  }
+  const arm = process.arch === 'arm64'
+`
+
+/**
+ * Returns the command that runs a script, by the Bun that every sandbox has.
+ *
+ * @param prefix the program that starts it, with arguments
+ */
+export function inScript(home: string, script: string, prefix = ''): string {
+  const file = `${home}/.script.mjs`
+  return `cat > ${file} << 'END'\n${PRELUDE}${script}\nEND\nPATH="\${PATH##*:}:$PATH"; exec ${prefix} $(command -v bun) ${file}`
+}
+
+/** Runs a script in a sandbox. */
+export const runScript = (sandbox: Sandbox, script: string): Promise<Result> =>
+  run(sandbox, inScript(sandbox.home, script))
+
+/** What no command may ask of the kernel. */
+export function systemCallTests(name: Isolation): void {
+  describe('system calls', () => {
+    test('reach no key of the kernel’s keyrings, no vsock and no io_uring', async () => {
+      await using bench = new Bench(name)
+      const { stdout, stderr } = await runScript(
+        await bench.start(),
+        `
+        const [add, request, keyctl, socket] = arm ? [217, 218, 219, 198] : [248, 249, 250, 41]
+        const text = (value) => ptr(Buffer.from(value + '\\0'))
+        const user = -4
+        console.log(JSON.stringify({
+          add: call(add, text('user'), text('berth:test'), text('x'), 1),
+          request: call(request, text('user'), text('berth:test'), 0, user),
+          describe: call(keyctl, 6, user),
+          ring: call(425, 8, ptr(new Uint8Array(120))),
+          vsock: call(socket, 40, 1),
+          tcp: call(socket, 2, 1) > 0,
+          unix: call(socket, 1, 1) > 0,
+        }))`,
+      )
+      expect({ stderr, ...JSON.parse(stdout || '{}') }).toEqual({
+        stderr: '',
+        add: -ENOSYS,
+        request: -ENOSYS,
+        describe: -ENOSYS,
+        ring: -ENOSYS,
+        vsock: -EAFNOSUPPORT,
+        tcp: true,
+        unix: true,
+      })
+    })
+
+    test.skipIf(process.arch !== 'x64')(
+      'of another interface of the processor are no way around',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start()
+        const x32 = await runScript(sandbox, 'console.log(call(0x40000000 + 250, 6, -4))')
+        expect(x32).toMatchObject({ stdout: `${-ENOSYS}\n`, stderr: '' })
+        // mov eax, 288 (keyctl of 32-bit programs); int 0x80; ret
+        const old = await runScript(
+          sandbox,
+          `
+        import { CFunction } from 'bun:ffi'
+        const { symbols } = dlopen('libc.so.6', {
+          mmap: { args: ['ptr', 'u64', 'int', 'int', 'int', 'i64'], returns: 'ptr' },
+          memcpy: { args: ['ptr', 'ptr', 'u64'], returns: 'ptr' },
+        })
+        const code = new Uint8Array([0xb8, 0x20, 1, 0, 0, 0xcd, 0x80, 0xc3])
+        const place = symbols.mmap(null, 4096, 7, 0x22, -1, 0)
+        symbols.memcpy(place, ptr(code), code.length)
+        console.log('made', new CFunction({ ptr: place, returns: 'int', args: [] })())`,
+        )
+        expect(old.stdout).not.toContain('made')
+        expect(old.exitCode).not.toBe(0)
+      },
+    )
+  })
+}
