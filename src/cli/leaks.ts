@@ -7,6 +7,7 @@ import {
   type DataDirectoryGroup,
   removeGroups,
 } from '../compute/limits/groups.ts'
+import { findOccupants } from '../compute/local/mount-tables.ts'
 import { portsOf } from '../compute/local/ports.ts'
 import { dataMarkerOf, serverMarkerOf } from '../compute/local/server-directories.ts'
 import { STAGING } from '../compute/local/staging.ts'
@@ -195,7 +196,8 @@ interface KnownDirectories {
 }
 
 /** A process of a server whose instance has ended. */
-interface LeakedProcess extends ProcessInfo {
+interface LeakedProcess {
+  pid: number
   /** Data directory of its instance, if known. */
   dataDir: string | null
 }
@@ -213,15 +215,15 @@ const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
   own.flatMap(({ pid }) => directoriesHeldBy(pid))
 
 /**
- * Returns the processes that carry the marker of a server whose instance has ended. Other programs may have a similar
- * variable, so a marker of an unknown directory counts only if the process's home directory fits it, or the process
- * is an orphaned sandboxd.
+ * Returns the processes of servers whose instance has ended: those that carry a server's marker, and those that have
+ * a server's workspace mounted. Other programs may have a variable similar to the marker, so that of an unknown
+ * directory counts only if the process's home directory fits it, or the process is an orphaned sandboxd.
  */
 function leakedProcesses(
   own: readonly ProcessInfo[],
   { directories, live }: KnownDirectories,
 ): LeakedProcess[] {
-  return own.flatMap((info) => {
+  const marked = own.flatMap((info) => {
     const marker = readMarker(info.pid)
     if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
     const dataMarker = marker.slice(0, 12)
@@ -230,6 +232,10 @@ function leakedProcesses(
     if (dataDir === null && !isOrphanedSandboxd(info)) return []
     return [{ ...info, dataDir }]
   })
+  const occupants = [...directories].flatMap(([dataMarker, dataDir]) =>
+    live.has(dataMarker) ? [] : findOccupants(dataDir).map(({ pid }) => ({ pid, dataDir })),
+  )
+  return [...marked, ...occupants.filter(({ pid }) => !marked.some((one) => one.pid === pid))]
 }
 
 /** Returns the leak of a process. */

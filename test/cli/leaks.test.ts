@@ -3,7 +3,12 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFamily, readProcess } from '../../src/compute/processes.ts'
 import { until } from '../support/processes.ts'
+import { startSurvivor } from '../support/survivor.ts'
 import { run, serve, temporaryFolder } from './command.ts'
+
+const bwrap = ['bwrap', '--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']
+const canSandbox = Bun.which('bwrap') !== null && Bun.spawnSync(bwrap).success
+if (!canSandbox) console.error('SKIP a sandbox that was left: bwrap does not work here')
 
 interface Leak {
   kind: string
@@ -110,6 +115,28 @@ test('a process is found where even the folder of its instance is gone', async (
   // A process that is ending has no environment any more, by which it is found, a moment before it is gone.
   await until(() => readProcess(pid) === null, 'the process to be gone')
 })
+
+test.skipIf(!canSandbox)(
+  'a sandbox is found by its workspace where nothing in it carries a marker',
+  async () => {
+    using here = place()
+    await using killed = await serve([], { cwd: here.path, env: here.env })
+    const server = await killed.server()
+    await killWithAgents(killed.child.pid)
+    const survivor = startSurvivor(join(here.path, '.berth/servers', server, 'workspace'))
+    const inside = () =>
+      findFamily({ roots: [survivor.pid], sessions: [], marker: '', except: [survivor.pid] })
+    await until(() => inside().length === 2, 'it to run')
+    const pids = inside()
+    const found = await here.leaks()
+    const processes = found.leaks.filter(({ kind }) => kind === 'process')
+    expect(processes.map(({ id }) => Number(id)).sort()).toEqual(pids.sort())
+    expect(processes[0]?.detail).toContain(join(here.path, '.berth'))
+    expect((await here.leaks('--fix')).leaks).toEqual([])
+    await survivor.exited
+    expect(pids.filter((pid) => readProcess(pid) !== null)).toEqual([])
+  },
+)
 
 test('other programs’ processes and folders are left alone, whatever they are called', async () => {
   using here = place()
