@@ -3,6 +3,60 @@ import { CommandError, NO_CONNECTION } from './errors.ts'
 /** Milliseconds before the next attempt to reach the instance, by number of failures. The last one repeats. */
 const RETRY_DELAYS_MS = [0, 50, 100, 200, 500] as const
 
+/** A stream of an instance, to follow across restarts and resets. */
+export interface FollowedStream<Connection, Item> {
+  readonly connection: Connection
+  /**
+   * Connects again after a failure. The instance may have a new address after a restart, and none of the earlier items
+   * after a reset.
+   */
+  readonly reconnect: () => Promise<Connection>
+  /** Yields the items that are new since the last one. */
+  readonly stream: (connection: Connection) => AsyncIterable<Item>
+  readonly signal: AbortSignal
+}
+
+/** An item of a followed stream, or a change of its connection. */
+export type Followed<Connection, Item> =
+  | { readonly type: 'item'; readonly item: Item; readonly connection: Connection }
+  /** The connection was lost, for this reason. Reported after the second failure, because a reset takes less time. */
+  | { readonly type: 'lost'; readonly reason: string }
+  /** The stream continues on another connection. `wasLost` tells whether `lost` preceded. */
+  | { readonly type: 'reconnected'; readonly wasLost: boolean; readonly connection: Connection }
+
+/**
+ * Yields the items of a stream until `signal` aborts. Reconnects after each failure and each end of the stream.
+ *
+ * @throws CommandError for a failure that is not temporary; the signal's reason if it aborts
+ */
+export async function* followStream<Connection, Item>({
+  connection: first,
+  reconnect,
+  stream,
+  signal,
+}: FollowedStream<Connection, Item>): AsyncGenerator<Followed<Connection, Item>, void> {
+  let [connection, failures, isLost] = [first, 0, false]
+  for (;;) {
+    try {
+      if (failures > 0) {
+        connection = await reconnect()
+        yield { type: 'reconnected', wasLost: isLost, connection }
+        ;[failures, isLost] = [0, false]
+      }
+      for await (const item of stream(connection)) yield { type: 'item', item, connection }
+      failures += 1
+    } catch (error) {
+      if (signal.aborted || !isTransient(error, failures)) throw error
+      failures += 1
+      if (!isLost && failures > 1) {
+        isLost = true
+        yield { type: 'lost', reason: error.message }
+      }
+    }
+    await waitBeforeRetry(failures, signal)
+  }
+}
+
 /** Reports whether a failure is temporary: the instance is unreachable, stopping or starting. */
 export function isTransient(error: unknown, failures: number): error is CommandError {
   if (!(error instanceof CommandError)) return false

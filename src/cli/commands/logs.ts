@@ -6,7 +6,7 @@ import { flag, text, wholeNumber } from '../options.ts'
 import { count, paint, printable, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { isTransient, waitBeforeRetry } from '../reconnect.ts'
+import { followStream } from '../reconnect.ts'
 import { action, jsonLines } from '../runner.ts'
 
 /** Default number of requests to list. */
@@ -112,32 +112,28 @@ async function* followRequests({
   signal,
   onConnectionChange,
 }: FollowOptions): AsyncGenerator<JournalEntry, void> {
-  let client = await connect()
-  let [last, failures, lost] = [await newestRequestId(client, signal), 0, false]
-  for (;;) {
-    try {
-      if (failures > 0) {
-        client = await connect()
-        // A start and a reset clear the journal.
-        if (!(await hasRequest(client, last, signal))) last = 'start'
-        if (lost) await onConnectionChange(null)
-        ;[failures, lost] = [0, false]
-      }
+  const connection = await connect()
+  let last = await newestRequestId(connection, signal)
+  const followed = followStream({
+    connection,
+    async reconnect() {
+      const client = await connect()
+      // A start and a reset clear the journal.
+      if (!(await hasRequest(client, last, signal))) last = 'start'
+      return client
+    },
+    stream: (client) => {
       const asked = { ...query, follow: 'true', after: last } as const
-      for await (const { data } of client.stream('control.requests.list', { query: asked, signal })) {
-        last = data.id
-        yield data
-      }
-      failures += 1
-    } catch (error) {
-      if (signal.aborted || !isTransient(error, failures)) throw error
-      failures += 1
-      if (!lost && failures > 1) {
-        lost = true
-        await onConnectionChange(error.message)
-      }
-    }
-    await waitBeforeRetry(failures, signal)
+      return client.stream('control.requests.list', { query: asked, signal })
+    },
+    signal,
+  })
+  for await (const one of followed) {
+    if (one.type === 'item') {
+      last = one.item.data.id
+      yield one.item.data
+    } else if (one.type === 'lost') await onConnectionChange(one.reason)
+    else if (one.wasLost) await onConnectionChange(null)
   }
 }
 

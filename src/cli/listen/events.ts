@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { isTransient, waitBeforeRetry } from '../reconnect.ts'
+import { followStream } from '../reconnect.ts'
 
 /** An event of the control API. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
@@ -51,33 +51,30 @@ export async function* followEvents(
 ): AsyncGenerator<ListenEvent, void> {
   const position = await EventPosition.now(connection.client, signal)
   yield { type: 'ready', connection }
-  let [current, failures, isLost] = [connection, 0, false]
-  for (;;) {
-    try {
-      if (failures > 0) {
-        current = await connect()
-        const isAnew = await position.check(current.client, signal)
-        failures = 0
-        if (isLost) yield { type: 'back', connection: current }
-        if (isAnew) yield { type: 'anew', connection: current }
-        isLost = false
-      }
+  let isAnew = false
+  const followed = followStream({
+    connection,
+    async reconnect() {
+      const current = await connect()
+      isAnew = await position.check(current.client, signal)
+      return current
+    },
+    stream: ({ client }) => {
       const query = { follow: 'true', after: position.last, account_id: accountId } as const
-      for await (const { data: event } of current.client.stream('control.events.list', { query, signal })) {
-        position.advance(event.id)
-        yield { type: 'event', event, connection: current }
-      }
-      failures += 1
-    } catch (error) {
-      if (signal.aborted || !isTransient(error, failures)) throw error
-      failures += 1
-      // A reset is over before the next attempt and is not reported as a loss.
-      if (!isLost && failures > 1) {
-        isLost = true
-        yield { type: 'lost', reason: error.message }
-      }
+      return client.stream('control.events.list', { query, signal })
+    },
+    signal,
+  })
+  for await (const one of followed) {
+    if (one.type === 'lost') yield one
+    else if (one.type === 'item') {
+      const { data: event } = one.item
+      position.advance(event.id)
+      yield { type: 'event', event, connection: one.connection }
+    } else {
+      if (one.wasLost) yield { type: 'back', connection: one.connection }
+      if (isAnew) yield { type: 'anew', connection: one.connection }
     }
-    await waitBeforeRetry(failures, signal)
   }
 }
 

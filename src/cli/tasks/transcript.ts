@@ -2,7 +2,8 @@ import type { ToolData } from '../../agents/events.ts'
 import type { StoredTranscriptEvent } from '../../client/client.ts'
 import type { PositionedDelta } from '../../resources/tasks/transcript.ts'
 import type { Client } from '../client.ts'
-import { CommandError, NO_CONNECTION } from '../errors.ts'
+import type { CommandError } from '../errors.ts'
+import { isTransient, waitBeforeRetry } from '../reconnect.ts'
 
 /** An item in a transcript's stream. */
 export type TranscriptItem = StoredTranscriptEvent | PositionedDelta
@@ -16,8 +17,8 @@ export interface TaskRef {
 /** Reports whether an item is a stored event, not partial output. */
 export const isStored = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
 
-/** Milliseconds before a broken connection is opened again, by number of failures. */
-const RETRY_DELAYS_MS = [100, 300, 1_000, 2_000]
+/** Largest number of attempts to open a broken connection again, over about three seconds. */
+const MAX_RETRIES = 10
 
 /**
  * Yields the events of a task after `after`, stored and new, with partial output, and ends with the task. Reconnects
@@ -40,28 +41,13 @@ export async function* followTranscript(
       }
       return
     } catch (error) {
-      if (signal.aborted || !(error instanceof CommandError) || error.code !== NO_CONNECTION) throw error
-      const pause = RETRY_DELAYS_MS[failures.length]
+      if (signal.aborted || !isTransient(error, failures.length)) throw error
       failures.push(error)
       // If berth stays unreachable, the first failure is the most informative.
-      if (pause === undefined) throw failures[0]
-      await sleep(pause, signal)
+      if (failures.length > MAX_RETRIES) throw failures[0]
+      await waitBeforeRetry(failures.length, signal)
     }
   }
-}
-
-/**
- * Waits.
- *
- * @throws the signal's reason if it aborts
- */
-async function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  signal.addEventListener('abort', () => resolve(), { once: true })
-  await promise
-  clearTimeout(timer)
-  signal.throwIfAborted()
 }
 
 async function* connected(
