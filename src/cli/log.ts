@@ -36,6 +36,12 @@ export const buildLog = (client: Client, { serverId, id }: { serverId: string; i
 /** Default number of lines of a log, the API's too. */
 export const DEFAULT_TAIL = 200
 
+/** Largest number of lines that the API returns at once. */
+export const ALL_LINES = 10_000
+
+/** Number of log lines shown for a failure with `--json`. */
+const FAILURE_LINES = 50
+
 /** Width of most sources in logs of projects. */
 const SOURCE_WIDTH = 7
 
@@ -60,6 +66,12 @@ export async function* followLog(log: Log, tail: number, signal: AbortSignal): A
     at = data.at
     yield data
   }
+}
+
+/** Prints the end of a log, to explain a failure. */
+export async function printLogEnd(out: OutputStream, log: Log, width?: number): Promise<void> {
+  const { logs } = await log.read(FAILURE_LINES)
+  for (const line of logs) await out.write(logText(out, line, width))
 }
 
 /** How to show a log. */

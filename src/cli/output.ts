@@ -61,6 +61,12 @@ export function formatBytes(bytes: number): string {
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
+/** Shortens a text to at most `length` characters. A shortened one ends with `…`. */
+export function shorten(text: string, length: number): string {
+  const characters = Array.from(text.slice(0, 2 * length))
+  return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`
+}
+
 /** Formats a number with its noun: `1 file`, `2 files`. */
 export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 

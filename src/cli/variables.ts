@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { CommandError } from './errors.ts'
+import { readInput } from './local-file.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /** Environment variables by name. */
@@ -38,13 +37,8 @@ export function parsePairs(pairs: readonly string[], where: string): Variables {
  *
  * @throws CommandError if it cannot be read, or with the number of a line that is no variable
  */
-export async function readVariables(file: string, { cwd, stdin }: ProcessContext): Promise<Variables> {
-  const bytes =
-    file === '-'
-      ? await stdin.bytes()
-      : await readFile(resolve(cwd, file)).catch((error: Error) => {
-          throw new CommandError(`${file} cannot be read: ${error.message}.`)
-        })
+export async function readVariables(file: string, context: ProcessContext): Promise<Variables> {
+  const bytes = await readInput(file, context)
   const text = new TextDecoder().decode(bytes).replaceAll('\r\n', '\n')
   checkLines(text, file === '-' ? 'Standard input' : file)
   const { parseEnv } = await import('node:util')

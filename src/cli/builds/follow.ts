@@ -2,22 +2,13 @@ import type { Build } from '../../resources/builds/model.ts'
 import { STEP_KEYS, type StepKey } from '../../resources/builds/steps.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { untilInterrupted } from '../interrupt.ts'
-import { buildLog, followLog, logText } from '../log.ts'
+import { followWork, pollUntil } from '../follow.ts'
+import { ALL_LINES, buildLog, followLog, logText, printLogEnd } from '../log.ts'
 import { paint, printResult } from '../output.ts'
 import type { CliSession } from '../session.ts'
 
 /** Width of the longest phase's name. */
 export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
-
-/** Milliseconds between polls of a build's status. */
-const POLL_INTERVAL_MS = 150
-
-/** Largest number of lines that the API returns at once. */
-const ALL_LINES = 10_000
-
-/** Number of log lines shown for a failure with `--json`. */
-const SHOWN_LINES = 50
 
 /** Identifies a build. */
 type BuildRef = Pick<Build, 'id' | 'serverId'>
@@ -36,21 +27,24 @@ export async function followBuild(
   json = false,
 ): Promise<number> {
   const { stdout, stderr } = session.context
-  const code = await untilInterrupted(async (signal) => {
+  const { serverId, id } = build
+  const hint = `${id} goes on. Look at it with: berth builds logs ${id} -f\n`
+  return followWork(stderr, hint, async (signal) => {
     if (!json) await watch(session, client, build, signal)
-    const ended = await waitUntilCompleted(client, build, signal)
+    const params = { serverId, buildId: id }
+    const { build: ended } = await pollUntil(
+      () => client.call('builds.get', { params, signal }),
+      (response) => response.build.status === 'completed',
+      signal,
+    )
     await printResult(stdout, json, ended, ({ url }) => {
       if (url === null) throw failure(ended)
       return `${url}\n`
     })
     if (ended.url !== null) return 0
-    await printFailure(session, client, ended)
+    await printLogEnd(stderr, buildLog(client, build), SOURCE_WIDTH)
     return 1
   })
-  if (code > 128) {
-    await stderr.write(`\nberth: ${build.id} goes on. Look at it with: berth builds logs ${build.id} -f\n`)
-  }
-  return code
 }
 
 /** Shows phases and log until the stream ends. */
@@ -70,30 +64,6 @@ async function watch(
     }
     await stderr.write(logText(stderr, line, SOURCE_WIDTH))
   }
-}
-
-/** Resolves to the build when it is completed. */
-async function waitUntilCompleted(
-  client: Client,
-  { serverId, id }: BuildRef,
-  signal: AbortSignal,
-): Promise<Build> {
-  const params = { serverId, buildId: id }
-  for (;;) {
-    const { build } = await client.call('builds.get', { params, signal })
-    if (build.status === 'completed') return build
-    await Bun.sleep(POLL_INTERVAL_MS)
-    signal.throwIfAborted()
-  }
-}
-
-async function printFailure(
-  { context: { stderr } }: CliSession,
-  client: Client,
-  build: BuildRef,
-): Promise<void> {
-  const { logs } = await buildLog(client, build).read(SHOWN_LINES)
-  for (const line of logs) await stderr.write(logText(stderr, line, SOURCE_WIDTH))
 }
 
 function failure({ id, steps }: Build): CommandError {

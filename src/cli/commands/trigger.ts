@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
-import { CommandError } from '../errors.ts'
+import { readLocal } from '../local-file.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
 import { text } from '../options.ts'
 import { type Column, count, paint, table } from '../output.ts'
@@ -90,13 +89,12 @@ async function readPayload(
   if (given === undefined) return undefined
   const fromFile = given.startsWith('@')
   const where = fromFile ? given.slice(1) : given === '-' ? 'Standard input' : '--payload'
-  const json = fromFile
-    ? await readFile(resolve(cwd, where), 'utf8').catch((error: Error) => {
-        throw new CommandError(`${where} cannot be read: ${error.message}.`)
-      })
+  const bytes = fromFile
+    ? await readLocal(resolve(cwd, where), where)
     : given === '-'
-      ? new TextDecoder().decode(await stdin.bytes())
-      : given
+      ? await stdin.bytes()
+      : null
+  const json = bytes === null ? given : new TextDecoder().decode(bytes)
   const value = parseJson(json, where)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw new UsageError(`${where} must be a JSON object, such as {"server_id": "srv_1"}.`)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Ignore } from 'ignore'
-import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
 
 /**
  * Applies the `.gitignore` files of a directory, of its subdirectories, and of its parents up to the top of the git
@@ -29,7 +29,7 @@ export class IgnoreRules {
     const file = join(directory, '.gitignore')
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'EISDIR') return ''
-      throw new CommandError(`${file} cannot be read: ${error.message}.`)
+      throw unreadable(file, error)
     })
     const base = this.#path(directory)
     const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Header, Pack } from 'tar-stream'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { CommandError } from '../errors.ts'
+import { readLocal } from '../local-file.ts'
 import { formatBytes } from '../output.ts'
 import type { DirectorySurvey } from './survey.ts'
 
@@ -42,9 +42,7 @@ export async function packDirectory(
 /** Adds the entries one after the other, at the pace of the reader. */
 async function fill(tar: Pack, { root, files, links }: DirectorySurvey): Promise<void> {
   for (const { path, isExecutable, modifiedAt } of files) {
-    const content = await readFile(join(root, path)).catch((error: Error) => {
-      throw new CommandError(`${path} cannot be read: ${error.message}.`)
-    })
+    const content = await readLocal(join(root, path), path)
     const header = { name: path, mode: isExecutable ? 0o755 : 0o644, mtime: new Date(modifiedAt) }
     await add(tar, header, content)
   }

@@ -3,6 +3,7 @@ import { lstat, readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
 import { IgnoreRules } from './gitignore.ts'
 
 /** A file to send to a server. */
@@ -60,7 +61,7 @@ const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
  */
 export async function surveyDirectory(directory: string): Promise<DirectorySurvey> {
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
-    throw unreadable(directory, error)
+    throw directoryError(directory, error)
   })
   const surveyor = new Surveyor(root, await IgnoreRules.of(root))
   await surveyor.enter(root)
@@ -85,7 +86,7 @@ class Surveyor implements DirectorySurvey {
   async enter(directory: string): Promise<void> {
     const entries = await readdir(directory, { withFileTypes: true }).catch(
       (error: NodeJS.ErrnoException) => {
-        throw directory !== this.root && isGone(error) ? error : unreadable(directory, error)
+        throw directory !== this.root && isGone(error) ? error : directoryError(directory, error)
       },
     )
     if (directory !== this.root && entries.some(({ name }) => name === 'pyvenv.cfg')) {
@@ -153,8 +154,9 @@ class Surveyor implements DirectorySurvey {
   }
 }
 
-function unreadable(directory: string, { code, message }: NodeJS.ErrnoException): CommandError {
+function directoryError(directory: string, error: NodeJS.ErrnoException): CommandError {
+  const { code } = error
   if (code === 'ENOENT') return new CommandError(`There is no directory ${directory}.`)
   if (code === 'ENOTDIR') return new CommandError(`${directory} is no directory.`)
-  return new CommandError(`${directory} cannot be read: ${message}.`)
+  return unreadable(directory, error)
 }

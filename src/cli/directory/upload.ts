@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BODY_LIMIT } from '../../http/body.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
+import { readLocal } from '../local-file.ts'
 import { encode, listFiles } from '../nouns/files.ts'
 import { formatBytes } from '../output.ts'
 import { shellQuote } from '../quote.ts'
@@ -97,9 +97,7 @@ function outermost(file: string, stays: ReadonlySet<string>): string {
 }
 
 async function upload(client: Client, serverId: string, root: string, file: LocalFile): Promise<void> {
-  const bytes = await readFile(join(root, file.path)).catch((error: Error) => {
-    throw new CommandError(`${file.path} cannot be read: ${error.message}.`)
-  })
+  const bytes = await readLocal(join(root, file.path), file.path)
   const body = { path: file.path, ...encode(bytes) }
   await client.call('files.write', { params: { serverId }, body }).catch((error: Error) => {
     throw new CommandError(`${file.path} was not uploaded, and nothing published: ${error.message}`)

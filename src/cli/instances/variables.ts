@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { type CredentialsFile, isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
 import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 
 /** The variables with which programs and berth's own commands find an instance. */
@@ -50,7 +51,7 @@ function readCredentials(directory: string): CredentialsFile {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as CredentialsFile
   } catch (error) {
-    throw new CommandError(`${path} cannot be read: ${error instanceof Error ? error.message : error}.`)
+    throw unreadable(path, error)
   }
 }
 

@@ -4,18 +4,18 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { flag, tail, text } from '../options.ts'
-import { type Column, count, facts, type Style } from '../output.ts'
+import { type Column, count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
 import { chooseServer } from './servers.ts'
 
 /** Characters of a goal to show in a table. */
-const SHOWN_GOAL = 48
+const SHOWN_GOAL = 49
 
 const COLUMNS: readonly Column<Build>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'STATUS', cell: buildStatus, style: statusStyle },
-  { heading: 'GOAL', cell: ({ goal }) => shortened(goal, SHOWN_GOAL) },
+  { heading: 'GOAL', cell: ({ goal }) => firstLine(goal, SHOWN_GOAL) },
   { heading: 'SERVER', cell: ({ serverId }) => serverId },
   { heading: 'URL', cell: ({ url }) => url ?? '' },
 ]
@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<Build>[] = [
 const buildFacts = (build: Build): [string, string][] => [
   ['ID', build.id],
   ['Status', buildStatus(build)],
-  ['Goal', shortened(build.goal, 2_000)],
+  ['Goal', firstLine(build.goal, 2_000)],
   ['Server', build.serverId],
   ['Steps', build.steps.map(({ key, status }) => `${key} ${status}`).join(', ')],
   ['Artifacts', artifactsText(build.artifacts)],
@@ -44,12 +44,10 @@ function statusStyle({ status, url }: Build): Style {
   return url === null ? 'red' : 'green'
 }
 
-/** Returns the first line of a goal. */
-function shortened(goal: string, length: number): string {
-  const [first = ''] = goal.trim().split('\n', 1)
-  const characters = [...first]
-  if (characters.length <= length && first === goal.trim()) return first
-  return `${characters.slice(0, length).join('')}…`
+/** Returns the first line of a goal, of at most `length` characters. */
+function firstLine(goal: string, length: number): string {
+  const [first = '', ...more] = goal.trim().split('\n')
+  return shorten(more.length > 0 ? `${first}…` : first, length)
 }
 
 function artifactsText(artifacts: readonly string[]): string {

@@ -1,8 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { FileContent } from '../../resources/files/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
+import { readInput } from '../local-file.ts'
 import { flag, type OptionSpec } from '../options.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -105,17 +106,10 @@ export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64
   }
 }
 
-async function loadLocal(
-  source: string | undefined,
-  { stdin, stderr, cwd }: ProcessContext,
-): Promise<Uint8Array> {
-  if (source !== undefined && source !== '-') {
-    return readFile(resolve(cwd, source)).catch((error: Error) => {
-      throw new CommandError(`${source} cannot be read: ${error.message}.`)
-    })
-  }
-  if (stdin.isTTY) await stderr.write('berth: type the content, then Ctrl-D\n')
-  return stdin.bytes()
+async function loadLocal(source = '-', context: ProcessContext): Promise<Uint8Array> {
+  if (source === '-' && context.stdin.isTTY)
+    await context.stderr.write('berth: type the content, then Ctrl-D\n')
+  return readInput(source, context)
 }
 
 async function saveLocal(target: string, bytes: Uint8Array, { cwd }: ProcessContext): Promise<void> {

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { CommandError } from '../errors.ts'
+import { readInput } from '../local-file.ts'
 import { type Column, count } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
@@ -57,13 +56,8 @@ Example:
 }
 
 /** Reads the scenarios of a file without checking them. Berth checks them and reports the position of a mistake. */
-async function readScenarios(file: string, { stdin, cwd }: ProcessContext): Promise<ScenarioTexts> {
-  const bytes =
-    file === '-'
-      ? await stdin.bytes()
-      : await readFile(resolve(cwd, file)).catch((error: Error) => {
-          throw new CommandError(`${file} cannot be read: ${error.message}.`)
-        })
+async function readScenarios(file: string, context: ProcessContext): Promise<ScenarioTexts> {
+  const bytes = await readInput(file, context)
   const { parse } = await import('yaml')
   let value: unknown
   try {

@@ -8,6 +8,7 @@ import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
 import { surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
 import { chooseServer } from '../nouns/servers.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -184,7 +185,7 @@ async function readArchive(file: string, { cwd }: ProcessContext): Promise<Uint8
     const { size } = await stat(path)
     if (size <= BODY_LIMIT - FORM_OVERHEAD) return await readFile(path)
   } catch (error) {
-    throw new CommandError(`${file} cannot be read: ${(error as Error).message}.`)
+    throw unreadable(file, error)
   }
   throw new CommandError(
     `${file} is larger than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Put it where berth can fetch it, and give its URL.`,

@@ -1,8 +1,8 @@
 import type { InitPhase, Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { untilInterrupted } from '../interrupt.ts'
-import { followLog, logText, projectLog } from '../log.ts'
+import { followWork, POLL_INTERVAL_MS, pollUntil } from '../follow.ts'
+import { ALL_LINES, followLog, logText, printLogEnd, projectLog } from '../log.ts'
 import { paint, printable, printJson } from '../output.ts'
 import type { CliSession } from '../session.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -10,17 +10,8 @@ import { missingVariablesText } from './missing-variables.ts'
 /** Exit code if the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3
 
-/** Milliseconds between polls of the phase. */
-const POLL_INTERVAL_MS = 150
-
 /** Largest number of polls for further log lines after the bring-up. */
 const MAX_POLLS = 5
-
-/** Number of log lines shown for a failure with `--json`. */
-const SHOWN_LINES = 50
-
-/** Largest number of lines that the API returns at once. */
-const ALL_LINES = 10_000
 
 /** Phases that do not change without a request. */
 const FINAL_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
@@ -45,19 +36,14 @@ export async function followBringUp(
   project: Project,
   { json = false, since }: FollowOptions,
 ): Promise<number> {
-  const { stderr } = session.context
-  const code = await untilInterrupted(async (signal) => {
+  const { id, slug } = project
+  const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`
+  return followWork(session.context.stderr, hint, async (signal) => {
     const settled = json
       ? await waitUntilFinal(client, project, signal)
       : await watch(session, client, project, since, signal)
     return json ? printOutcome(session, client, settled) : printOutcomeText(session, client, settled)
   })
-  if (code > 128) {
-    await stderr.write(
-      `\nberth: the bring-up of ${project.slug} goes on. Look at it with: berth projects logs ${project.id} -f\n`,
-    )
-  }
-  return code
 }
 
 /** Shows phases and log until the bring-up reaches a final phase. */
@@ -107,15 +93,14 @@ async function waitUntilFinal(
   onPhase: (phase: InitPhase) => Promise<void> = async () => {},
 ): Promise<Project> {
   let last: InitPhase | null = null
-  for (;;) {
+  const read = async (): Promise<Project> => {
     const project = await client.call('projects.get', { params: { projectId: id }, signal })
     const { init_phase: phase } = project
     if (phase !== null && phase !== last) await onPhase(phase)
     last = phase
-    if (FINAL_PHASES.has(phase)) return project
-    await Bun.sleep(POLL_INTERVAL_MS)
-    signal.throwIfAborted()
+    return project
   }
+  return pollUntil(read, ({ init_phase: phase }) => FINAL_PHASES.has(phase), signal)
 }
 
 async function printOutcome(session: CliSession, client: Client, project: Project): Promise<number> {
@@ -126,8 +111,7 @@ async function printOutcome(session: CliSession, client: Client, project: Projec
     return AWAITS_SECRETS
   }
   if (project.init_phase !== 'failed') return 0
-  const { logs } = await projectLog(client, project.id).read(SHOWN_LINES)
-  for (const line of logs) await stderr.write(logText(stderr, line))
+  await printLogEnd(stderr, projectLog(client, project.id))
   return 1
 }
 

@@ -1,6 +1,7 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
+import { followWork } from '../follow.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { printJson, printResult } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
@@ -182,7 +183,8 @@ export async function followToEnd(
   const { stdout, stderr } = session.context
   const view = json ? null : new TranscriptView(stderr)
   const questions = !json && isInteractive(session.context) ? 'ask' : 'leave'
-  const code = await untilInterrupted(async (signal) => {
+  const hint = `the task goes on.\n${nextStepsText(task)}`
+  return followWork(stderr, hint, async (signal) => {
     const settled = await followTask({ session, client, task, after, view, questions, signal })
     const found = json ? { task: await getTask(client, task.serverId, task.id) } : null
     await printResult(stdout, json, found, () => {
@@ -193,8 +195,6 @@ export async function followToEnd(
     if (settled.status === 'awaiting_input') await stderr.write(answerHint(task))
     return EXIT_CODES[settled.status === 'running' ? 'failed' : settled.status]
   })
-  if (code > 128) await stderr.write(`\nberth: the task goes on.\n${nextStepsText(task)}`)
-  return code
 }
 
 /** Reports whether the person has already seen the result as the agent's last message. */

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
 import { type ProcessContext, readUpTo } from '../process-context.ts'
 
 /** Largest size of a text in bytes: the API takes 1,048,576 characters, of up to four bytes each. */
@@ -41,7 +42,7 @@ export async function readText(file: string, { cwd, stdin, stderr }: ProcessCont
     file === '-'
       ? await stdin.bytes(MAX_BYTES)
       : await readUpTo(MAX_BYTES, createReadStream(resolve(cwd, file))).catch((error: Error) => {
-          throw new CommandError(`${file} cannot be read: ${error.message}.`)
+          throw unreadable(file, error)
         })
   if (bytes.length > MAX_BYTES)
     throw new CommandError(`${name} is too long: 1,048,576 characters are the most.`)

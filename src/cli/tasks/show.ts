@@ -1,5 +1,5 @@
 import type { Task } from '../../resources/tasks/model.ts'
-import { type Column, facts, paint, type Style } from '../output.ts'
+import { type Column, facts, paint, type Style, shorten } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 
@@ -23,11 +23,8 @@ export const TASK_COLUMNS: Column<Task>[] = [
 ]
 
 /** Returns the beginning of a goal, on one line. */
-export function goalSummary(goal: string): string {
-  const line = toPlainText(goal).trim().replace(/\s+/g, ' ')
-  const characters = Array.from(line.slice(0, 2 * SHOWN_GOAL))
-  return characters.length <= SHOWN_GOAL ? line : `${characters.slice(0, SHOWN_GOAL - 1).join('')}…`
-}
+export const goalSummary = (goal: string): string =>
+  shorten(toPlainText(goal).trim().replace(/\s+/g, ' '), SHOWN_GOAL)
 
 /** Returns a task in full. */
 export function taskText(
