@@ -4,7 +4,7 @@
  */
 function main(argv: string[]): Promise<void> {
   if (argv[2] === '__sandboxd')
-    return import('./compute/sandboxd/sandboxd.ts').then(({ runSandboxd }) => runSandboxd())
+    return import('./compute/sandboxd/sandboxd.ts').then(({ runSandboxd }) => runSandboxd(argv.slice(3)))
   if (argv[2] === '__landlock')
     return import('./compute/landlock/launcher.ts').then(({ runLauncher }) => runLauncher())
   return import('./cli/index.ts').then(({ run }) => run(argv.slice(2)))

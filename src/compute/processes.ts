@@ -10,7 +10,10 @@ export const MARKER_NAME = 'INVOCATION_ID'
 /** Name of the hidden command that runs sandboxd. */
 export const SANDBOXD_COMMAND = '__sandboxd'
 
-const SANDBOXD_ARGUMENTS = /\0__sandboxd\0([0-9a-f]{24})\0$/
+/** The argument of sandboxd that makes it use standard input and output instead of an inherited socket. */
+export const STDIO = '--stdio'
+
+const SANDBOXD_ARGUMENTS = /\0__sandboxd\0(?:--stdio\0)?([0-9a-f]{24})\0$/
 
 /**
  * Returns sandboxd's arguments outside a PID namespace. They identify its server, because it forbids being traced and

@@ -9,10 +9,26 @@ import {
   FrameReader,
   MAX_FROM_SANDBOXD,
   ProtocolError,
+  type SandboxdConfiguration,
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
+import { PipeTransport, SocketTransport } from '../../src/compute/sandboxd/transport.ts'
+import { SELF, TEST_PATH } from './bench.ts'
 
 const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
+
+const CONFIGURATION: SandboxdConfiguration = {
+  workspace: '/',
+  env: { PATH: TEST_PATH },
+  marker: '5eab0a7d'.repeat(3),
+  adoptOrphans: true,
+  confinement: { systemCalls: false, tracing: false },
+  watch: {},
+  rlimits: {},
+  receivesTerminals: false,
+  sendsSockets: false,
+  silenceMs: null,
+}
 
 /** A sandboxd that was taken over: it sends these bytes, and goes on living. */
 class FalseSandboxd implements AsyncDisposable {
@@ -51,7 +67,7 @@ describe('a sandboxd that breaks the protocol', () => {
     ['more output than it has credit for', tooMuch],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
     await using sandboxd = new FalseSandboxd(frames)
-    const connection = await SandboxdClient.open(sandboxd.fd)
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
     const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
@@ -62,18 +78,8 @@ describe('a sandboxd that breaks the protocol', () => {
 
   test('by its death fails a start that waits for it', async () => {
     await using sandboxd = new FalseSandboxd([])
-    const connection = await SandboxdClient.open(sandboxd.fd)
-    const configured = connection.configure({
-      workspace: '/',
-      env: {},
-      marker: '0'.repeat(24),
-      adoptOrphans: false,
-      confinement: { systemCalls: false, tracing: false },
-      watch: {},
-      rlimits: {},
-      receivesTerminals: false,
-      sendsSockets: false,
-    })
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    const configured = connection.configure(CONFIGURATION)
     sandboxd.process.kill('SIGKILL')
     expect(configured).rejects.toBeInstanceOf(ComputeError)
     await connection.closed
@@ -125,3 +131,68 @@ describe('frames', () => {
     expect(Buffer.from(taken)).toEqual(stream)
   })
 })
+
+/** A sandboxd of its own process, reached by standard input and output. */
+const piped = () =>
+  Bun.spawn([...SELF.argv, '__sandboxd', '--stdio', CONFIGURATION.marker], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    killSignal: 'SIGKILL',
+  })
+
+describe('a sandboxd on standard input and output', () => {
+  const transportOf = ({ stdin, stdout }: ReturnType<typeof piped>) => new PipeTransport(stdout, stdin)
+
+  test('runs commands with input and output of any size, and ends with its pipe', async () => {
+    await using sandboxd = piped()
+    const connection = await SandboxdClient.open(transportOf(sandboxd))
+    await connection.configure(CONFIGURATION)
+    const stdin = new Uint8Array(3_000_000).map((_, index) => index % 251)
+    const received: Uint8Array[] = []
+    const onOutput = (_: string, data: Uint8Array) => void received.push(data)
+    const { exit } = connection.exec({ ...COMMAND, command: 'cat', stdin, onOutput })
+    expect(await exit).toMatchObject({ exitCode: 0 })
+    expect(Buffer.concat(received).equals(stdin)).toBe(true)
+    const sleep = connection.exec({ ...COMMAND, command: 'sleep 300' })
+    connection.close('enough')
+    expect(await sandboxd.exited).toBe(0)
+    expect((await sleep.exit).exitCode).toBe(137)
+  })
+
+  test('that does not respond is given up', async () => {
+    await using sandboxd = piped()
+    const connection = await SandboxdClient.open(transportOf(sandboxd), { everyMs: 50, silenceMs: 2_000 })
+    await connection.configure(CONFIGURATION)
+    sandboxd.kill('SIGSTOP')
+    expect(await connection.closed).toBe('sandboxd does not respond.')
+  })
+
+  test('ends when berth is silent, and not before', async () => {
+    await using sandboxd = piped()
+    const silenceMs = 1_500
+    const connection = await SandboxdClient.open(transportOf(sandboxd), { everyMs: 100, silenceMs })
+    await connection.configure({ ...CONFIGURATION, silenceMs })
+    await Bun.sleep(2 * silenceMs)
+    expect((await connection.exec(COMMAND).exit).exitCode).toBe(0)
+    connection.close('enough')
+    await sandboxd.exited
+
+    await using other = piped()
+    const mute = await SandboxdClient.open(transportOf(other))
+    await mute.configure({ ...CONFIGURATION, silenceMs: 100 })
+    expect(await other.exited).toBe(0)
+  })
+})
+
+const namespaces = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc']
+
+// In a namespace of its own: what must not happen would end every process of this machine.
+test.skipIf(Bun.spawnSync([...namespaces, 'true']).exitCode !== 0)(
+  'a sandboxd that process 1 did not start ends nothing but its own, though it is told that the namespace is its',
+  async () => {
+    const sandboxd = [...SELF.argv, '__sandboxd', '--stdio', CONFIGURATION.marker].join(' ')
+    const script = `sleep 300 & other=$!; sh -c '${sandboxd}; true'; grep -q "State:.S" /proc/$other/status && echo it lives`
+    const configure = encodeJson(FRAME.configure, 0, { ...CONFIGURATION, adoptOrphans: false })
+    const { stdout } = Bun.spawnSync([...namespaces, 'sh', '-c', script], { stdin: configure })
+    expect(stdout.toString()).toEndWith('it lives\n')
+  },
+)

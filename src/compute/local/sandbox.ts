@@ -18,6 +18,7 @@ import { commandMarker, findDescendants, isStopped, type ProcessScanner, readPro
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
+import { SocketTransport } from '../sandboxd/transport.ts'
 import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
@@ -73,7 +74,7 @@ export class LocalSandbox implements Sandbox {
       ...start.launch,
       argv: [...start.group.enter, ...start.launch.argv],
     })
-    const sandboxd = await SandboxdClient.open(spawned.socket)
+    const sandboxd = await SandboxdClient.open(new SocketTransport(spawned.socket))
     const sandbox = new LocalSandbox(spawned, sandboxd, start)
     await sandbox.#configure()
     return sandbox
@@ -216,6 +217,7 @@ export class LocalSandbox implements Sandbox {
         confinement: launch.confinement,
         receivesTerminals: this.#terminals !== null,
         sendsSockets: this.#sockets !== null,
+        silenceMs: null,
         ...group.sandboxd,
       })
       this.#own = new Set(findDescendants(this.#process.pid))

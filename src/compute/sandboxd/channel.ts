@@ -1,10 +1,10 @@
-import { once } from '../../runtime/once.ts'
 import { encodeFrame, encodeJson, type FrameHandler, FrameReader } from './protocol.ts'
+import type { Transport } from './transport.ts'
 
-/** A channel's socket and event handlers. */
+/** A channel's transport and event handlers. */
 export interface ChannelOptions {
-  /** The connected socket; it belongs to the channel from here on. */
-  fd: number
+  /** Belongs to the channel from here on; not yet open. */
+  transport: Transport
   /** Largest payload taken. */
   maxPayload: number
   /** Receives each frame. An exception is passed to `onBroken`. */
@@ -15,68 +15,57 @@ export interface ChannelOptions {
   onBroken(error: unknown): void
 }
 
-/** Sends and receives frames over an inherited socket; both of its ends use it. */
+/** Sends and receives frames over a transport; both of its ends use it. */
 export class FrameChannel {
   readonly #options: ChannelOptions
   readonly #reader: FrameReader
-  #socket: Bun.Socket | null = null
-  #writer: FrameWriter | null = null
+  readonly #writer: FrameWriter
 
   constructor(options: ChannelOptions) {
     this.#options = options
     this.#reader = new FrameReader(options.maxPayload, options.onFrame)
+    this.#writer = new FrameWriter(options.transport)
   }
 
-  /** Begins to read and write the socket. */
+  /** Begins to read and write the transport. */
   async open(): Promise<void> {
-    const { fd, onClosed, onBroken } = this.#options
-    const closed = once(onClosed)
-    const options = {
-      fd,
-      socket: {
-        open: (socket: Bun.Socket) => {
-          this.#socket = socket
-          this.#writer = new FrameWriter(socket)
-        },
-        data: (_: Bun.Socket, chunk: Uint8Array) => {
-          try {
-            this.#reader.push(chunk)
-          } catch (error) {
-            onBroken(error)
-          }
-        },
-        drain: () => this.#writer?.flush(),
-        close: closed,
-        error: closed,
+    const { transport, onClosed, onBroken } = this.#options
+    await transport.open({
+      data: (chunk) => {
+        try {
+          this.#reader.push(chunk)
+        } catch (error) {
+          onBroken(error)
+        }
       },
-    }
-    // Bun takes `fd`; its types do not have it.
-    await Bun.connect(options as unknown as Bun.UnixSocketOptions<undefined>)
+      drain: () => this.#writer.flush(),
+      closed: onClosed,
+    })
   }
 
   /** Sends a frame, now or when the peer has room for it. */
   send(kind: number, id: number, payload?: Uint8Array): void {
-    this.#writer?.send(encodeFrame(kind, id, payload))
+    this.#writer.send(encodeFrame(kind, id, payload))
   }
 
   /** Sends a frame whose payload is JSON. */
   sendJson(kind: number, id: number, value: unknown): void {
-    this.#writer?.send(encodeJson(kind, id, value))
+    this.#writer.send(encodeJson(kind, id, value))
   }
 
   /** Closes the connection at once; drops unsent frames. */
   close(): void {
-    this.#writer?.close()
-    this.#socket?.terminate()
+    this.#writer.close()
+    this.#options.transport.terminate()
   }
 }
 
-/** The part of a socket that a writer needs: `write` accepts what fits and returns the number of bytes. */
+/** The part of a transport that a writer needs: `write` accepts what fits and returns the number of bytes. */
 export interface ByteSink {
   write(data: Uint8Array): number
 }
 
-/** Sends frames over a socket that takes them only in part when its peer is slow. */
+/** Sends frames over a transport that takes them only in part when its peer is slow. */
 export class FrameWriter {
   readonly #sink: ByteSink
   #queue: Uint8Array[] = []
@@ -100,7 +89,7 @@ export class FrameWriter {
     if (this.#queue.length === 1) this.flush()
   }
 
-  /** Continues after the socket has reported that it accepts bytes again. */
+  /** Continues after the transport has reported that it accepts bytes again. */
   flush(): void {
     let sent = 0
     for (const frame of this.#queue) {

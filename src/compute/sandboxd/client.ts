@@ -9,6 +9,7 @@ import {
   ProtocolError,
   type SandboxdConfiguration,
 } from './protocol.ts'
+import type { Transport } from './transport.ts'
 
 /** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
@@ -19,8 +20,19 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** Milliseconds that sandboxd has to answer a ping. */
 const PONG_MS = 5_000
 
+/** How a dead peer is noticed on a carrier that does not report it, such as a connection to another machine. */
+export interface KeepAlive {
+  /** Milliseconds between two pings. */
+  everyMs: number
+  /** Milliseconds without a frame after which the peer counts as dead, on both ends; more than twice `everyMs`. */
+  silenceMs: number
+}
+
+/** A peer that is gone is noticed within 15 s. */
+export const KEEP_ALIVE: KeepAlive = { everyMs: 5_000, silenceMs: 15_000 }
+
 /**
- * Berth's end of the socket to sandboxd. Input is not trusted: a command may have taken sandboxd over. Any violation
+ * Berth's end of the connection to sandboxd. Input is not trusted: a command may have taken sandboxd over. Any violation
  * of the protocol closes the connection and so ends the sandbox.
  */
 export class SandboxdClient {
@@ -33,17 +45,24 @@ export class SandboxdClient {
   readonly #pongs: Array<() => void> = []
   #lastId = 0
   #over = false
+  #heardAt = 0
+  #pings: Timer | null = null
 
-  /** Connects over an inherited socket; the descriptor belongs to the connection from here on. */
-  static async open(fd: number): Promise<SandboxdClient> {
-    const connection = new SandboxdClient(fd)
+  /**
+   * Connects over a transport, which belongs to the connection from here on.
+   *
+   * @param keepAlive null if the transport itself reports that the peer is gone
+   */
+  static async open(transport: Transport, keepAlive: KeepAlive | null = null): Promise<SandboxdClient> {
+    const connection = new SandboxdClient(transport)
     await connection.#channel.open()
+    if (keepAlive !== null) connection.#keepAlive(keepAlive)
     return connection
   }
 
-  private constructor(fd: number) {
+  private constructor(transport: Transport) {
     this.#channel = new FrameChannel({
-      fd,
+      transport,
       maxPayload: MAX_FROM_SANDBOXD,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
       onClosed: () => this.close('sandboxd ended.'),
@@ -112,6 +131,7 @@ export class SandboxdClient {
     if (this.#over) return
     this.#over = true
     this.#channel.close()
+    clearInterval(this.#pings ?? undefined)
     for (const timer of this.#timers.values()) clearTimeout(timer)
     this.#timers.clear()
     this.#ready.reject(new ComputeError(`The sandbox did not start: ${reason}`))
@@ -123,6 +143,7 @@ export class SandboxdClient {
 
   #receive(kind: number, id: number, payload: Uint8Array): void {
     if (this.#over) return
+    this.#heardAt = performance.now()
     if (kind === FRAME.ready) this.#ready.resolve()
     else if (kind === FRAME.pong) this.#pongs.shift()?.()
     else this.#receiveOf(id, kind, payload)
@@ -141,6 +162,16 @@ export class SandboxdClient {
       this.#executions.delete(id)
       this.#unwatch(id)
     }
+  }
+
+  /** Sends pings, and ends the connection when nothing has come for too long. */
+  #keepAlive({ everyMs, silenceMs }: KeepAlive): void {
+    this.#heardAt = performance.now()
+    this.#pings = setInterval(() => {
+      if (performance.now() - this.#heardAt > silenceMs) this.close('sandboxd does not respond.')
+      else void this.drained()
+    }, everyMs)
+    this.#pings.unref()
   }
 
   /** Ends the sandbox if a command is overdue and sandboxd does not respond, for example because it was stopped. */

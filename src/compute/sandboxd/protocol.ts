@@ -1,8 +1,8 @@
 import type { TerminalSize } from '../driver.ts'
 
 /**
- * The protocol between berth and sandboxd, over one socket pair that sandboxd inherits as file descriptor 3. The
- * socket has no path, so nothing else in the sandbox can connect.
+ * The protocol between berth and sandboxd, over any stream of bytes (`transport.ts`). On this machine that is a socket
+ * pair that sandboxd inherits as file descriptor 3; it has no path, so nothing else in the sandbox can connect.
  *
  * Both sides use `protocol.ts` and `channel.ts`. Berth's side is `client.ts` with `client-execution.ts`; sandboxd's is
  * `sandboxd.ts` with `command.ts`. `terminals.ts` and `blank-sockets.ts` use the separate socket for
@@ -89,6 +89,8 @@ export interface SandboxdConfiguration {
   receivesTerminals: boolean
   /** Whether sandboxd sends `BLANK_SOCKETS` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
   sendsSockets: boolean
+  /** Milliseconds without a frame after which berth counts as gone; null if the transport itself reports that. */
+  silenceMs: number | null
 }
 
 /** What sandboxd takes from itself and from every command after it. */

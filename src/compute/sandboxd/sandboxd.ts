@@ -15,12 +15,12 @@ import {
   decodeNumber,
   FRAME,
   MAX_TO_SANDBOXD,
-  SANDBOXD_FD,
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
 import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
+import { inheritedTransport } from './transport.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
@@ -46,7 +46,12 @@ export class Sandboxd {
   #configuration: SandboxdConfiguration | null = null
   #shuttingDown: Promise<void> | null = null
   #oomScore: number | null = null
+  #heardAt = 0
   readonly #terminals = new Terminals()
+  /** The process that started this one; an orphan's would be another. */
+  readonly #parent = process.ppid
+  /** The server's processes descend from this one. */
+  #root = process.pid
 
   constructor(options: SandboxdOptions) {
     this.#options = options
@@ -54,6 +59,7 @@ export class Sandboxd {
 
   /** Acts on one frame. */
   receive(kind: number, id: number, payload: Uint8Array): void {
+    this.#heardAt = performance.now()
     const command = this.#commands.get(id)
     if (kind === FRAME.configure) this.#configure(decodeJson(payload) as SandboxdConfiguration)
     else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
@@ -75,15 +81,16 @@ export class Sandboxd {
 
   /** The server's processes: all of the PID namespace, or all that descend from sandboxd or carry the marker. */
   readonly #find = (): number[] => {
-    const { marker, adoptOrphans } = this.#configuration ?? { marker: '', adoptOrphans: true }
+    const marker = this.#configuration?.marker ?? ''
     const except = [process.pid, 1]
-    return findFamily({ roots: [adoptOrphans ? process.pid : 1], sessions: [], marker, except })
+    return findFamily({ roots: [this.#root], sessions: [], marker, except })
   }
 
   #configure(configuration: SandboxdConfiguration): void {
     const { libc, channel } = this.#options
     const { rlimits, watch } = configuration
     this.#configuration = configuration
+    this.#root = configuration.adoptOrphans ? process.pid : namespaceRoot(this.#parent)
     libc.limit('core', 0)
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
@@ -92,10 +99,20 @@ export class Sandboxd {
       new Watchdog(configuration, this.#find, () => this.#commands.size > 0).start()
     }
     if (configuration.sendsSockets) sendBlankSockets()
+    if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = openOomScore()
     libc.forbidTracing()
     confine(configuration.confinement)
     void warmUp(libc).then(() => channel.send(FRAME.ready, 0))
+  }
+
+  /** Ends sandboxd when no frame has come for `silenceMs`: berth, or the way to it, is gone. */
+  #expectFrames(silenceMs: number): void {
+    const timer = setInterval(() => {
+      if (performance.now() - this.#heardAt < silenceMs) return
+      clearInterval(timer)
+      void this.#options.exit()
+    }, silenceMs / 3)
   }
 
   #childPids(): number[] {
@@ -166,6 +183,14 @@ export class Sandboxd {
   }
 }
 
+/**
+ * Returns the process from which all of sandboxd's PID namespace descend. Process 1 of a sandbox's namespace starts
+ * sandboxd itself. Process 1 of a machine does not: whatever berth says, its descendants are not the server's.
+ */
+function namespaceRoot(parent: number): number {
+  return parent <= 1 ? 1 : process.pid
+}
+
 /** Opened before `forbidTracing` closes /proc/self; null if this process may not write it. */
 function openOomScore(): number | null {
   try {
@@ -219,10 +244,13 @@ function adoptOrphans(libc: Libc, own: () => number[]): void {
 
 /**
  * Runs the hidden command `berth __sandboxd`: the process inside a sandbox that starts commands for berth. Serves the
- * socket that it inherits as descriptor 3. Ends, with everything it started, when the socket closes, because berth may
- * have been killed. Imports only Bun and a few small files: every running server pays for it in memory and start time.
+ * socket that it inherits as descriptor 3, or standard input and output with `--stdio`. Ends, with everything it
+ * started, when that closes, because berth may have been killed. Imports only Bun and a few small files: every running
+ * server pays for it in memory and start time.
+ *
+ * @param args those behind `__sandboxd`
  */
-export async function runSandboxd(): Promise<void> {
+export async function runSandboxd(args: readonly string[]): Promise<void> {
   const libc = loadLibc()
   libc.leaveKeyring()
   // Ends with its socket, in order, not by a terminal's signals, which are meant for berth.
@@ -232,7 +260,7 @@ export async function runSandboxd(): Promise<void> {
     process.exit(0)
   }
   const channel = new FrameChannel({
-    fd: SANDBOXD_FD,
+    transport: inheritedTransport(args),
     maxPayload: MAX_TO_SANDBOXD,
     onFrame: (kind, id, payload) => sandboxd.receive(kind, id, payload),
     onClosed: () => void exit(),

@@ -1,0 +1,133 @@
+import { once } from '../../runtime/once.ts'
+import { STDIO } from '../processes.ts'
+import { SANDBOXD_FD } from './protocol.ts'
+
+/** A stream of bytes to and from a peer, which carries the frames. */
+export interface Transport {
+  /** Begins to read. Called once, before all else; resolves when `write` may be called. */
+  open(handlers: TransportHandlers): Promise<void>
+  /** Accepts the first of these bytes and returns how many; `drain` is called when it accepts more. They must not change. */
+  write(bytes: Uint8Array): number
+  /** Closes the connection at once; drops what was not sent. `closed` is called. */
+  terminate(): void
+}
+
+/** Receives the events of a transport. */
+export interface TransportHandlers {
+  data(chunk: Uint8Array): void
+  drain(): void
+  /** Called once, when the connection is gone. */
+  closed(): void
+}
+
+/** A connected socket, which one process inherited from the other. */
+export class SocketTransport implements Transport {
+  readonly #fd: number
+  #socket: Bun.Socket | null = null
+
+  /** Takes ownership of the descriptor. */
+  constructor(fd: number) {
+    this.#fd = fd
+  }
+
+  async open({ data, drain, closed }: TransportHandlers): Promise<void> {
+    const end = once(closed)
+    const options = {
+      fd: this.#fd,
+      socket: {
+        open: (socket: Bun.Socket) => {
+          this.#socket = socket
+        },
+        data: (_: Bun.Socket, chunk: Uint8Array) => data(chunk),
+        drain,
+        close: end,
+        error: end,
+      },
+    }
+    // Bun takes `fd`; its types do not have it.
+    await Bun.connect(options as unknown as Bun.UnixSocketOptions<undefined>)
+  }
+
+  write(bytes: Uint8Array): number {
+    return this.#socket?.write(bytes) ?? 0
+  }
+
+  terminate(): void {
+    this.#socket?.terminate()
+  }
+}
+
+/** Two pipes: one to read, one to write. Any carrier that has a stream for each direction fits, such as ssh. */
+export class PipeTransport implements Transport {
+  readonly #input: ReadableStream<Uint8Array>
+  readonly #sink: Pick<Bun.FileSink, 'write' | 'flush' | 'end'>
+  #handlers: TransportHandlers | null = null
+  readonly #terminated = Promise.withResolvers<void>()
+  /** Whether the sink still writes what it was given. */
+  #writing = false
+
+  /** Takes ownership of both. */
+  constructor(input: ReadableStream<Uint8Array>, output: Pick<Bun.FileSink, 'write' | 'flush' | 'end'>) {
+    this.#input = input
+    this.#sink = output
+  }
+
+  async open(handlers: TransportHandlers): Promise<void> {
+    this.#handlers = handlers
+    void this.#read(handlers)
+  }
+
+  write(bytes: Uint8Array): number {
+    if (this.#writing) return 0
+    this.#writing = true
+    void this.#flush(bytes)
+    return bytes.length
+  }
+
+  terminate(): void {
+    this.#terminated.resolve()
+    void this.#end()
+  }
+
+  /** Waits for the pipe: a write that blocked would hold up timeouts and kills. */
+  async #flush(bytes: Uint8Array): Promise<void> {
+    try {
+      await this.#sink.write(bytes)
+      await this.#sink.flush()
+      this.#writing = false
+      this.#handlers?.drain()
+    } catch {
+      // The peer has closed the pipe, as reading notices too.
+    }
+  }
+
+  async #read({ data, closed }: TransportHandlers): Promise<void> {
+    const reader = this.#input.getReader()
+    void this.#terminated.promise.then(() => reader.cancel()).catch(() => {})
+    try {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) break
+        data(value)
+      }
+    } catch {
+      // Broken, which is the end as well.
+    }
+    await this.#end()
+    closed()
+  }
+
+  async #end(): Promise<void> {
+    try {
+      await this.#sink.end()
+    } catch {
+      // It is closed already.
+    }
+  }
+}
+
+/** Returns sandboxd's end: its standard input and output with `--stdio`, otherwise the socket that it inherits. */
+export function inheritedTransport(args: readonly string[]): Transport {
+  if (!args.includes(STDIO)) return new SocketTransport(SANDBOXD_FD)
+  return new PipeTransport(Bun.file(0).stream(), Bun.file(1).writer())
+}
