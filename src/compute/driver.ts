@@ -126,6 +126,13 @@ export interface Sandbox {
    */
   readonly network: 'own' | 'shared'
 
+  /**
+   * Makes a port of this machine's loopback, at which berth listens, reachable at the same port of the server's own
+   * network. Does nothing if the network is shared. May be called again. Throws `ComputeError` if a program of the
+   * server has the port.
+   */
+  forward(port: number): void
+
   /** Ends every process of the server and waits until none is left. Calling it again is harmless. */
   stop(): Promise<void>
 

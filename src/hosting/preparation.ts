@@ -1,5 +1,6 @@
 import { dirname } from 'node:path/posix'
 import type { Sandbox } from '../compute/driver.ts'
+import { NPM_VARIABLES } from '../compute/npm-settings.ts'
 import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
@@ -87,6 +88,8 @@ export class Preparation {
       workspace,
       directory,
     })
+    const { [NPM_VARIABLES.url]: mirror } = packages
+    if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
     const env = { ...packages, ...environment }
     await runStep({ sandbox, cwd: directory, command, env, log, source, ...(signal ? { signal } : {}) })
   }

@@ -35,6 +35,13 @@ export interface Listener {
    * Closes the connection of a request that gets no response, about 4 seconds later. Bun has no other call for this.
    */
   expire(request: Request): void
+  /**
+   * Listens for requests of servers with their own network, which come by connections that are passed on to it.
+   * `connectionOf` is null for them. May be called again.
+   *
+   * @returns the unix socket (unix(7)) to pass connections on to, an abstract one
+   */
+  listenForServers(): string
   /** Passes further requests to these routes first; null ends that. */
   route(routes: HostRoutes | null): void
   /** Stops accepting connections. Resolves when the open requests have ended. */
@@ -69,9 +76,44 @@ interface BoundListener {
   readonly options: Omit<Bun.Serve.Options<undefined>, 'fetch'>
 }
 
+type RoutedFetch = (
+  request: Request,
+  server: Bun.Server<RoutedSocketData>,
+) => Response | undefined | Promise<Response | undefined>
+
+/** The listener for servers with their own network. */
+interface ServersListener {
+  readonly server: Bun.Server<undefined>
+  readonly options: { readonly unix: string }
+}
+
+/** The options that all listeners have in common. */
+const LIMITS = {
+  // A command may be silent for long without its response being cut off.
+  idleTimeout: 0,
+  // Berth refuses large bodies itself, after it has checked the credential.
+  maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+  development: false,
+} as const
+
 function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: Respond): Listener {
+  const fromServers = new WeakSet<Request>()
+  let forServers: ServersListener | null = null
+  let routes: HostRoutes | null = null
   const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
-    await Promise.all(all.map(({ server }) => call(server)))
+    const servers = [...all, ...(forServers === null ? [] : [forServers])]
+    await Promise.all(servers.map(({ server }) => call(server)))
+  }
+  // WebSocket handlers are set only with routes, because they would slow the start.
+  const handlers = (): { fetch: RoutedFetch; websocket?: HostRoutes['websocket'] } =>
+    routes === null ? { fetch: respond } : { fetch: routed(routes, respond), websocket: routes.websocket }
+  const handlersForServers = (): ReturnType<typeof handlers> => {
+    const { fetch, ...others } = handlers()
+    const marked = (request: Request, server: Bun.Server<RoutedSocketData>) => {
+      fromServers.add(request)
+      return fetch(request, server)
+    }
+    return { ...others, fetch: marked }
   }
   const connectionOf = (request: Request): Connection | null => {
     for (const { server, port } of all) {
@@ -82,16 +124,27 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
   }
   return {
     port: all[0].port,
-    route(routes) {
-      const fetch = routes === null ? respond : routed(routes, respond)
-      // WebSocket handlers are set only now, because they would slow the start.
-      const handlers = routes === null ? { fetch } : { fetch, websocket: routes.websocket }
-      for (const { server, options } of all) server.reload({ ...options, ...handlers } as never)
+    route(next) {
+      routes = next
+      for (const { server, options } of all) server.reload({ ...options, ...handlers() } as never)
+      if (forServers !== null)
+        forServers.server.reload({ ...forServers.options, ...handlersForServers() } as never)
     },
-    addressOf: (request) => connectionOf(request)?.remoteAddress ?? null,
+    listenForServers() {
+      if (forServers === null) {
+        const options = { ...LIMITS, unix: `\0berth/${process.pid}/${all[0].port}` }
+        const server = Bun.serve({ ...options, ...handlersForServers() } as never) as Bun.Server<undefined>
+        forServers = { server, options }
+      }
+      return forServers.options.unix
+    },
+    // A server is on this machine.
+    addressOf: (request) =>
+      fromServers.has(request) ? '127.0.0.1' : (connectionOf(request)?.remoteAddress ?? null),
     connectionOf,
     expire(request) {
-      const { server } = all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]
+      const own = fromServers.has(request) ? forServers : null
+      const { server } = own ?? all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]
       server.timeout(request, 1)
     },
     drain: () => each((server) => server.stop()),
@@ -124,15 +177,11 @@ function serve(host: string, port: number, respond: Respond): BoundListener {
 
 function start(hostname: string, port: number, respond: Respond): BoundListener {
   const options = {
+    ...LIMITS,
     hostname,
     port,
-    // A command may be silent for long without its response being cut off.
-    idleTimeout: 0,
-    // Berth refuses large bodies itself, after it has checked the credential.
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     // Otherwise a second berth could share the port and take some of the requests.
     reusePort: false,
-    development: false,
   } as const
   const server = Bun.serve({ ...options, fetch: respond })
   return { port: server.port ?? port, server, options }

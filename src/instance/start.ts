@@ -126,15 +126,23 @@ async function compose(
   // Nobody starts on an ephemeral directory again.
   const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
   if (heartbeat) releases.push(() => heartbeat.close())
+  let listener: Listener | undefined
   // The probe runs a process. Meanwhile the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
-    localDrivers({ ...dependencies, dataDir: dataDirectory.path, logger }),
+    localDrivers({
+      ...dependencies,
+      dataDir: dataDirectory.path,
+      logger,
+      // The address of the API, its MCP endpoint and projects by name is the same inside a server.
+      provide: (_, network) => {
+        if (listener) network.forward(listener.port, { unix: listener.listenForServers() })
+      },
+    }),
   )
   selecting.catch(() => {})
   releases.push(() => clock.stop())
 
-  let listener: Listener | undefined
   const startedAt = performance.now()
   const control: ControlMaker = async ({ services, credentials, operations, stopping }) => {
     const { createControlApp } = await import('../testing/api/app.ts')

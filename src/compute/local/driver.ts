@@ -153,7 +153,7 @@ export class LocalDriver implements ComputeDriver {
     try {
       const sandbox = await this.#launch(TRIAL_SERVER, handle, TRIAL_LIMITS)
       await sandbox.stop()
-      return sandbox.outbound ?? 'proxy'
+      return sandbox.leaves ?? 'proxy'
     } finally {
       await this.destroy(handle)
     }

@@ -118,7 +118,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   /** How connections leave its own network: they are redirected to berth, or go by a proxy; null if it shares one. */
-  get outbound(): 'redirected' | 'proxy' | null {
+  get leaves(): 'redirected' | 'proxy' | null {
     if (this.#network === null) return null
     return this.#network.unredirected === null ? 'redirected' : 'proxy'
   }
@@ -182,6 +182,16 @@ export class LocalSandbox implements Sandbox {
     const paused = stopAll(() => this.#started().filter((pid) => !isStopped(pid)))
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
+    }
+  }
+
+  forward(port: number): void {
+    try {
+      this.#network?.forward(port, { port })
+    } catch (error) {
+      throw new ComputeError(`The server cannot reach berth at port ${port}: ${messageOf(error)}`, {
+        cause: error,
+      })
     }
   }
 

@@ -69,6 +69,10 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.dial(port, host, handlers)
   }
 
+  forward(port: number): void {
+    this.#inner.forward(port)
+  }
+
   exec(command: ExecCommand): Execution {
     this.#check()
     return this.#startWithFaults(
