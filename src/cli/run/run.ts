@@ -57,6 +57,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   let isWritten = true
   try {
     logPath = log.open(berth.info.data_dir).path
+    if (berth.info.isolation === 'none' && config.isolation !== 'none') printLog(NOT_ISOLATED)
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
       const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
@@ -79,6 +80,11 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   else if (code !== 0 && relay.received === null) printLog(failureText(command[0], code, log.errors))
   return code === 0 && !isWritten ? 1 : code
 }
+
+/** Said if servers have no isolation, and nobody asked for that. */
+const NOT_ISOLATED =
+  'berth: NOT isolated: commands on servers run with your rights on your files, since no isolation works here. ' +
+  '"berth doctor" says why, and "--isolation none" that you know.\n'
 
 /**
  * Writes the coverage and prints a summary, or why it cannot be written.
