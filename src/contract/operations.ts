@@ -87,6 +87,8 @@ export const CONTROL_OPERATIONS = {
   'control.faults.add': 'POST /_berth/faults',
   'control.faults.clear': 'DELETE /_berth/faults',
   'control.faults.delete': 'DELETE /_berth/faults/{faultId}',
+  'control.serverNetwork.get': 'GET /_berth/servers/{serverId}/network',
+  'control.serverNetwork.update': 'PATCH /_berth/servers/{serverId}/network',
   'control.serverFaults.list': 'GET /_berth/servers/{serverId}/fault',
   'control.serverFaults.add': 'POST /_berth/servers/{serverId}/fault',
   'control.serverFaults.clear': 'DELETE /_berth/servers/{serverId}/fault',
