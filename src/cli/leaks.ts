@@ -113,15 +113,15 @@ const summaryText = (number: number, tried: boolean): string =>
 export function findLeaks(scope: LeakScope): Leak[] {
   const { directories, temporary } = knownDirectories(scope)
   const own = ownProcesses()
-  const knowledge = classifyDirectories(directories, heldDirectories(own))
-  const processes = leakedProcesses(own, knowledge)
-  const doomed = new Set(processes.map(({ pid }) => pid))
+  const known = classifyDirectories(directories, heldDirectories(own))
+  const processes = leakedProcesses(own, known)
+  const leakedPids = new Set(processes.map(({ pid }) => pid))
   return [
     ...processes.map(processLeak),
-    ...leakedGroups(knowledge, doomed).map(groupLeak),
+    ...leakedGroups(known, leakedPids).map(groupLeak),
     ...temporary.map(temporaryLeak),
     ...directories
-      .filter((directory) => !temporary.includes(directory) && !knowledge.live.has(markerOf(directory)))
+      .filter((directory) => !temporary.includes(directory) && !known.live.has(markerOf(directory)))
       .flatMap(unfinishedDirectories),
     ...staleEntries(scope.env).map(
       ({ file, instance }): Leak => ({
@@ -143,8 +143,8 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   // Looks again before each kill, to spare instances that have started meanwhile.
   await killAll(() => {
     const own = ownProcesses()
-    const knowledge = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
-    return leakedProcesses(own, knowledge).map(({ pid }) => pid)
+    const known = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
+    return leakedProcesses(own, known).map(({ pid }) => pid)
   })
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
@@ -259,12 +259,12 @@ function readText(path: string): string {
 /** Returns the control groups of ended instances. One with processes counts only if all of these are leaks. */
 function leakedGroups(
   { live, directories }: KnownDirectories,
-  doomed: ReadonlySet<number>,
+  leakedPids: ReadonlySet<number>,
 ): DataDirectoryGroup[] {
   const user = process.getuid?.()
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
-    if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
+    if (pids.length > 0) return pids.every((pid) => leakedPids.has(pid))
     // An instance that is not visible from here may be starting on an unknown directory.
     return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
   })

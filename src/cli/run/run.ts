@@ -52,7 +52,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   })
   if (berth === null) return signalExitCode(relay.received ?? 'SIGTERM')
   let logPath = ''
-  let unlist = () => {}
+  let unregister = () => {}
   let code = 1
   let isWritten = true
   try {
@@ -63,14 +63,14 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
       const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
       relay.relayTo(child.pid)
       // Registers while the command starts.
-      unlist = registerInstance(berth.info, 'run', context.env)
+      unregister = registerInstance(berth.info, 'run', context.env)
       await child.exited
       code = exitCodeOf(child)
     } else code = signalExitCode(relay.received)
   } finally {
     relay.childExited(() => berth.abandon())
     await berth.stop()
-    unlist()
+    unregister()
     releasePorts()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
     // Last, because the file may not be writable and nothing else must be left behind.
