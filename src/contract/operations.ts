@@ -1,6 +1,6 @@
 /*
- * The one index of operations: their ids, methods and paths. It loads no route, so that whoever completes an id, measures
- * coverage or matches a request starts at once. The routes are written by the same ids; a test holds the two together.
+ * The index of all operations: their ids, methods and paths. It loads no route, so completion, coverage and matching
+ * need no app. Routes are declared with the same ids; a test compares the two.
  */
 
 /** The operations of the API, in the order in which documents list them. */

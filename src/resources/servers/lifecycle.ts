@@ -203,8 +203,8 @@ export class ServerLifecycle {
 
   async #reap(): Promise<void> {
     const handles = this.#records.handles()
-    // The directories are listed now, so those of new servers are excluded. The removal may take long, and nothing
-    // waits for it.
+    // The directories are listed now, so those of new servers are excluded. The removal may take long and is not
+    // awaited.
     this.#sweeping = this.#compute
       .sweep(handles)
       .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
