@@ -27,12 +27,19 @@ export class WatchdogLimiter implements Limiter {
 
   openGroup(_serverId: string, limits: Limits): LimitGroup {
     const { memoryBytes, processes, storageBytes } = limits
+    const ceiling = (): number => this.#ceiling(processes)
     return {
       sandboxd: this.#countedByKernel
         ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
         : {
             watch: { memoryBytes, processes },
-            rlimits: { processes: this.#ceiling(processes), fileBytes: storageBytes },
+            rlimits: {
+              // Counts all processes of the machine, so only if no cgroup limits them.
+              get processes() {
+                return ceiling()
+              },
+              fileBytes: storageBytes,
+            },
           },
       enter: [],
       pids: () => [],
