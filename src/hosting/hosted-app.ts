@@ -85,25 +85,25 @@ export class HostedApp {
   #restarting: Promise<void> | null = null
 
   /** Opens the app's log. Starts nothing. */
-  static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
-    const { clock, logger, logsDirectory } = dependencies
+  static async open(options: HostedAppOptions, parts: HostedAppDependencies): Promise<HostedApp> {
+    const { clock, logger, logsDirectory } = parts
     const log = await AppLog.open({
       dir: `${logsDirectory}/${options.id}`,
       clock,
       logger,
       masks: new Masks(),
     })
-    return new HostedApp(options, dependencies, log)
+    return new HostedApp(options, parts, log)
   }
 
-  private constructor(options: HostedAppOptions, dependencies: HostedAppDependencies, log: AppLog) {
+  private constructor(options: HostedAppOptions, parts: HostedAppDependencies, log: AppLog) {
     this.id = options.id
     this.serverId = options.serverId
     this.log = log
     this.#options = options
-    this.#dependencies = dependencies
+    this.#dependencies = parts
     const { port, slug, serverId, hasRun } = options
-    const { servers, sites } = dependencies
+    const { servers, sites } = parts
     const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun ? NOT_STARTED : asleep ? ASLEEP : { kind: 'starting' }
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { processesOf, until } from '../support/processes.ts'
@@ -15,7 +15,7 @@ const READ_AT_MOST = 2_000
 /** Bytes by which Bun's threads wake one another. A change in the database is a page, at least. */
 const WRITTEN_AT_MOST = 2_000
 
-test('while servers idle, nobody looks at their processes and nothing is written', async () => {
+test('while servers idle, nobody looks at their processes, nothing is written, and they sleep', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-idle-'))
   const berth = serve(['--port', '0', '--data', join(folder, 'data'), '--log-level', 'error'])
   try {
@@ -36,6 +36,7 @@ test('while servers idle, nobody looks at their processes and nothing is written
     expect(after.read - before.read).toBeLessThan(READ_AT_MOST)
     expect(after.written - before.written).toBeLessThan(WRITTEN_AT_MOST)
     expect(after.toDisk - before.toDisk).toBe(0)
+    expect(after.woken - before.woken).toBeLessThan(SERVERS)
   } finally {
     berth.child.kill('SIGTERM')
     await berth.child.exited
@@ -44,9 +45,24 @@ test('while servers idle, nobody looks at their processes and nothing is written
   }
 }, 60_000)
 
-/** Bytes that a process has read and written so far, of and to anything, and those that it wrote to a disk. */
-function counters(pid: number): { read: number; written: number; toDisk: number } {
+/** Bytes that a process has read and written so far, of and to anything, and those that it wrote to a disk; and how
+ * often the processes of its servers were woken. */
+function counters(pid: number): { read: number; written: number; toDisk: number; woken: number } {
   const io = readFileSync(`/proc/${pid}/io`, 'utf8')
   const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)?.[1])
-  return { read: field('rchar'), written: field('wchar'), toDisk: field('write_bytes') }
+  const woken = descendantsOf(pid).reduce((sum, one) => sum + switchesOf(one), 0)
+  return { read: field('rchar'), written: field('wchar'), toDisk: field('write_bytes'), woken }
+}
+
+function descendantsOf(pid: number): number[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+  return children.flatMap((child) => [child, ...descendantsOf(child)])
+}
+
+/** How often a process has gone to sleep. */
+function switchesOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1])
 }

@@ -47,15 +47,15 @@ export function registerWhenRecovered(
   startedBy: StartedBy,
   { env }: ProcessContext,
 ): () => void {
-  let isOver = false
+  let over = false
   let remove = () => {}
   void recovered
     .then(() => import('./registry.ts'))
     .then(({ registerInstance }) => {
-      if (!isOver) remove = registerInstance(info, startedBy, env)
+      if (!over) remove = registerInstance(info, startedBy, env)
     })
   return () => {
-    isOver = true
+    over = true
     remove()
   }
 }

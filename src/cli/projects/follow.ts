@@ -39,10 +39,10 @@ export async function followBringUp(
   const { id, slug } = project
   const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`
   return followWork(session.context.stderr, hint, async (signal) => {
-    const final = json
+    const settled = json
       ? await waitUntilFinal(client, project, signal)
       : await watch(session, client, project, since, signal)
-    return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final)
+    return json ? printOutcome(session, client, settled) : printOutcomeText(session, client, settled)
   })
 }
 
@@ -65,23 +65,23 @@ async function watch(
       await stderr.write(logText(stderr, line))
     }
   }
-  const logShown = show().catch((error: unknown) => {
+  const showing = show().catch((error: unknown) => {
     if (!signal.aborted) throw error
   })
-  const finished = waitUntilFinal(client, project, signal, (phase) =>
+  const resting = waitUntilFinal(client, project, signal, (phase) =>
     stderr.write(`${paint(stderr, 'bold', `→ ${phase}`)}\n`),
   )
   try {
-    const final = await Promise.race([finished, logShown.then(() => finished)])
+    const settled = await Promise.race([resting, showing.then(() => resting)])
     // Waits for lines logged before the end. An app may log without end, so the wait is limited.
-    for (let seen = -1, polls = 0; seen !== lines && polls < MAX_POLLS; polls += 1) {
+    for (let seen = -1, looks = 0; seen !== lines && looks < MAX_POLLS; looks += 1) {
       seen = lines
       await Bun.sleep(POLL_INTERVAL_MS)
     }
-    return final
+    return settled
   } finally {
     done.abort()
-    await logShown.catch(() => {})
+    await showing.catch(() => {})
   }
 }
 

@@ -42,15 +42,15 @@ interface FollowRequest {
  *
  * @throws CommandError if berth is gone
  */
-export async function followTask(request: FollowRequest): Promise<TaskOutcome> {
-  const { client, task, after, view, signal } = request
+export async function followTask(following: FollowRequest): Promise<TaskOutcome> {
+  const { client, task, after, view, signal } = following
   const items = new PeekableIterator(followTranscript(client, task, after, signal))
   try {
     for (let item = await items.next(); item !== null; item = await items.next()) {
       await view?.show(item)
       if (!isStored(item) || item.type !== 'status' || item.status === 'running') continue
       if (item.status !== 'awaiting_input') return item
-      const left = await handleQuestion(request, items)
+      const left = await handleQuestion(following, items)
       if (left) return left
     }
   } finally {
@@ -69,17 +69,16 @@ export async function followTask(request: FollowRequest): Promise<TaskOutcome> {
  * @returns the task if it stays unanswered; null if the task continues
  */
 async function handleQuestion(
-  request: FollowRequest,
+  following: FollowRequest,
   items: PeekableIterator<TranscriptItem>,
 ): Promise<TaskOutcome | null> {
-  const { session, client, task, questions } = request
+  const { session, client, task, questions } = following
   const now = await getTask(client, task.serverId, task.id)
   // The question may have been answered before its event arrived.
   if (now.status !== 'awaiting_input') return null
   if (questions === 'explain') await session.context.stderr.write(answerHint(task))
-  const continues =
-    questions === 'explain' || (questions === 'ask' && (await promptForAnswer(request, items)))
-  return continues ? null : now
+  const goesOn = questions === 'explain' || (questions === 'ask' && (await promptForAnswer(following, items)))
+  return goesOn ? null : now
 }
 
 /**
@@ -91,8 +90,8 @@ async function promptForAnswer(
   { session, client, task, view, signal }: FollowRequest,
   items: PeekableIterator<TranscriptItem>,
 ): Promise<boolean> {
-  const cancelPrompt = new AbortController()
-  const typed = promptLine('> ', AbortSignal.any([signal, cancelPrompt.signal]))
+  const elsewhere = new AbortController()
+  const typed = promptLine('> ', AbortSignal.any([signal, elsewhere.signal]))
   for (let ahead = 0; ; ahead += 1) {
     const first = await Promise.race([typed.then((answer) => ({ answer })), items.peek(ahead)])
     signal.throwIfAborted()
@@ -103,7 +102,7 @@ async function promptForAnswer(
     }
     // A status or an answer means that the task no longer waits. Other events are shown later.
     if (first !== null && first.type !== 'answer' && first.type !== 'status') continue
-    cancelPrompt.abort()
+    elsewhere.abort()
     await typed
     // Clears the prompt's line with the text typed so far.
     await session.context.stderr.write('\r\u001b[K')
@@ -186,15 +185,15 @@ export async function followToEnd(
   const questions = !json && isInteractive(session.context) ? 'ask' : 'leave'
   const hint = `the task goes on.\n${nextStepsText(task)}`
   return followWork(stderr, hint, async (signal) => {
-    const outcome = await followTask({ session, client, task, after, view, questions, signal })
+    const settled = await followTask({ session, client, task, after, view, questions, signal })
     const found = json ? { task: await getTask(client, task.serverId, task.id) } : null
     await printResult(stdout, json, found, () => {
-      const { status, result = '' } = outcome
-      if (status !== 'completed' || isShownAlready(view, outcome, session)) return ''
+      const { status, result = '' } = settled
+      if (status !== 'completed' || isShownAlready(view, settled, session)) return ''
       return withNewline(stdout.isTTY ? toPlainText(result) : result)
     })
-    if (outcome.status === 'awaiting_input') await stderr.write(answerHint(task))
-    return EXIT_CODES[outcome.status === 'running' ? 'failed' : outcome.status]
+    if (settled.status === 'awaiting_input') await stderr.write(answerHint(task))
+    return EXIT_CODES[settled.status === 'running' ? 'failed' : settled.status]
   })
 }
 
@@ -227,13 +226,13 @@ export async function showEvents(
   { follow = false, after = 0, json = false }: EventOptions,
 ): Promise<number> {
   const print = json ? printLines : printText
-  const request: TranscriptRequest = { session, client, task, after }
+  const reading: TranscriptRequest = { session, client, task, after }
   if (!follow) {
-    await print(request)
+    await print(reading)
     return 0
   }
   return untilInterrupted(async (signal) => {
-    await print({ ...request, signal })
+    await print({ ...reading, signal })
     return 0
   })
 }
@@ -297,10 +296,10 @@ interface AnswerRequest {
  *
  * @returns the exit code
  */
-export async function answerTask(request: AnswerRequest): Promise<number> {
-  const { session, task, given } = request
+export async function answerTask(answering: AnswerRequest): Promise<number> {
+  const { session, task, given } = answering
   const { context } = session
-  if (given !== undefined) return send(request, given === '-' ? await readText('-', context) : given)
+  if (given !== undefined) return send(answering, given === '-' ? await readText('-', context) : given)
   if (task.question === undefined)
     throw new CommandError(`The task waits for no answer: it is ${task.status}.`)
   if (!isInteractive(context))
@@ -310,7 +309,7 @@ export async function answerTask(request: AnswerRequest): Promise<number> {
     const typed = await promptLine('> ', signal)
     signal.throwIfAborted()
     if (typed === null) throw new CommandError('Given up; the task still waits.', 130)
-    return send(request, typed)
+    return send(answering, typed)
   })
 }
 

@@ -3,6 +3,9 @@ import { dlopen, type FFIFunction, type Library, ptr } from 'bun:ffi'
 const O_CLOEXEC = 0o2000000
 const O_NONBLOCK = 0o4000
 const F_SETFL = 4
+const F_DUPFD_CLOEXEC = 1030
+const MSG_DONTWAIT = 0x40
+const MSG_NOSIGNAL = 0x4000
 const MFD_CLOEXEC = 1
 const WNOHANG = 1
 const PR_SET_DUMPABLE = 4
@@ -23,6 +26,14 @@ export interface Libc {
   pipe(): { read: number; write: number }
   /** Returns an unnamed file in memory, for standard input of any size. */
   memoryFile(): number
+  /** Returns another descriptor of the same file, which no child inherits. */
+  duplicate(fd: number): number
+  /**
+   * Sends what a connected socket has room for, without waiting.
+   *
+   * @returns the number of bytes; 0 also if the peer is gone
+   */
+  send(socket: number, bytes: Uint8Array): number
   /** Makes orphans of the sandbox children of this process. */
   adoptOrphans(): void
   /** Reaps a child that has ended and that Bun did not start. */
@@ -45,6 +56,7 @@ export function loadLibc(): Libc {
   const symbols = openLibc({
     pipe2: { args: ['ptr', 'int'], returns: 'int' },
     fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
+    send: { args: ['int', 'ptr', 'u64', 'int'], returns: 'i64' },
     memfd_create: { args: ['ptr', 'u32'], returns: 'int' },
     prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
     syscall: { args: ['i64', 'i64', 'i64'], returns: 'i64' },
@@ -65,6 +77,9 @@ export function loadLibc(): Libc {
       if (fd < 0) throw new Error('No memory file could be made for standard input.')
       return fd
     },
+    duplicate: (fd) => symbols.fcntl(fd, F_DUPFD_CLOEXEC, 0),
+    send: (socket, bytes) =>
+      Math.max(0, Number(symbols.send(socket, ptr(bytes), bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL))),
     adoptOrphans: () => void symbols.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
     reap: (pid) => void symbols.waitpid(pid, null, WNOHANG),
     leaveKeyring: () => void symbols.syscall(KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 0),

@@ -260,7 +260,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
     process.exit(0)
   }
   const channel = new FrameChannel({
-    transport: inheritedTransport(args),
+    transport: inheritedTransport(args, libc),
     maxPayload: MAX_TO_SANDBOXD,
     onFrame: (kind, id, payload) => sandboxd.receive(kind, id, payload),
     onClosed: () => void exit(),

@@ -1,5 +1,6 @@
 import { once } from '../../runtime/once.ts'
 import { STDIO } from '../processes.ts'
+import type { Libc } from './libc.ts'
 import { SANDBOXD_FD } from './protocol.ts'
 
 /** A stream of bytes to and from a peer, which carries the frames. */
@@ -63,7 +64,6 @@ export class PipeTransport implements Transport {
   readonly #sink: Pick<Bun.FileSink, 'write' | 'flush' | 'end'>
   #handlers: TransportHandlers | null = null
   readonly #terminated = Promise.withResolvers<void>()
-  /** Whether the sink still writes what it was given. */
   #writing = false
 
   /** Takes ownership of both. */
@@ -82,6 +82,11 @@ export class PipeTransport implements Transport {
     this.#writing = true
     void this.#flush(bytes)
     return bytes.length
+  }
+
+  /** Whether the sink still writes what it was given. */
+  protected get writing(): boolean {
+    return this.#writing
   }
 
   terminate(): void {
@@ -126,8 +131,32 @@ export class PipeTransport implements Transport {
   }
 }
 
+/**
+ * A connected socket of a process that idles for long. As long as Bun has a socket of its own, it wakes each second to
+ * look for timeouts: that is most of what an idle server costs. This one is read as any file is.
+ */
+export class QuietSocketTransport extends PipeTransport {
+  readonly #fd: number
+  readonly #libc: Pick<Libc, 'send'>
+
+  /** Takes ownership of the descriptor. */
+  constructor(fd: number, libc: Pick<Libc, 'send' | 'duplicate'>) {
+    // Bun waits for each descriptor in one direction only.
+    super(Bun.file(fd).stream(), Bun.file(libc.duplicate(fd)).writer())
+    this.#fd = fd
+    this.#libc = libc
+  }
+
+  /** Waits only if the peer has no room, so most frames go out at once. */
+  override write(bytes: Uint8Array): number {
+    if (this.writing) return 0
+    const sent = this.#libc.send(this.#fd, bytes)
+    return sent === bytes.length ? sent : sent + super.write(bytes.subarray(sent))
+  }
+}
+
 /** Returns sandboxd's end: its standard input and output with `--stdio`, otherwise the socket that it inherits. */
-export function inheritedTransport(args: readonly string[]): Transport {
-  if (!args.includes(STDIO)) return new SocketTransport(SANDBOXD_FD)
+export function inheritedTransport(args: readonly string[], libc: Libc): Transport {
+  if (!args.includes(STDIO)) return new QuietSocketTransport(SANDBOXD_FD, libc)
   return new PipeTransport(Bun.file(0).stream(), Bun.file(1).writer())
 }

@@ -170,24 +170,23 @@ export class Examples {
     return this.#value(schema, { shape: '', field: '', id: NOUN_IDS[noun] ?? idOf('srv') })
   }
 
-  #value(schema: Schema, position: Position): unknown {
+  #value(schema: Schema, place: Place): unknown {
     const { $ref, examples, enum: choices, anyOf, allOf } = schema as Keywords
     if (typeof $ref === 'string') {
       const shape = $ref.split('/').at(-1) ?? ''
-      return this.#value(this.schemas[shape] ?? {}, { ...position, shape })
+      return this.#value(this.schemas[shape] ?? {}, { ...place, shape })
     }
     if (examples) return examples[0]
     if ('const' in schema) return schema.const
     if (choices) return choices[0]
-    const known =
-      SHAPE_FIELDS[`${position.shape}.${position.field}`] ?? ownId(position) ?? FIELDS[position.field]
+    const known = SHAPE_FIELDS[`${place.shape}.${place.field}`] ?? ownId(place) ?? FIELDS[place.field]
     if (known !== undefined && fitsType(known, schema)) return known
-    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, position)
-    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, position)))
-    return this.#plain(schema, position)
+    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, place)
+    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, place)))
+    return this.#plain(schema, place)
   }
 
-  #plain(schema: Schema, position: Position): unknown {
+  #plain(schema: Schema, place: Place): unknown {
     const {
       properties = {},
       additionalProperties,
@@ -205,15 +204,15 @@ export class Examples {
       case 'boolean':
         return false
       case 'array':
-        return items ? [this.#value(items, position)] : []
+        return items ? [this.#value(items, place)] : []
       case 'object': {
         const names = required.length > 0 ? required : Object.keys(properties).slice(0, 1)
         const fields = names.map((field) => [
           field,
-          this.#value(properties[field] ?? {}, { ...position, field }),
+          this.#value(properties[field] ?? {}, { ...place, field }),
         ])
         if (fields.length > 0 || typeof additionalProperties !== 'object') return Object.fromEntries(fields)
-        return { LOG_LEVEL: this.#value(additionalProperties, { ...position, field: '' }) }
+        return { LOG_LEVEL: this.#value(additionalProperties, { ...place, field: '' }) }
       }
       default:
         return {}
@@ -222,7 +221,7 @@ export class Examples {
 }
 
 /** The position of a value: the name of its shape, its field, and the id of the operation's resource. */
-interface Position {
+interface Place {
   readonly shape: string
   readonly field: string
   readonly id: string
@@ -243,7 +242,7 @@ interface Keywords {
   minimum?: number
 }
 
-const ownId = ({ shape, field, id }: Position): string | undefined =>
+const ownId = ({ shape, field, id }: Place): string | undefined =>
   field === 'id' ? (IDS[shape] ?? id) : undefined
 
 const typesOf = ({ type }: Schema): unknown[] => (Array.isArray(type) ? type : [type])

@@ -31,7 +31,6 @@ import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { type ServerFaultsRoutesOptions, serverFaultsRoutes } from './server-faults.ts'
-import { serverNetworkRoutes } from './server-network.ts'
 import { type SignInLinksRoutesOptions, signInLinksRoutes } from './sign-in-links.ts'
 import { type StateOperations, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
@@ -117,7 +116,6 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
         stopping,
       }),
     )
-    .use(serverNetworkRoutes(access, services.servers))
     .use(faultsRoutes(access, services))
     .use(serverFaultsRoutes(access, services))
 }
