@@ -26,6 +26,29 @@ export interface Report extends VersionInfo {
   findings: Finding[]
 }
 
+/** The result of one examination. */
+export interface Finding {
+  /** The examined thing, in a word or two. */
+  name: string
+  /**
+   * `ok`: present; `absent`: missing, and berth works without it; `failed`: berth cannot run, or not as configured.
+   */
+  status: 'ok' | 'absent' | 'failed'
+  /** The result, in words. */
+  detail: string
+  /** The remedy for a person. */
+  remedy?: string
+}
+
+/** The isolation that this machine offers. */
+interface IsolationReport {
+  /** The isolation that servers would have; null if none is available. */
+  used: Isolation | null
+  /** The limits that this isolation enforces. */
+  enforced: Enforced | null
+  findings: Finding[]
+}
+
 /**
  * Examines this machine with the configuration of this directory and environment.
  *
@@ -70,124 +93,6 @@ export async function examine(data: string | undefined, { env, cwd }: ProcessCon
   } finally {
     rmSync(trial, { recursive: true, force: true })
   }
-}
-
-/** The result of one examination. */
-export interface Finding {
-  /** The examined thing, in a word or two. */
-  name: string
-  /**
-   * `ok`: present; `absent`: missing, and berth works without it; `failed`: berth cannot run, or not as configured.
-   */
-  status: 'ok' | 'absent' | 'failed'
-  /** The result, in words. */
-  detail: string
-  /** The remedy for a person. */
-  remedy?: string
-}
-
-/** Returns the finding that something is present. */
-const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail })
-
-/** Returns the finding that something is missing and berth works without it. */
-const absent = (name: string, detail: string, remedy: string): Finding => ({
-  name,
-  status: 'absent',
-  detail,
-  remedy,
-})
-
-/** Returns the finding that something is missing and berth cannot run as configured. */
-const failed = (name: string, detail: string, remedy: string): Finding => ({
-  name,
-  status: 'failed',
-  detail,
-  remedy,
-})
-
-/** Time limit of `git --version`, in milliseconds. */
-const GIT_MS = 5_000
-
-/** The result of a program that cannot be run. */
-const BROKEN = { exitCode: null, stdout: '' }
-
-/** Examines git, which projects from a repository need. */
-export async function examineGit(path: string): Promise<Finding> {
-  const program = Bun.which('git', { PATH: path })
-  if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
-  const { exitCode, stdout } = await runHelper([program, '--version'], { timeoutMs: GIT_MS }).catch(
-    () => BROKEN,
-  )
-  if (exitCode !== 0) return absent('git', `${program} does not run`, 'Install git anew.')
-  return ok('git', `${stdout.trim().replace(/^git version /, '')} (${program})`)
-}
-
-/**
- * Examines whether the port is free, by listening on it.
- *
- * @param runningUrl address of the instance that runs on the data directory and may have the port
- */
-export function examinePort(host: string, port: number, runningUrl: string | null): Finding {
-  const name = `port ${port}`
-  if (port === 0) return ok('port', 'any free one')
-  try {
-    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
-    return ok(name, 'free')
-  } catch (error) {
-    if (runningUrl && new URL(runningUrl).port === String(port)) return ok(name, 'taken by the running berth')
-    const remedy = 'Stop what listens there, or choose another with --port (0 for any free one).'
-    return absent(name, `cannot be listened on: ${messageOf(error)}`, remedy)
-  }
-}
-
-/** Examines whether the data directory, or the directory to create it in, is writable, by writing there. */
-export function examineDirectory(directory: string): Finding {
-  let existing = directory
-  while (!existsSync(existing)) existing = dirname(existing)
-  try {
-    rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
-    const { bavail, bsize } = statfsSync(existing)
-    return ok('data directory', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
-  } catch (error) {
-    return failed(
-      'data directory',
-      `${directory} cannot be written: ${messageOf(error)}`,
-      'Mend its permissions or free its disk, or choose another with --data.',
-    )
-  }
-}
-
-/**
- * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, but
- * on a busy machine a response may take seconds.
- */
-const HANG_MS = 10_000
-
-/** Asks the instance that runs on the data directory for its version. */
-export async function examineInstance(url: string | null): Promise<Finding> {
-  const name = 'instance'
-  if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
-  try {
-    const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
-    const { version } = (await response.json()) as { version?: unknown }
-    if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
-  } catch {}
-  return absent(
-    name,
-    `the one named in the directory does not answer at ${url}`,
-    'Start it anew with "berth serve".',
-  )
-}
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** The isolation that this machine offers. */
-interface IsolationReport {
-  /** The isolation that servers would have; null if none is available. */
-  used: Isolation | null
-  /** The limits that this isolation enforces. */
-  enforced: Enforced | null
-  findings: Finding[]
 }
 
 const LIMIT_NAMES: [keyof Enforced, string][] = [
@@ -287,3 +192,98 @@ async function tryTerminal(driver: ComputeDriver): Promise<number> {
     await driver.destroy(handle)
   }
 }
+
+/** Time limit of `git --version`, in milliseconds. */
+const GIT_MS = 5_000
+
+/** The result of a program that cannot be run. */
+const BROKEN = { exitCode: null, stdout: '' }
+
+/** Examines git, which projects from a repository need. */
+export async function examineGit(path: string): Promise<Finding> {
+  const program = Bun.which('git', { PATH: path })
+  if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
+  const { exitCode, stdout } = await runHelper([program, '--version'], { timeoutMs: GIT_MS }).catch(
+    () => BROKEN,
+  )
+  if (exitCode !== 0) return absent('git', `${program} does not run`, 'Install git anew.')
+  return ok('git', `${stdout.trim().replace(/^git version /, '')} (${program})`)
+}
+
+/**
+ * Examines whether the port is free, by listening on it.
+ *
+ * @param runningUrl address of the instance that runs on the data directory and may have the port
+ */
+export function examinePort(host: string, port: number, runningUrl: string | null): Finding {
+  const name = `port ${port}`
+  if (port === 0) return ok('port', 'any free one')
+  try {
+    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
+    return ok(name, 'free')
+  } catch (error) {
+    if (runningUrl && new URL(runningUrl).port === String(port)) return ok(name, 'taken by the running berth')
+    const remedy = 'Stop what listens there, or choose another with --port (0 for any free one).'
+    return absent(name, `cannot be listened on: ${messageOf(error)}`, remedy)
+  }
+}
+
+/** Examines whether the data directory, or the directory to create it in, is writable, by writing there. */
+export function examineDirectory(directory: string): Finding {
+  let existing = directory
+  while (!existsSync(existing)) existing = dirname(existing)
+  try {
+    rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
+    const { bavail, bsize } = statfsSync(existing)
+    return ok('data directory', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
+  } catch (error) {
+    return failed(
+      'data directory',
+      `${directory} cannot be written: ${messageOf(error)}`,
+      'Mend its permissions or free its disk, or choose another with --data.',
+    )
+  }
+}
+
+/**
+ * Milliseconds after which an instance without a response counts as hanging. A refused connection fails at once, but
+ * on a busy machine a response may take seconds.
+ */
+const HANG_MS = 10_000
+
+/** Asks the instance that runs on the data directory for its version. */
+export async function examineInstance(url: string | null): Promise<Finding> {
+  const name = 'instance'
+  if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
+  try {
+    const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
+    const { version } = (await response.json()) as { version?: unknown }
+    if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
+  } catch {}
+  return absent(
+    name,
+    `the one named in the directory does not answer at ${url}`,
+    'Start it anew with "berth serve".',
+  )
+}
+
+/** Returns the finding that something is present. */
+const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail })
+
+/** Returns the finding that something is missing and berth works without it. */
+const absent = (name: string, detail: string, remedy: string): Finding => ({
+  name,
+  status: 'absent',
+  detail,
+  remedy,
+})
+
+/** Returns the finding that something is missing and berth cannot run as configured. */
+const failed = (name: string, detail: string, remedy: string): Finding => ({
+  name,
+  status: 'failed',
+  detail,
+  remedy,
+})
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

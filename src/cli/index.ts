@@ -18,8 +18,8 @@ export async function runCommand(args: readonly string[], context: ProcessContex
   try {
     const flags = parseServeFlags(args)
     if (flags) return await startService(flags, context)
-    const asked = parseRun(args)
-    if (asked) return await (await import('./run/run.ts')).run(asked, context)
+    const runRequest = parseRun(args)
+    if (runRequest) return await (await import('./run/run.ts')).run(runRequest, context)
     if (args[0] === BACKGROUND) {
       return await (await import('./instances/background.ts')).background(args.slice(1), context)
     }

@@ -25,11 +25,86 @@ import type { OutputStream, ProcessContext } from './process-context.ts'
 import { shellQuote } from './quote.ts'
 import type { Print } from './runner.ts'
 
+/** Something that an instance has left behind after its end. */
+export interface Leak {
+  kind: 'process' | 'directory' | 'group' | 'entry'
+  /** A pid or a path. */
+  id: string
+  /** Description, in words. */
+  detail: string
+  /** The remedy for a person. */
+  remedy: string
+  /** Ports on which it listens. */
+  ports?: number[]
+}
+
 /** Where to look for leaks. */
 export interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
   /** A data directory, in place of the nearest one. */
   data: string | undefined
 }
+
+/** Options of `doctor --leaks`. */
+interface LeakOptions {
+  data?: string | undefined
+  fix: boolean
+}
+
+/** The known data directories of this machine. */
+interface KnownDirectories {
+  /**
+   * Data directories by marker (twelve hexadecimal digits of the path's hash), including those of ended instances.
+   */
+  directories: ReadonlyMap<string, string>
+  /** Markers of the directories on which an instance runs. */
+  live: ReadonlySet<string>
+}
+
+/** A process of a server whose instance has ended. */
+interface LeakedProcess {
+  pid: number
+  /** Data directory of its instance, if known. */
+  dataDir: string | null
+}
+
+const NOUNS: Record<Leak['kind'], string> = {
+  process: 'process',
+  directory: 'directory',
+  group: 'control group',
+  entry: 'entry',
+}
+
+/** Prints the leaks of ended instances, and removes them with `fix`. Resolves to the exit code. */
+export async function reportLeaks(
+  { env, cwd }: ProcessContext,
+  print: Print,
+  { data, fix }: LeakOptions,
+): Promise<number> {
+  const scope = { data, env, cwd }
+  const leaks = findLeaks(scope)
+  const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
+  const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
+  await print({ ok: left.length === 0, leaks: left, removed }, (_, { out }) => {
+    if (leaks.length + left.length === 0) return 'Nothing is left behind.\n'
+    return [
+      ...removed.map((leak) => leakText(out, 'removed', leak)),
+      ...left.map((leak) => leakText(out, 'left', leak)),
+      left.length > 0 ? summaryText(left.length, fix) : '',
+    ].join('')
+  })
+  return left.length === 0 ? 0 : 1
+}
+
+function leakText(out: OutputStream, state: 'removed' | 'left', { kind, id, detail, remedy }: Leak): string {
+  const sign = state === 'removed' ? paint(out, 'green', '✓ removed') : paint(out, 'red', '✗')
+  const remark = state === 'removed' ? '' : `  ${paint(out, 'dim', printable(remedy))}\n`
+  return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
+}
+
+const summaryText = (number: number, tried: boolean): string =>
+  tried
+    ? `\n${count(number, 'thing')} could not be removed: follow the remedies above.\n`
+    : `\n${count(number, 'thing')} left behind. "berth doctor --leaks --fix" removes all.\n`
 
 /**
  * Finds everything that ended instances of this user have left behind. Ignores everything that belongs to a running
@@ -38,15 +113,15 @@ export interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
 export function findLeaks(scope: LeakScope): Leak[] {
   const { directories, temporary } = knownDirectories(scope)
   const own = ownProcesses()
-  const knowledge = classifyDirectories(directories, heldDirectories(own))
-  const processes = leakedProcesses(own, knowledge)
-  const doomed = new Set(processes.map(({ pid }) => pid))
+  const known = classifyDirectories(directories, heldDirectories(own))
+  const processes = leakedProcesses(own, known)
+  const leakedPids = new Set(processes.map(({ pid }) => pid))
   return [
     ...processes.map(processLeak),
-    ...leakedGroups(knowledge, doomed).map(groupLeak),
+    ...leakedGroups(known, leakedPids).map(groupLeak),
     ...temporary.map(temporaryLeak),
     ...directories
-      .filter((directory) => !temporary.includes(directory) && !knowledge.live.has(markerOf(directory)))
+      .filter((directory) => !temporary.includes(directory) && !known.live.has(markerOf(directory)))
       .flatMap(unfinishedDirectories),
     ...staleEntries(scope.env).map(
       ({ file, instance }): Leak => ({
@@ -68,8 +143,8 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   // Looks again before each kill, to spare instances that have started meanwhile.
   await killAll(() => {
     const own = ownProcesses()
-    const knowledge = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
-    return leakedProcesses(own, knowledge).map(({ pid }) => pid)
+    const known = classifyDirectories(knownDirectories(scope).directories, heldDirectories(own))
+    return leakedProcesses(own, known).map(({ pid }) => pid)
   })
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
@@ -103,15 +178,93 @@ function classifyDirectories(known: readonly string[], held: readonly string[]):
 
 const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
 
+/** Returns the processes of this user. */
+function ownProcesses(): ProcessInfo[] {
+  const user = process.getuid?.()
+  return listProcesses().filter(
+    ({ pid }) => pid !== process.pid && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user,
+  )
+}
+
+/** Returns the data directories that processes of this user hold. */
+const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
+  own.flatMap(({ pid }) => directoriesHeldBy(pid))
+
+/**
+ * Returns the processes of servers whose instance has ended: those that carry a server's marker, and those that have
+ * a server's workspace mounted. Other programs may have a variable similar to the marker, so that of an unknown
+ * directory counts only if the process's home directory fits it, or the process is an orphaned sandboxd.
+ */
+function leakedProcesses(
+  own: readonly ProcessInfo[],
+  { directories, live }: KnownDirectories,
+): LeakedProcess[] {
+  const marked = own.flatMap((info) => {
+    const marker = readMarker(info.pid)
+    if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
+    const dataMarker = marker.slice(0, 12)
+    if (live.has(dataMarker)) return []
+    const dataDir = directories.get(dataMarker) ?? directoryOf(info.pid, marker)
+    if (dataDir === null && !isOrphanedSandboxd(info)) return []
+    return [{ ...info, dataDir }]
+  })
+  const occupants = [...directories].flatMap(([dataMarker, dataDir]) =>
+    live.has(dataMarker) ? [] : findOccupants(dataDir).map(({ pid }) => ({ pid, dataDir })),
+  )
+  return [...marked, ...occupants.filter(({ pid }) => !marked.some((one) => one.pid === pid))]
+}
+
+/**
+ * Returns the data directory in the home directory of a process that sees the machine's own paths; null if it does
+ * not fit the marker.
+ */
+function directoryOf(pid: number, marker: string): string | null {
+  const home = readEnvironment(pid, 'HOME') ?? ''
+  const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
+  if (dataDir === undefined || serverId === undefined) return null
+  return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
+}
+
+/** Reports whether a process is a sandboxd whose parent is no berth. */
+function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
+  const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
+  return isSandboxd && directoriesHeldBy(parent).length === 0
+}
+
+/** Returns the leak of a process. */
+function processLeak({ pid, dataDir }: LeakedProcess): Leak {
+  const ports = portsOf(pid)
+  const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
+  const where = dataDir === null ? 'of an instance that is gone' : `of a server on ${dataDir}`
+  return {
+    kind: 'process',
+    id: String(pid),
+    detail: `${nameOf(pid)}, ${where}${listens}`,
+    remedy: `kill -9 ${pid}`,
+    ...(ports.length === 0 ? {} : { ports }),
+  }
+}
+
+const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    // The process has ended.
+    return ''
+  }
+}
+
 /** Returns the control groups of ended instances. One with processes counts only if all of these are leaks. */
 function leakedGroups(
   { live, directories }: KnownDirectories,
-  doomed: ReadonlySet<number>,
+  leakedPids: ReadonlySet<number>,
 ): DataDirectoryGroup[] {
   const user = process.getuid?.()
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
-    if (pids.length > 0) return pids.every((pid) => doomed.has(pid))
+    if (pids.length > 0) return pids.every((pid) => leakedPids.has(pid))
     // An instance that is not visible from here may be starting on an unknown directory.
     return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
   })
@@ -126,19 +279,6 @@ const groupLeak = ({ path, groups }: DataDirectoryGroup): Leak => ({
 
 const groupsBelow = (path: string): string[] =>
   allDataDirectoryGroups().find((group) => group.path === path)?.groups ?? []
-
-/** Something that an instance has left behind after its end. */
-export interface Leak {
-  kind: 'process' | 'directory' | 'group' | 'entry'
-  /** A pid or a path. */
-  id: string
-  /** Description, in words. */
-  detail: string
-  /** The remedy for a person. */
-  remedy: string
-  /** Ports on which it listens. */
-  ports?: number[]
-}
 
 /** Returns the leak of an abandoned temporary directory. */
 const temporaryLeak = (path: string): Leak =>
@@ -184,143 +324,3 @@ function list(directory: string): string[] {
     return []
   }
 }
-
-/** The known data directories of this machine. */
-interface KnownDirectories {
-  /**
-   * Data directories by marker (twelve hexadecimal digits of the path's hash), including those of ended instances.
-   */
-  directories: ReadonlyMap<string, string>
-  /** Markers of the directories on which an instance runs. */
-  live: ReadonlySet<string>
-}
-
-/** A process of a server whose instance has ended. */
-interface LeakedProcess {
-  pid: number
-  /** Data directory of its instance, if known. */
-  dataDir: string | null
-}
-
-/** Returns the processes of this user. */
-function ownProcesses(): ProcessInfo[] {
-  const user = process.getuid?.()
-  return listProcesses().filter(
-    ({ pid }) => pid !== process.pid && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user,
-  )
-}
-
-/** Returns the data directories that processes of this user hold. */
-const heldDirectories = (own: readonly ProcessInfo[]): string[] =>
-  own.flatMap(({ pid }) => directoriesHeldBy(pid))
-
-/**
- * Returns the processes of servers whose instance has ended: those that carry a server's marker, and those that have
- * a server's workspace mounted. Other programs may have a variable similar to the marker, so that of an unknown
- * directory counts only if the process's home directory fits it, or the process is an orphaned sandboxd.
- */
-function leakedProcesses(
-  own: readonly ProcessInfo[],
-  { directories, live }: KnownDirectories,
-): LeakedProcess[] {
-  const marked = own.flatMap((info) => {
-    const marker = readMarker(info.pid)
-    if (marker === null || !/^[0-9a-f]{32}$/.test(marker)) return []
-    const dataMarker = marker.slice(0, 12)
-    if (live.has(dataMarker)) return []
-    const dataDir = directories.get(dataMarker) ?? directoryOf(info.pid, marker)
-    if (dataDir === null && !isOrphanedSandboxd(info)) return []
-    return [{ ...info, dataDir }]
-  })
-  const occupants = [...directories].flatMap(([dataMarker, dataDir]) =>
-    live.has(dataMarker) ? [] : findOccupants(dataDir).map(({ pid }) => ({ pid, dataDir })),
-  )
-  return [...marked, ...occupants.filter(({ pid }) => !marked.some((one) => one.pid === pid))]
-}
-
-/** Returns the leak of a process. */
-function processLeak({ pid, dataDir }: LeakedProcess): Leak {
-  const ports = portsOf(pid)
-  const listens = ports.length === 0 ? '' : `, listens on port ${ports.join(', ')}`
-  const where = dataDir === null ? 'of an instance that is gone' : `of a server on ${dataDir}`
-  return {
-    kind: 'process',
-    id: String(pid),
-    detail: `${nameOf(pid)}, ${where}${listens}`,
-    remedy: `kill -9 ${pid}`,
-    ...(ports.length === 0 ? {} : { ports }),
-  }
-}
-
-/**
- * Returns the data directory in the home directory of a process that sees the machine's own paths; null if it does
- * not fit the marker.
- */
-function directoryOf(pid: number, marker: string): string | null {
-  const home = readEnvironment(pid, 'HOME') ?? ''
-  const [, dataDir, serverId] = /^(\/.*)\/servers\/([\w-]{1,64})\/workspace$/.exec(home) ?? []
-  if (dataDir === undefined || serverId === undefined) return null
-  return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
-}
-
-/** Reports whether a process is a sandboxd whose parent is no berth. */
-function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
-  const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
-  return isSandboxd && directoriesHeldBy(parent).length === 0
-}
-
-const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    // The process has ended.
-    return ''
-  }
-}
-
-/** Options of `doctor --leaks`. */
-interface LeakOptions {
-  data?: string | undefined
-  fix: boolean
-}
-
-const NOUNS: Record<Leak['kind'], string> = {
-  process: 'process',
-  directory: 'directory',
-  group: 'control group',
-  entry: 'entry',
-}
-
-/** Prints the leaks of ended instances, and removes them with `fix`. Resolves to the exit code. */
-export async function reportLeaks(
-  { env, cwd }: ProcessContext,
-  print: Print,
-  { data, fix }: LeakOptions,
-): Promise<number> {
-  const scope = { data, env, cwd }
-  const leaks = findLeaks(scope)
-  const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
-  const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
-  await print({ ok: left.length === 0, leaks: left, removed }, (_, { out }) => {
-    if (leaks.length + left.length === 0) return 'Nothing is left behind.\n'
-    return [
-      ...removed.map((leak) => leakText(out, 'removed', leak)),
-      ...left.map((leak) => leakText(out, 'left', leak)),
-      left.length > 0 ? summaryText(left.length, fix) : '',
-    ].join('')
-  })
-  return left.length === 0 ? 0 : 1
-}
-
-function leakText(out: OutputStream, state: 'removed' | 'left', { kind, id, detail, remedy }: Leak): string {
-  const sign = state === 'removed' ? paint(out, 'green', '✓ removed') : paint(out, 'red', '✗')
-  const remark = state === 'removed' ? '' : `  ${paint(out, 'dim', printable(remedy))}\n`
-  return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
-}
-
-const summaryText = (number: number, tried: boolean): string =>
-  tried
-    ? `\n${count(number, 'thing')} could not be removed: follow the remedies above.\n`
-    : `\n${count(number, 'thing')} left behind. "berth doctor --leaks --fix" removes all.\n`

@@ -21,7 +21,7 @@ export type Followed<Connection, Item> =
   | { readonly type: 'item'; readonly item: Item; readonly connection: Connection }
   /** The connection was lost, for this reason. Reported after the second failure, because a reset takes less time. */
   | { readonly type: 'lost'; readonly reason: string }
-  /** The stream continues on another connection. `wasLost` tells whether `lost` preceded. */
+  /** The stream continues on another connection. `wasLost` is whether `lost` was reported before. */
   | { readonly type: 'reconnected'; readonly wasLost: boolean; readonly connection: Connection }
 
 /**

@@ -1,5 +1,5 @@
-import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { homeDirectory } from '../runtime/home-directory.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /**
@@ -12,14 +12,6 @@ import type { ProcessContext } from './process-context.ts'
 export function userDirectory(env: ProcessContext['env'], variable: string, usual: string): string | null {
   const given = env[variable] ?? ''
   if (isAbsolute(given)) return given
-  const home = env.HOME || homeOfUser()
+  const home = env.HOME || homeDirectory()
   return home === null ? null : join(home, usual)
-}
-
-function homeOfUser(): string | null {
-  try {
-    return homedir()
-  } catch {
-    return null
-  }
 }

@@ -20,6 +20,7 @@ import type { instanceRoutes } from '../testing/api/health.ts'
 import type { requestsRoutes } from '../testing/api/requests.ts'
 import type { scenariosRoutes } from '../testing/api/scenarios.ts'
 import type { serverFaultsRoutes } from '../testing/api/server-faults.ts'
+import type { serverNetworkRoutes } from '../testing/api/server-network.ts'
 import type { signInLinksRoutes } from '../testing/api/sign-in-links.ts'
 import type { statesRoutes } from '../testing/api/states.ts'
 import type { controlTasksRoutes } from '../testing/api/tasks.ts'
@@ -56,6 +57,7 @@ type ControlRoutes = RoutesOf<typeof instanceRoutes> &
   RoutesOf<typeof controlTasksRoutes> &
   RoutesOf<typeof inboxRoutes> &
   RoutesOf<typeof waitRoutes> &
+  RoutesOf<typeof serverNetworkRoutes> &
   RoutesOf<typeof faultsRoutes> &
   RoutesOf<typeof serverFaultsRoutes>
 

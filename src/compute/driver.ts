@@ -1,5 +1,6 @@
 import type { Isolation } from '../config/config.ts'
 import type { Connection } from '../runtime/connection.ts'
+import type { OutboundControl } from './outbound.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What one server may use. The server's tier sets the values. */
@@ -150,6 +151,9 @@ export interface Sandbox {
 
   /** Resolves when the sandbox has ended: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
+
+  /** Controls what leaves the server's own network; null if it shares this machine's. */
+  readonly outboundControl: OutboundControl | null
 
   /** Causes faults in this sandbox on purpose. */
   readonly faultInjection: FaultInjection

@@ -1,6 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { parseIso } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
+import { HOST_PATTERN_FORMS, parseHostPattern } from '../runtime/host-pattern.ts'
 import type { Schema } from '../runtime/validation/expectation.ts'
 import { checked, wrong } from '../runtime/validation/validate.ts'
 import { ValidationError } from '../runtime/validation/validation-error.ts'
@@ -57,6 +58,28 @@ function readerOf(kind: ValueKind): Reader {
           title: `${kind.of} with ":" between, or a list of them`,
         }),
         fromText: (text) => text.split(':').filter(Boolean),
+      }
+    case 'hosts':
+      return {
+        schema: Type.Array(Type.String(), {
+          title: `hosts with "," between, or a list of them, ${HOST_PATTERN_FORMS}`,
+        }),
+        fromText: (text) => text.split(',').filter(Boolean),
+        toSetting: (hosts: string[]) =>
+          hosts.every((host) => parseHostPattern(host) !== null)
+            ? hosts.map((host) => host.trim())
+            : undefined,
+      }
+    case 'port-list':
+      return {
+        schema: Type.Array(Type.Number(), {
+          title: 'TCP ports from 1 to 65535 with "," between, or a list of them',
+        }),
+        fromText: (text) => text.split(',').map((port) => (port.trim() === '' ? Number.NaN : Number(port))),
+        toSetting: (ports: number[]) =>
+          ports.every((port) => Number.isInteger(port) && port >= 1 && port <= 65_535)
+            ? [...new Set(ports)]
+            : undefined,
       }
     case 'url':
       return {

@@ -1,6 +1,15 @@
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
 import { AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig } from './agents.ts'
-import { choice, integer, list, type PortRange, url, type ValueKind } from './values.ts'
+import {
+  choice,
+  integer,
+  list,
+  OUTBOUND_MODES,
+  type OutboundMode,
+  type PortRange,
+  url,
+  type ValueKind,
+} from './values.ts'
 
 /** The isolations that a server can run under, strongest first. */
 export const ISOLATIONS = ['bubblewrap', 'landlock', 'none'] as const
@@ -39,6 +48,12 @@ export interface Config extends AgentConfig {
   readonly sourceFolders: readonly string[]
   /** Address of the npm registry that servers install packages from, without a slash at the end. */
   readonly npmRegistry: string
+  /** What servers with a network of their own may reach, if nothing else is set for one. */
+  readonly outbound: OutboundMode
+  /** Host patterns: what `list` allows, and what `public` allows in addition to the internet. */
+  readonly outboundHosts: readonly string[]
+  /** Ports of this machine's loopback that servers with a network of their own reach at the same port of theirs. */
+  readonly serverHosts: readonly number[]
   /** Whether projects' code may also come from loopback and private networks, for development. */
   readonly allowLocalSources: boolean
   /** A further name that the Host header may carry. */
@@ -113,6 +128,28 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description: `how servers are isolated: auto, ${ISOLATIONS.join(', ')} (default auto)`,
     setting: 'isolation',
     kind: choice(['auto', ...ISOLATIONS]),
+  },
+  {
+    name: 'outbound',
+    value: 'MODE',
+    choices: OUTBOUND_MODES,
+    description: `what servers may reach: ${OUTBOUND_MODES.join(', ')} (default public: the internet)`,
+    setting: 'outbound',
+    kind: choice(OUTBOUND_MODES),
+  },
+  {
+    name: 'outbound-hosts',
+    value: 'HOSTS',
+    description: 'hosts that servers may reach too, such as example.com:443,10.0.0.5:5432',
+    setting: 'outboundHosts',
+    kind: { kind: 'hosts' },
+  },
+  {
+    name: 'server-hosts',
+    value: 'PORTS',
+    description: "ports of this machine's loopback that servers reach at theirs, such as 5432,6379",
+    setting: 'serverHosts',
+    kind: { kind: 'port-list' },
   },
   {
     name: 'api-key',

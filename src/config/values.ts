@@ -22,6 +22,10 @@ export type ValueKind =
   | { readonly kind: 'choice'; readonly of: readonly string[] }
   /** Paths in an array, or in a text separated by colons like PATH; `of` says what they are. */
   | { readonly kind: 'list'; readonly of: string }
+  /** Hosts in an array, or in a text separated by commas; see runtime/host-pattern.ts. */
+  | { readonly kind: 'hosts' }
+  /** TCP ports in an array, or in a text separated by commas. */
+  | { readonly kind: 'port-list' }
   /** An http or https address without a credential, query or fragment. */
   | { readonly kind: 'url'; readonly example: string }
   /** An object, or its JSON text. */

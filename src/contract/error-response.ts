@@ -105,8 +105,8 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
       ? error.cause
       : badRequest('The body could not be read to its end.')
   }
-  const passing = passingFault(error, stateReplaced)
-  if (passing !== null) return new BerthError('service_unavailable', passing, { cause: error })
+  const temporary = temporaryFailure(error, stateReplaced)
+  if (temporary !== null) return new BerthError('service_unavailable', temporary, { cause: error })
   const message = isDiskFull(error)
     ? "The disk that holds berth's data folder is full. Free space there, then try again."
     : 'An unforeseen fault; the log tells more under this x-request-id.'
@@ -114,7 +114,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
 }
 
 /** Returns a sentence about a temporary failure, after which the request may be sent again; null for any other. */
-function passingFault(error: unknown, stateReplaced: boolean): string | null {
+function temporaryFailure(error: unknown, stateReplaced: boolean): string | null {
   const { code } = error as { code?: unknown }
   if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
     return "Another program holds berth's database, berth.db of the data folder, to write. End that, or wait until it is done, then try again."

@@ -1,6 +1,6 @@
 /*
- * The one index of operations: their ids, methods and paths. It loads no route, so that whoever completes an id, measures
- * coverage or matches a request starts at once. The routes are written by the same ids; a test holds the two together.
+ * The index of all operations: their ids, methods and paths. It loads no route, so completion, coverage and matching
+ * need no app. Routes are declared with the same ids; a test compares the two.
  */
 
 /** The operations of the API, in the order in which documents list them. */
@@ -87,6 +87,8 @@ export const CONTROL_OPERATIONS = {
   'control.faults.add': 'POST /_berth/faults',
   'control.faults.clear': 'DELETE /_berth/faults',
   'control.faults.delete': 'DELETE /_berth/faults/{faultId}',
+  'control.serverNetwork.get': 'GET /_berth/servers/{serverId}/network',
+  'control.serverNetwork.update': 'PATCH /_berth/servers/{serverId}/network',
   'control.serverFaults.list': 'GET /_berth/servers/{serverId}/fault',
   'control.serverFaults.add': 'POST /_berth/servers/{serverId}/fault',
   'control.serverFaults.clear': 'DELETE /_berth/servers/{serverId}/fault',

@@ -43,6 +43,7 @@ const CONTROL_GROUPS = [
   ['Sign-in', 'Links that sign a browser in.', ['signInLinks']],
   ['Clock', 'The one clock that metering, expiry, retries, idle timeout and months go by.', ['clock']],
   ['Faults', 'Failures, delays and broken connections that are provoked.', ['faults']],
+  ['Server networks', 'What one server may reach, and what was refused.', ['serverNetwork']],
   ['Server faults', 'What goes wrong inside one server.', ['serverFaults']],
   ['Scenarios', 'What the scripted agent does about which goals.', ['scenarios']],
   ['Tasks', 'What steers tasks from outside.', ['tasks']],

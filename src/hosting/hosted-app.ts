@@ -85,25 +85,25 @@ export class HostedApp {
   #restarting: Promise<void> | null = null
 
   /** Opens the app's log. Starts nothing. */
-  static async open(options: HostedAppOptions, parts: HostedAppDependencies): Promise<HostedApp> {
-    const { clock, logger, logsDirectory } = parts
+  static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
+    const { clock, logger, logsDirectory } = dependencies
     const log = await AppLog.open({
       dir: `${logsDirectory}/${options.id}`,
       clock,
       logger,
       masks: new Masks(),
     })
-    return new HostedApp(options, parts, log)
+    return new HostedApp(options, dependencies, log)
   }
 
-  private constructor(options: HostedAppOptions, parts: HostedAppDependencies, log: AppLog) {
+  private constructor(options: HostedAppOptions, dependencies: HostedAppDependencies, log: AppLog) {
     this.id = options.id
     this.serverId = options.serverId
     this.log = log
     this.#options = options
-    this.#dependencies = parts
+    this.#dependencies = dependencies
     const { port, slug, serverId, hasRun } = options
-    const { servers, sites } = parts
+    const { servers, sites } = dependencies
     const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun ? NOT_STARTED : asleep ? ASLEEP : { kind: 'starting' }
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)

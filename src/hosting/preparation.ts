@@ -52,13 +52,13 @@ export class Preparation {
    *
    * @throws AppError
    */
-  async install(place: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
+  async install(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.install === null) return
-    const { sandbox, workspace, serverId, log } = place
+    const { sandbox, workspace, serverId, log } = location
     // The mirror caches packages for all servers: another copy would only fill this workspace.
-    const cache = `${CACHE}/${place.directory.replaceAll('/', '-') || 'workspace'}`
+    const cache = `${CACHE}/${location.directory.replaceAll('/', '-') || 'workspace'}`
     try {
-      await this.#run(place, 'install', plan.install, {
+      await this.#run(location, 'install', plan.install, {
         ...cacheVariables(`${sandbox.home}/${cache}`, plan.install),
         ...environment,
       })
@@ -71,17 +71,17 @@ export class Preparation {
   }
 
   /** Builds the app. @throws AppError */
-  async build(place: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
-    if (plan.build !== null) await this.#run(place, 'build', plan.build, environment)
+  async build(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
+    if (plan.build !== null) await this.#run(location, 'build', plan.build, environment)
   }
 
   async #run(
-    place: AppWorkspace,
+    location: AppWorkspace,
     source: 'install' | 'build',
     command: string,
     environment: AppEnvironment,
   ): Promise<void> {
-    const { serverId, sandbox, workspace, directory, log, signal } = place
+    const { serverId, sandbox, workspace, directory, log, signal } = location
     const { runStep } = await import('./app-runtime/step.ts')
     const packages = await this.#packages.environment(serverId, {
       tools: sandbox.tools,

@@ -111,6 +111,10 @@ export function createServices(dependencies: ServiceDependencies) {
     compute,
     isNamed: (id) => keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id),
     repeatable,
+    network: {
+      outbound: { mode: config.outbound, hosts: config.outboundHosts },
+      machinePorts: config.serverHosts,
+    },
     idleTimeoutMs: config.idleTimeoutMs,
   })
   const keys = new KeysService({

@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
 
 /** Matches hosts by name or address, and their ports. */
 export interface HostPattern {
@@ -6,9 +6,10 @@ export interface HostPattern {
   readonly text: string
   /** The one TCP port that it matches; null for all. */
   readonly port: number | null
+  /** A name without a trailing dot, or the addresses that share the first bits of one; all bits if null. */
   readonly host:
     | { readonly kind: 'name'; readonly name: string; readonly withSubdomains: boolean }
-    | { readonly kind: 'addresses'; readonly network: ipaddr.IPv4 | ipaddr.IPv6; readonly bits: number }
+    | { readonly kind: 'addresses'; readonly address: string; readonly bits: number | null }
 }
 
 /** The forms of a pattern, for messages. */
@@ -31,13 +32,12 @@ export function parseHostPattern(given: string): HostPattern | null {
   const host = bracketed ?? plain ?? text
   const port = digits === undefined ? null : Number(digits)
   if (port !== null && (port < 1 || port > 65_535)) return null
-  const [address = '', length] = host.split('/')
-  if (isIp(address)) {
-    const network = ipaddr.process(address)
-    const most = network.kind() === 'ipv4' ? 32 : 128
-    const bits = length === undefined ? most : Number(length)
-    if (!/^\d{1,3}$/.test(length ?? '0') || bits > most) return null
-    return { text, port, host: { kind: 'addresses', network, bits } }
+  const [address = '', length, ...more] = host.split('/')
+  const version = address.includes('%') || more.length > 0 ? 0 : isIP(address)
+  if (version !== 0) {
+    const bits = length === undefined ? null : Number(length)
+    if (!/^\d{1,3}$/.test(length ?? '0') || (bits ?? 0) > (version === 4 ? 32 : 128)) return null
+    return { text, port, host: { kind: 'addresses', address, bits } }
   }
   if (bracketed !== undefined || length !== undefined) return null
   const withSubdomains = host.startsWith('*.')
@@ -47,20 +47,10 @@ export function parseHostPattern(given: string): HostPattern | null {
   return { text, port, host: { kind: 'name', name, withSubdomains } }
 }
 
-const isIp = (text: string): boolean =>
-  ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text))
-
 /** Reports whether a pattern is for a host name, in lower case without a trailing dot, at whatever port. */
 export function matchesName({ host }: HostPattern, name: string): boolean {
   if (host.kind !== 'name') return false
   return host.withSubdomains ? name.endsWith(`.${host.name}`) : name === host.name
-}
-
-/** Reports whether a pattern is for an address, at whatever port. */
-export function matchesAddress({ host }: HostPattern, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  return host.kind === 'addresses' && host.network.kind() === address.kind()
-    ? address.match(host.network as ipaddr.IPv4 & ipaddr.IPv6, host.bits)
-    : false
 }
 
 /** Reports whether a pattern is for a port. */

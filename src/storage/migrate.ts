@@ -10,6 +10,7 @@ import tasks from './migrations/0007_tasks.sql' with { type: 'text' }
 import controls from './migrations/0008_controls.sql' with { type: 'text' }
 import signIn from './migrations/0009_signin.sql' with { type: 'text' }
 import metering from './migrations/0010_metering.sql' with { type: 'text' }
+import serverNetwork from './migrations/0011_server_network.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -26,6 +27,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   controls,
   signIn,
   metering,
+  serverNetwork,
 ]
 
 /** The number of the state's schema that this berth writes. */

@@ -35,6 +35,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.faults.add': 'faults add',
   'control.faults.clear': 'faults clear',
   'control.faults.delete': 'faults delete',
+  'control.serverNetwork.get': 'servers network',
+  'control.serverNetwork.update': 'servers network',
   'control.serverFaults.list': 'faults server',
   'control.serverFaults.add': 'faults server',
   'control.serverFaults.lift': 'faults lift',

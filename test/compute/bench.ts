@@ -108,6 +108,17 @@ export async function run(
   return { ...(await exit), ...output }
 }
 
+/**
+ * Reports whether no command can end or stop sandboxd, since it is process 1 of the sandbox: bubblewrap without Landlock.
+ * Says on standard error that something is passed over then.
+ */
+export async function isSandboxdSafe(sandbox: Sandbox): Promise<boolean> {
+  const { stdout } = await run(sandbox, 'echo $PPID')
+  if (stdout !== '1\n') return false
+  console.error('SKIP the end of sandboxd by a command: it is process 1')
+  return true
+}
+
 /** Waits until a condition holds; fails with `what` when it does not in time. */
 export async function until(what: string, condition: () => unknown, ms = 10_000): Promise<void> {
   const deadline = performance.now() + ms

@@ -123,8 +123,8 @@ async function* followRequests({
       return client
     },
     stream: (client) => {
-      const asked = { ...query, follow: 'true', after: last } as const
-      return client.stream('control.requests.list', { query: asked, signal })
+      const followQuery = { ...query, follow: 'true', after: last } as const
+      return client.stream('control.requests.list', { query: followQuery, signal })
     },
     signal,
   })
@@ -164,7 +164,7 @@ const INDENT = ' '.repeat('00:00:00  '.length)
 function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): string {
   const dim = (text: string): string => paint(out, 'dim', text)
   const status = paint(out, styleOf(entry.status), String(entry.status))
-  const who = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
+  const caller = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
   const gone = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
   const line = [
     dim(entry.at.slice(11, 19)),
@@ -179,7 +179,9 @@ function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): s
   const shown = bodies
     ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
     : []
-  return [`${line}  ${dim(printable(who))}${gone}\n`, ...misses, ...shown.map((text) => dim(text))].join('')
+  return [`${line}  ${dim(printable(caller))}${gone}\n`, ...misses, ...shown.map((text) => dim(text))].join(
+    '',
+  )
 }
 
 const indentLine = (text: string): string => `${INDENT}${text}\n`

@@ -22,7 +22,7 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
   })
   if (berth === null) return 0
   signal.onForcedExit = () => berth.abandon()
-  const unlist = registerWhenRecovered(berth, 'serve', context)
+  const unregister = registerWhenRecovered(berth, 'serve', context)
   try {
     // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
     if (!config.json && context.stdout.isTTY) signal.handleHangup()
@@ -31,7 +31,7 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
     if (stderr.isTTY) await stderr.write('\nberth: stopping; once more to exit at once\n')
   } finally {
     await berth.stop()
-    unlist()
+    unregister()
   }
   return 0
 }

@@ -35,11 +35,11 @@ export async function background(args: readonly string[], context: ProcessContex
   }
   const berth = await startInstance(config, context, { log: (line) => write(line) })
   signal.onForcedExit = () => berth.abandon()
-  let unlist = () => {}
+  let unregister = () => {}
   try {
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
-    unlist = registerInstance(berth.info, 'serve --detach', env)
+    unregister = registerInstance(berth.info, 'serve --detach', env)
     const report: BackgroundReady = { ready: berth.info, log: path }
     write = log.write
     try {
@@ -51,7 +51,7 @@ export async function background(args: readonly string[], context: ProcessContex
     await signal.received
   } finally {
     await berth.stop()
-    unlist()
+    unregister()
   }
   return 0
 }

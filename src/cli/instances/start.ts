@@ -47,15 +47,15 @@ export function registerWhenRecovered(
   startedBy: StartedBy,
   { env }: ProcessContext,
 ): () => void {
-  let over = false
+  let isOver = false
   let remove = () => {}
   void recovered
     .then(() => import('./registry.ts'))
     .then(({ registerInstance }) => {
-      if (!over) remove = registerInstance(info, startedBy, env)
+      if (!isOver) remove = registerInstance(info, startedBy, env)
     })
   return () => {
-    over = true
+    isOver = true
     remove()
   }
 }

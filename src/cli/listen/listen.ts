@@ -107,7 +107,7 @@ function jsonReporter(session: CliSession, { target }: ListenOptions): Reporter 
 function textReporter(session: CliSession, { target }: ListenOptions): Reporter {
   const view = new ListenView(session.context.stdout)
   let [secret, isReady] = ['', false]
-  const sayIfChanged = async (connection: EventConnection): Promise<void> => {
+  const reportNewSecret = async (connection: EventConnection): Promise<void> => {
     if (connection.secret === secret || target === undefined) return
     secret = connection.secret
     await view.notice(`It is another instance: its signing secret is ${secret}`, 'yellow')
@@ -125,10 +125,10 @@ function textReporter(session: CliSession, { target }: ListenOptions): Reporter 
           return view.notice('berth is gone. This goes on when it is back.', 'yellow')
         case 'back':
           await view.notice(`berth is back at ${received.connection.client.baseUrl}.`, 'green')
-          return sayIfChanged(received.connection)
+          return reportNewSecret(received.connection)
         case 'anew':
           await view.notice('berth was reset, or an earlier state restored: its events begin anew.', 'cyan')
-          return sayIfChanged(received.connection)
+          return reportNewSecret(received.connection)
       }
     },
     end: async () => {

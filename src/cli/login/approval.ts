@@ -37,21 +37,21 @@ export async function awaitApproval(
   context: ProcessContext,
   signal: AbortSignal,
 ): Promise<Approval> {
-  const asking = { baseUrl, attempt: newAttempt(), host: hostname(), label, port: null }
-  const approved = browser && canOpenBrowser(context) ? await byBrowser(asking, context, signal) : null
-  return approved ?? byCode(asking, context, signal)
+  const request = { baseUrl, attempt: newAttempt(), host: hostname(), label, port: null }
+  const approved = browser && canOpenBrowser(context) ? await byBrowser(request, context, signal) : null
+  return approved ?? byCode(request, context, signal)
 }
 
 /** Returns null if the browser could not be opened. */
 async function byBrowser(
-  asking: ApprovalRequest,
+  request: ApprovalRequest,
   context: ProcessContext,
   signal: AbortSignal,
 ): Promise<Approval | null> {
-  const { attempt } = asking
+  const { attempt } = request
   const listener = listenForCallback(attempt.state)
   try {
-    const url = pageUrl({ ...asking, port: listener.port })
+    const url = pageUrl({ ...request, port: listener.port })
     await context.stderr.write(
       `Approve in the browser that opens. Where none does, open this address on this machine:\n\n  ${url}\n\n`,
     )
@@ -77,16 +77,16 @@ async function byBrowser(
 }
 
 async function byCode(
-  asking: ApprovalRequest,
+  request: ApprovalRequest,
   context: ProcessContext,
   signal: AbortSignal,
 ): Promise<Approval> {
   await context.stderr.write(
-    `Open this address in a browser, approve, and type in the code that it shows:\n\n  ${pageUrl(asking)}\n\n`,
+    `Open this address in a browser, approve, and type in the code that it shows:\n\n  ${pageUrl(request)}\n\n`,
   )
   const read = (): Promise<string> => readCode(context, signal)
   return {
-    attempt: asking.attempt,
+    attempt: request.attempt,
     code: await read(),
     retypeCode: isInteractive(context) ? read : null,
     showResult: async () => {},

@@ -65,8 +65,8 @@ export async function signIn(
   return untilInterrupted(async (signal) => {
     const approved = await awaitApproval({ baseUrl, label, browser }, context, signal)
     try {
-      const made = await exchange(baseUrl, approved, context)
-      const { kept, before } = await saveLogin(baseUrl, made, context.env)
+      const created = await exchange(baseUrl, approved, context)
+      const { kept, before } = await saveLogin(baseUrl, created, context.env)
       if (before) await revokePrevious(baseUrl, before, context)
       await approved.showResult(DONE)
       await printLogin(context, baseUrl, kept, print)
@@ -85,10 +85,10 @@ export async function signIn(
  */
 async function saveLogin(
   baseUrl: string,
-  made: LoginKey,
+  created: LoginKey,
   env: ProcessContext['env'],
 ): Promise<{ kept: Login; before: Login | undefined }> {
-  const { key, id, account_id, label, created_at } = made
+  const { key, id, account_id, label, created_at } = created
   const login: Login = { api_key: key, key_id: id, account_id, label, created_at }
   let before: Login | undefined
   try {
@@ -215,9 +215,9 @@ async function exchange(
   for (let tries = 1; ; tries += 1) {
     try {
       const body = { code, verifier: attempt.verifier }
-      const made = await client.call('signIn.exchange', { body })
+      const created = await client.call('signIn.exchange', { body })
       // An incomplete entry would make the whole file, with all its keys, count as damaged.
-      if (isLoginKey(made)) return made
+      if (isLoginKey(created)) return created
       throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)
     } catch (error) {
       if (!isRefused(error)) throw error
@@ -230,8 +230,8 @@ async function exchange(
 
 const FIELDS = ['key', 'id', 'account_id', 'label', 'created_at'] as const
 
-const isLoginKey = (made: LoginKey | null): boolean =>
-  FIELDS.every((field) => typeof made?.[field] === 'string' && made[field] !== '')
+const isLoginKey = (created: LoginKey | null): boolean =>
+  FIELDS.every((field) => typeof created?.[field] === 'string' && created[field] !== '')
 
 /** Removes the API's error code from a message: a person who mistyped a code did not call the API. */
 const withoutErrorCode = ({ message, code }: CommandError): CommandError =>

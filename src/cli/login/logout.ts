@@ -31,14 +31,14 @@ export async function signOut(
   const { env, stderr } = context
   if (all && given !== undefined) throw new UsageError('--all means every instance: leave out the URL.')
   const logins = readLogins(env)
-  const leaving = all
+  const targets = all
     ? [...logins.instances].map(([baseUrl, login]) => ({ baseUrl, login }))
     : [findLogin(logins, given)]
   reachLoopbackDirectly()
   const left: SignedOut[] = []
   const texts: string[] = []
   const failures: CommandError[] = []
-  for (const known of leaving) {
+  for (const known of targets) {
     try {
       const { baseUrl, login } = known
       const key = await revokeAndForget(context, known)
@@ -49,7 +49,7 @@ export async function signOut(
       failures.push(error)
     }
   }
-  if (leaving.length === 0) texts.push('You are signed in to no instance.\n')
+  if (targets.length === 0) texts.push('You are signed in to no instance.\n')
   await print({ signed_out: left }, () => texts.join(''))
   // The last one is thrown as the failure of the command.
   for (const { message } of failures.slice(0, -1)) await stderr.write(`berth: ${message}\n`)

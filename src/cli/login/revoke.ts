@@ -37,7 +37,7 @@ export async function revoke(
     return 'deleted'
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    // An error without a code of the API does not come from berth.
+    // An error without a code of the API is not from berth.
     const revoked = error.code === undefined ? 'unreachable' : BY_CODE[error.code]
     if (revoked === undefined) throw error
     return revoked

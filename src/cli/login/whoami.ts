@@ -112,10 +112,10 @@ async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo
   }
   try {
     const { keys } = await new Client(instance).call('keys.list')
-    const alike = keys.filter(({ id, masked }) => (login ? id === login.key_id : masked === here.masked))
-    const [key] = alike
+    const matches = keys.filter(({ id, masked }) => (login ? id === login.key_id : masked === here.masked))
+    const [key] = matches
     // Two keys may look the same when masked. An access token is not in the list.
-    if (!key || alike.length > 1) return { known: { ...here, scope: 'account' } }
+    if (!key || matches.length > 1) return { known: { ...here, scope: 'account' } }
     const { id, label, allowed_server_ids, allowed_project_ids } = key
     return {
       known: { ...here, key_id: id, label, scope: 'account', allowed_server_ids, allowed_project_ids },

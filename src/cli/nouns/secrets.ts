@@ -149,11 +149,11 @@ function checkNames(names: readonly string[], expected: string): void {
 /** Returns the values on the command line. Asks for missing ones, or reads them from a pipe. */
 async function valuesOf(given: readonly string[], context: ProcessContext): Promise<Variables> {
   const pairs = given.filter((one) => one.includes('='))
-  const asked = given.filter((one) => !one.includes('='))
-  const values = asked.length === 0 ? [] : await askedValues(asked, context)
+  const missing = given.filter((one) => !one.includes('='))
+  const values = missing.length === 0 ? [] : await askedValues(missing, context)
   return {
     ...parsePairs(pairs, 'secrets set'),
-    ...Object.fromEntries(asked.map((name, at) => [name, values[at] ?? ''])),
+    ...Object.fromEntries(missing.map((name, at) => [name, values[at] ?? ''])),
   }
 }
 

@@ -1,10 +1,12 @@
+import type { ResponseOf } from '../../client/client.ts'
+import { OUTBOUND_MODES } from '../../config/values.ts'
 import { UsageError } from '../../errors.ts'
 import type { Server } from '../../resources/servers/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { choice, text } from '../options.ts'
-import { type Column, count, printable, type Style } from '../output.ts'
-import { type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
+import { choice, flag, repeated, text } from '../options.ts'
+import { type Column, count, facts, printable, type Style } from '../output.ts'
+import { action, type Candidate, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]
 const REGIONS = ['us-east', 'us-west', 'eu-west'] as const satisfies readonly Server['region'][]
@@ -90,10 +92,78 @@ export const servers: Noun = {
       request: ([serverId]) => ({ params: { serverId } }),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
+    action({
+      usage: 'network <SERVER>',
+      description: 'show or change what a server may reach',
+      access: 'control',
+      options: {
+        outbound: choice('MODE', OUTBOUND_MODES.join(', '), OUTBOUND_MODES),
+        addHost: repeated('HOST', 'allow a host too, such as example.com:443 or 10.0.0.5:5432; repeatable'),
+        removeHost: repeated('HOST', 'take a host from the list; repeatable'),
+        default: flag("return to the instance's default"),
+      },
+      help: `
+  open    all that this machine reaches
+  public  the internet and the listed hosts, no private networks
+  list    the listed hosts only
+  none    nothing
+
+A change holds at once, and cuts connections that it no longer allows. Without
+options the command shows what holds and what was refused.
+
+Examples:
+  berth servers network srv_…
+  berth servers network srv_… --outbound list --add-host registry.npmjs.org:443
+  berth servers network srv_… --add-host 10.0.0.5:5432
+  berth servers network srv_… --default
+`,
+      async run({ args: [serverId], options, connect, print }) {
+        const { outbound, addHost = [], removeHost = [], default: isDefault } = options
+        const changesHosts = addHost.length + removeHost.length > 0
+        if (isDefault && (outbound !== undefined || changesHosts))
+          throw new UsageError('--default takes back all that is set: give it alone.')
+        const client = await connect()
+        const params = { serverId }
+        if (isDefault) {
+          const body = { outbound: null, hosts: null }
+          return print(await client.call('control.serverNetwork.update', { params, body }), networkText)
+        }
+        const now = await client.call('control.serverNetwork.get', { params })
+        if (outbound === undefined && !changesHosts) return print(now, networkText)
+        const missing = removeHost.filter((host) => !now.hosts.includes(host))
+        if (missing.length > 0) throw new UsageError(`Not in the list of hosts: ${missing.join(', ')}.`)
+        const kept = now.hosts.filter((host) => !removeHost.includes(host))
+        const body = { outbound, ...(changesHosts ? { hosts: [...new Set([...kept, ...addHost])] } : {}) }
+        return print(await client.call('control.serverNetwork.update', { params, body }), networkText)
+      },
+    }),
     act('start', 'wake a sleeping server'),
     act('stop', 'end all its processes'),
     act('restart', 'stop, then start'),
   ],
+}
+
+type Network = ResponseOf<'control.serverNetwork.get'>
+
+/** Shows what a server may reach, and below it what was refused. */
+function networkText(
+  { server_id, outbound, hosts, server_hosts, enforced, refused }: Network,
+  { out }: ShowContext<unknown>,
+): string {
+  const sheet = facts(out, [
+    ['ID', server_id],
+    ['Outbound', outbound],
+    ['Hosts', hosts.join(', ') || '–'],
+    ['Ports of this machine', server_hosts.join(', ') || '–'],
+    [
+      'Enforced',
+      enforced === null ? 'when it runs' : enforced ? 'yes' : "no: it shares this machine's network",
+    ],
+  ])
+  const lines = refused.map(
+    ({ destination, reason, remedy }) => `Refused ${printable(destination)}: ${reason}. ${remedy}\n`,
+  )
+  return [sheet, ...lines].join('')
 }
 
 async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {

@@ -39,10 +39,10 @@ export async function followBringUp(
   const { id, slug } = project
   const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`
   return followWork(session.context.stderr, hint, async (signal) => {
-    const settled = json
+    const final = json
       ? await waitUntilFinal(client, project, signal)
       : await watch(session, client, project, since, signal)
-    return json ? printOutcome(session, client, settled) : printOutcomeText(session, client, settled)
+    return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final)
   })
 }
 
@@ -65,23 +65,23 @@ async function watch(
       await stderr.write(logText(stderr, line))
     }
   }
-  const showing = show().catch((error: unknown) => {
+  const logShown = show().catch((error: unknown) => {
     if (!signal.aborted) throw error
   })
-  const resting = waitUntilFinal(client, project, signal, (phase) =>
+  const finished = waitUntilFinal(client, project, signal, (phase) =>
     stderr.write(`${paint(stderr, 'bold', `→ ${phase}`)}\n`),
   )
   try {
-    const settled = await Promise.race([resting, showing.then(() => resting)])
+    const final = await Promise.race([finished, logShown.then(() => finished)])
     // Waits for lines logged before the end. An app may log without end, so the wait is limited.
-    for (let seen = -1, looks = 0; seen !== lines && looks < MAX_POLLS; looks += 1) {
+    for (let seen = -1, polls = 0; seen !== lines && polls < MAX_POLLS; polls += 1) {
       seen = lines
       await Bun.sleep(POLL_INTERVAL_MS)
     }
-    return settled
+    return final
   } finally {
     done.abort()
-    await showing.catch(() => {})
+    await logShown.catch(() => {})
   }
 }
 

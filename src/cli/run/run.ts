@@ -52,24 +52,25 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   })
   if (berth === null) return signalExitCode(relay.received ?? 'SIGTERM')
   let logPath = ''
-  let unlist = () => {}
+  let unregister = () => {}
   let code = 1
   let isWritten = true
   try {
     logPath = log.open(berth.info.data_dir).path
+    if (berth.info.isolation === 'none' && config.isolation !== 'none') printLog(NOT_ISOLATED)
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
       const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
       relay.relayTo(child.pid)
       // Registers while the command starts.
-      unlist = registerInstance(berth.info, 'run', context.env)
+      unregister = registerInstance(berth.info, 'run', context.env)
       await child.exited
       code = exitCodeOf(child)
     } else code = signalExitCode(relay.received)
   } finally {
     relay.childExited(() => berth.abandon())
     await berth.stop()
-    unlist()
+    unregister()
     releasePorts()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
     // Last, because the file may not be writable and nothing else must be left behind.
@@ -79,6 +80,11 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   else if (code !== 0 && relay.received === null) printLog(failureText(command[0], code, log.errors))
   return code === 0 && !isWritten ? 1 : code
 }
+
+/** Said if servers have no isolation, and nobody asked for that. */
+const NOT_ISOLATED =
+  'berth: NOT isolated: commands on servers run with your rights on your files, since no isolation works here. ' +
+  '"berth doctor" says why, and "--isolation none" that you know.\n'
 
 /**
  * Writes the coverage and prints a summary, or why it cannot be written.

@@ -67,9 +67,9 @@ export class SignalRelay {
    * Handles the child's end. Ignores one more signal, which may be a copy of the one that ended the child. A second
    * one ends this process at once.
    *
-   * @param lastWords called before that
+   * @param beforeExit called before that
    */
-  childExited(lastWords: () => void): void {
+  childExited(beforeExit: () => void): void {
     this.#pid = null
     this.#watch?.close()
     let warned = false
@@ -78,7 +78,7 @@ export class SignalRelay {
         warned = true
         return
       }
-      lastWords()
+      beforeExit()
       process.exit(signalExitCode(name))
     }
   }
@@ -88,8 +88,8 @@ export class SignalRelay {
     this.#pending.add(name)
     setTimeout(async () => {
       this.#pending.delete(name)
-      const wasForAll = await this.#watch?.wasSent(name)
-      if (this.#pid !== null && !wasForAll) send(this.#pid, name)
+      const wasSentToGroup = await this.#watch?.wasSent(name)
+      if (this.#pid !== null && !wasSentToGroup) send(this.#pid, name)
     }, RELAY_DELAY_MS)
   }
 }

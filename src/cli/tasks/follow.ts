@@ -42,15 +42,15 @@ interface FollowRequest {
  *
  * @throws CommandError if berth is gone
  */
-export async function followTask(following: FollowRequest): Promise<TaskOutcome> {
-  const { client, task, after, view, signal } = following
+export async function followTask(request: FollowRequest): Promise<TaskOutcome> {
+  const { client, task, after, view, signal } = request
   const items = new PeekableIterator(followTranscript(client, task, after, signal))
   try {
     for (let item = await items.next(); item !== null; item = await items.next()) {
       await view?.show(item)
       if (!isStored(item) || item.type !== 'status' || item.status === 'running') continue
       if (item.status !== 'awaiting_input') return item
-      const left = await handleQuestion(following, items)
+      const left = await handleQuestion(request, items)
       if (left) return left
     }
   } finally {
@@ -69,16 +69,17 @@ export async function followTask(following: FollowRequest): Promise<TaskOutcome>
  * @returns the task if it stays unanswered; null if the task continues
  */
 async function handleQuestion(
-  following: FollowRequest,
+  request: FollowRequest,
   items: PeekableIterator<TranscriptItem>,
 ): Promise<TaskOutcome | null> {
-  const { session, client, task, questions } = following
+  const { session, client, task, questions } = request
   const now = await getTask(client, task.serverId, task.id)
   // The question may have been answered before its event arrived.
   if (now.status !== 'awaiting_input') return null
   if (questions === 'explain') await session.context.stderr.write(answerHint(task))
-  const goesOn = questions === 'explain' || (questions === 'ask' && (await promptForAnswer(following, items)))
-  return goesOn ? null : now
+  const continues =
+    questions === 'explain' || (questions === 'ask' && (await promptForAnswer(request, items)))
+  return continues ? null : now
 }
 
 /**
@@ -90,8 +91,8 @@ async function promptForAnswer(
   { session, client, task, view, signal }: FollowRequest,
   items: PeekableIterator<TranscriptItem>,
 ): Promise<boolean> {
-  const elsewhere = new AbortController()
-  const typed = promptLine('> ', AbortSignal.any([signal, elsewhere.signal]))
+  const cancelPrompt = new AbortController()
+  const typed = promptLine('> ', AbortSignal.any([signal, cancelPrompt.signal]))
   for (let ahead = 0; ; ahead += 1) {
     const first = await Promise.race([typed.then((answer) => ({ answer })), items.peek(ahead)])
     signal.throwIfAborted()
@@ -102,7 +103,7 @@ async function promptForAnswer(
     }
     // A status or an answer means that the task no longer waits. Other events are shown later.
     if (first !== null && first.type !== 'answer' && first.type !== 'status') continue
-    elsewhere.abort()
+    cancelPrompt.abort()
     await typed
     // Clears the prompt's line with the text typed so far.
     await session.context.stderr.write('\r\u001b[K')
@@ -185,15 +186,15 @@ export async function followToEnd(
   const questions = !json && isInteractive(session.context) ? 'ask' : 'leave'
   const hint = `the task goes on.\n${nextStepsText(task)}`
   return followWork(stderr, hint, async (signal) => {
-    const settled = await followTask({ session, client, task, after, view, questions, signal })
+    const outcome = await followTask({ session, client, task, after, view, questions, signal })
     const found = json ? { task: await getTask(client, task.serverId, task.id) } : null
     await printResult(stdout, json, found, () => {
-      const { status, result = '' } = settled
-      if (status !== 'completed' || isShownAlready(view, settled, session)) return ''
+      const { status, result = '' } = outcome
+      if (status !== 'completed' || isShownAlready(view, outcome, session)) return ''
       return withNewline(stdout.isTTY ? toPlainText(result) : result)
     })
-    if (settled.status === 'awaiting_input') await stderr.write(answerHint(task))
-    return EXIT_CODES[settled.status === 'running' ? 'failed' : settled.status]
+    if (outcome.status === 'awaiting_input') await stderr.write(answerHint(task))
+    return EXIT_CODES[outcome.status === 'running' ? 'failed' : outcome.status]
   })
 }
 
@@ -226,13 +227,13 @@ export async function showEvents(
   { follow = false, after = 0, json = false }: EventOptions,
 ): Promise<number> {
   const print = json ? printLines : printText
-  const reading: TranscriptRequest = { session, client, task, after }
+  const request: TranscriptRequest = { session, client, task, after }
   if (!follow) {
-    await print(reading)
+    await print(request)
     return 0
   }
   return untilInterrupted(async (signal) => {
-    await print({ ...reading, signal })
+    await print({ ...request, signal })
     return 0
   })
 }
@@ -296,10 +297,10 @@ interface AnswerRequest {
  *
  * @returns the exit code
  */
-export async function answerTask(answering: AnswerRequest): Promise<number> {
-  const { session, task, given } = answering
+export async function answerTask(request: AnswerRequest): Promise<number> {
+  const { session, task, given } = request
   const { context } = session
-  if (given !== undefined) return send(answering, given === '-' ? await readText('-', context) : given)
+  if (given !== undefined) return send(request, given === '-' ? await readText('-', context) : given)
   if (task.question === undefined)
     throw new CommandError(`The task waits for no answer: it is ${task.status}.`)
   if (!isInteractive(context))
@@ -309,7 +310,7 @@ export async function answerTask(answering: AnswerRequest): Promise<number> {
     const typed = await promptLine('> ', signal)
     signal.throwIfAborted()
     if (typed === null) throw new CommandError('Given up; the task still waits.', 130)
-    return send(answering, typed)
+    return send(request, typed)
   })
 }
 

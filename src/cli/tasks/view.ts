@@ -4,13 +4,6 @@ import { PlainTextStream, toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { numberField, stringField, type TranscriptItem } from './transcript.ts'
 
-/** Marks of final statuses. */
-const STATUS_MARKS = {
-  completed: ['✓', 'green'],
-  failed: ['✗', 'red'],
-  cancelled: ['■', 'yellow'],
-} as const satisfies Record<string, readonly [string, Style]>
-
 /** A tool call in progress. */
 interface ToolCall {
   tool: string
@@ -19,6 +12,13 @@ interface ToolCall {
   stdout: IncrementalText
   stderr: IncrementalText
 }
+
+/** Marks of final statuses. */
+const STATUS_MARKS = {
+  completed: ['✓', 'green'],
+  failed: ['✗', 'red'],
+  cancelled: ['■', 'yellow'],
+} as const satisfies Record<string, readonly [string, Style]>
 
 /** Shows a transcript to a person: the agent's actions, with the output of its commands as it arrives. */
 export class TranscriptView {

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { homedir, release } from 'node:os'
+import { release } from 'node:os'
 import { join } from 'node:path'
 import { ComputeError } from '../driver.ts'
 import {
@@ -13,7 +13,12 @@ import {
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { type SystemPath, systemDirectories, toolDirectories } from '../local/system-files.ts'
+import {
+  hiddenDirectories,
+  type SystemPath,
+  systemDirectories,
+  toolDirectories,
+} from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
@@ -163,7 +168,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   /** Returns the arguments that are the same for every server, and the PATH inside. */
   #makeFixedArgs({ etc, directories, tools: toolsDirectory }: SharedMounts): FixedArgs {
     const { dataDir, self, path } = this.#options
-    const tools = toolDirectories(path, [dataDir, homedir()])
+    const tools = toolDirectories(path, hiddenDirectories(dataDir))
     const { program, sources } = selfFiles(self)
     const system = [
       ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],

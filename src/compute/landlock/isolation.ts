@@ -1,5 +1,4 @@
 import { mkdirSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
@@ -11,7 +10,7 @@ import type {
 } from '../local/isolation.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { etcFiles, systemDirectories, toolDirectories } from '../local/system-files.ts'
+import { etcFiles, hiddenDirectories, systemDirectories, toolDirectories } from '../local/system-files.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
@@ -97,7 +96,7 @@ export class LandlockIsolation implements LocalIsolation {
     const { self, dataDir, path } = this.#options
     const { program, sources } = selfFiles(self)
     this.#tools.prepare()
-    const tools = toolDirectories(path, [dataDir, homedir()])
+    const tools = toolDirectories(path, hiddenDirectories(dataDir))
     const system = [...systemDirectories(), ...etcFiles(), ...tools.directories].map(({ real }) => real)
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
     return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }

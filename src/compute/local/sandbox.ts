@@ -14,6 +14,7 @@ import {
   type TerminalExecution,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
+import type { OutboundControl } from '../outbound.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
@@ -54,6 +55,7 @@ export interface SandboxStart extends Pick<LocalDriverOptions, 'provide' | 'path
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
 export class LocalSandbox implements Sandbox {
+  readonly outboundControl: OutboundControl | null = null
   readonly faultInjection: LocalFaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #sandboxd: SandboxdClient

@@ -1,5 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { homeDirectory } from '../../runtime/home-directory.ts'
 
 /** Directories of the system beside /usr, or links into it. */
 const BESIDE_USR = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']
@@ -61,6 +62,12 @@ export interface ToolDirectories {
   path: string
   /** Directories outside the system's own that PATH leads to, with the libraries beside them. */
   directories: SystemPath[]
+}
+
+/** Returns the absolute paths that must not become visible as a part of a tool directory. */
+export function hiddenDirectories(dataDir: string): string[] {
+  const home = homeDirectory()
+  return home === null ? [dataDir] : [dataDir, home]
 }
 
 /**

@@ -170,23 +170,24 @@ export class Examples {
     return this.#value(schema, { shape: '', field: '', id: NOUN_IDS[noun] ?? idOf('srv') })
   }
 
-  #value(schema: Schema, place: Place): unknown {
+  #value(schema: Schema, position: Position): unknown {
     const { $ref, examples, enum: choices, anyOf, allOf } = schema as Keywords
     if (typeof $ref === 'string') {
       const shape = $ref.split('/').at(-1) ?? ''
-      return this.#value(this.schemas[shape] ?? {}, { ...place, shape })
+      return this.#value(this.schemas[shape] ?? {}, { ...position, shape })
     }
     if (examples) return examples[0]
     if ('const' in schema) return schema.const
     if (choices) return choices[0]
-    const known = SHAPE_FIELDS[`${place.shape}.${place.field}`] ?? ownId(place) ?? FIELDS[place.field]
+    const known =
+      SHAPE_FIELDS[`${position.shape}.${position.field}`] ?? ownId(position) ?? FIELDS[position.field]
     if (known !== undefined && fitsType(known, schema)) return known
-    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, place)
-    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, place)))
-    return this.#plain(schema, place)
+    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, position)
+    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, position)))
+    return this.#plain(schema, position)
   }
 
-  #plain(schema: Schema, place: Place): unknown {
+  #plain(schema: Schema, position: Position): unknown {
     const {
       properties = {},
       additionalProperties,
@@ -204,15 +205,15 @@ export class Examples {
       case 'boolean':
         return false
       case 'array':
-        return items ? [this.#value(items, place)] : []
+        return items ? [this.#value(items, position)] : []
       case 'object': {
         const names = required.length > 0 ? required : Object.keys(properties).slice(0, 1)
         const fields = names.map((field) => [
           field,
-          this.#value(properties[field] ?? {}, { ...place, field }),
+          this.#value(properties[field] ?? {}, { ...position, field }),
         ])
         if (fields.length > 0 || typeof additionalProperties !== 'object') return Object.fromEntries(fields)
-        return { LOG_LEVEL: this.#value(additionalProperties, { ...place, field: '' }) }
+        return { LOG_LEVEL: this.#value(additionalProperties, { ...position, field: '' }) }
       }
       default:
         return {}
@@ -221,7 +222,7 @@ export class Examples {
 }
 
 /** The position of a value: the name of its shape, its field, and the id of the operation's resource. */
-interface Place {
+interface Position {
   readonly shape: string
   readonly field: string
   readonly id: string
@@ -242,7 +243,7 @@ interface Keywords {
   minimum?: number
 }
 
-const ownId = ({ shape, field, id }: Place): string | undefined =>
+const ownId = ({ shape, field, id }: Position): string | undefined =>
   field === 'id' ? (IDS[shape] ?? id) : undefined
 
 const typesOf = ({ type }: Schema): unknown[] => (Array.isArray(type) ? type : [type])

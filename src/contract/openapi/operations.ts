@@ -97,8 +97,8 @@ function completeParameter(
 ): Parameter | Reference {
   if ('$ref' in parameter) return parameter
   const { description, ...schema } = schemas.share(parameter.schema)
-  const said = typeof description === 'string' ? description : undefined
-  const meaning = said ?? (parameter.in === 'path' ? describePart(parameter.name, path) : undefined)
+  const declared = typeof description === 'string' ? description : undefined
+  const meaning = declared ?? (parameter.in === 'path' ? describePart(parameter.name, path) : undefined)
   return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
 }
 

@@ -10,7 +10,7 @@ const OWN_NETWORK_FIRST = 3000
 /** The range of repeatable ports of the shared network, below those that the system assigns. */
 const REPEATABLE_RANGE = { first: 21_000, last: 31_999 }
 
-/** What is to be known of an app's server. */
+/** The parts of a sandbox that determine the ports of its app. */
 type Server = Pick<Sandbox, 'dial' | 'network'>
 
 /** A port that belongs to one app until `release`. */

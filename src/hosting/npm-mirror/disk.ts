@@ -118,10 +118,10 @@ export class DiskCache {
       file,
       commit: async (kind, name) => {
         done = true
-        const place = this.path(kind, name)
-        const [{ size }, before] = [await file.stat(), await sizeOf(place)]
+        const target = this.path(kind, name)
+        const [{ size }, before] = [await file.stat(), await sizeOf(target)]
         await file.close()
-        await rename(path, place)
+        await rename(path, target)
         await this.touch(kind, name)
         this.#bytes += size - before
         await this.#shrink()

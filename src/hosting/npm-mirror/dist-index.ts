@@ -32,8 +32,8 @@ export class DistIndex {
     const version = versionOf(name, file)
     if (version === null) throw missing(name, file)
     const path = `/${name.replace('/', '%2f')}/${encodeURIComponent(version)}`
-    const answer = await this.#upstream.document(path, 'application/json', null)
-    const document = answer.kind === 'document' ? answer.document : null
+    const response = await this.#upstream.document(path, 'application/json', null)
+    const document = response.kind === 'document' ? response.document : null
     const dists = readManifest(name, version, document)?.dists ?? {}
     const found = dists[file]
     if (found === undefined) throw missing(name, file)

@@ -87,16 +87,16 @@ export function readManifest(
   if (integrity === null || typeof tarball !== 'string' || !/^https?:\/\/[^/]/.test(tarball)) return null
   const file = fileOf(name, version)
   const dist = { url: tarball, integrity: integrityText(integrity) }
-  const named = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
+  const registryName = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
   return {
     // First, because a hash always follows: `present` removes it together with its comma.
     manifest: { ...manifest, dist: { tarball: `${ORIGIN_PLACEHOLDER}/${name}/-/${file}`, ...rest } },
     // Lock files may use the registry's name of the file.
     dists: Object.fromEntries(
-      named === file || !named.endsWith('.tgz')
+      registryName === file || !registryName.endsWith('.tgz')
         ? [[file, dist]]
         : [
-            [named, dist],
+            [registryName, dist],
             [file, dist],
           ],
     ),

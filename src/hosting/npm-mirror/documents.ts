@@ -69,41 +69,41 @@ export class Documents {
 
   async #get(name: string, form: Form): Promise<string> {
     const { upstream, now } = this.#options
-    const known = await this.#read(name, form)
+    const cached = await this.#read(name, form)
     // `abs`: the machine's clock may have been set back since.
-    if (known !== null && Math.abs(now() - known.checkedAt) < FRESH_MS) return known.text
-    const other = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full'))
+    if (cached !== null && Math.abs(now() - cached.checkedAt) < FRESH_MS) return cached.text
+    const otherForm = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full'))
     if (upstream.isDown) {
-      const standIn = known ?? (await other())
-      if (standIn !== null) return standIn.text
+      const fallback = cached ?? (await otherForm())
+      if (fallback !== null) return fallback.text
     }
     try {
-      const answer = await upstream.document(`/${name.replace('/', '%2f')}`, ACCEPT[form], known)
-      return await this.#fetch(name, form, known, answer)
+      const response = await upstream.document(`/${name.replace('/', '%2f')}`, ACCEPT[form], cached)
+      return await this.#fetch(name, form, cached, response)
     } catch (error) {
       if (!(error instanceof PackageError)) throw error
-      if (error.status === 404 && known !== null) await this.#options.disk.remove(form, name)
-      const standIn = error.unreachable ? (known ?? (await other())) : null
-      if (standIn === null) throw error
-      return standIn.text
+      if (error.status === 404 && cached !== null) await this.#options.disk.remove(form, name)
+      const fallback = error.unreachable ? (cached ?? (await otherForm())) : null
+      if (fallback === null) throw error
+      return fallback.text
     }
   }
 
   async #fetch(
     name: string,
     form: Form,
-    known: CachedDocument | null,
-    answer: DocumentResponse,
+    cached: CachedDocument | null,
+    response: DocumentResponse,
   ): Promise<string> {
     const { disk, index } = this.#options
-    if (answer.kind === 'unchanged') {
+    if (response.kind === 'unchanged') {
       await disk.touch(form, name)
-      return known?.text ?? ''
+      return cached?.text ?? ''
     }
-    const { text, dists } = readDocument(name, answer.document)
+    const { text, dists } = readDocument(name, response.document)
     await index.add(name, dists)
     const body = await Bun.zstdCompress(text)
-    const head = `${JSON.stringify({ etag: answer.etag, hash: hashOf(body) })}\n`
+    const head = `${JSON.stringify({ etag: response.etag, hash: hashOf(body) })}\n`
     await disk.write(form, name, Buffer.concat([Buffer.from(head), body]))
     return text
   }

@@ -19,19 +19,19 @@ export interface InstallTarget {
  * another registry. Yarn 1 reads credentials only from the user's own file and therefore uses the registry directly.
  */
 export async function installEnvironment(
-  place: InstallTarget & { origin: string; token: string },
+  target: InstallTarget & { origin: string; token: string },
 ): Promise<Record<string, string>> {
-  const { tools, origin, token } = place
+  const { tools, origin, token } = target
   const settings = join(tools, NPM_SETTINGS_FILE)
-  const own = await customRegistries(place)
+  const custom = await customRegistries(target)
   return {
     [NPM_VARIABLES.url]: `${origin}/`,
     [NPM_VARIABLES.host]: new URL(origin).host,
     [NPM_VARIABLES.token]: token,
     npm_config_globalconfig: settings,
-    ...(own.userSettings ? {} : { pnpm_config_npmrc_auth_file: settings }),
-    ...(own.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
-    ...(own.yarn ? {} : yarnEnvironment(origin, token)),
+    ...(custom.userSettings ? {} : { pnpm_config_npmrc_auth_file: settings }),
+    ...(custom.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
+    ...(custom.yarn ? {} : yarnEnvironment(origin, token)),
     COREPACK_NPM_REGISTRY: origin,
     COREPACK_NPM_TOKEN: token,
     COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',

@@ -93,28 +93,28 @@ export class NpmMirror {
       const error = `This registry mirror is read-only: there is no ${request.method} (publishing, searching, audits, accounts).`
       return Response.json({ error }, { status: 405, headers: { allow: 'GET, HEAD' } })
     }
-    const asked = parsePath(new URL(request.url).pathname)
-    if (asked === null) {
+    const parsed = parsePath(new URL(request.url).pathname)
+    if (parsed === null) {
       const error = 'This registry mirror gives packages, versions, tags and tarballs, nothing else.'
       return Response.json({ error }, { status: 404 })
     }
     try {
-      return await this.#serve(asked, request)
+      return await this.#serve(parsed, request)
     } catch (error) {
-      return this.#refusalResponse(serverId, asked, error)
+      return this.#refusalResponse(serverId, parsed, error)
     }
   }
 
-  async #serve(asked: RegistryRequest, request: Request): Promise<Response> {
+  async #serve(parsed: RegistryRequest, request: Request): Promise<Response> {
     const { headers } = request
-    if (asked.kind === 'ping') return Response.json({})
-    if (asked.kind === 'tarball') return this.#serveTarball(asked.name, asked.file, request)
+    if (parsed.kind === 'ping') return Response.json({})
+    if (parsed.kind === 'tarball') return this.#serveTarball(parsed.name, parsed.file, request)
     const naming = namingFor(headers.get('user-agent'), this.origin)
-    const abbreviated = asked.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
+    const abbreviated = parsed.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
     const form: Form = abbreviated ? 'abbreviated' : 'full'
-    const whole = await this.#documents.get(asked.name, form)
+    const document = await this.#documents.get(parsed.name, form)
     const type = abbreviated ? ABBREVIATED : 'application/json'
-    const text = asked.kind === 'packument' ? present(whole, naming) : extract(whole, asked, naming)
+    const text = parsed.kind === 'packument' ? present(document, naming) : extract(document, parsed, naming)
     return conditional(request, text, type)
   }
 
@@ -130,10 +130,10 @@ export class NpmMirror {
     return new Response(null, { headers })
   }
 
-  #refusalResponse(serverId: string, asked: RegistryRequest, error: unknown): Response {
+  #refusalResponse(serverId: string, parsed: RegistryRequest, error: unknown): Response {
     const problem = error instanceof PackageError ? error : null
     const message = problem?.message ?? 'The package cache failed; see the log of berth.'
-    if (problem === null) this.#options.logger.error('the package cache failed', { asked, error })
+    if (problem === null) this.#options.logger.error('the package cache failed', { asked: parsed, error })
     this.#options.onProblem(serverId, message)
     return Response.json({ error: message }, { status: problem?.status ?? 424 })
   }
@@ -141,15 +141,15 @@ export class NpmMirror {
 
 /** Returns a part of a package's document: one version, or its tags. */
 function extract(
-  whole: string,
-  asked: RegistryRequest & { kind: 'version' | 'tags' },
+  document: string,
+  parsed: RegistryRequest & { kind: 'version' | 'tags' },
   naming: TarballNaming,
 ): string {
-  const { versions, 'dist-tags': tags = {} } = JSON.parse(whole)
-  if (asked.kind === 'tags') return JSON.stringify(tags)
-  const tagged = Object.hasOwn(tags, asked.version) ? tags[asked.version] : asked.version
+  const { versions, 'dist-tags': tags = {} } = JSON.parse(document)
+  if (parsed.kind === 'tags') return JSON.stringify(tags)
+  const tagged = Object.hasOwn(tags, parsed.version) ? tags[parsed.version] : parsed.version
   if (!Object.hasOwn(versions, tagged))
-    throw new PackageError(`The registry has no ${asked.name}@${asked.version}.`, 404)
+    throw new PackageError(`The registry has no ${parsed.name}@${parsed.version}.`, 404)
   return present(JSON.stringify(versions[tagged]), naming)
 }
 

@@ -49,21 +49,21 @@ export class NpmRegistry {
    * Requests a document.
    *
    * @param path escaped, with a leading slash
-   * @param known ETag of a cached document to revalidate; the request is then not retried
+   * @param cached ETag of a cached document to revalidate; the request is then not retried
    * @throws PackageError
    */
   async document(
     path: string,
     accept: string,
-    known: { etag: string | null } | null,
+    cached: { etag: string | null } | null,
   ): Promise<DocumentResponse> {
     const headers: Record<string, string> = { accept }
-    if (known?.etag) headers['if-none-match'] = known.etag
+    if (cached?.etag) headers['if-none-match'] = cached.etag
     const url = `${this.#options.registry}${path}`
-    return this.#withRetries(url, known === null ? RETRIES_MS : [], async () => {
-      const timeout = AbortSignal.timeout(known === null ? DOCUMENT_MS : REVALIDATION_MS)
+    return this.#withRetries(url, cached === null ? RETRIES_MS : [], async () => {
+      const timeout = AbortSignal.timeout(cached === null ? DOCUMENT_MS : REVALIDATION_MS)
       const response = await this.#request(url, headers, timeout)
-      if (response.status === 304 && known !== null) return { kind: 'unchanged' }
+      if (response.status === 304 && cached !== null) return { kind: 'unchanged' }
       const parts: Uint8Array[] = []
       await readBody(response, url, MAX_DOCUMENT_BYTES, (part) => void parts.push(part))
       return { kind: 'document', document: parseJson(parts, url), etag: response.headers.get('etag') }
@@ -83,14 +83,14 @@ export class NpmRegistry {
     restart: () => void | Promise<void>,
   ): Promise<void> {
     await this.#withRetries(url, RETRIES_MS, async () => {
-      const quiet = new AbortController()
-      let timer = setTimeout(() => quiet.abort(), IDLE_TIMEOUT_MS)
+      const idle = new AbortController()
+      let timer = setTimeout(() => idle.abort(), IDLE_TIMEOUT_MS)
       try {
         await restart()
-        const response = await this.#request(url, { 'accept-encoding': 'identity' }, quiet.signal)
+        const response = await this.#request(url, { 'accept-encoding': 'identity' }, idle.signal)
         await readBody(response, url, limit, async (part) => {
           clearTimeout(timer)
-          timer = setTimeout(() => quiet.abort(), IDLE_TIMEOUT_MS)
+          timer = setTimeout(() => idle.abort(), IDLE_TIMEOUT_MS)
           await write(part)
         })
       } finally {
@@ -157,7 +157,7 @@ async function readBody(
   response: Response,
   url: string,
   limit: number,
-  take: (part: Uint8Array) => void | Promise<void>,
+  onPart: (part: Uint8Array) => void | Promise<void>,
 ): Promise<void> {
   const tooLarge = () =>
     new PackageError(`${url} is larger than ${limit} bytes, the most that berth takes.`, 424)
@@ -169,7 +169,7 @@ async function readBody(
   for await (const part of response.body ?? []) {
     size += part.byteLength
     if (size > limit) throw tooLarge()
-    await take(part)
+    await onPart(part)
   }
 }
 

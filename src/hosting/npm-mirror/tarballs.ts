@@ -56,8 +56,8 @@ export class Tarballs {
   async get(name: string, file: string): Promise<Tarball> {
     const dist = await this.#options.index.find(name, file)
     const integrity = parseIntegrity(dist.integrity)
-    const kept = await this.#open(integrity)
-    if (kept !== null) return kept
+    const cached = await this.#open(integrity)
+    if (cached !== null) return cached
     await this.#downloads.get(dist.integrity, () => this.#download(name, dist, integrity))
     const fetched = await this.#open(integrity)
     if (fetched === null) throw new PackageError(`${file} could not be kept: is the disk full?`, 424)
@@ -102,7 +102,7 @@ export class Tarballs {
     try {
       let hasher = new Bun.CryptoHasher(integrity.algorithm)
       let at = 0
-      const take = async (part: Uint8Array): Promise<void> => {
+      const onPart = async (part: Uint8Array): Promise<void> => {
         hasher.update(part)
         for (let done = 0; done < part.byteLength; ) {
           const { bytesWritten } = await incoming.file.write(part, done, part.byteLength - done, at)
@@ -115,7 +115,7 @@ export class Tarballs {
         at = 0
         await incoming.file.truncate(0)
       }
-      await upstream.download(url, MAX_TARBALL_BYTES, take, restart)
+      await upstream.download(url, MAX_TARBALL_BYTES, onPart, restart)
       const digest = hasher.digest('hex')
       if (digest !== integrity.digest) {
         // The document may have been damaged, on the disk or in transit.

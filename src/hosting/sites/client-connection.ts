@@ -42,9 +42,9 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
   #keepAlive = true
   #phase: 'head' | 'exchange' | 'tunnel' | 'closing' | 'closed' = 'head'
   /** Start of the wait for a head or for the client's end, by the gateway's clock. */
-  #since: number
+  #waitingSince: number
   /** Bytes of an incomplete head, or bytes after the current request. */
-  #ahead: Buffer | null = null
+  #unparsed: Buffer | null = null
   #paused = false
   /** The Host that was accepted last. */
   #checkedHost: string | null | undefined
@@ -56,7 +56,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#head = new RequestHead(state.memory.fields)
     this.#exchange = new Exchange(this, state)
     state.addClient(this)
-    this.#since = state.now
+    this.#waitingSince = state.now
   }
 
   // Events of the socket.
@@ -64,8 +64,8 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
   receive(chunk: Buffer): void {
     switch (this.#phase) {
       case 'head': {
-        const ahead = this.#ahead
-        this.#ahead = null
+        const ahead = this.#unparsed
+        this.#unparsed = null
         if (ahead === null) this.#takeHead(chunk)
         else this.#takeHead(Buffer.concat([ahead, chunk]), false)
         break
@@ -100,9 +100,10 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
 
   sweep(headBefore: number, lingerBefore: number): void {
     if (this.#phase === 'closing') {
-      if (this.#since < (this.#writer.empty ? lingerBefore : headBefore)) this.#writer.duplex.terminate()
-    } else if (this.#phase === 'head' && this.#since < headBefore && this.#writer.empty) {
-      if (this.#ahead === null) this.#close('end')
+      if (this.#waitingSince < (this.#writer.empty ? lingerBefore : headBefore))
+        this.#writer.duplex.terminate()
+    } else if (this.#phase === 'head' && this.#waitingSince < headBefore && this.#writer.empty) {
+      if (this.#unparsed === null) this.#close('end')
       else this.#refuse({ status: 408, message: 'The head of the request did not come in time.' })
     }
   }
@@ -159,7 +160,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
   }
 
   adjust(): void {
-    const pause = (this.#ahead !== null && this.#phase !== 'head') || this.#exchange.full
+    const pause = (this.#unparsed !== null && this.#phase !== 'head') || this.#exchange.full
     if (pause === this.#paused) return
     this.#paused = pause
     if (pause) this.#writer.duplex.pause()
@@ -237,12 +238,12 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     this.#bytes = EMPTY
     if (this.#phase === 'closed') return
     if (!this.#keepAlive || !this.#body.done || this.#state.closing) {
-      this.#close(this.#body.done && this.#ahead === null ? 'end' : 'linger')
+      this.#close(this.#body.done && this.#unparsed === null ? 'end' : 'linger')
       return
     }
     this.#phase = 'head'
-    this.#since = this.#state.now
-    if (this.#ahead !== null || this.#paused) this.#proceed()
+    this.#waitingSince = this.#state.now
+    if (this.#unparsed !== null || this.#paused) this.#proceed()
   }
 
   cutOff(visibly: boolean): void {
@@ -253,8 +254,8 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
 
   begin(bytes: Buffer, start: number, head: ResponseHead): Buffer | null {
     this.#phase = 'tunnel'
-    const ahead = this.#ahead
-    this.#ahead = null
+    const ahead = this.#unparsed
+    this.#unparsed = null
     this.#writeHead(bytes, start, head, { close: false, upgrade: true })
     return ahead
   }
@@ -308,8 +309,8 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
       this.#refuse({ status: 400, message: 'A line ends without its CR.' })
     } else if (bytes.length > 0) {
       // The time that the connection was idle before does not count.
-      if (first) this.#since = this.#state.now
-      this.#ahead = bytes
+      if (first) this.#waitingSince = this.#state.now
+      this.#unparsed = bytes
     }
   }
 
@@ -339,7 +340,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
 
   /** Keeps bytes until the current request is over. */
   #stash(chunk: Buffer): void {
-    this.#ahead = this.#ahead === null ? chunk : Buffer.concat([this.#ahead, chunk])
+    this.#unparsed = this.#unparsed === null ? chunk : Buffer.concat([this.#unparsed, chunk])
     this.adjust()
   }
 
@@ -351,15 +352,15 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
 
   /** Continues with the bytes that the client has sent ahead. */
   #proceed(): void {
-    if (this.#ahead === null || this.#phase !== 'head') {
+    if (this.#unparsed === null || this.#phase !== 'head') {
       this.adjust()
       return
     }
     // Deferred: for many pipelined requests, a direct call would deepen the stack with each.
     queueMicrotask(() => {
-      const ahead = this.#ahead
+      const ahead = this.#unparsed
       if (ahead === null || this.#phase !== 'head' || !this.#writer.empty) return
-      this.#ahead = null
+      this.#unparsed = null
       this.#takeHead(ahead)
       this.adjust()
     })
@@ -376,9 +377,9 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
   #close(how: Ending): void {
     this.#ending = how
     this.#phase = 'closing'
-    this.#since = this.#state.now
+    this.#waitingSince = this.#state.now
     if (!this.#writer.empty) return
-    this.#ahead = null
+    this.#unparsed = null
     if (how === 'end') this.#writer.duplex.end()
     else {
       this.#writer.duplex.shutdown()

@@ -25,7 +25,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   #responseBegun = false
   #responseDone = false
   #release: (() => void) | null = null
-  #patience: Timer | null = null
+  #waitTimer: Timer | null = null
 
   constructor(requester: Requester, state: SiteState) {
     this.#requester = requester
@@ -194,7 +194,7 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   #wait(): void {
     const state = this.#state
-    this.#patience ??= setTimeout(() => {
+    this.#waitTimer ??= setTimeout(() => {
       this.#endWaiting()
       this.#respondOwn(unavailable(null))
     }, state.times.waitMs)
@@ -203,9 +203,9 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   #endWaiting(): void {
-    if (this.#patience === null) return
-    clearTimeout(this.#patience)
-    this.#patience = null
+    if (this.#waitTimer === null) return
+    clearTimeout(this.#waitTimer)
+    this.#waitTimer = null
     this.#state.waiting.delete(this)
   }
 

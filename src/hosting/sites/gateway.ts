@@ -31,7 +31,7 @@ export class Gateway implements SiteHost {
   readonly #sites = new Set<PortSite>()
   readonly #bySlug = new Map<string, PortSite>()
   #now = performance.now()
-  #sweep: Timer | null = null
+  #sweepTimer: Timer | null = null
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -73,7 +73,7 @@ export class Gateway implements SiteHost {
 
   /** Closes all sites. */
   async close(): Promise<void> {
-    clearInterval(this.#sweep ?? undefined)
+    clearInterval(this.#sweepTimer ?? undefined)
     await Promise.all([...this.#sites].map((site) => site.close()))
   }
 
@@ -83,11 +83,11 @@ export class Gateway implements SiteHost {
   }
 
   #wake(): void {
-    if (this.#sweep !== null) return
+    if (this.#sweepTimer !== null) return
     const { headMs, idleMs, lingerMs } = this.#context.times
     this.#now = performance.now()
-    this.#sweep = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
-    this.#sweep.unref()
+    this.#sweepTimer = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
+    this.#sweepTimer.unref()
   }
 
   /** Sweeps all sites, and stops the timer when nothing is left: an unused gateway causes no wake-ups. */
@@ -96,7 +96,7 @@ export class Gateway implements SiteHost {
     let left = false
     for (const { state } of this.#sites) left = state.sweep(this.#now) || left
     if (left) return
-    clearInterval(this.#sweep ?? undefined)
-    this.#sweep = null
+    clearInterval(this.#sweepTimer ?? undefined)
+    this.#sweepTimer = null
   }
 }

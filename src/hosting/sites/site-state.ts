@@ -70,7 +70,7 @@ export class SiteState {
   readonly #ports = new Set<AppPort>()
   readonly #onClose = new Set<() => void>()
   /** Resolvers of callers that wait for an upstream. */
-  #pointed: (() => void)[] = []
+  #upstreamWaiters: (() => void)[] = []
   #retry: Timer | null = null
 
   constructor(
@@ -108,11 +108,11 @@ export class SiteState {
   setUpstream(upstream: Upstream): void {
     this.#upstream = upstream
     const before = this.port
-    this.port = upstream.kind === 'app' ? this.#portOf(upstream) : null
+    this.port = upstream.kind === 'app' ? this.#obtainPort(upstream) : null
     if (before !== this.port) before?.retire()
     this.port?.revive()
     this.#dispatchWaiting()
-    if (upstream.kind !== 'starting') for (const notify of this.#pointed.splice(0)) notify()
+    if (upstream.kind !== 'starting') for (const notify of this.#upstreamWaiters.splice(0)) notify()
   }
 
   /** See `Site.drained`. */
@@ -125,7 +125,7 @@ export class SiteState {
     if (this.#upstream.kind === 'starting') {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, this.times.waitMs)
-        this.#pointed.push(() => {
+        this.#upstreamWaiters.push(() => {
           clearTimeout(timer)
           resolve()
         })
@@ -210,7 +210,7 @@ export class SiteState {
     clearTimeout(this.#retry ?? undefined)
     this.#retry = null
     this.port?.retire()
-    for (const notify of this.#pointed.splice(0)) notify()
+    for (const notify of this.#upstreamWaiters.splice(0)) notify()
     for (const listener of [...this.#onClose]) listener()
     for (const client of [...this.clients]) client.terminate()
   }
@@ -219,7 +219,7 @@ export class SiteState {
    * Returns the `AppPort` of a port. One object serves a port as long as requests are under way there, even if the
    * upstream changes meanwhile.
    */
-  #portOf({ server, port, host = '127.0.0.1' }: Extract<Upstream, { kind: 'app' }>): AppPort {
+  #obtainPort({ server, port, host = '127.0.0.1' }: Extract<Upstream, { kind: 'app' }>): AppPort {
     const found = this.#find({ server, port }) ?? new AppPort(server, port, host, this.memory)
     for (const other of this.#ports) if (other.quiet && other !== found) this.#ports.delete(other)
     found.host = host

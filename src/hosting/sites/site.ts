@@ -10,8 +10,8 @@ export class PortSite implements Site {
   readonly slug: string | null
   readonly #listeners: Bun.TCPSocketListener<ClientConnection | null>[] = []
   /** Addresses without a listener yet. */
-  #missing: string[]
-  #bind: Timer | null = null
+  #unbound: string[]
+  #retryTimer: Timer | null = null
   #closed = false
 
   /**
@@ -25,7 +25,7 @@ export class PortSite implements Site {
   ) {
     this.port = options.port
     this.slug = options.slug
-    this.#missing = addressesOf(host)
+    this.#unbound = addressesOf(host)
     this.state = new SiteState(context, options.onUse, `127.0.0.1:${options.port}`)
   }
 
@@ -54,26 +54,26 @@ export class PortSite implements Site {
     if (this.#closed) return
     this.#closed = true
     this.onClose()
-    clearTimeout(this.#bind ?? undefined)
+    clearTimeout(this.#retryTimer ?? undefined)
     this.state.close()
     for (const listener of this.#listeners) listener.stop(true)
   }
 
   #listenLater(): void {
-    this.#bind = setTimeout(() => {
+    this.#retryTimer = setTimeout(() => {
       if (this.#tryListen())
         this.context.logger.info(`port ${this.port} of a project is free now, the project answers there`)
       else this.#listenLater()
     }, this.context.times.bindMs)
-    this.#bind.unref()
+    this.#retryTimer.unref()
   }
 
   /**
    * @returns whether the site listens on all of its addresses
    */
   #tryListen(): boolean {
-    this.#missing = this.#missing.filter((hostname) => !this.#tryAddress(hostname))
-    return this.#missing.length === 0
+    this.#unbound = this.#unbound.filter((hostname) => !this.#tryAddress(hostname))
+    return this.#unbound.length === 0
   }
 
   /**

@@ -36,7 +36,7 @@ export interface ChargeResult {
   isCapped: boolean
 }
 
-/** Computes what servers have used and adds it to servers and months. */
+/** Computes the use of servers and adds it to servers and months. */
 export class Ledger {
   readonly #queries: Queries
   readonly #plans: Plans

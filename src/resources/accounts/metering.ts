@@ -19,14 +19,14 @@ interface MeteringDependencies {
   outbox: Outbox
   plans: Plans
   logger: Logger
-  /** Where the time of a kill is found; null if this system has no place for it. */
+  /** Keeps the time of the last heartbeat over a kill; null if this system cannot. */
   heartbeat: Heartbeat | null
 }
 
 /** Milliseconds of real time between two heartbeats. A kill loses at most this much use. */
 const HEARTBEAT_MS = 1_000
 
-/** Milliseconds between two writes of use that nobody has asked for. A loss of power loses at most this much. */
+/** Milliseconds between writes of use that nothing has requested. A power failure loses at most this much. */
 const WRITE_MS = 3_600_000
 
 /** The fields of a server that metering needs. */

@@ -48,7 +48,7 @@ const quota = (credits: number) =>
 const tuning = Type.Object({}, { examples: [{}] })
 
 /**
- * The data of each event's payload beside `event` and `created_at` (specification, "Payload shapes"), with an
+ * The data of each event's payload in addition to `event` and `created_at` (specification, "Payload shapes"), with an
  * example. It is the only source of types, documents and synthetic events. Field names are snake_case, as in every
  * payload. More fields may be added later.
  */

@@ -17,7 +17,7 @@ export interface ApiRequest {
   body?: object
   /** Asks for an event stream. */
   stream?: boolean
-  /** Cancels the request and what it started. */
+  /** Cancels the request and everything that it started. */
   signal: AbortSignal
 }
 

@@ -9,6 +9,7 @@ import { limitsOf } from '../accounts/plan.ts'
 import type { Plans } from '../accounts/plans.ts'
 import { IdleWatch } from './idle.ts'
 import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
+import type { ServerNetworks } from './network.ts'
 import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
 import type { ServerRow } from './table.ts'
@@ -19,6 +20,7 @@ const RECOVERY_WIDTH = 8
 /** Dependencies of the lifecycle. */
 interface LifecycleDependencies {
   records: ServerRecords
+  networks: ServerNetworks
   meter: StorageMeter
   clock: Clock
   logger: Logger
@@ -37,6 +39,7 @@ interface LifecycleDependencies {
  */
 export class ServerLifecycle {
   readonly #records: ServerRecords
+  readonly #networks: ServerNetworks
   readonly #meter: StorageMeter
   readonly #logger: Logger
   readonly #compute: Compute
@@ -52,6 +55,7 @@ export class ServerLifecycle {
 
   constructor({
     records,
+    networks,
     meter,
     clock,
     logger,
@@ -62,6 +66,7 @@ export class ServerLifecycle {
     idleTimeoutMs,
   }: LifecycleDependencies) {
     this.#records = records
+    this.#networks = networks
     this.#meter = meter
     this.#logger = logger
     this.#compute = compute
@@ -111,6 +116,7 @@ export class ServerLifecycle {
       const present = this.#sandboxes.get(row.id)
       const sandbox = await this.#sandboxes.start(row.id, row.handle, this.limits(row))
       try {
+        if (present === undefined) await this.#networks.begin(row, sandbox)
         // The budget may have been used up during the start.
         this.#metering.checkBudget(row.accountId, overBudget)
         this.#records.markRunning(row)
@@ -197,8 +203,8 @@ export class ServerLifecycle {
 
   async #reap(): Promise<void> {
     const handles = this.#records.handles()
-    // The directories are listed now, so those of new servers are excluded. The removal may take long, and nothing
-    // waits for it.
+    // The directories are listed now, so those of new servers are excluded. The removal may take long and is not
+    // awaited.
     this.#sweeping = this.#compute
       .sweep(handles)
       .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))

@@ -1,4 +1,5 @@
 import { type Static, t } from 'elysia'
+import type { OutboundMode } from '../../config/values.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 
@@ -61,6 +62,13 @@ export const ServerUpdate = unchangeable(
   Object.keys(Server.properties),
 )
 export type ServerUpdate = Static<typeof ServerUpdate>
+
+/** What is set for a server's network; null is the instance's default. */
+export interface NetworkChoice {
+  readonly mode: OutboundMode | null
+  /** Host patterns; see runtime/host-pattern.ts. */
+  readonly hosts: readonly string[] | null
+}
 
 /** The action to perform on a server. */
 export const ServerActionRequest = t.Object(

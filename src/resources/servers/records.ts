@@ -82,6 +82,11 @@ export class ServerRecords {
     this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
   }
 
+  /** Records what is set for its network; null is the instance's default. */
+  setNetwork(id: string, network: ServerRow['network']): void {
+    this.#queries.update(servers).set({ network }).where(eq(servers.id, id)).run()
+  }
+
   /** Returns the servers that were running or building when berth last recorded their state. */
   running(): ServerRow[] {
     return this.#queries.select().from(servers).where(ne(servers.status, 'sleeping')).all()

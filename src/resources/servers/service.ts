@@ -21,6 +21,7 @@ import type {
   ServerStatus,
   ServerUpdate,
 } from './model.ts'
+import { ServerNetworks, type ServerNetworksDependencies } from './network.ts'
 import { ServerRecords } from './records.ts'
 import { StorageMeter } from './storage-meter.ts'
 import { type ServerRow, toServer } from './table.ts'
@@ -43,6 +44,8 @@ interface ServersDependencies {
    * server must not get such an id.
    */
   isNamed: (id: string) => boolean
+  /** What servers may reach. */
+  network: Pick<ServerNetworksDependencies, 'outbound' | 'machinePorts'>
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
   /** Whether responses wait for measurements of storage, so they are the same in every run. */
@@ -55,6 +58,7 @@ const DEFAULTS: Required<ServerCreate> = { task: '', tier: 'small', region: 'us-
 /** Manages servers on behalf of callers, within the scopes of their keys and the plans of their accounts. */
 export class ServersService {
   readonly meter: StorageMeter
+  readonly networks: ServerNetworks
   readonly #records: ServerRecords
   readonly #clock: Clock
   readonly #ids: Ids
@@ -80,6 +84,7 @@ export class ServersService {
     plans,
     metering,
     isNamed,
+    network,
     idleTimeoutMs,
     repeatable,
   }: ServersDependencies) {
@@ -101,8 +106,10 @@ export class ServersService {
     this.#metering = metering
     this.#repeatable = repeatable
     this.meter = new StorageMeter(database.queries, compute, logger)
+    this.networks = new ServerNetworks({ ...network, records: this.#records, logger })
     this.#lifecycle = new ServerLifecycle({
       records: this.#records,
+      networks: this.networks,
       meter: this.meter,
       clock,
       logger,

@@ -4,7 +4,7 @@ import { toIso } from '../../runtime/clock.ts'
 import { toCredits } from '../accounts/credits.ts'
 import { meteredColumns } from '../accounts/table.ts'
 import { toGb } from '../accounts/tiers.ts'
-import type { Region, Server, ServerStatus, Tier } from './model.ts'
+import type { NetworkChoice, Region, Server, ServerStatus, Tier } from './model.ts'
 
 /** Servers. Only the compute driver reads the handle. */
 export const servers = sqliteTable('servers', {
@@ -21,6 +21,8 @@ export const servers = sqliteTable('servers', {
   announced: integer('announced', { mode: 'boolean' }).notNull().default(false),
   /** The URL of its published workspace while it runs. */
   publicUrl: text('public_url'),
+  /** What is set for its network; null is the instance's default. */
+  network: text('network', { mode: 'json' }).$type<NetworkChoice>(),
   ...meteredColumns(),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),

@@ -35,7 +35,7 @@ interface DeliveriesDependencies
  */
 export class Deliveries implements Service {
   readonly name = 'webhook deliveries'
-  /** Decides where webhooks may go. */
+  /** Determines the allowed destinations. */
   readonly destinations: DestinationRules
   readonly #dependencies: DeliveriesDependencies
   readonly #unsubscribeOutbox: () => void
@@ -60,7 +60,7 @@ export class Deliveries implements Service {
   }
 
   /**
-   * Schedules a delivery for an immediate attempt, whatever its status.
+   * Schedules a delivery for an immediate attempt, with any status.
    *
    * @returns whether the delivery exists
    */

@@ -199,7 +199,7 @@ export class DeliveryQueue {
   }
 
   /**
-   * Schedules a delivery for an immediate attempt, whatever its status.
+   * Schedules a delivery for an immediate attempt, with any status.
    *
    * @returns the id of its webhook, or null if there is no such delivery
    */

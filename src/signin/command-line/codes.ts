@@ -76,7 +76,7 @@ const PAUSE_MS = 60_000
 /** Number of terminals to count. Beyond that, the oldest count is dropped. */
 const MAX_TERMINALS = 1_000
 
-/** Stands for all terminals together. */
+/** Identifies all terminals together. */
 const ALL_TERMINALS = Symbol('all')
 
 interface WrongCount {

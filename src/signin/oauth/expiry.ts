@@ -6,7 +6,7 @@ import { oauthClients, oauthCodes, oauthGrants, oauthTokens } from './table.ts'
 export const NEW_CLIENT_MS = 24 * 3_600_000
 
 /**
- * Milliseconds that a client is kept after its last grant. Hosts keep using their registration, and not all of them
+ * Milliseconds that a client is kept after its last grant. Hosts keep their registration, and not all of them
  * register again if it is gone.
  */
 export const UNUSED_CLIENT_MS = 30 * 24 * 3_600_000

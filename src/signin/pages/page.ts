@@ -12,11 +12,11 @@ export interface Page {
   title: string
   body: Part
   status?: number
-  /** Content of the header, beside berth's name. */
+  /** Content of the header, after berth's name. */
   header?: Part
   /** Narrows the page. For forms and messages, which are hard to read in long lines. */
   isNarrow?: boolean
-  /** Targets of its forms beside the instance itself, as sources of the policy. Redirects count. */
+  /** Targets of its forms in addition to the instance, as sources of the policy. Redirects count. */
   formTargets?: readonly string[]
   headers?: Readonly<Record<string, string>>
 }

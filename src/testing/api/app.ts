@@ -31,6 +31,7 @@ import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
 import { type ServerFaultsRoutesOptions, serverFaultsRoutes } from './server-faults.ts'
+import { serverNetworkRoutes } from './server-network.ts'
 import { type SignInLinksRoutesOptions, signInLinksRoutes } from './sign-in-links.ts'
 import { type StateOperations, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
@@ -116,6 +117,7 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
         stopping,
       }),
     )
+    .use(serverNetworkRoutes(access, services.servers))
     .use(faultsRoutes(access, services))
     .use(serverFaultsRoutes(access, services))
 }

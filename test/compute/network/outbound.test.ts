@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { OutboundSettings } from '../../../src/compute/local/network/outbound/policy.ts'
+import type { OutboundSettings } from '../../../src/compute/outbound.ts'
 import type { Step } from './world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }

@@ -8,9 +8,8 @@
 import { dlopen, ptr } from 'bun:ffi'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { NetworkFault } from '../../../src/compute/local/network/outbound/messages.ts'
-import type { OutboundSettings } from '../../../src/compute/local/network/outbound/policy.ts'
 import { OutboundRelay, relayWorkerUrl } from '../../../src/compute/local/network/outbound/relay.ts'
+import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound.ts'
 import { NAME_SERVER } from './internet.ts'
 
 /** A step. */

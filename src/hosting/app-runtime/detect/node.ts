@@ -156,7 +156,7 @@ async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): 
   return version !== null && ranges.some((range) => isBelow(version, range))
 }
 
-/** Makes Bun run what Node.js would run, including what a script starts. */
+/** Makes Bun run the programs of Node.js, including those that a script starts. */
 function withBunOnly(found: DetectedApp): DetectedApp {
   const instead = (command: string): string =>
     command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')

@@ -75,7 +75,7 @@ async function findModules(app: AppDirectory): Promise<Module[]> {
       const path = `${directory}${name}.py`
       const text = await app.text(path)
       if (text === null) continue
-      // A package is imported by its directory's name; another directory is where imports start.
+      // A package is imported by its directory's name. Imports are relative to any other directory.
       const isPackage = directory !== '' && (await app.has(`${directory}__init__.py`))
       const inPackage = isPackage || (directory !== '' && directory !== 'src/' && directory !== 'backend/')
       const dotted = inPackage ? `${directory.replaceAll('/', '.')}${name}` : name

@@ -20,7 +20,7 @@ export async function findVariables(
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
   const all = { ...example, ...(await appJson(app)), ...manifest }
-  // The app reads its own .env file itself; the plan leaves those values alone.
+  // The app reads its own .env file. The plan leaves those values unset.
   const own = parseExample((await app.text('.env')) ?? '')
   for (const [name, { default: value }] of Object.entries(own)) {
     const known = all[name]

@@ -4,7 +4,7 @@ import type { LogEntry } from './entry.ts'
 /** Largest number of entries queued for a slow reader. Newer entries displace the oldest. */
 const MAX_QUEUED = 1000
 
-/** What a log's subscriber receives. */
+/** An event of a log's subscription. */
 export type LogEvent =
   | { readonly kind: 'entry'; readonly entry: LogEntry }
   /** Number of entries omitted because the subscriber was too slow. */

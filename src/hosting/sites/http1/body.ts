@@ -10,7 +10,7 @@ const SEMICOLON = 59
 const COLON = 58
 
 /** States of the parser of a chunked body: the element that the next octet belongs to. */
-const At = {
+const State = {
   SizeStart: 0,
   Size: 1,
   Extension: 2,
@@ -35,12 +35,12 @@ export class Body {
   done = true
   /** Start and end of each piece of content among the chunks. Collected if set before the first `consume`. */
   pieces: number[] | null = null
-  #left = 0
-  #at: (typeof At)[keyof typeof At] = At.SizeStart
+  #remaining = 0
+  #state: (typeof State)[keyof typeof State] = State.SizeStart
   #digits = 0
   #extras = 0
   /** Name of the current trailer, to recognise fields that a trailer may not carry. */
-  #name: number[] = []
+  #trailerName: number[] = []
 
   /**
    * Begins a body.
@@ -49,10 +49,10 @@ export class Body {
    */
   begin(framing: Framing, length: number): void {
     this.framing = framing
-    this.#left = length
+    this.#remaining = length
     this.done = framing === 'none' || (framing === 'length' && length === 0)
     this.pieces = null
-    this.#at = At.SizeStart
+    this.#state = State.SizeStart
     this.#digits = 0
     this.#extras = 0
   }
@@ -66,21 +66,21 @@ export class Body {
     if (this.done) return from
     if (this.framing === 'chunked') return this.#chunks(bytes, from, to)
     if (this.framing === 'close') return to
-    const end = Math.min(to, from + this.#left)
-    this.#left -= end - from
-    this.done = this.#left === 0
+    const end = Math.min(to, from + this.#remaining)
+    this.#remaining -= end - from
+    this.done = this.#remaining === 0
     return end
   }
 
   #chunks(bytes: Uint8Array, from: number, to: number): number {
     let at = from
     while (at < to) {
-      if (this.#at === At.Data) {
-        const end = Math.min(to, at + this.#left)
+      if (this.#state === State.Data) {
+        const end = Math.min(to, at + this.#remaining)
         this.pieces?.push(at, end)
-        this.#left -= end - at
+        this.#remaining -= end - at
         at = end
-        if (this.#left === 0) this.#at = At.DataCr
+        if (this.#remaining === 0) this.#state = State.DataCr
         continue
       }
       if (!this.#step(bytes[at] as number)) return -1
@@ -96,51 +96,51 @@ export class Body {
    * @returns whether it is valid there
    */
   #step(octet: number): boolean {
-    switch (this.#at) {
-      case At.SizeStart:
-        this.#left = 0
+    switch (this.#state) {
+      case State.SizeStart:
+        this.#remaining = 0
         this.#digits = 0
-        this.#at = At.Size
+        this.#state = State.Size
         return this.#digit(octet)
-      case At.Size:
-        if (octet === CR) this.#at = At.SizeLf
-        else if (octet === SEMICOLON) this.#at = At.Extension
+      case State.Size:
+        if (octet === CR) this.#state = State.SizeLf
+        else if (octet === SEMICOLON) this.#state = State.Extension
         else return this.#digit(octet)
         return true
-      case At.Extension:
-        if (octet === CR) this.#at = At.SizeLf
+      case State.Extension:
+        if (octet === CR) this.#state = State.SizeLf
         else return TEXT[octet] === 1 && this.#extra()
         return true
-      case At.SizeLf:
-        this.#at = this.#left === 0 ? At.TrailerStart : At.Data
+      case State.SizeLf:
+        this.#state = this.#remaining === 0 ? State.TrailerStart : State.Data
         return octet === LF
-      case At.DataCr:
-        this.#at = At.DataLf
+      case State.DataCr:
+        this.#state = State.DataLf
         return octet === CR
-      case At.DataLf:
-        this.#at = At.SizeStart
+      case State.DataLf:
+        this.#state = State.SizeStart
         return octet === LF
-      case At.TrailerStart:
+      case State.TrailerStart:
         if (octet === CR) {
-          this.#at = At.EndLf
+          this.#state = State.EndLf
           return true
         }
-        this.#name = []
-        this.#at = At.TrailerName
+        this.#trailerName = []
+        this.#state = State.TrailerName
         return this.#nameOctet(octet)
-      case At.TrailerName:
+      case State.TrailerName:
         if (octet !== COLON) return this.#nameOctet(octet)
-        this.#at = At.TrailerValue
+        this.#state = State.TrailerValue
         // Trailers must not carry framing, nor fields that only the gateway sets (RFC 9110, section 6.5.1).
-        return kindOf(Uint8Array.from(this.#name), 0, this.#name.length) === Field.other
-      case At.TrailerValue:
-        if (octet === CR) this.#at = At.TrailerLf
+        return kindOf(Uint8Array.from(this.#trailerName), 0, this.#trailerName.length) === Field.other
+      case State.TrailerValue:
+        if (octet === CR) this.#state = State.TrailerLf
         else return TEXT[octet] === 1 && this.#extra()
         return true
-      case At.TrailerLf:
-        this.#at = At.TrailerStart
+      case State.TrailerLf:
+        this.#state = State.TrailerStart
         return octet === LF
-      case At.EndLf:
+      case State.EndLf:
         this.done = octet === LF
         return this.done
       default:
@@ -155,13 +155,13 @@ export class Body {
         : (octet | 32) >= 97 && (octet | 32) <= 102
           ? (octet | 32) - 87
           : -1
-    this.#left = this.#left * 16 + value
+    this.#remaining = this.#remaining * 16 + value
     this.#digits += 1
     return value !== -1 && this.#digits <= SIZE_DIGITS
   }
 
   #nameOctet(octet: number): boolean {
-    this.#name.push(octet)
+    this.#trailerName.push(octet)
     return TOKEN[octet] === 1 && this.#extra()
   }
 

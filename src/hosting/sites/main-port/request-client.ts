@@ -58,7 +58,7 @@ class RequestClient implements Requester, SiteClient {
   #drained: (() => void) | null = null
   /** Ends the stream of a file. */
   #cancelFile: (() => void) | null = null
-  #over = false
+  #isOver = false
 
   constructor(request: Request, head: AppRequestHead, state: SiteState) {
     this.#request = request
@@ -73,7 +73,7 @@ class RequestClient implements Requester, SiteClient {
 
   begin(): void {
     this.#state.addClient(this)
-    this.#request.signal.addEventListener('abort', () => this.#leave(), { once: true })
+    this.#request.signal.addEventListener('abort', () => this.#abandon(), { once: true })
     this.#exchange.begin()
   }
 
@@ -94,7 +94,7 @@ class RequestClient implements Requester, SiteClient {
   }
 
   get isGone(): boolean {
-    return this.#over
+    return this.#isOver
   }
 
   /** Bun adds chunks itself. */
@@ -130,7 +130,7 @@ class RequestClient implements Requester, SiteClient {
     const { status } = head
     if (status > LARGEST_STATUS) {
       this.respondOwn(badGateway(`${status} is no status of HTTP`))
-      this.#leave()
+      this.#abandon()
       return true
     }
     const headers = headersOf(bytes, head)
@@ -160,13 +160,13 @@ class RequestClient implements Requester, SiteClient {
   }
 
   finish(): void {
-    if (this.#over) return
+    if (this.#isOver) return
     this.#end()
     this.#controller?.close()
   }
 
   cutOff(visibly: boolean): void {
-    if (this.#over) return
+    if (this.#isOver) return
     this.#end()
     if (visibly) this.#controller?.error(new Error('the response of the site was cut off'))
     else this.#controller?.close()
@@ -198,7 +198,7 @@ class RequestClient implements Requester, SiteClient {
             this.#exchange.drained()
             this.#drained?.()
           }),
-        cancel: () => this.#leave(),
+        cancel: () => this.#abandon(),
       },
       { highWaterMark: HIGH_WATER, size: (piece) => piece?.byteLength ?? 0 },
     )
@@ -209,27 +209,27 @@ class RequestClient implements Requester, SiteClient {
     const chunked = this.#head.framing === 'chunked'
     try {
       for await (const piece of body) {
-        if (this.#over) return
+        if (this.#isOver) return
         if (piece.length === 0) continue
         const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
         const framed = chunked
           ? Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, CRLF])
           : bytes
         this.#exchange.sendOn(framed, 0, framed.length)
-        await this.#room()
-        if (this.#over) return
+        await this.#whenWritable()
+        if (this.#isOver) return
       }
       this.#complete = true
       const last = chunked ? LAST_CHUNK : EMPTY
-      if (!this.#over) this.#exchange.sendOn(last, 0, last.length)
+      if (!this.#isOver) this.#exchange.sendOn(last, 0, last.length)
     } catch {
-      this.#leave()
+      this.#abandon()
     }
   }
 
   /** Resolves when the app accepts more, or the exchange is over. */
-  async #room(): Promise<void> {
-    if (!this.#exchange.full || this.#over) return
+  async #whenWritable(): Promise<void> {
+    if (!this.#exchange.full || this.#isOver) return
     await new Promise<void>((resolve) => {
       this.#resumed = resolve
     })
@@ -240,8 +240,8 @@ class RequestClient implements Requester, SiteClient {
     try {
       const { status, headers, body } = await serve(fileRequestOf(this.#request))
       const bodiless = this.method === 'HEAD' || status === 204 || status === 304
-      if (body instanceof ReadableStream && (bodiless || this.#over)) await body.cancel()
-      if (this.#over) return
+      if (body instanceof ReadableStream && (bodiless || this.#isOver)) await body.cancel()
+      if (this.#isOver) return
       begun = true
       if (body instanceof ReadableStream && !bodiless) {
         this.#resolve(new Response(this.#stream([]), { status, headers }))
@@ -250,9 +250,9 @@ class RequestClient implements Requester, SiteClient {
         const content = bodiless ? null : (body as Uint8Array<ArrayBuffer> | null)
         this.#resolve(new Response(content, { status, headers }))
       }
-      if (!this.#over) this.#exchange.served()
+      if (!this.#isOver) this.#exchange.served()
     } catch (error) {
-      if (!this.#over) this.#exchange.serveFailed(error, begun)
+      if (!this.#isOver) this.#exchange.serveFailed(error, begun)
     }
   }
 
@@ -263,26 +263,26 @@ class RequestClient implements Requester, SiteClient {
     this.#cancelFile = () => void reader.cancel().catch(() => {})
     for (;;) {
       const { value, done } = await reader.read()
-      if (done || this.#over) return
+      if (done || this.#isOver) return
       this.#controller?.enqueue(value)
       if (this.#hasRoom) continue
       await new Promise<void>((resolve) => {
         this.#drained = resolve
       })
-      if (this.#over) return
+      if (this.#isOver) return
     }
   }
 
   /** Ends the exchange, because the client has disconnected. */
-  #leave(): void {
-    if (this.#over) return
+  #abandon(): void {
+    if (this.#isOver) return
     this.#end()
     this.#exchange.abort()
     this.respondOwn(CLOSED)
   }
 
   #end(): void {
-    this.#over = true
+    this.#isOver = true
     this.#state.clients.delete(this)
     this.#cancelFile?.()
     this.#drained?.()

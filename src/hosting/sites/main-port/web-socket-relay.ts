@@ -20,7 +20,7 @@ export class WebSocketRelay implements DialHandlers {
   constructor(port: AppPort) {
     this.#port = port
     const directory = makeTemporary(tmpdir(), 'berth-websocket-')
-    // A path by descriptor is short and free of colons, whatever the directory's own is.
+    // A path by descriptor is short and contains no colons, unlike that of the directory.
     const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
     this.#path = `/proc/self/fd/${fd}/app`
     const listener = Bun.listen({ unix: this.#path, socket: this.#clientEvents() })
@@ -36,7 +36,9 @@ export class WebSocketRelay implements DialHandlers {
     return `ws+unix://${this.#path}:${target}`
   }
 
-  /** Stops listening. A connection that was accepted goes on until one of its ends closes. Calling it again is harmless. */
+  /**
+   * Stops listening. An accepted connection stays open until one of its ends closes. Further calls have no effect.
+   */
   close(): void {
     this.#unlisten?.()
     this.#unlisten = null
@@ -90,7 +92,7 @@ class End {
     this.writer = new BufferedWriter(connection)
   }
 
-  /** Writes what is buffered, then lets the other end read on. */
+  /** Writes buffered bytes, then resumes reading from the other end. */
   drain(other: End | null): void {
     if (!this.writer.flush()) return
     if (this.#ending) this.connection.end()

@@ -17,7 +17,7 @@ const TOO_BIG = 1009
  * Fields of the handshake that the bridge sets anew for the app (RFC 6455, section 4.1), and fields that only a proxy
  * may set.
  */
-const OWN =
+const REPLACED_FIELDS =
   /^(?:connection|upgrade|host|te|keep-alive|proxy-connection|sec-websocket-(?:key|version|extensions|protocol)|x[-_]forwarded[-_].*|forwarded|x[-_]real[-_]ip)$/
 
 /**
@@ -45,16 +45,16 @@ export async function bridgeWebSocket(
 class Bridge implements RoutedSocketData {
   readonly #app: WebSocket
   readonly #release: (() => void)[]
-  readonly #early: (string | Buffer)[] = []
+  readonly #queued: (string | Buffer)[] = []
   #client: RoutedSocket | null = null
-  #end: { code: number; reason: string } | null = null
+  #appClose: { code: number; reason: string } | null = null
 
   constructor(request: Request, address: string, port: AppPort, state: SiteState) {
     const target = request.url.slice(request.url.indexOf('/', 'http://'.length))
     const headers: Record<string, string> = { ...state.forwardedFields(address, request.headers.get('host')) }
     request.headers.forEach((value, name) => {
       const kept = name === 'cookie' ? withoutSession(value) : value
-      if (kept !== null && !OWN.test(name)) headers[name] = kept
+      if (kept !== null && !REPLACED_FIELDS.test(name)) headers[name] = kept
     })
     const protocols = request.headers
       .get('sec-websocket-protocol')
@@ -68,7 +68,7 @@ class Bridge implements RoutedSocketData {
       throw error
     }
     this.#app.binaryType = 'nodebuffer'
-    this.#release = [state.use(), port.hold(), state.onClose(() => this.#cut()), () => relay.close()]
+    this.#release = [state.use(), port.hold(), state.onClose(() => this.#terminate()), () => relay.close()]
   }
 
   /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */
@@ -82,8 +82,8 @@ class Bridge implements RoutedSocketData {
       }
       this.#app.onmessage = ({ data }) => this.#fromApp(data)
       this.#app.onclose = ({ code, reason }) => {
-        this.#end = { code, reason }
-        this.#done()
+        this.#appClose = { code, reason }
+        this.#releaseAll()
         resolve(null)
         if (this.#client !== null) closeSocket(this.#client, code, reason)
       }
@@ -92,8 +92,8 @@ class Bridge implements RoutedSocketData {
 
   opened(socket: RoutedSocket): void {
     this.#client = socket
-    for (const message of this.#early.splice(0)) socket.send(message)
-    if (this.#end !== null) closeSocket(socket, this.#end.code, this.#end.reason)
+    for (const message of this.#queued.splice(0)) socket.send(message)
+    if (this.#appClose !== null) closeSocket(socket, this.#appClose.code, this.#appClose.reason)
   }
 
   message(message: string | Buffer): void {
@@ -103,23 +103,23 @@ class Bridge implements RoutedSocketData {
 
   closed(code: number, reason: string): void {
     this.#client = null
-    this.#done()
+    this.#releaseAll()
     closeSocket(this.#app, code, reason)
   }
 
   #fromApp(message: string | Buffer): void {
-    if (this.#client === null) this.#early.push(message)
+    if (this.#client === null) this.#queued.push(message)
     else this.#client.send(message)
   }
 
   /** Ends both sockets, because the site closes. */
-  #cut(): void {
+  #terminate(): void {
     this.#app.terminate()
     this.#client?.terminate()
-    this.#done()
+    this.#releaseAll()
   }
 
-  #done(): void {
+  #releaseAll(): void {
     for (const release of this.#release.splice(0)) release()
   }
 }

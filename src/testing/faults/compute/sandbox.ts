@@ -9,6 +9,7 @@ import type {
   TerminalCommand,
   TerminalExecution,
 } from '../../../compute/driver.ts'
+import type { OutboundControl } from '../../../compute/outbound.ts'
 import type { ActiveFaults } from './active.ts'
 
 /** Modules and faults that are loaded with a sandbox's first fault. */
@@ -55,6 +56,10 @@ export class FaultySandbox implements Sandbox {
 
   get exited(): Promise<{ reason: string }> {
     return this.#inner.exited
+  }
+
+  get outboundControl(): OutboundControl | null {
+    return this.#inner.outboundControl
   }
 
   get faultInjection(): FaultInjection {

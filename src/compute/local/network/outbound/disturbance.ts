@@ -1,13 +1,12 @@
-import ipaddr from 'ipaddr.js'
 import { isAddress } from '../../../../runtime/address.ts'
 import {
   type HostPattern,
-  matchesAddress,
   matchesName,
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
-import type { NetworkFault } from './messages.ts'
+import type { NetworkFault } from '../../../outbound.ts'
+import { matchesAddress } from './policy.ts'
 
 /** Milliseconds after which TCP sends a lost packet again, doubled each time (RFC 6298, section 2; Linux's minimum). */
 const RESEND_MS = 200
@@ -36,7 +35,7 @@ export class Disturbance {
     return this.#patterns.some((pattern) => {
       if (port !== null && !matchesPort(pattern, port)) return false
       if (names.some((name) => matchesName(pattern, name))) return true
-      return address !== null && isAddress(address) && matchesAddress(pattern, ipaddr.process(address))
+      return address !== null && isAddress(address) && matchesAddress(pattern, address)
     })
   }
 

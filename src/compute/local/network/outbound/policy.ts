@@ -4,18 +4,11 @@ import type { OutboundMode } from '../../../../config/values.ts'
 import { addressKind, isAddress, LOCALHOST } from '../../../../runtime/address.ts'
 import {
   type HostPattern,
-  matchesAddress,
   matchesName,
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
-
-/** What a server with a network of its own may reach. */
-export interface OutboundSettings {
-  readonly mode: OutboundMode
-  /** Host patterns: what `list` allows, and what `public` allows beside the internet. */
-  readonly hosts: readonly string[]
-}
+import type { OutboundSettings, RefusedDestination } from '../../../outbound.ts'
 
 /** A place that a server wants to connect to. */
 export interface Destination {
@@ -26,11 +19,8 @@ export interface Destination {
   readonly names: readonly string[]
 }
 
-/** Why a destination is refused, in a sentence without its end, and what a person can do about it. */
-export interface Refusal {
-  readonly reason: string
-  readonly remedy: string
-}
+/** Why a destination is refused, and what a person can do about it. */
+export type Refusal = Omit<RefusedDestination, 'destination'>
 
 /** Ranges to which no mode lets a connection through: they are the server's own, or no place. */
 const NEVER: ReadonlySet<string> = new Set([
@@ -92,7 +82,7 @@ export class OutboundPolicy {
     if (this.mode === 'open') return null
     const ip = ipaddr.process(address)
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
-    if (listed.some((pattern) => matchesAddress(pattern, ip))) return null
+    if (listed.some((pattern) => matchesAddress(pattern, address))) return null
     const place = ip.kind() === 'ipv6' ? `[${ip.toString()}]:${port}` : `${ip.toString()}:${port}`
     if (this.#own().has(ip.toString())) {
       return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
@@ -115,6 +105,18 @@ export class OutboundPolicy {
   #reopen(): string {
     return `Allow it with "berth servers network ${this.#serverId} --outbound public", or for all servers with "berth serve --outbound public".`
   }
+}
+
+/** Reports whether a pattern is for an address, at whatever port. */
+export function matchesAddress({ host }: HostPattern, address: string): boolean {
+  if (host.kind !== 'addresses') return false
+  const ip = ipaddr.process(address)
+  const network = ipaddr.process(host.address)
+  if (ip.kind() !== network.kind()) return false
+  const bits = host.bits ?? (network.kind() === 'ipv4' ? 32 : 128)
+  // An IPv4 network in IPv6 notation has the 96 bits of its prefix.
+  const mapped = network.kind() === 'ipv4' && host.address.includes(':') && host.bits !== null
+  return ip.match(network as ipaddr.IPv4 & ipaddr.IPv6, mapped ? Math.max(0, bits - 96) : bits)
 }
 
 /** Returns the addresses of this machine's interfaces, in their usual notation. */

@@ -1,6 +1,11 @@
 import type { Logger } from '../../../../runtime/logger.ts'
-import type { FromRelay, NetworkFault, RefusedDestination, RelayedSocket, ToRelay } from './messages.ts'
-import type { OutboundSettings } from './policy.ts'
+import type {
+  NetworkFault,
+  OutboundControl,
+  OutboundSettings,
+  RefusedDestination,
+} from '../../../outbound.ts'
+import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
 /** Refused destinations that are kept of a server. */
 const MOST_REFUSED = 100
@@ -85,7 +90,7 @@ export class OutboundRelay {
 }
 
 /** The way out of one server. */
-export class RelayedOutbound {
+export class RelayedOutbound implements OutboundControl {
   readonly #post: (message: Message) => void
   readonly #onRefused: (refused: RefusedDestination) => void
   readonly #onClosed: () => void
@@ -104,18 +109,15 @@ export class RelayedOutbound {
     this.#onClosed = onClosed
   }
 
-  /** Changes what the server may reach; resolves when that is in effect, for its open connections too. */
   async apply(settings: OutboundSettings): Promise<void> {
     this.#refused.clear()
     await this.request({ kind: 'settings', settings })
   }
 
-  /** Begins a fault in place of another, or ends it with null; resolves when that is in effect. */
   async disturb(fault: NetworkFault | null): Promise<void> {
     await this.request({ kind: 'fault', fault })
   }
 
-  /** Returns the destinations that were refused since the last change of the settings, the newest last. */
   get refused(): readonly RefusedDestination[] {
     return [...this.#refused.values()]
   }

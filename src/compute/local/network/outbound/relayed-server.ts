@@ -1,8 +1,9 @@
+import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound.ts'
 import { Disturbance } from './disturbance.ts'
-import type { NetworkFault, RefusedDestination, RelayedSocket } from './messages.ts'
+import type { RelayedSocket } from './messages.ts'
 import { framed, NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
-import { isLoopbackName, OutboundPolicy, type OutboundSettings, type Refusal } from './policy.ts'
+import { isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
 import { HEAD_LIMIT, headEnd, proxyResponse, readProxyRequest } from './proxy-request.ts'
 import { Tunnel, type TunnelSocket } from './tunnel.ts'
 
