@@ -41,7 +41,10 @@ const WITHOUT_INIT = '--as-pid-1'
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 const USER = 'berth'
 
-/** Largest /tmp, bytes. It is in memory, so a server with less than twice this gets half of its memory. */
+/**
+ * Largest /tmp, bytes. It is in memory, and counts as such: a server with less than four times this gets a quarter of
+ * its memory, as it gets for /dev/shm.
+ */
 const MAX_TMP_BYTES = 2 ** 31
 
 /** Size of /run, bytes. */
@@ -112,7 +115,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   async launch({ id, workspace, limits }: ServerToStart): Promise<Launch> {
     const program = this.#program()
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
-    const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 2, MAX_TMP_BYTES))
+    const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
     this.#tracing ??= (await import('../sandboxd/confinement.ts')).canForbidTracing()
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())

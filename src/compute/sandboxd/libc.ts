@@ -13,6 +13,13 @@ const PR_SET_CHILD_SUBREAPER = 36
 /** keyctl(2), by processor; libc has no function for it. */
 const KEYCTL = process.arch === 'arm64' ? 219 : 250
 const KEYCTL_JOIN_SESSION_KEYRING = 1
+const IPC_RMID = 0
+/** Positions in sysinfo(2)'s structure on 64-bit systems: in words of 8 bytes, and of 4 bytes for the unit. */
+const SYSINFO_WORDS = 16
+const SYSINFO_SHARED = 6
+const SYSINFO_SWAP = 8
+const SYSINFO_FREE_SWAP = 9
+const SYSINFO_UNIT = 26
 const RLIMIT_FSIZE = 1
 const RLIMIT_CORE = 4
 const RLIMIT_NPROC = 6
@@ -44,6 +51,13 @@ export interface Libc {
   leaveKeyring(): void
   /** Sets a resource limit on this process and all it starts. */
   limit(resource: 'fileBytes' | 'processes' | 'core', value: number): void
+  /**
+   * Returns the machine's memory, in bytes, that belongs to files in memory and shared segments, or may have been
+   * swapped out: no program has more of it.
+   */
+  sharedMemory(): number
+  /** Removes a System V shared memory segment; its memory is free when nobody has it attached (shmctl(2)). */
+  removeSegment(id: number): void
 }
 
 const RESOURCES = { fileBytes: RLIMIT_FSIZE, core: RLIMIT_CORE, processes: RLIMIT_NPROC }
@@ -62,6 +76,8 @@ export function loadLibc(): Libc {
     syscall: { args: ['i64', 'i64', 'i64'], returns: 'i64' },
     waitpid: { args: ['int', 'ptr', 'int'], returns: 'int' },
     setrlimit: { args: ['int', 'ptr'], returns: 'int' },
+    sysinfo: { args: ['ptr'], returns: 'int' },
+    shmctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
   })
   return {
     pipe() {
@@ -88,6 +104,14 @@ export function loadLibc(): Libc {
       const pair = new BigUint64Array([BigInt(value), BigInt(value)])
       symbols.setrlimit(RESOURCES[resource], ptr(pair))
     },
+    sharedMemory() {
+      const info = new BigUint64Array(SYSINFO_WORDS)
+      if (symbols.sysinfo(ptr(info)) !== 0) return Number.POSITIVE_INFINITY
+      const word = (at: number): number => Number(info[at] ?? 0n)
+      const unit = new Uint32Array(info.buffer)[SYSINFO_UNIT] || 1
+      return (word(SYSINFO_SHARED) + word(SYSINFO_SWAP) - word(SYSINFO_FREE_SWAP)) * unit
+    },
+    removeSegment: (id) => void symbols.shmctl(id, IPC_RMID, null),
   }
 }
 

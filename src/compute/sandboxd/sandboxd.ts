@@ -18,6 +18,7 @@ import {
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
+import type { PrivateMemory } from './server-memory.ts'
 import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
@@ -29,6 +30,10 @@ const POOL_THREADS = 2
 /** Reads at a time that bring them to life, and how often that is tried. */
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
+
+/** What only the server uses if namespaces contain it, and if not. */
+const OWN_NAMESPACES: PrivateMemory = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
+const SHARED: PrivateMemory = { mounts: [], ownSegments: false }
 
 /** The options of `Sandboxd`. */
 export interface SandboxdOptions {
@@ -46,6 +51,7 @@ export class Sandboxd {
   #configuration: SandboxdConfiguration | null = null
   #shuttingDown: Promise<void> | null = null
   #oomScore: number | null = null
+  #watchdog: Watchdog | null = null
   #heardAt = 0
   readonly #terminals = new Terminals()
   /** The process that started this one; an orphan's would be another. */
@@ -96,7 +102,13 @@ export class Sandboxd {
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
     if (configuration.adoptOrphans) adoptOrphans(libc, () => this.#childPids())
     if (watch.memoryBytes !== undefined || watch.processes !== undefined) {
-      new Watchdog(configuration, this.#find, () => this.#commands.size > 0).start()
+      this.#watchdog = new Watchdog({
+        configuration,
+        libc,
+        privateMemory: configuration.adoptOrphans ? SHARED : OWN_NAMESPACES,
+        find: this.#find,
+        commandsRun: () => this.#commands.size > 0,
+      })
     }
     if (configuration.sendsSockets) sendBlankSockets()
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
@@ -150,6 +162,7 @@ export class Sandboxd {
   #begin(id: number): void {
     const command = this.#commands.get(id)
     if (command === undefined) return
+    this.#watchdog?.watch()
     command
       .run()
       .then((report) => this.#options.channel.sendJson(FRAME.exit, id, report))

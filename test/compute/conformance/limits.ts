@@ -4,7 +4,16 @@ import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run, until } from '../bench.ts'
+import { Bench, run, TEST_PATH, until } from '../bench.ts'
+
+const perl = Bun.which('perl', { PATH: TEST_PATH })
+if (perl === null) console.error('SKIP: memory that no process has mapped, since perl is not installed')
+
+/** memfd_create(2), by processor. */
+const MEMFD_CREATE = process.arch === 'arm64' ? 279 : 319
+
+/** Prints the bytes of the System V segments. */
+const SEGMENT_BYTES = `perl -ne '@f = split; $n += $f[-2] if $. > 1; END { print $n + 0 }' /proc/sysvipc/shm`
 
 /** What the tier says it enforces, it does. */
 export function limitTests(name: Isolation, enforced: Enforced): void {
@@ -16,6 +25,69 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       expect(result.exitCode).toBe(137)
       expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
     })
+
+    const hidesMemory = enforced.memory !== 'none' && perl !== null
+    test.skipIf(!hidesMemory)(
+      'memory that no process has mapped counts as a server’s: files in memory',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const makeFile = `$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd)`
+        const hog = `perl -e '${makeFile}; $piece = "x" x 2**20; for (1..600) { syswrite($out, $piece); select(undef, undef, undef, 0.01) } sleep 20'`
+        expect((await run(sandbox, hog)).exitCode).toBe(137)
+        expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
+      },
+      60_000,
+    )
+
+    // Only there the segments are the server's own.
+    test.skipIf(!hidesMemory || name !== 'bubblewrap')(
+      'a file in memory and a shared segment that is not attached count together',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const file = `perl -e '$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd); syswrite($out, "x" x 2**20) for 1..90; sleep 10'`
+        const segment = `perl -e '$id = shmget(0, 70 * 2**20, 01600); shmwrite($id, "x" x 2**20, $_ * 2**20, 2**20) for 0..69; sleep 2'`
+        const codes = (await Promise.all([run(sandbox, file), run(sandbox, segment)])).map(
+          ({ exitCode }) => exitCode,
+        )
+        expect(codes).toContain(137)
+      },
+      60_000,
+    )
+
+    // A cgroup's limit holds for them too, but there the kernel ends the server if it finds no command to end.
+    test.skipIf(enforced.memory !== 'watchdog' || !hidesMemory || name !== 'bubblewrap')(
+      'shared segments that commands leave behind are bounded by the limit',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const leave = `perl -e '$id = shmget(0, 48 * 2**20, 01600); shmwrite($id, "x" x 2**20, $_ * 2**20, 2**20) for 0..47'`
+        for (let n = 0; n < 6; n++) await run(sandbox, leave)
+        await until('the segments to be few', async () => {
+          const { stdout } = await run(sandbox, SEGMENT_BYTES)
+          return stdout !== '' && Number(stdout) <= 2 ** 27
+        })
+        expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
+      },
+      60_000,
+    )
+
+    test.skipIf(!hidesMemory || name !== 'bubblewrap')(
+      'the file systems in memory count as memory',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const fill = 'for dir in /tmp /dev/shm; do head -c 500000000 /dev/zero > $dir/x; done 2>/dev/null'
+        const { stdout } = await run(sandbox, `${fill}; cat /tmp/x /dev/shm/x | wc -c`)
+        expect(Number(stdout)).toBeGreaterThan(2 ** 25)
+        expect(Number(stdout)).toBeLessThanOrEqual(2 ** 26)
+        const hog = `perl -e 'vec($x, 90 * 2**20, 8) = 1; sleep 15'`
+        expect((await run(sandbox, hog)).exitCode).toBe(137)
+        expect((await run(sandbox, `rm /tmp/x /dev/shm/x; ${hog.replace('15', '2')}`)).exitCode).toBe(0)
+      },
+      60_000,
+    )
 
     test.skipIf(enforced.processes === 'none')(
       'a fork bomb stays within the limit and ends with its command',

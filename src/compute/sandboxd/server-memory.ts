@@ -1,0 +1,172 @@
+import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { signal } from '../terminate.ts'
+import type { Libc } from './libc.ts'
+
+/** Something that holds memory of a server. */
+export interface MemoryHolder {
+  readonly bytes: number
+  /** Frees what it holds. */
+  end(): void
+}
+
+/** A server's memory. */
+export interface ServerMemory {
+  readonly bytes: number
+  readonly holders: readonly MemoryHolder[]
+}
+
+/** The parts of a sandbox that only its server uses. */
+export interface PrivateMemory {
+  /** Absolute paths of file systems in memory. */
+  readonly mounts: readonly string[]
+  /** Whether all System V shared memory is the server's; else only what a living process of it created. */
+  readonly ownSegments: boolean
+}
+
+/** Kernel memory of a file in memory, besides its content; about what an inode and its name take. */
+const INODE_BYTES = 1024
+
+/**
+ * Measures a server's memory: what its processes have mapped, and what no process needs to have mapped to hold it: files
+ * in memory that have no name (memfd_create(2), or deleted), System V segments, which outlive their process, and the
+ * file systems in memory. Pages that several processes share are counted once.
+ *
+ * Looks at more than the processes' own figures only if the machine has enough such memory for the limit to be exceeded.
+ */
+export function measureMemory(
+  pids: readonly number[],
+  limit: number,
+  { mounts, ownSegments }: PrivateMemory,
+  libc: Pick<Libc, 'sharedMemory' | 'removeSegment'>,
+): ServerMemory {
+  const processes = pids.map(readUsage)
+  const own = sum(processes.map(({ own }) => own))
+  const possible = own + libc.sharedMemory()
+  if (possible <= limit) return { bytes: possible, holders: [] }
+  const segments = readSegments().filter(({ creator }) => ownSegments || pids.includes(creator))
+  const devices = mounts.map(deviceOf)
+  const files = new Map<string, number>()
+  const holders: MemoryHolder[] = processes.map(({ pid, own, shared }) => {
+    const held = readUnnamedFiles(pid, devices)
+    if (shared > 0) addMappedFiles(pid, devices, held)
+    for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
+    return { bytes: own + Math.max(shared, sum([...held.values()])), end: () => signal(pid, 'SIGKILL') }
+  })
+  for (const { id, bytes, attached } of segments) {
+    if (!attached) holders.push({ bytes, end: () => libc.removeSegment(id) })
+  }
+  const shared = [...files.values(), ...segments.map(({ bytes }) => bytes), ...mounts.map(usedBytes)]
+  return { bytes: own + sum(shared), holders }
+}
+
+/** What a process has mapped, in bytes. */
+interface ProcessUsage {
+  readonly pid: number
+  /** Only its own pages. */
+  readonly own: number
+  /** Pages of files in memory and of shared segments. */
+  readonly shared: number
+}
+
+function readUsage(pid: number): ProcessUsage {
+  const status = textOf(`/proc/${pid}/status`)
+  const bytesOf = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
+  return { pid, own: bytesOf('RssAnon'), shared: bytesOf('RssShmem') }
+}
+
+/** Returns the bytes of files in memory that a process has open and that have no name, by device and inode. */
+function readUnnamedFiles(pid: number, countedDevices: readonly number[]): Map<string, number> {
+  const found = new Map<string, number>()
+  for (const fd of namesIn(`/proc/${pid}/fd`)) {
+    const path = `/proc/${pid}/fd/${fd}`
+    try {
+      if (!readlinkSync(path).endsWith(' (deleted)')) continue
+      const { dev, ino, blocks } = statSync(path)
+      if (!countedDevices.includes(dev) && isInMemory(path)) found.set(`${dev}:${ino}`, blocks * 512)
+    } catch {
+      // It was closed, or the process has ended.
+    }
+  }
+  return found
+}
+
+/** The head of a mapping in smaps (proc_pid_smaps(5)): its device, inode and file. */
+const MAPPING = /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ ([0-9a-f]+):([0-9a-f]+) (\d+)\s*(.*)$/
+
+/** Adds the bytes of files in memory that a process has mapped, perhaps without having them open, by device and inode. */
+function addMappedFiles(pid: number, countedDevices: readonly number[], held: Map<string, number>): void {
+  const mapped = new Map<string, number>()
+  let file: string | null = null
+  for (const line of textOf(`/proc/${pid}/smaps`).split('\n')) {
+    const [, major = '', minor = '', inode = '0', name = ''] = MAPPING.exec(line) ?? []
+    if (major !== '') {
+      const device = deviceNumber(Number.parseInt(major, 16), Number.parseInt(minor, 16))
+      const isUnnamed = name.endsWith(' (deleted)') && !name.startsWith('/SYSV')
+      file = isUnnamed && !countedDevices.includes(device) ? `${device}:${inode}` : null
+    } else if (file !== null && line.startsWith('Rss:')) {
+      mapped.set(file, (mapped.get(file) ?? 0) + Number.parseInt(line.slice(4), 10) * 1024)
+    }
+  }
+  for (const [key, bytes] of mapped) held.set(key, Math.max(bytes, held.get(key) ?? 0))
+}
+
+/** Returns a device's number as stat(2) has it (makedev(3)). */
+const deviceNumber = (major: number, minor: number): number =>
+  ((major & 0xfff) << 8) | (minor & 0xff) | ((minor & 0xfff00) << 12)
+
+const TMPFS_MAGIC = 0x01021994
+
+const isInMemory = (path: string): boolean => statfsSync(path).type === TMPFS_MAGIC
+
+function deviceOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.dev ?? -1
+}
+
+function usedBytes(path: string): number {
+  try {
+    const { bsize, blocks, bfree, files, ffree } = statfsSync(path)
+    return (blocks - bfree) * bsize + (files - ffree) * INODE_BYTES
+  } catch {
+    return 0
+  }
+}
+
+/** A System V shared memory segment. */
+interface Segment {
+  readonly id: number
+  /** Pid of the process that made it. */
+  readonly creator: number
+  readonly bytes: number
+  /** Whether a process has it attached, and so ends with it. */
+  readonly attached: boolean
+}
+
+function readSegments(): Segment[] {
+  const [head = '', ...lines] = textOf('/proc/sysvipc/shm').trim().split('\n')
+  const columns = head.trim().split(/\s+/)
+  return lines.map((line) => {
+    const values = line.trim().split(/\s+/)
+    const value = (name: string): number => Number(values[columns.indexOf(name)] ?? 0)
+    const bytes = value('rss') + value('swap')
+    return { id: value('shmid'), creator: value('cpid'), bytes, attached: value('nattch') > 0 }
+  })
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
