@@ -3,7 +3,7 @@ import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
-import { choice, duration, flag, type OptionsOf, parsed, text, wholeNumber } from '../options.ts'
+import { choice, duration, flag, type OptionsOf, parsed, repeated, text, wholeNumber } from '../options.ts'
 import { type Column, count } from '../output.ts'
 import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
 
@@ -48,8 +48,15 @@ function whenText({ times, after, probability, seed }: Fault): string {
 }
 
 /** Returns how long a fault inside a server lasts: `500 ms for each command, 2 commands left`. */
-function durationText({ delay_ms, times_left, for_ms }: ServerFault): string {
+function durationText(fault: ServerFault): string {
+  const { delay_ms, times_left, for_ms, offline, refused, latency_ms, jitter_ms, loss, hosts } = fault
   const parts = [
+    offline ? 'offline' : '',
+    refused ? 'names and connections refused' : '',
+    latency_ms === undefined ? '' : `responses ${latency_ms} ms later`,
+    jitter_ms === undefined ? '' : `varying by ${jitter_ms} ms`,
+    loss === undefined ? '' : `${Math.round(loss * 1000) / 10} % of the packets lost`,
+    hosts === undefined ? '' : `only ${hosts.join(' ')}`,
     delay_ms === undefined ? '' : `${delay_ms} ms for each command`,
     times_left === undefined ? '' : `${count(times_left, 'command')} left`,
     for_ms === undefined ? '' : `for ${for_ms} ms`,
@@ -73,14 +80,17 @@ const effects = {
   backendFail: flag('have the compute backend fail'),
 }
 
+/** Parses a share. @throws InvalidArgumentError */
+function shareOf(given: string): number {
+  const number = given.trim() === '' ? Number.NaN : Number(given)
+  if (number >= 0 && number <= 1) return number
+  throw new InvalidArgumentError('Expected a number from 0 to 1.')
+}
+
 const timing = {
   times: wholeNumber('N', 'how often it strikes (default always)'),
   after: wholeNumber('N', 'how many requests pass first (default 0)'),
-  probability: parsed('P', 'how likely it strikes, 0 to 1 (default 1)', (given) => {
-    const number = given.trim() === '' ? Number.NaN : Number(given)
-    if (number >= 0 && number <= 1) return number
-    throw new InvalidArgumentError('Expected a number from 0 to 1.')
-  }),
+  probability: parsed('P', 'how likely it strikes, 0 to 1 (default 1)', shareOf),
   seed: wholeNumber('N', 'what decides then: the same seed, the same requests'),
 }
 
@@ -173,9 +183,16 @@ Examples:
       access: 'control',
       arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
       options: {
-        for: duration('TIME', 'how long it lasts, such as 5s (hang, disk_full, slow_exec)'),
+        for: duration('TIME', 'how long it lasts, such as 5s (not for crash and oom)'),
         delay: duration('TIME', 'how long each command waits, such as 500ms (slow_exec)'),
         times: wholeNumber('N', 'for how many commands (slow_exec, oom)'),
+        offline: flag('nothing leaves the server (network)'),
+        refuse: flag('the names do not exist, connections are refused (network)'),
+        latency: duration('TIME', 'responses arrive later, such as 200ms (network)'),
+        jitter: duration('TIME', 'by how much that varies (network)'),
+        loss: parsed('SHARE', 'packets that are lost, from 0 to 1 (network)', shareOf),
+        host: repeated('HOST', 'only for a host, such as *.example.com:443; repeatable (network)'),
+        seed: wholeNumber('N', 'decides what is lost and how late (network)'),
       },
       help: `
   crash      all its processes are killed: it sleeps; the next command wakes it
@@ -183,6 +200,7 @@ Examples:
   disk_full  its storage is full: no file can grow
   hang       its processes stop: commands do not end, and time out
   slow_exec  commands wait for --delay before they begin
+  network    what leaves the server is lost, late or refused
 
 Without a kind it lists those that last. A stop of the server ends them all.
 
@@ -190,6 +208,8 @@ Examples:
   berth faults server srv_… crash
   berth faults server srv_… slow_exec --delay 2s --times 3
   berth faults server srv_… hang --for 5s
+  berth faults server srv_… network --latency 200ms --jitter 50ms --loss 0.02
+  berth faults server srv_… network --refuse --host api.example.com
 `,
       async run({ args: [serverId, kind], options, connect, print }) {
         const client = await connect()
@@ -205,6 +225,13 @@ Examples:
           for_ms: options.for,
           delay_ms: options.delay,
           times: options.times,
+          offline: options.offline,
+          refused: options.refuse,
+          latency_ms: options.latency,
+          jitter_ms: options.jitter,
+          loss: options.loss,
+          hosts: options.host,
+          seed: options.seed,
         } as PartsOf<'control.serverFaults.add'>['body']
         return print(await client.call('control.serverFaults.add', { params, body }), (made) =>
           made.active

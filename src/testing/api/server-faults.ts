@@ -1,10 +1,12 @@
 import type { TProperties } from '@sinclair/typebox'
 import { Elysia, type Static, status, t } from 'elysia'
+import type { NetworkFault } from '../../compute/outbound.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
+import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
 import {
   type ActiveFault,
   type FaultDuration,
@@ -18,6 +20,38 @@ import type { ControlAccess } from './access.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
 
+const networkFields = {
+  offline: t.Optional(
+    t.Boolean({ description: 'Nothing passes: names do not resolve, connections break off.' }),
+  ),
+  refused: t.Optional(
+    t.Boolean({ description: 'The names do not exist, and connections to the hosts are refused.' }),
+  ),
+  latency_ms: t.Optional(
+    integer({ minimum: 0, maximum: 60_000, description: 'Milliseconds by which responses arrive later.' }),
+  ),
+  jitter_ms: t.Optional(
+    integer({ minimum: 0, maximum: 60_000, description: 'Milliseconds by which that varies, up and down.' }),
+  ),
+  loss: t.Optional(
+    t.Number({ minimum: 0, maximum: 1, description: 'Share of the packets that are lost, from 0 to 1.' }),
+  ),
+  hosts: t.Optional(
+    t.Array(t.String({ minLength: 1, maxLength: 300 }), {
+      minItems: 1,
+      maxItems: 1_000,
+      description: `The hosts that it is for, ${HOST_PATTERN_FORMS}; else everything outside.`,
+    }),
+  ),
+  seed: t.Optional(
+    integer({
+      minimum: 0,
+      maximum: 2 ** 31 - 1,
+      description: 'Decides what is lost and how late; 1 by default.',
+    }),
+  ),
+}
+
 const ShownFault = t.Object(
   {
     server_id: t.String(),
@@ -27,6 +61,7 @@ const ShownFault = t.Object(
     delay_ms: t.Optional(t.Number()),
     times: t.Optional(t.Number()),
     times_left: t.Optional(t.Number({ description: 'Commands that it is still for.' })),
+    ...networkFields,
   },
   { $id: 'ServerFault' },
 )
@@ -61,6 +96,7 @@ const ServerFaultCreate = t.Union(
       times,
       for_ms,
     }),
+    fault('network', { ...networkFields, for_ms }),
   ],
   { $id: 'ServerFaultCreate' },
 )
@@ -138,7 +174,7 @@ export const serverFaultsRoutes = (
           access: 'admin',
           summary: 'Have something go wrong inside a server',
           description:
-            'Crashes the server, exhausts its memory, fills its disk, or makes its commands hang or slow. A sleeping server is refused.',
+            'Crashes the server, exhausts its memory, fills its disk, makes its commands hang or slow, or disturbs its network. A sleeping server is refused.',
           success: { 201: ShownFault },
           errors: [404, 502],
         },
@@ -174,16 +210,69 @@ export const serverFaultsRoutes = (
 }
 
 /** Converts a request's body to a fault. */
-const toFault = (body: {
-  kind: ServerFaultKind
-  for_ms?: number
-  times?: number
-  delay_ms?: number
-}): ServerFault => ({
+const toFault = (
+  body: {
+    kind: ServerFaultKind
+    for_ms?: number
+    times?: number
+    delay_ms?: number
+  } & NetworkFields,
+): ServerFault => ({
   kind: body.kind,
+  ...(body.kind === 'network' ? { network: toNetworkFault(body) } : {}),
   ...(body.for_ms === undefined ? {} : { forMs: body.for_ms }),
   ...(body.times === undefined ? {} : { times: body.times }),
   ...(body.delay_ms === undefined ? {} : { delayMs: body.delay_ms }),
+})
+
+/** The fields of a network fault, as requests and responses have them. */
+interface NetworkFields {
+  offline?: boolean
+  refused?: boolean
+  latency_ms?: number
+  jitter_ms?: number
+  loss?: number
+  hosts?: string[]
+  seed?: number
+}
+
+/** @throws BerthError 400 if nothing is to happen, or a host is none */
+function toNetworkFault({
+  offline = false,
+  refused = false,
+  latency_ms: latencyMs = 0,
+  jitter_ms: jitterMs = 0,
+  loss = 0,
+  hosts,
+  seed = 1,
+}: NetworkFields): NetworkFault {
+  if (!offline && !refused && latencyMs === 0 && jitterMs === 0 && loss === 0) {
+    throw badRequest('Say what happens to the network: offline, refused, latency_ms, jitter_ms or loss.')
+  }
+  const wrong = hosts?.find((host) => parseHostPattern(host) === null)
+  if (wrong !== undefined) {
+    throw badRequest(`hosts: "${wrong}" is no host. Expected one ${HOST_PATTERN_FORMS}.`)
+  }
+  return { offline, refused, latencyMs, jitterMs, loss, seed, ...(hosts === undefined ? {} : { hosts }) }
+}
+
+/** Returns the fields that say something. */
+const shownNetwork = ({
+  offline,
+  refused,
+  latencyMs,
+  jitterMs,
+  loss,
+  hosts,
+  seed,
+}: NetworkFault): NetworkFields => ({
+  ...(offline ? { offline } : {}),
+  ...(refused ? { refused } : {}),
+  ...(latencyMs ? { latency_ms: latencyMs } : {}),
+  ...(jitterMs ? { jitter_ms: jitterMs } : {}),
+  ...(loss ? { loss } : {}),
+  ...(hosts === undefined ? {} : { hosts: [...hosts] }),
+  ...(jitterMs || loss ? { seed } : {}),
 })
 
 /**
@@ -213,6 +302,11 @@ async function causeFault(
       throw error instanceof NoMemoryFault ? badRequest(error.message) : error
     }
   }
+  if (kind === 'network' && sandbox.outboundControl === null) {
+    throw badRequest(
+      "The server shares this machine's network, of which berth disturbs nothing. `berth doctor` shows what a network of its own needs.",
+    )
+  }
   const faults = await sandbox.openFaults()
   await faults.begin(kind, duration)
   return faults.list().find((one) => one.kind === kind) ?? { kind, ...duration }
@@ -221,7 +315,7 @@ async function causeFault(
 const isLasting = (kind: string): kind is LastingFaultKind =>
   kind !== 'crash' && (SERVER_FAULT_KINDS as readonly string[]).includes(kind)
 
-const shown = (id: string, { kind, forMs, delayMs, times, timesLeft }: ActiveFault): ShownFault => ({
+const shown = (id: string, { kind, forMs, delayMs, times, timesLeft, network }: ActiveFault): ShownFault => ({
   server_id: id,
   kind,
   active: true,
@@ -229,4 +323,5 @@ const shown = (id: string, { kind, forMs, delayMs, times, timesLeft }: ActiveFau
   ...(delayMs === undefined ? {} : { delay_ms: delayMs }),
   ...(times === undefined ? {} : { times }),
   ...(timesLeft === undefined ? {} : { times_left: timesLeft }),
+  ...(network === undefined ? {} : shownNetwork(network)),
 })

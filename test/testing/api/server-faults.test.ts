@@ -180,10 +180,10 @@ describe('a fault inside a server', () => {
   afterAll(() => berth[Symbol.asyncDispose]())
 
   test.each([
-    [{}, '"kind" in the body is missing: expected one of crash, oom, disk_full, hang, slow_exec.'],
+    [{}, '"kind" in the body is missing: expected one of crash, oom, disk_full, hang, slow_exec, network.'],
     [
       { kind: 'fire' },
-      '"kind" in the body: expected one of crash, oom, disk_full, hang, slow_exec, got "fire".',
+      '"kind" in the body: expected one of crash, oom, disk_full, hang, slow_exec, network, got "fire".',
     ],
     [{ kind: 'crash', times: 2 }, '"times" in the body is not a known field; known are kind.'],
     [{ kind: 'slow_exec' }, '"delay_ms" in the body is missing'],

@@ -56,6 +56,17 @@ describe('the network of a server', () => {
     expect(body).toMatchObject({ outbound: 'none', enforced: null })
   })
 
+  test('has no faults while it is shared, and a network fault says what is to happen', async () => {
+    const fault = (body: object) =>
+      berth.control('POST', `/servers/${server}/fault`, { kind: 'network', ...body })
+    const shared = await fault({ offline: true })
+    expect(shared.status).toBe(400)
+    expect(shared.body.message).toContain("shares this machine's network")
+    expect((await fault({})).body.message).toContain('Say what happens to the network')
+    expect((await fault({ loss: 2 })).status).toBe(400)
+    expect((await fault({ offline: true, hosts: ['a b'] })).body.message).toContain('"a b" is no host')
+  })
+
   test('refuses what is no mode and no host, and a server that there is not', async () => {
     expect((await network('PATCH', { outbound: 'some' })).status).toBe(400)
     const wrong = await network('PATCH', { hosts: ['example.com', 'http://x'] })

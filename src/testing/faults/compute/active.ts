@@ -1,13 +1,14 @@
 import type { Sandbox } from '../../../compute/driver.ts'
+import type { NetworkFault } from '../../../compute/outbound.ts'
 
 /** The faults that last. */
-export const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'oom', 'slow_exec'] as const
+export const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec'] as const
 
 /** The kind of a fault that lasts. */
 export type LastingFaultKind = (typeof LASTING_FAULT_KINDS)[number]
 
 /** The kinds of faults inside a server. All but a crash last. */
-export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec'] as const
+export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec', 'network'] as const
 
 /** The kind of a fault inside a server. */
 export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
@@ -20,6 +21,8 @@ export interface FaultDuration {
   readonly times?: number
   /** Milliseconds that each command waits, for `slow_exec`. */
   readonly delayMs?: number
+  /** What happens to what leaves the server, for `network`. */
+  readonly network?: NetworkFault
 }
 
 /** A fault that lasts, and how often it may still strike. */
@@ -85,6 +88,7 @@ export class ActiveFaults {
     this.#entries.set(kind, entry)
     const { faultInjection } = this.#sandbox
     if (kind === 'hang') await faultInjection.freeze()
+    if (kind === 'network') await this.#sandbox.outboundControl?.disturb(duration.network ?? null)
     if (kind === 'disk_full') {
       await this.#onFull(true)
       await faultInjection.fillStorage(true)
@@ -152,6 +156,8 @@ export class ActiveFaults {
   #undo(kind: LastingFaultKind): void {
     const { faultInjection } = this.#sandbox
     if (kind === 'hang') this.#resume()
+    // The network of a sandbox that ends goes with it.
+    if (kind === 'network') void this.#sandbox.outboundControl?.disturb(null).catch(() => {})
     if (kind !== 'disk_full') return
     void this.#onFull(false)
     void faultInjection.fillStorage(false)

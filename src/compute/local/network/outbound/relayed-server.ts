@@ -1,5 +1,6 @@
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound.ts'
 import { Disturbance } from './disturbance.ts'
+import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
 import { framed, NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
@@ -283,7 +284,8 @@ export class RelayedServer {
   }
 
   async #answer(query: Uint8Array, stream: boolean): Promise<Uint8Array | null> {
-    const late = this.#disturbance?.isFor([], null, null) ? this.#disturbance.delay('datagram') : 0
+    const names = [readQuestion(query)?.name ?? '']
+    const late = this.#disturbance?.isFor(names, null, null) ? this.#disturbance.delay('datagram') : 0
     const answer = late === null ? null : await this.#names.answer(query, stream).catch(() => null)
     if (late) await Bun.sleep(late)
     return answer
