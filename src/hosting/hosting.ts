@@ -138,8 +138,8 @@ export class Hosting {
   async removeStaleLogs(): Promise<void> {
     const { logsDirectory } = this.#appDependencies
     const names = await readdir(logsDirectory).catch(() => [])
-    const gone = names.filter((id) => APP_ID.test(id) && !this.#apps.has(id))
-    await Promise.all(gone.map((id) => rm(join(logsDirectory, id), { recursive: true, force: true })))
+    const stale = names.filter((id) => APP_ID.test(id) && !this.#apps.has(id))
+    await Promise.all(stale.map((id) => rm(join(logsDirectory, id), { recursive: true, force: true })))
   }
 
   /** Ends the apps of a server that is about to stop, or whose sandbox has ended. */

@@ -68,8 +68,8 @@ export class Callers {
   }
 
   /** Admits a request as part of another that was admitted, even if its token has expired since. */
-  vouch(part: Request, whole: Request): void {
-    const known = this.#known.get(whole)
+  vouch(part: Request, admitted: Request): void {
+    const known = this.#known.get(admitted)
     if (known) this.#known.set(part, known)
   }
 

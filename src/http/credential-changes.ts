@@ -35,7 +35,7 @@ export class CredentialChanges {
   notify(credentialId: string): void {
     this.#recent[this.#count % MAX_REMEMBERED] = credentialId
     this.#count += 1
-    if (this.#listeners.has(credentialId)) queueMicrotask(() => this.#tell(credentialId))
+    if (this.#listeners.has(credentialId)) queueMicrotask(() => this.#notifyListeners(credentialId))
   }
 
   /**
@@ -52,7 +52,7 @@ export class CredentialChanges {
     }
   }
 
-  #tell(credentialId: string): void {
+  #notifyListeners(credentialId: string): void {
     for (const listener of [...(this.#listeners.get(credentialId) ?? [])]) listener()
   }
 }

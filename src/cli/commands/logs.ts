@@ -165,7 +165,7 @@ function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): s
   const dim = (text: string): string => paint(out, 'dim', text)
   const status = paint(out, styleOf(entry.status), String(entry.status))
   const caller = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
-  const gone = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
+  const aborted = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
   const line = [
     dim(entry.at.slice(11, 19)),
     status,
@@ -179,9 +179,11 @@ function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): s
   const shown = bodies
     ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
     : []
-  return [`${line}  ${dim(printable(caller))}${gone}\n`, ...misses, ...shown.map((text) => dim(text))].join(
-    '',
-  )
+  return [
+    `${line}  ${dim(printable(caller))}${aborted}\n`,
+    ...misses,
+    ...shown.map((text) => dim(text)),
+  ].join('')
 }
 
 const indentLine = (text: string): string => `${INDENT}${text}\n`

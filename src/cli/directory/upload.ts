@@ -70,8 +70,8 @@ export async function removeOthers(
   const isProject = (file: string) => projects.some(({ slug }) => file.startsWith(`projects/${slug}/`))
   const others = present.filter((file) => !kept.has(file) && !isProject(file))
   const stays = directoriesOf(present.filter((file) => kept.has(file) || isProject(file)))
-  const gone = new Set(others.map((file) => outermost(file, stays)))
-  await forEachConcurrently([...gone], (path) =>
+  const removed = new Set(others.map((file) => outermost(file, stays)))
+  await forEachConcurrently([...removed], (path) =>
     client.call('files.delete', { params: { serverId }, query: { path } }),
   )
   return others.length

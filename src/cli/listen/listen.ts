@@ -209,10 +209,10 @@ class ListenView {
   #failureText({ error, response }: ForwardResult): string {
     if (error === null) return ''
     this.#failed += 1
-    const said = toPlainText(response).trim().replace(/\s+/g, ' ').slice(0, SHOWN_RESPONSE)
+    const excerpt = toPlainText(response).trim().replace(/\s+/g, ' ').slice(0, SHOWN_RESPONSE)
     const lines = [
       paint(this.#out, 'red', printable(error)),
-      ...(said === '' ? [] : [paint(this.#out, 'dim', said)]),
+      ...(excerpt === '' ? [] : [paint(this.#out, 'dim', excerpt)]),
     ]
     return lines.map((line) => `${INDENT}${line}\n`).join('')
   }

@@ -98,10 +98,10 @@ export class TranscriptView {
       await stdout.complete(stringField(output, 'stdout') ?? '', isCut)
       await stderr.complete(stringField(output, 'stderr') ?? '', isCut)
     }
-    const said = ok ? (tool === 'run' ? '' : outcome(tool, output)) : failure(output)
-    const shown = ok ? paint(this.#out, 'dim', said) : this.#block('✗', said, 'red')
-    if (this.#lines.isOpen(writer)) return this.#lines.add(writer, said === '' ? '\n' : `  ${shown}\n`)
-    if (said === '') return
+    const message = ok ? (tool === 'run' ? '' : outcome(tool, output)) : failure(output)
+    const shown = ok ? paint(this.#out, 'dim', message) : this.#block('✗', message, 'red')
+    if (this.#lines.isOpen(writer)) return this.#lines.add(writer, message === '' ? '\n' : `  ${shown}\n`)
+    if (message === '') return
     const of = tool === 'run' || head === undefined ? '' : `${this.#headText(tool, head)}  `
     await this.#lines.line(of === '' ? `  ${shown}` : of + shown)
   }

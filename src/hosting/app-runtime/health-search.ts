@@ -97,9 +97,9 @@ export class HealthSearch {
 
   #record(port: number, result: HealthResult): HealthResult {
     // The time limit cuts the last check short, so an earlier response is more informative than its silence.
-    const isTelling =
+    const isInformative =
       result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')
-    if (isTelling || this.#last === null) this.#last = { port, result }
+    if (isInformative || this.#last === null) this.#last = { port, result }
     return result
   }
 

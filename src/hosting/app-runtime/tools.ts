@@ -41,29 +41,29 @@ export class SandboxTools implements Tools {
    * @throws ComputeError if the sandbox is gone
    */
   async nodeVersion(): Promise<string | null> {
-    const said = await this.#run('node --version')
-    return /^v(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? null
+    const output = await this.#run('node --version')
+    return /^v(\d+\.\d+\.\d+)/.exec(output)?.[1] ?? null
   }
 
   async #query(names: readonly string[]): Promise<ReadonlySet<string>> {
     const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
-    const said = await this.#run(`set -- ${names.map(quote).join(' ')}; ${command}`)
-    return new Set(said.split('\n').filter(Boolean))
+    const output = await this.#run(`set -- ${names.map(quote).join(' ')}; ${command}`)
+    return new Set(output.split('\n').filter(Boolean))
   }
 
   /** Returns the output of a command. */
   async #run(command: string): Promise<string> {
-    let said = ''
+    let output = ''
     const { exit } = this.#sandbox.exec({
       command,
       timeoutMs: TIMEOUT_MS,
       outputLimit: 64 * 1024,
       onOutput(stream, data) {
-        if (stream === 'stdout') said += new TextDecoder().decode(data)
+        if (stream === 'stdout') output += new TextDecoder().decode(data)
       },
     })
     await exit
-    return said
+    return output
   }
 }
 

@@ -54,12 +54,12 @@ export class Packages {
    * Corepack use the mirror. Settings of the project take precedence. If the mirror cannot start, which is logged,
    * returns no variables, and the package managers use their own registries.
    *
-   * @param place directory in which the command runs
+   * @param target directory in which the command runs
    */
-  async environment(serverId: string, place: InstallTarget): Promise<Record<string, string>> {
+  async environment(serverId: string, target: InstallTarget): Promise<Record<string, string>> {
     const mirror = await this.#ensureStarted()
     if (mirror === null) return {}
-    return installEnvironment({ ...place, origin: mirror.origin, token: this.#clientOf(serverId).token })
+    return installEnvironment({ ...target, origin: mirror.origin, token: this.#clientOf(serverId).token })
   }
 
   /** Returns the problems of a server since the last call. Not every package manager prints the reason. */

@@ -75,17 +75,17 @@ export class Tarballs {
     try {
       const hasher = new Bun.CryptoHasher(integrity.algorithm)
       let size = 0
-      let whole: Uint8Array<ArrayBuffer> | null = null
+      let content: Uint8Array<ArrayBuffer> | null = null
       for await (const part of parts(file, (await file.stat()).size)) {
         hasher.update(part)
-        whole = size === 0 ? part : null
+        content = size === 0 ? part : null
         size += part.byteLength
       }
       if (hasher.digest('hex') === integrity.digest) {
         await disk.touch('tarballs', key)
-        if (whole === null) return { size, body: streamOf(file, size) }
+        if (content === null) return { size, body: streamOf(file, size) }
         await file.close()
-        return { size, body: whole }
+        return { size, body: content }
       }
     } catch (error) {
       logger.warn('a file of the package cache cannot be read', { error })

@@ -131,7 +131,7 @@ export class ClientConnection implements Requester, SiteClient, Tunnel {
     return this.#body.done
   }
 
-  get isGone(): boolean {
+  get isDisconnected(): boolean {
     return this.#phase === 'closed'
   }
 

@@ -217,7 +217,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   #respondOwn(response: OwnResponse): void {
-    if (this.#requester.isGone) return
+    if (this.#requester.isDisconnected) return
     this.#endWaiting()
     this.#responseBegun = true
     this.#requester.respondOwn(response)

@@ -16,7 +16,7 @@ export interface Requester {
   /** Whether the request has arrived whole. */
   readonly isComplete: boolean
   /** Whether the client has disconnected. */
-  readonly isGone: boolean
+  readonly isDisconnected: boolean
   /** Whether the response's content is sent without its chunks. */
   readonly unchunks: boolean
   /** Turns the connection into a tunnel; null if the request asks for none. */

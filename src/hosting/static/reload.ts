@@ -17,7 +17,7 @@ export class LiveReload {
   /** Reloads every open page, because the files have changed. */
   changed(): void {
     this.#changes += 1
-    for (const tell of this.#pages) tell()
+    for (const notify of this.#pages) notify()
   }
 
   /** Number of pages that listen. */
@@ -28,11 +28,11 @@ export class LiveReload {
   /** Returns the event stream for one page, which ends with the connection. */
   stream(): FileResponse {
     const { status, headers, body } = eventStream(async (send, gone) => {
-      const tell = () => void send('version', `${this.#started}.${this.#changes}`)
-      this.#pages.add(tell)
-      tell()
+      const notify = () => void send('version', `${this.#started}.${this.#changes}`)
+      this.#pages.add(notify)
+      notify()
       await new Promise<void>((resolve) => gone.addEventListener('abort', () => resolve(), { once: true }))
-      this.#pages.delete(tell)
+      this.#pages.delete(notify)
     })
     return { status, headers: Object.fromEntries(headers), body }
   }

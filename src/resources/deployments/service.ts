@@ -61,7 +61,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   readonly #dependencies: DeploymentsDependencies
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
-  readonly #underWay = new Set<string>()
+  readonly #inProgress = new Set<string>()
 
   constructor(dependencies: DeploymentsDependencies) {
     this.#dependencies = dependencies
@@ -92,14 +92,14 @@ export class DeploymentsService implements ServerLifecycleListener {
   async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
     this.#dependencies.servers.getRow(caller, serverId)
     return this.#publishing.run(serverId, async () => {
-      this.#underWay.add(serverId)
+      this.#inProgress.add(serverId)
       try {
         return await this.#publish(caller, serverId, prepared)
       } catch (error) {
         if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
         throw error
       } finally {
-        this.#underWay.delete(serverId)
+        this.#inProgress.delete(serverId)
       }
     })
   }
@@ -122,7 +122,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   serverStarted(serverId: string): void {
     const row = this.#find(serverId)
     // A publication that is in progress starts the app itself.
-    if (!row || this.#underWay.has(serverId)) return
+    if (!row || this.#inProgress.has(serverId)) return
     this.#runInBackground(serverId, async () => {
       const app = await this.#app(serverId, row.port)
       await app.expose()
@@ -159,7 +159,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
-      const place = {
+      const location = {
         serverId,
         sandbox,
         workspace: servers.workspace(server),
@@ -169,7 +169,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       }
       const environment = this.#environment(app)
       try {
-        const plan = prepared?.plan ?? (await prepare(hosting.preparation, place, environment))
+        const plan = prepared?.plan ?? (await prepare(hosting.preparation, location, environment))
         await app.expose()
         await app.start(plan, environment)
         return this.#live(server, port, plan)
@@ -235,14 +235,14 @@ export class DeploymentsService implements ServerLifecycleListener {
 /** Detects how to publish a workspace, and installs and builds its app. */
 async function prepare(
   preparation: Preparation,
-  place: AppWorkspace,
+  location: AppWorkspace,
   environment: Readonly<Record<string, string>>,
 ): Promise<AppPlan> {
-  const plan = await preparation.plan(place).catch((error) => {
+  const plan = await preparation.plan(location).catch((error) => {
     if (error instanceof NoAppFound) return LISTING
     throw error
   })
-  await preparation.install(place, plan, environment)
-  await preparation.build(place, plan, environment)
+  await preparation.install(location, plan, environment)
+  await preparation.build(location, plan, environment)
   return plan
 }

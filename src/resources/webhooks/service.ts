@@ -93,8 +93,8 @@ export class WebhooksService {
    */
   delete({ accountId }: Caller, id: string): void {
     const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, accountId))
-    const [gone] = this.#queries.delete(webhooks).where(mine).returning({ id: webhooks.id }).all()
-    if (!gone) throw notFound(`The webhook "${id}"`)
+    const [deleted] = this.#queries.delete(webhooks).where(mine).returning({ id: webhooks.id }).all()
+    if (!deleted) throw notFound(`The webhook "${id}"`)
     this.#dependencies.onDeleted(id)
   }
 

@@ -58,7 +58,7 @@ export class DeliveryWorker {
     this.#fanOut = new FanOut(dependencies)
     this.#queue = new DeliveryQueue(queries, changes)
     this.#calendar = clock.now() - clock.elapsed()
-    this.#unsubscribe = clock.onCorrection(() => this.#followCalendar())
+    this.#unsubscribe = clock.onCorrection(() => this.#shiftRetries())
   }
 
   /** Resumes the deliveries that an earlier berth left. */
@@ -175,13 +175,13 @@ export class DeliveryWorker {
   async #attempt(due: DueDelivery, cancelled: AbortSignal): Promise<void> {
     const { id } = due.webhook
     const release = this.#slots.take()
-    let goesOn = false
+    let continues = false
     try {
       const attempt = await attemptDelivery(due.event, due.webhook, this.#dependencies, cancelled)
       if (cancelled.aborted) return
       await this.#recordAttempt(due, attempt)
       this.#pauses.attemptEnded(id, attempt.error !== null)
-      goesOn = !cancelled.aborted && !this.#pauses.isPaused(id)
+      continues = !cancelled.aborted && !this.#pauses.isPaused(id)
     } catch (error) {
       this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
       this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
@@ -189,7 +189,7 @@ export class DeliveryWorker {
       release()
       this.#running.delete(id)
       // Only now: a webhook must not have two running attempts.
-      if (goesOn) this.#ready.add(id)
+      if (continues) this.#ready.add(id)
       this.#beginAttempts()
     }
   }
@@ -245,7 +245,7 @@ export class DeliveryWorker {
   }
 
   /** Moves the retries after a correction of the calendar, so they wait as long as before. */
-  #followCalendar(): void {
+  #shiftRetries(): void {
     const { clock } = this.#dependencies
     const calendar = clock.now() - clock.elapsed()
     this.#queue.shiftRetries(calendar - this.#calendar)

@@ -20,13 +20,13 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /** Returns the destinations of a client's codes. A client can choose its name freely, but not its address. */
 export function destinationsOf(redirectUris: readonly string[]): string {
-  const places = redirectUris.map((uri) => {
+  const destinations = redirectUris.map((uri) => {
     const url = URL.parse(uri)
     if (!url) return uri
     if (url.protocol !== 'http:' && url.protocol !== 'https:') return `an app for ${url.protocol}// links`
     return LOOPBACK.test(url.hostname) ? 'this machine' : url.host
   })
-  return [...new Set(places)].join(', ')
+  return [...new Set(destinations)].join(', ')
 }
 
 /** Patterns for browsers. The order matters, since most browsers also send the names of others. */

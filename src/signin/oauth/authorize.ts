@@ -43,8 +43,8 @@ export interface AuthorizeOptions extends ReachableSources {
  *
  * @throws PageFailure if the request cannot be shown or reported to the client
  */
-export async function showConsentPage(request: Request, parts: AuthorizeOptions): Promise<Response> {
-  const { browserRequests, clients, consents } = parts
+export async function showConsentPage(request: Request, dependencies: AuthorizeOptions): Promise<Response> {
+  const { browserRequests, clients, consents } = dependencies
   const { search, searchParams } = new URL(request.url)
   if (search.length > QUERY_LIMIT) throw tooLong()
   const query = new Parameters(searchParams)
@@ -62,7 +62,7 @@ export async function showConsentPage(request: Request, parts: AuthorizeOptions)
     return reportToClient(address, origin, error)
   }
   const browser = await browserRequests.requireSession(request)
-  const choices = await listScopeChoices(browser.session.accountId, parts)
+  const choices = await listScopeChoices(browser.session.accountId, dependencies)
   const handle = consents.open(browser.session, asked)
   return consentPage({ browser, request: asked, choices, handle })
 }
@@ -82,8 +82,8 @@ function isProgram(request: Request): boolean {
  * @throws PageFailure if the session was not shown the page, or the page was already used; BerthError 400 for an
  * unknown decision
  */
-export async function decideConsent(request: Request, parts: AuthorizeOptions): Promise<Response> {
-  const { browserRequests, sessions, codes, consents } = parts
+export async function decideConsent(request: Request, dependencies: AuthorizeOptions): Promise<Response> {
+  const { browserRequests, sessions, codes, consents } = dependencies
   const { browser, form } = await browserRequests.form(request)
   const handle = form.get('handle') ?? ''
   const asked = consents.find(handle, browser.session.id)
@@ -107,7 +107,7 @@ export async function decideConsent(request: Request, parts: AuthorizeOptions): 
     return redirectToClient(asked, browser.origin, denied)
   }
   const { accountId } = browser.session
-  const choices = await listScopeChoices(accountId, parts)
+  const choices = await listScopeChoices(accountId, dependencies)
   const { scope, fault } = readChosen(form, choices)
   if (fault !== undefined)
     return consentPage({ browser, request: asked, choices, handle, refused: { form, fault } })

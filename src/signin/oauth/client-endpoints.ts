@@ -37,8 +37,13 @@ export async function registerClient(
   if (!sent) throw new OAuthProblem('invalid_client_metadata', 'Send what the client says of itself as JSON.')
   const { id, metadata, secret, createdAt } = clients.register(readClientMetadata(sent))
   const shown = secret === null ? {} : { client_secret: secret, client_secret_expires_at: 0 }
-  const answer = { client_id: id, client_id_issued_at: Math.floor(createdAt / 1_000), ...shown, ...metadata }
-  return clientResponse(answer, 201)
+  const response = {
+    client_id: id,
+    client_id_issued_at: Math.floor(createdAt / 1_000),
+    ...shown,
+    ...metadata,
+  }
+  return clientResponse(response, 201)
 }
 
 /**

@@ -71,8 +71,8 @@ export class AppDirectory {
     try {
       return Bun.TOML.parse(text) as Record<string, unknown>
     } catch (error) {
-      const said = messageOf(error)
-      throw new AppError(`${path} is not valid TOML: ${said}`)
+      const cause = messageOf(error)
+      throw new AppError(`${path} is not valid TOML: ${cause}`)
     }
   }
 

@@ -93,7 +93,7 @@ class RequestClient implements Requester, SiteClient {
     return this.#complete
   }
 
-  get isGone(): boolean {
+  get isDisconnected(): boolean {
     return this.#isOver
   }
 

@@ -73,11 +73,11 @@ class Bridge implements RoutedSocketData {
 
   /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */
   connect(request: Request): Promise<string | null> {
-    const gone = () => this.closed(ABNORMAL, '')
-    request.signal.addEventListener('abort', gone, { once: true })
+    const onAbort = () => this.closed(ABNORMAL, '')
+    request.signal.addEventListener('abort', onAbort, { once: true })
     return new Promise((resolve) => {
       this.#app.onopen = () => {
-        request.signal.removeEventListener('abort', gone)
+        request.signal.removeEventListener('abort', onAbort)
         resolve(this.#app.protocol)
       }
       this.#app.onmessage = ({ data }) => this.#fromApp(data)
