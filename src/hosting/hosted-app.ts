@@ -1,20 +1,18 @@
-import type { Dialer, Sandbox } from '../compute/driver.ts'
 import { ComputeError } from '../compute/driver.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
+import { type AppEnvironment, AppResponder, type AppVersion } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import type { AppState } from './app-runtime/supervision.ts'
-import { AppSupervisor } from './app-runtime/supervisor.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
 import type { SiteHost, Upstream } from './sites/upstream.ts'
-import { SourceWatch } from './source-watch.ts'
+import { PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
 
@@ -50,19 +48,15 @@ export interface HostedAppDependencies {
   logsDirectory: string
 }
 
-type AppEnvironment = Readonly<Record<string, string>>
-
-/** The version that runs, or ran last. */
-interface AppVersion {
-  plan: AppPlan
-  environment: AppEnvironment
-}
-
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
-const ASLEEP: Upstream = { kind: 'down', reason: 'Its server sleeps. Start the server, and it runs again.' }
+const ASLEEP = 'Its server sleeps. Start the server, and it runs again.'
 
-/** An app of a server with its own site: its process or its files, its log, and the watch on its sources. */
+/**
+ * An app of a server with its own site: the version that is wanted, what responds for it, its log, and the watch on
+ * its sources. What responds follows from `start`, `stop` and the server, see `AppResponder`; the version stays when
+ * the server stops, to run again with it.
+ */
 export class HostedApp {
   readonly id: string
   readonly serverId: string
@@ -71,18 +65,12 @@ export class HostedApp {
   readonly #dependencies: HostedAppDependencies
   readonly #reload = new LiveReload()
   readonly #exposure: Exposure
-  #supervisor: { of: Sandbox; supervisor: AppSupervisor } | null = null
+  readonly #responder: AppResponder
+  readonly #watch = new PausableWatch()
+  /** The version that starts, runs or ran last; null if none ever did, or the app was stopped. */
   #version: AppVersion | null = null
-  #watch: SourceWatch | null = null
-  /** Number of callers that have paused the watch. */
-  #watchPauses = 0
-  /** Whether the upstream is files. A program that replaces them becomes the upstream when it responds. */
-  #servesFiles = false
-  /** Null until it is first known and reported. The record may predate a kill of berth. */
-  #isUp: boolean | null = null
-  /** Variables of the next restart. */
-  #nextEnvironment: AppEnvironment | null = null
-  #restarting: Promise<void> | null = null
+  /** The restart under way, with the variables of the one that follows it. */
+  #restarting: { next: AppEnvironment | null; done: Promise<void> } | null = null
 
   /** Opens the app's log. Starts nothing. */
   static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
@@ -105,13 +93,25 @@ export class HostedApp {
     const { port, slug, serverId, hasRun } = options
     const { servers, sites } = dependencies
     const asleep = servers.isSleeping(serverId)
-    const first: Upstream = !hasRun ? NOT_STARTED : asleep ? ASLEEP : { kind: 'starting' }
+    const first: Upstream = !hasRun
+      ? NOT_STARTED
+      : asleep
+        ? { kind: 'down', reason: ASLEEP }
+        : { kind: 'starting' }
     this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
+    this.#responder = new AppResponder({
+      exposure: this.#exposure,
+      directory: options.directory,
+      clock: dependencies.clock,
+      appPorts: dependencies.appPorts,
+      log,
+      onRunning: options.onRunning,
+    })
   }
 
   /** Whether the app responds. */
   get isUp(): boolean {
-    return this.#isUp === true
+    return this.#responder.isUp
   }
 
   /** Masks these values in the log from now on. */
@@ -136,12 +136,12 @@ export class HostedApp {
 
   /** Makes requests wait for the app, unless it responds already. */
   markStarting(): void {
-    if (!this.#isUp) this.#exposure.setUpstream({ kind: 'starting' })
+    if (!this.isUp) this.#exposure.setUpstream({ kind: 'starting' })
   }
 
   /** Sets the reason that requests get while the app does not run, unless it responds already. */
   markDown(reason: string): void {
-    if (!this.#isUp) this.#exposure.setUpstream({ kind: 'down', reason })
+    if (!this.isUp) this.#exposure.setUpstream({ kind: 'down', reason })
   }
 
   /**
@@ -178,21 +178,28 @@ export class HostedApp {
    * @throws AppError if the app does not respond with them
    */
   restart(environment: AppEnvironment): Promise<void> {
-    this.#nextEnvironment = environment
-    this.#restarting ??= this.#restartToLast().finally(() => {
+    if (this.#restarting !== null) {
+      this.#restarting.next = environment
+      return this.#restarting.done
+    }
+    const restarting = { next: null, done: Promise.resolve() }
+    this.#restarting = restarting
+    restarting.done = this.#restartToLast(restarting, environment).finally(() => {
       this.#restarting = null
     })
-    return this.#restarting
+    return restarting.done
   }
 
-  async #restartToLast(): Promise<void> {
-    for (let next = this.#nextEnvironment; next !== null; next = this.#nextEnvironment) {
-      this.#nextEnvironment = null
+  async #restartToLast(restarting: { next: AppEnvironment | null }, first: AppEnvironment): Promise<void> {
+    let environment: AppEnvironment | null = first
+    while (environment !== null) {
+      restarting.next = null
       try {
-        await this.#restart(next)
+        await this.#restart(environment)
       } catch (error) {
-        if (this.#nextEnvironment === null) throw error
+        if (restarting.next === null) throw error
       }
+      environment = restarting.next
     }
   }
 
@@ -206,38 +213,29 @@ export class HostedApp {
   /** Stops the app. Requests get the reason. */
   async stop(reason: string): Promise<void> {
     this.#version = null
-    this.#servesFiles = false
-    await this.#stopWatch()
-    this.#exposure.setUpstream({ kind: 'down', reason })
-    const ending = this.#supervisor?.supervisor.stop()
-    this.#supervisor = null
-    await ending
-    this.#setIsUp(false)
+    await this.#watch.stop()
+    await this.#responder.stop(reason)
   }
 
   /** Stops watching the app's files until the returned function is called, which may be called once. */
   async pauseWatch(): Promise<() => Promise<void>> {
-    this.#watchPauses += 1
-    await this.#stopWatch()
+    const resume = await this.#watch.pause()
     return async () => {
-      this.#watchPauses -= 1
+      resume()
       if (this.#dependencies.servers.sandbox(this.serverId) !== undefined) await this.#watchSources()
     }
   }
 
   /** Notes that the server stops, and the app's processes with it. */
   serverStopping(): void {
-    this.#supervisor = null
-    this.#servesFiles = false
-    this.#exposure.setUpstream(ASLEEP)
-    this.#setIsUp(false)
-    void this.#stopWatch()
+    this.#responder.serverStopping(ASLEEP)
+    void this.#watch.stop()
   }
 
   /** Releases the app because berth stops. Its server ends the processes. */
   async close(): Promise<void> {
-    this.#supervisor = null
-    await this.#stopWatch()
+    this.#responder.release()
+    await this.#watch.stop()
     await this.log.close()
   }
 
@@ -265,71 +263,13 @@ export class HostedApp {
       reload,
       ...(isHidden && { isHidden: (names) => isHidden([...above, ...names]) }),
     })
-    const supervisor = this.#supervisor?.supervisor
-    this.#supervisor = null
-    const served = this.#exposure.replace({ kind: 'files', serve })
-    this.#servesFiles = true
-    this.#setIsUp(true)
-    if (supervisor) void served.then(() => supervisor.stop())
+    this.#responder.startFiles(serve)
   }
 
-  async #startProgram(
-    { plan, environment }: AppVersion,
-    spawned: () => void = () => {},
-    signal?: AbortSignal,
-  ): Promise<void> {
-    const supervisor = this.#getSupervisor()
-    this.markStarting()
-    const server = supervisor.sandbox
-    const drained = (port: number) => this.#exposure.drained({ server, port })
-    signal?.throwIfAborted()
-    const started = supervisor.replace(plan, environment, drained)
-    const end = () => void supervisor.stop()
-    signal?.addEventListener('abort', end)
-    try {
-      spawned()
-      await started
-    } finally {
-      signal?.removeEventListener('abort', end)
-    }
-  }
-
-  /** Returns the supervisor for the server's current sandbox. */
-  #getSupervisor(): AppSupervisor {
-    const { servers, clock, appPorts } = this.#dependencies
-    const sandbox = servers.sandbox(this.serverId)
+  async #startProgram(version: AppVersion, spawned = () => {}, signal?: AbortSignal): Promise<void> {
+    const sandbox = this.#dependencies.servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
-    if (this.#supervisor?.of === sandbox) return this.#supervisor.supervisor
-    const supervisor: AppSupervisor = new AppSupervisor({
-      sandbox,
-      cwd: this.#options.directory,
-      clock,
-      ports: appPorts,
-      log: this.log,
-      onState: (state) => {
-        if (this.#supervisor?.supervisor === supervisor) this.#applyState(state, sandbox)
-      },
-    })
-    this.#supervisor = { of: sandbox, supervisor }
-    return supervisor
-  }
-
-  #applyState(state: AppState, server: Dialer): void {
-    if (this.#servesFiles && state.kind !== 'healthy') return
-    this.#servesFiles = false
-    if (state.kind === 'healthy')
-      this.#exposure.setUpstream({ kind: 'app', server, port: state.port, host: state.host })
-    else if (state.kind === 'given_up')
-      this.#exposure.setUpstream({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
-    else if (state.kind !== 'stopped') this.#exposure.setUpstream({ kind: 'starting' })
-    if (state.kind === 'healthy') this.#setIsUp(true)
-    else if (state.kind === 'given_up' || state.kind === 'stopped') this.#setIsUp(false)
-  }
-
-  #setIsUp(isUp: boolean): void {
-    if (this.#isUp === isUp) return
-    this.#isUp = isUp
-    this.#options.onRunning(isUp)
+    await this.#responder.startProgram(sandbox, version, spawned, signal)
   }
 
   #workspace(): Workspace {
@@ -338,27 +278,18 @@ export class HostedApp {
     return workspace
   }
 
+  /** Watches the sources of the current version, if its plan says so and the watch is not paused. */
   async #watchSources(): Promise<void> {
-    await this.#stopWatch()
     const plan = this.#version?.plan
-    if (!plan?.watch || this.#watchPauses > 0) return
+    if (!plan?.watch || this.#watch.isPaused) {
+      await this.#watch.stop()
+      return
+    }
     const { directory } = this.#options
-    const watch = new SourceWatch({
-      workspace: this.#workspace(),
-      directory,
-      plan,
-      onChange: (paths) => this.#sourcesChanged(paths),
+    const onChange = (paths: ReadonlySet<string>) => this.#sourcesChanged(paths)
+    await this.#watch.start({ workspace: this.#workspace(), directory, plan, onChange }).catch((error) => {
+      this.log.append('berth', `Its files are not watched: ${messageOf(error)}`)
     })
-    this.#watch = watch
-    await watch.start().catch((error) => {
-      this.log.append('berth', `Its files are not watched: ${error instanceof Error ? error.message : error}`)
-    })
-  }
-
-  async #stopWatch(): Promise<void> {
-    const watch = this.#watch
-    this.#watch = null
-    await watch?.close()
   }
 
   /** Builds and starts the app again, or reloads its pages. If that fails, the earlier version keeps running. */

@@ -38,8 +38,49 @@ interface SourceWatchOptions {
   onChange: (paths: ReadonlySet<string>) => Promise<void>
 }
 
+/** The watch on an app's source files, one at a time. It may be paused by several callers. */
+export class PausableWatch {
+  #watch: SourceWatch | null = null
+  /** Number of callers that have paused. */
+  #pauses = 0
+
+  /** Whether anybody has paused. */
+  get isPaused(): boolean {
+    return this.#pauses > 0
+  }
+
+  /** Starts to watch, in place of the watch before. Changes are reported once this resolves. */
+  async start(options: SourceWatchOptions): Promise<void> {
+    const before = this.#watch
+    const watch = new SourceWatch(options)
+    this.#watch = watch
+    await before?.close()
+    await watch.start()
+  }
+
+  /** Stops the watch. No further call of `onChange` begins. */
+  async stop(): Promise<void> {
+    const watch = this.#watch
+    this.#watch = null
+    await watch?.close()
+  }
+
+  /**
+   * Stops the watch.
+   *
+   * @returns a function that ends this pause, which may be called once. It does not start the watch
+   */
+  async pause(): Promise<() => void> {
+    this.#pauses += 1
+    await this.stop()
+    return () => {
+      this.#pauses -= 1
+    }
+  }
+}
+
 /** Watches an app's source files until it is closed. */
-export class SourceWatch {
+class SourceWatch {
   readonly #options: SourceWatchOptions
   readonly #changed = new Set<string>()
   #watch: WorkspaceWatch | null = null
