@@ -4,6 +4,20 @@ import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
 
+/** Another program listens on the port. */
+export class PortTaken extends StartupError {
+  constructor(
+    readonly host: string,
+    readonly port: number,
+    by = 'another program',
+    remedy = '',
+  ) {
+    super(
+      `Port ${port} on ${host} is taken by ${by}. ${remedy}Choose another with --port, or --port 0 for any free one.`,
+    )
+  }
+}
+
 /** The data of a WebSocket of `HostRoutes`. */
 export interface RoutedSocketData {
   opened(socket: RoutedSocket): void
@@ -65,7 +79,7 @@ export function listen(host: string, port: number, respond: Respond): Listener {
     const companion = listenOnCompanion(host, main.port, respond)
     if (companion !== 'taken') return listenerOf(companion === null ? [main] : [main, companion], respond)
     void main.server.stop(true)
-    if (port !== 0 || attempt === MAX_ATTEMPTS) throw taken(otherLoopback(host) ?? host, main.port)
+    if (port !== 0 || attempt === MAX_ATTEMPTS) throw new PortTaken(otherLoopback(host) ?? host, main.port)
   }
 }
 
@@ -167,7 +181,7 @@ function serve(host: string, port: number, respond: Respond): BoundListener {
   try {
     return start(host, port, respond)
   } catch (error) {
-    if (codeOf(error) === 'EADDRINUSE') throw taken(host, port)
+    if (codeOf(error) === 'EADDRINUSE') throw new PortTaken(host, port)
     const cause = messageOf(error)
     throw new StartupError(
       `Cannot listen on ${host}:${port}: ${cause}. Choose another address with --host and --port.`,
@@ -186,11 +200,6 @@ function start(hostname: string, port: number, respond: Respond): BoundListener 
   const server = Bun.serve({ ...options, fetch: respond })
   return { port: server.port ?? port, server, options }
 }
-
-const taken = (host: string, port: number): StartupError =>
-  new StartupError(
-    `Port ${port} on ${host} is taken by another program. Choose another with --port, or --port 0 for any free one.`,
-  )
 
 const routed =
   (routes: HostRoutes, respond: Respond) => (request: Request, server: Bun.Server<RoutedSocketData>) =>

@@ -122,7 +122,8 @@ async function compose(
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
   if (ephemeral) releases.push(() => ephemeral.remove())
   const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
-  releases.push(() => dataDirectory.release())
+  let hasStarted = false
+  releases.push(() => (hasStarted ? dataDirectory.release() : dataDirectory.discard()))
   // Nobody starts on an ephemeral directory again.
   const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
   if (heartbeat) releases.push(() => heartbeat.close())
@@ -223,6 +224,7 @@ async function compose(
     })
     .catch((error) => logger.error('servers of before could not be brought up again', { error }))
 
+  hasStarted = true
   let stopping: Promise<void> | undefined
   return {
     info: {

@@ -1,8 +1,9 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
+import { ifPresent } from '../runtime/if-present.ts'
 import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
@@ -39,6 +40,8 @@ export interface DataDirectory {
   writeMasterKey(text: string): void
   /** Gives the directory back; another berth may take it. */
   release(): void
+  /** Gives the directory back after a start that failed. Removes it if this start created it: nobody has used it. */
+  discard(): void
 }
 
 /**
@@ -50,7 +53,7 @@ export interface DataDirectory {
  * @throws StartupError if the directory is not writable, or another berth uses it
  */
 export function takeDataDirectory(path: string): DataDirectory {
-  const lock = lockDirectory(path)
+  const { lock, created } = lockDirectory(path)
   const instanceFile = join(path, 'instance.json')
   const credentialsFile = join(path, 'credentials.json')
   const masterKeyFile = join(path, 'master.key')
@@ -74,6 +77,11 @@ export function takeDataDirectory(path: string): DataDirectory {
     writeMasterKey: (text) => writePrivate(masterKeyFile, text),
     release() {
       remove(instanceFile)
+      lock.close()
+    },
+    discard() {
+      if (created === null) remove(instanceFile)
+      else removeCreated(path, created)
       lock.close()
     },
   }
@@ -108,17 +116,31 @@ export function isInUse(path: string): boolean {
   }
 }
 
-function lockDirectory(path: string): Sqlite {
+/** Removes a data directory, and the directories above it that were created for it, unless others use them too. */
+function removeCreated(path: string, created: string): void {
+  ifPresent(() => rmSync(path, { recursive: true, force: true }))
+  try {
+    for (let dir = path; dir !== created; ) {
+      dir = dirname(dir)
+      rmdirSync(dir)
+    }
+  } catch {
+    // It is not empty.
+  }
+}
+
+/** Creates and locks the directory; `created` is the topmost directory that did not exist, null if all did. */
+function lockDirectory(path: string): { lock: Sqlite; created: string | null } {
   let lock: Sqlite | undefined
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    const created = mkdirSync(path, { recursive: true, mode: 0o700 }) ?? null
     chmodSync(path, 0o700)
     const ignore = join(path, '.gitignore')
     if (!existsSync(ignore)) writeFileSync(ignore, '*\n')
     makePrivate(join(path, 'lock'))
     lock = new Sqlite(join(path, 'lock'))
     begin(lock, path)
-    return lock
+    return { lock, created }
   } catch (error) {
     lock?.close()
     if (isBusy(error)) throw new StartupError(inUse(path))

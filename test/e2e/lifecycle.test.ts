@@ -310,11 +310,42 @@ describe('a start that cannot be', () => {
     expect((await stderr).trim().split('\n').length).toBe(1)
   })
 
-  test('port taken by another berth: 1 too, and the other goes on', async () => {
+  test('port taken: nothing is left of a data directory that the start created, and a used one stays', async () => {
+    using taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+    const used = start()
+    await used.ready
+    used.child.kill('SIGTERM')
+    expect(await used.child.exited).toBe(0)
+    for (const path of [join(folder, 'deep/down/data'), data()]) {
+      const { child } = serve(['--port', String(taken.port), '--data', path])
+      expect(await child.exited).toBe(1)
+    }
+    expect(existsSync(join(folder, 'deep'))).toBe(false)
+    expect(existsSync(join(data(), 'credentials.json'))).toBe(true)
+  })
+
+  test('port taken by another berth: 1 too, with its directory and how to stop it, and it goes on', async () => {
     const info = await start().ready
-    const { child, stderr } = serve(['--port', new URL(info.base_url).port, '--data', join(folder, 'other')])
-    expect(await child.exited).toBe(1)
-    expect(await stderr).toContain('--port')
+    const again = async () => {
+      const { child, stderr } = serve([
+        '--port',
+        new URL(info.base_url).port,
+        '--data',
+        join(folder, 'other'),
+      ])
+      expect(await child.exited).toBe(1)
+      return await stderr
+    }
+    let said = await again()
+    // It is in the list a moment after its ready line.
+    await until(async () => {
+      said = await again()
+      return said.includes('the berth on')
+    }, 'the other is in the list')
+    expect(said).toContain(`is taken by the berth on ${info.data_dir} (pid ${info.pid})`)
+    expect(said).toContain(`berth stop --data ${info.data_dir}`)
+    expect(said).toContain('--port 0')
+    expect(existsSync(join(folder, 'other'))).toBe(false)
     for (let n = 0; n < 8; n++) expect((await call(info, 'GET', '/servers')).status).toBe(200)
   })
 

@@ -1,8 +1,10 @@
 import { selfCommand } from '../../compute/self.ts'
 import type { Config } from '../../config/config.ts'
+import { PortTaken } from '../../http/listener.ts'
 import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { shellQuote } from '../quote.ts'
 import { versionInfo } from '../version.ts'
 import type { StartedBy } from './registry.ts'
 
@@ -21,12 +23,12 @@ export interface Listeners {
  *
  * @throws StartupError if it cannot start
  */
-export function startInstance(
+export async function startInstance(
   config: Config,
   { env }: ProcessContext,
   { log, ...listeners }: Listeners,
 ): Promise<Berth> {
-  return startBerth(config, {
+  const starting = startBerth(config, {
     version: versionInfo().version,
     logger: createLogger(config.logLevel, log, Date.now),
     sinceStartMs: () => performance.now(),
@@ -35,6 +37,29 @@ export function startInstance(
     environment: env,
     ...listeners,
   })
+  try {
+    return await starting
+  } catch (error) {
+    throw error instanceof PortTaken ? await nameOwner(error, env) : error
+  }
+}
+
+/** Returns the failure with the instance of `berth list` that has the port, if there is one, and how to stop it. */
+async function nameOwner(error: PortTaken, env: ProcessContext['env']): Promise<PortTaken> {
+  const { listInstances } = await import('./registry.ts')
+  try {
+    const owner = listInstances(env).find(({ base_url }) => Number(new URL(base_url).port) === error.port)
+    if (owner === undefined) return error
+    const { data_dir, pid } = owner
+    return new PortTaken(
+      error.host,
+      error.port,
+      `the berth on ${data_dir} (pid ${pid})`,
+      `Use that one, or stop it with: berth stop --data ${shellQuote([data_dir])}. `,
+    )
+  } catch {
+    return error
+  }
 }
 
 /**
