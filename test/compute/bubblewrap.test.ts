@@ -87,6 +87,19 @@ await conformance('bubblewrap', () => {
       expect(exitCode).not.toBe(0)
     })
 
+    test('shows nothing of the kernel that is only for root, and has nobody change who goes first without memory', async () => {
+      await using bench = new Bench('bubblewrap')
+      const sandbox = await bench.start()
+      const secret = 'slabinfo vmallocinfo timer_list kpagecount kpageflags kpagecgroup pagetypeinfo kcore'
+      const read = `cd /proc && for file in ${secret}; do head -c 1 $file 2>/dev/null && echo $file; done; true`
+      expect((await run(sandbox, read)).stdout).toBe('')
+      const { exitCode } = await run(sandbox, '(echo 1000 > /proc/$PPID/oom_score_adj) 2>/dev/null')
+      expect(exitCode).not.toBe(0)
+      const everyday =
+        'echo out > /dev/stdout; echo x > /tmp/x; echo x > /dev/shm/x; echo x > x; echo x > /dev/null'
+      expect(await run(sandbox, everyday)).toMatchObject({ exitCode: 0, stdout: 'out\n', stderr: '' })
+    })
+
     test('lets commands make no user namespace, in which they could lift their own limits', async () => {
       await using bench = new Bench('bubblewrap')
       const probe = await bench.driver.probe()

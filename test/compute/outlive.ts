@@ -95,24 +95,30 @@ export function outliveTests(): void {
     const handle = await bench.driver.create('srv_a')
     const workspace = join(bench.dataDir, 'servers/srv_a/workspace')
     const survivor = startSurvivor(workspace)
-    await until('it runs', () => processesIn(bench.dataDir).length > 0)
-    await driverOn('bubblewrap', bench.dataDir).reap([handle])
-    expect(processesIn(bench.dataDir)).toEqual([])
-    await survivor.exited
+    try {
+      await until('both processes inside to run', () => processesIn(bench.dataDir).length === 2)
+      await driverOn('bubblewrap', bench.dataDir).reap([handle])
+      expect(processesIn(bench.dataDir)).toEqual([])
+    } finally {
+      survivor.kill('SIGKILL')
+      await survivor.exited
+    }
   })
 }
 
-/** The processes in whose mount table a workspace of a data folder is. */
+/** The processes that have a workspace of a data folder mounted. */
 function processesIn(dataDir: string): number[] {
   return listProcesses()
     .map(({ pid }) => pid)
-    .filter((pid) => mountsOf(pid).includes(` ${dataDir}/servers/`))
+    .filter((pid) =>
+      mountsOf(pid).some((line) => line.includes(` ${dataDir}/servers/`) && line.includes(' /workspace ')),
+    )
 }
 
-function mountsOf(pid: number): string {
+function mountsOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/mountinfo`, 'latin1')
+    return readFileSync(`/proc/${pid}/mountinfo`, 'latin1').split('\n')
   } catch {
-    return ''
+    return []
   }
 }

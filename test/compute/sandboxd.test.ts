@@ -22,7 +22,7 @@ const CONFIGURATION: SandboxdConfiguration = {
   env: { PATH: TEST_PATH },
   marker: '5eab0a7d'.repeat(3),
   adoptOrphans: true,
-  confinement: { systemCalls: false, tracing: false },
+  confinement: { systemCalls: false, tracing: false, procWrites: false },
   watch: {},
   rlimits: {},
   receivesTerminals: false,

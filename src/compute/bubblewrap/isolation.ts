@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { release } from 'node:os'
+
 import { join } from 'node:path'
 import { ComputeError } from '../driver.ts'
 import {
@@ -135,7 +136,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       commandEnv,
       tools: TOOLS,
       adoptOrphans: !this.#tracing,
-      confinement: { systemCalls: canFilterSystemCalls(), tracing: this.#tracing },
+      confinement: { systemCalls: canFilterSystemCalls(), tracing: this.#tracing, procWrites: isRoot() },
     }
   }
 
@@ -188,6 +189,7 @@ export class BubblewrapIsolation implements LocalIsolation {
         '--ro-bind',
         '/proc/sys',
         '/proc/sys',
+        ...(isRoot() ? ownersFiles().flatMap((path) => ['--ro-bind', '/dev/null', path]) : []),
         '--dev',
         '/dev',
         '--size',
@@ -263,6 +265,22 @@ function tellsNetworksApart(): boolean {
     .split('.')
     .map((part) => Number.parseInt(part, 10))
   return major > 5 || (major === 5 && minor >= 14)
+}
+
+const isRoot = (): boolean => process.getuid?.() === 0
+
+/**
+ * Returns the files right below /proc that only root may read, such as the kernel's addresses in vmallocinfo. A
+ * sandbox that root started could read them without any capability.
+ */
+function ownersFiles(): string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => `/proc/${name}`)
+    .filter((path) => {
+      const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0o077
+      return (mode & 0o077) === 0
+    })
 }
 
 /** Why an isolation cannot be used, and what a person can do about it. */

@@ -35,7 +35,7 @@ export function hostLaunch(
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
     adoptOrphans: true,
-    confinement: { systemCalls: false, tracing: false },
+    confinement: { systemCalls: false, tracing: false, procWrites: false },
   }
 }
 

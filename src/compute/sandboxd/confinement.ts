@@ -1,5 +1,5 @@
 import { ptr } from 'bun:ffi'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readdirSync } from 'node:fs'
 import { openLibc } from './libc.ts'
 import type { Confinement } from './protocol.ts'
 import { INSTRUCTION_BYTES, systemCallFilter } from './system-calls.ts'
@@ -15,6 +15,7 @@ const LANDLOCK_ADD_RULE = 445
 const LANDLOCK_RESTRICT_SELF = 446
 const CREATE_RULESET_VERSION = 1
 const RULE_PATH_BENEATH = 1
+const WRITE_FILE = 1n << 1n
 const MAKE_BLOCK = 1n << 11n
 const REFER = 1n << 13n
 /** The first version in which a domain need not forbid moving files between directories. */
@@ -42,36 +43,51 @@ export function canForbidTracing(): boolean {
  * Confines this process and all it starts from now on, irrevocably. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
-export function confine({ systemCalls, tracing }: Confinement): void {
+export function confine({ systemCalls, tracing, procWrites }: Confinement): void {
   if (!systemCalls && !tracing) return
   const call = loadSystemCall()
-  if (tracing) enterDomain(call)
+  if (tracing) enterDomain(call, procWrites)
   if (systemCalls) filterSystemCalls(call)
 }
 
 /**
- * Enters a Landlock domain of its own. It takes away only what no command can do anyway, creating block devices; but
- * processes in a domain cannot trace those outside, see landlock(7). It holds for the calling thread, which starts the
- * commands.
+ * Enters a Landlock domain of its own. Processes in a domain cannot trace those outside, see landlock(7). Otherwise the
+ * domain takes away only what no command can do anyway, creating block devices, and on request writing to /proc. It
+ * holds for the calling thread, which starts the commands.
  */
-function enterDomain(call: SystemCall): void {
-  const handled = new BigUint64Array([MAKE_BLOCK | REFER])
+function enterDomain(call: SystemCall, procWrites: boolean): void {
+  const handled = new BigUint64Array([MAKE_BLOCK | REFER | (procWrites ? WRITE_FILE : 0n)])
   const ruleset = call(LANDLOCK_CREATE_RULESET, ptr(handled), handled.byteLength, 0)
   if (ruleset < 0) throw new Error('The kernel refused a Landlock ruleset.')
-  const root = openSync('/', O_PATH)
   try {
     // Every domain forbids moving files to other directories unless a rule allows it.
-    const rule = new Uint8Array(12)
-    const view = new DataView(rule.buffer)
-    view.setBigUint64(0, REFER, true)
-    view.setInt32(8, root, true)
-    const added = call(LANDLOCK_ADD_RULE, ruleset, RULE_PATH_BENEATH, ptr(rule), 0)
-    if (added !== 0 || call(LANDLOCK_RESTRICT_SELF, ruleset, 0) !== 0) {
+    allow(call, ruleset, '/', REFER)
+    if (procWrites) {
+      const places = readdirSync('/').filter((name) => name !== 'proc')
+      for (const name of places) allow(call, ruleset, `/${name}`, WRITE_FILE)
+    }
+    if (call(LANDLOCK_RESTRICT_SELF, ruleset, 0) !== 0) {
       throw new Error('The kernel refused to put this process under Landlock.')
     }
   } finally {
-    closeSync(root)
     closeSync(ruleset)
+  }
+}
+
+/** Adds a rule that grants a right over a path and all below it. */
+function allow(call: SystemCall, ruleset: number, path: string, right: bigint): void {
+  const fd = openSync(path, O_PATH)
+  try {
+    // struct landlock_path_beneath_attr, which is packed.
+    const rule = new Uint8Array(12)
+    const view = new DataView(rule.buffer)
+    view.setBigUint64(0, right, true)
+    view.setInt32(8, fd, true)
+    if (call(LANDLOCK_ADD_RULE, ruleset, RULE_PATH_BENEATH, ptr(rule), 0) !== 0) {
+      throw new Error(`The kernel refused a Landlock rule for ${path}.`)
+    }
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -102,6 +102,11 @@ export interface Confinement {
    * outlive berth, can then not be traced, nor its memory be written.
    */
   tracing: boolean
+  /**
+   * Whether files of /proc cannot be written, such as sandboxd's priority when memory runs out: if berth runs as root,
+   * the kernel takes the sandbox's user for their owner. Requires `tracing`.
+   */
+  procWrites: boolean
 }
 
 /** Payload of `spawn`. */
