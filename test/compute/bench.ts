@@ -15,6 +15,7 @@ import { listProcesses, readMarker } from '../../src/compute/processes.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { PipedDriver } from './piped-driver.ts'
 
 /** Limits that the suite's harmless commands do not notice. */
 export const LIMITS: Limits = { cpus: 2, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 26 }
@@ -33,8 +34,14 @@ export interface Result extends ExecExit {
   stderr: string
 }
 
+/** What the suite tries: an isolation of this machine, or servers that are reached by pipes and calls alone. */
+export type Subject = Isolation | 'piped'
+
 /** The named driver on a data folder. */
-export function driverOn(name: Isolation, dataDir: string, path = TEST_PATH): ComputeDriver {
+export function driverOn(name: Subject, dataDir: string, path = TEST_PATH): ComputeDriver {
+  if (name === 'piped') {
+    return new PipedDriver(driverOn('none', dataDir, path), { dataDir, self: SELF, path })
+  }
   const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
   const found = localDrivers({ dataDir, self: SELF, path, logger }).find((driver) => driver.name === name)
   if (found === undefined) throw new Error(`no driver ${name}`)
@@ -47,7 +54,7 @@ export class Bench implements AsyncDisposable {
   readonly driver: ComputeDriver
   readonly #sandboxes: Sandbox[] = []
 
-  constructor(readonly name: Isolation) {
+  constructor(readonly name: Subject) {
     this.driver = driverOn(name, this.dataDir)
   }
 

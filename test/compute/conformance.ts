@@ -1,18 +1,19 @@
 import { describe } from 'bun:test'
 import { ISOLATIONS, type Isolation } from '../../src/config/config.ts'
 import { thorough } from '../support/thorough.ts'
-import { Bench } from './bench.ts'
+import { Bench, type Subject } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
-import { endTests } from './conformance/end.ts'
+import { endTests, killedBerthTests } from './conformance/end.ts'
 import { limitTests } from './conformance/limits.ts'
-import { longTests, portTests } from './conformance/long.ts'
+import { longTests, machinePortTests, portTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
 import { folderTests } from './conformance/server-directories.ts'
 import { terminalEndTests, terminalOutputTests, terminalTests } from './conformance/terminals.ts'
-import { toolTests } from './conformance/tools.ts'
+import { machineToolTests, toolTests } from './conformance/tools.ts'
 
 /**
- * Tests what every compute driver keeps. An isolation that this machine does not offer is passed over with the reason.
+ * Tests a driver of this machine: the contract of every driver, and what holds of servers that are processes here. An
+ * isolation that this machine does not offer is passed over with the reason.
  *
  * Three kinds of tests run once, unless everything is tried thoroughly. Output passes between sandboxd and its commands, and
  * the isolation has no part in it: the strongest one of this machine is tried. Ends and limits depend on whether the
@@ -33,23 +34,39 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
   const endIsTried =
     !thorough && (await isAnyAvailable(strongerThan(name).filter((one) => one !== 'bubblewrap')))
   describe(name, () => {
-    commandTests(name)
-    terminalTests(name)
-    if (!outputIsTried) {
-      outputTests(name)
-      terminalOutputTests(name)
-      longTests(name)
-    }
+    contract(name, { output: !outputIsTried, end: !endIsTried })
     if (!endIsTried) {
-      endTests(name)
-      terminalEndTests(name)
+      killedBerthTests(name)
       limitTests(name, enforced)
     }
-    portTests(name)
+    machinePortTests(name)
     folderTests(name)
-    toolTests(name)
+    machineToolTests(name)
     isolation()
   })
+}
+
+/**
+ * Tests what every driver guarantees, wherever its servers are. Looks at this machine only to see that a server's
+ * processes are gone.
+ *
+ * @param output whether to test how output passes
+ * @param end whether to test how commands and servers end
+ */
+export function contract(subject: Subject, { output, end }: { output: boolean; end: boolean }): void {
+  commandTests(subject)
+  terminalTests(subject)
+  if (output) {
+    outputTests(subject)
+    terminalOutputTests(subject)
+    longTests(subject)
+  }
+  if (end) {
+    endTests(subject)
+    terminalEndTests(subject)
+  }
+  portTests(subject)
+  toolTests(subject)
 }
 
 /** The isolations that are stronger than another: the list has the strongest first. */

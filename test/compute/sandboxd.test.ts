@@ -3,8 +3,10 @@ import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import {
+  CALL_WINDOW,
   encodeFrame,
   encodeJson,
+  encodeNumber,
   FRAME,
   FrameReader,
   MAX_FROM_SANDBOXD,
@@ -74,6 +76,26 @@ describe('a sandboxd that breaks the protocol', () => {
     // Output that nobody takes keeps the result back, whoever is at fault.
     if (settled !== null) expect(settled.exitCode).toBe(137)
     expect(() => connection.exec(COMMAND)).toThrow(ComputeError)
+  })
+
+  test.each<[string, Uint8Array[]]>([
+    ['bytes of no call', [encodeFrame(FRAME.data, 99, new Uint8Array(1))]],
+    ['an answer that is no JSON', [encodeFrame(FRAME.result, 1, new TextEncoder().encode('{'))]],
+    ['an error without words', [json(FRAME.error, { code: 'refused' })]],
+    ['the drop of a call that goes on', [encodeFrame(FRAME.drop, 1)]],
+    ['bytes after the end', [encodeFrame(FRAME.end, 1), encodeFrame(FRAME.data, 1, new Uint8Array(1))]],
+    ['more room than it has', [encodeFrame(FRAME.more, 1, encodeNumber(0xffff_ffff))]],
+    [
+      'more bytes than there is room for',
+      Array.from({ length: 5 }, () => encodeFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))),
+    ],
+  ])('by %s in a call loses its sandbox', async (_, frames) => {
+    await using sandboxd = new FalseSandboxd(frames)
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    const call = connection.call('pause', {})
+    expect(await connection.closed).toContain('broke the protocol')
+    await expect(call.result).rejects.toThrow()
+    await expect(call.stream.send(new Uint8Array(1))).rejects.toThrow()
   })
 
   test('by its death fails a start that waits for it', async () => {
@@ -156,6 +178,40 @@ describe('a sandboxd on standard input and output', () => {
     connection.close('enough')
     expect(await sandboxd.exited).toBe(0)
     expect((await sleep.exit).exitCode).toBe(137)
+  })
+
+  test('serves calls whose streams wait for each other’s room, and gives up what is dropped', async () => {
+    using echo = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { data: (socket, chunk) => void socket.write(chunk) },
+    })
+    await using sandboxd = piped()
+    const connection = await SandboxdClient.open(transportOf(sandboxd))
+    await connection.configure(CONFIGURATION)
+    const dial = async () => {
+      const call = connection.call('dial', { host: '127.0.0.1', port: echo.port })
+      await call.result
+      return call
+    }
+    const [slow, fast] = [await dial(), await dial()]
+    let written = 0
+    for (let more = 1; more > 0; ) {
+      more = slow.stream.write(new Uint8Array(65_536))
+      written += more
+    }
+    expect(written).toBe(CALL_WINDOW)
+    await fast.stream.send(new TextEncoder().encode('through'))
+    expect(Buffer.from((await fast.stream.read()) ?? []).toString()).toBe('through')
+    slow.drop()
+    await expect(slow.stream.read()).rejects.toThrow('given up')
+    fast.stream.end()
+    expect(await fast.stream.read()).toBe(null)
+    const refused = connection.call('dial', { host: '::1', port: echo.port })
+    await expect(refused.result).rejects.toMatchObject({ code: 'refused' })
+    expect((await connection.exec(COMMAND).exit).exitCode).toBe(0)
+    connection.close('enough')
+    await sandboxd.exited
   })
 
   test('that does not respond is given up', async () => {

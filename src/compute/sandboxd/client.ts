@@ -1,7 +1,9 @@
 import { ComputeError } from '../driver.ts'
 import { FrameChannel } from './channel.ts'
+import { type ClientCall, ClientCalls } from './client-calls.ts'
 import { type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
 import {
+  type CallName,
   decodeJson,
   type ExitReport,
   FRAME,
@@ -41,6 +43,7 @@ export class SandboxdClient {
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
   readonly #channel: FrameChannel
+  readonly #calls: ClientCalls
   /** Resolves pending pings, in the order in which they were sent. */
   readonly #pongs: Array<() => void> = []
   #lastId = 0
@@ -68,6 +71,7 @@ export class SandboxdClient {
       onClosed: () => this.close('sandboxd ended.'),
       onBroken: (error) => this.close(`sandboxd broke the protocol: ${error}`),
     })
+    this.#calls = new ClientCalls(this.#channel)
     // Nothing may be waiting for it if sandboxd ends early.
     this.#ready.promise.catch(() => {})
   }
@@ -112,6 +116,13 @@ export class SandboxdClient {
     return execution
   }
 
+  /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over. */
+  call(name: CallName, input: object): ClientCall {
+    if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
+    this.#lastId = (this.#lastId + 1) >>> 0
+    return this.#calls.start(this.#lastId, name, input)
+  }
+
   /** Asks sandboxd to end all commands and itself. */
   shutdown(): void {
     this.#channel.send(FRAME.shutdown, 0)
@@ -137,6 +148,7 @@ export class SandboxdClient {
     this.#ready.reject(new ComputeError(`The sandbox did not start: ${reason}`))
     for (const execution of this.#executions.values()) execution.abandon()
     this.#executions.clear()
+    this.#calls.close(reason)
     for (const pong of this.#pongs.splice(0)) pong()
     this.#closed.resolve(reason)
   }
@@ -146,7 +158,7 @@ export class SandboxdClient {
     this.#heardAt = performance.now()
     if (kind === FRAME.ready) this.#ready.resolve()
     else if (kind === FRAME.pong) this.#pongs.shift()?.()
-    else this.#receiveOf(id, kind, payload)
+    else if (!this.#calls.receive(id, kind, payload)) this.#receiveOf(id, kind, payload)
   }
 
   #receiveOf(id: number, kind: number, payload: Uint8Array): void {

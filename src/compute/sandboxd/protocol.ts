@@ -10,10 +10,14 @@ import type { TerminalSize } from '../driver.ts'
  *
  * A frame is a header of 9 bytes, little-endian, and a payload:
  *
- * u32 length of the payload · u8 kind · u32 id of the execution, or 0
+ * u32 length of the payload · u8 kind · u32 id of the execution or call, or 0
  *
- * Payloads are bytes (stdin, type, stdout, stderr), a u32 (credit in bytes; cancel in milliseconds of grace), or JSON
- * (all others).
+ * Payloads are bytes (stdin, type, stdout, stderr, data), a u32 (credit and more in bytes; cancel in milliseconds of
+ * grace), or JSON (all others).
+ *
+ * A call is a request to a service of sandboxd: JSON, answered by JSON, with a stream of bytes each way. Berth's side is
+ * `client-calls.ts`; sandboxd's is `served-calls.ts`, loaded with the services at the first call. A call's last frame
+ * from sandboxd is `error`, or `drop` when both streams have ended or berth has given it up.
  */
 export const FRAME = {
   /** To sandboxd. */
@@ -27,6 +31,18 @@ export const FRAME = {
   shutdown: 8,
   type: 9,
   resize: 10,
+  /** To sandboxd: a request to one of its services. */
+  call: 32,
+  /** Both ways, about a call: bytes of a stream, and its end. */
+  data: 33,
+  end: 34,
+  /** From sandboxd: the answer, or an error as the call's last frame. */
+  result: 35,
+  error: 36,
+  /** Both ways: room for more bytes of the stream. */
+  more: 37,
+  /** To sandboxd: the call is given up. From sandboxd: nothing more comes about the call. */
+  drop: 38,
   /** From sandboxd. */
   ready: 16,
   stdout: 17,
@@ -50,6 +66,9 @@ export const WINDOW = 256 * 1024
 
 /** Largest piece of output or input in one frame. */
 export const CHUNK = 64 * 1024
+
+/** Bytes of one of a call's streams that may be under way, unread, at a time. */
+export const CALL_WINDOW = 1024 * 1024
 
 /** The file descriptor on which sandboxd finds its socket. */
 export const SANDBOXD_FD = 3
@@ -124,6 +143,18 @@ export interface SpawnRequest {
   /** Size of the command's terminal; null for pipes. */
   terminal: TerminalSize | null
 }
+
+/** Services of sandboxd. */
+export type CallName = 'dial' | 'listening' | 'pause' | 'kill'
+
+/** Payload of `call`. */
+export interface CallRequest {
+  name: CallName
+  input: object
+}
+
+/** Reports whether frames of this kind are about calls. */
+export const isCallFrame = (kind: number): boolean => kind >= FRAME.call && kind <= FRAME.drop
 
 /** Payload of `exit`. */
 export interface ExitReport {

@@ -14,10 +14,12 @@ import {
   decodeJson,
   decodeNumber,
   FRAME,
+  isCallFrame,
   MAX_TO_SANDBOXD,
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
+import type { ServedCalls } from './served-calls.ts'
 import type { PrivateMemory } from './server-memory.ts'
 import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
@@ -53,6 +55,7 @@ export class Sandboxd {
   #oomScore: number | null = null
   #watchdog: Watchdog | null = null
   #heardAt = 0
+  #calls: Promise<ServedCalls> | null = null
   readonly #terminals = new Terminals()
   /** The process that started this one; an orphan's would be another. */
   readonly #parent = process.ppid
@@ -66,6 +69,10 @@ export class Sandboxd {
   /** Acts on one frame. */
   receive(kind: number, id: number, payload: Uint8Array): void {
     this.#heardAt = performance.now()
+    if (isCallFrame(kind)) {
+      this.#receiveCall(kind, id, payload)
+      return
+    }
     const command = this.#commands.get(id)
     if (kind === FRAME.configure) this.#configure(decodeJson(payload) as SandboxdConfiguration)
     else if (kind === FRAME.spawn) this.#spawn(id, decodeJson(payload) as SpawnRequest)
@@ -77,6 +84,24 @@ export class Sandboxd {
     else if (kind === FRAME.credit) command?.credit(decodeNumber(payload))
     else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
     else if (kind === FRAME.shutdown) void this.#options.exit()
+  }
+
+  /** Loads the services at the first call: a server that only runs commands does without. */
+  #receiveCall(kind: number, id: number, payload: Uint8Array): void {
+    this.#calls ??= this.#loadCalls()
+    // In order, since promises keep the order of their listeners.
+    void this.#calls
+      .then((calls) => calls.receive(kind, id, payload))
+      .catch((error: unknown) => {
+        console.error(messageOf(error))
+        void this.#options.exit()
+      })
+  }
+
+  async #loadCalls(): Promise<ServedCalls> {
+    const { ServedCalls } = await import('./served-calls.ts')
+    const marker = this.#configuration?.marker ?? ''
+    return new ServedCalls(this.#options.channel, { marker, root: this.#root, find: this.#find })
   }
 
   /** Ends every process of the server but this one. */

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run } from '../bench.ts'
+import { Bench, run, type Subject } from '../bench.ts'
 
 /** How a command runs. */
-export function commandTests(name: Isolation): void {
+export function commandTests(name: Subject): void {
   describe('a command', () => {
     test.each([
       ['true', 0],

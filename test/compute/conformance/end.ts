@@ -4,13 +4,13 @@ import { ComputeError } from '../../../src/compute/driver.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, driverOn, isSandboxdSafe, processesMarked, run, until } from '../bench.ts'
+import { Bench, driverOn, isSandboxdSafe, processesMarked, run, type Subject, until } from '../bench.ts'
 
 /** Ends its shell's parent, sandboxd. */
 const KILL_AGENT = 'kill -KILL $PPID; sleep 300'
 
 /** How commands and servers end. */
-export function endTests(name: Isolation): void {
+export function endTests(name: Subject): void {
   describe('the end', () => {
     test('at the timeout takes children along that made two sessions of their own', async () => {
       await using bench = new Bench(name)
@@ -120,7 +120,12 @@ export function endTests(name: Isolation): void {
       expect((await running).exitCode).toBe(137)
       expect(await bench.commands()).toEqual([])
     })
+  })
+}
 
+/** What is left of servers of this machine when berth is killed. */
+export function killedBerthTests(name: Isolation): void {
+  describe('the end', () => {
     test('of berth by kill -9 leaves no process', async () => {
       await using bench = new Bench(name)
       const host = await startHost(bench, 'sleep 300 & setsid -f sleep 300; sleep 300')

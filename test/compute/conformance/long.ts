@@ -10,10 +10,10 @@ import {
 } from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
-import { Bench, run, SELF, until } from '../bench.ts'
+import { Bench, run, SELF, type Subject, until } from '../bench.ts'
 
 /** Commands that run until they are told to end: servers of apps. */
-export function longTests(name: Isolation): void {
+export function longTests(name: Subject): void {
   describe('a command without a timeout', () => {
     test('delivers what it prints while it runs', async () => {
       await using bench = new Bench(name)
@@ -76,7 +76,7 @@ export function longTests(name: Isolation): void {
 }
 
 /** Which ports of a command are found. */
-export function portTests(name: Isolation): void {
+export function portTests(name: Subject): void {
   describe('ports', () => {
     test.each([
       ['127.0.0.1', ['127.0.0.1']],
@@ -101,16 +101,6 @@ export function portTests(name: Isolation): void {
       expect(await first.execution.listening()).toEqual([{ host: '127.0.0.1', port: first.port }])
       expect(await second.execution.listening()).toEqual([{ host: '127.0.0.1', port: second.port }])
       expect(await idle.listening()).toEqual([])
-    })
-
-    test('are left out on an address where another program answers', async () => {
-      await using bench = new Bench(name)
-      using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-      const port = other.port ?? 0
-      const script = `import socket, time; s = socket.socket(socket.AF_INET6); s.setsockopt(41, 26, 1); s.bind(("::", ${port})); s.listen(); print("up", flush=True); time.sleep(300)`
-      const { execution, output } = begin(await bench.start(), `python3 -c '${script}'`)
-      await until('it listens', () => output.text === 'up\n')
-      expect(await execution.listening()).toEqual([{ host: '::1', port }])
     })
 
     test('are dialed: bytes pass both ways, whatever the size, until either side closes', async () => {
@@ -158,6 +148,21 @@ while True:
   })
 }
 
+/** The ports of servers that may share this machine's network. */
+export function machinePortTests(name: Isolation): void {
+  describe('ports', () => {
+    test('are left out on an address where another program answers', async () => {
+      await using bench = new Bench(name)
+      using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+      const port = other.port ?? 0
+      const script = `import socket, time; s = socket.socket(socket.AF_INET6); s.setsockopt(41, 26, 1); s.bind(("::", ${port})); s.listen(); print("up", flush=True); time.sleep(300)`
+      const { execution, output } = begin(await bench.start(), `python3 -c '${script}'`)
+      await until('it listens', () => output.text === 'up\n')
+      expect(await execution.listening()).toEqual([{ host: '::1', port }])
+    })
+  })
+}
+
 /** Ends by SIGKILL alone. */
 const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 
@@ -198,7 +203,7 @@ function begin(sandbox: Sandbox, command: string): { execution: Execution; outpu
 
 /** Starts a server on a free port; resolves when it listens. */
 async function listen(
-  name: Isolation,
+  name: Subject,
   sandbox: Sandbox,
   hostname: string,
   prefix = '',

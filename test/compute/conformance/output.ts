@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run, until } from '../bench.ts'
+import { Bench, run, type Subject, until } from '../bench.ts'
 
 /** How output arrives. */
-export function outputTests(name: Isolation): void {
+export function outputTests(name: Subject): void {
   describe('output', () => {
     test('is complete and in order, megabytes of it', async () => {
       await using bench = new Bench(name)

@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { ComputeError } from '../../../src/compute/driver.ts'
-import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run, until } from '../bench.ts'
+import { Bench, run, type Subject, until } from '../bench.ts'
 import { openTerminal, show } from '../terminal.ts'
 
 /** Ctrl-C, Ctrl-D, Ctrl-Z. */
 const [CTRL_C, CTRL_D, CTRL_Z] = ['\x03', '\x04', '\x1a']
 
 /** How a command runs on a terminal. */
-export function terminalTests(name: Isolation): void {
+export function terminalTests(name: Subject): void {
   describe('a terminal', () => {
     test('is one on stdin, stdout and stderr, the controlling one, and has the size and TERM', async () => {
       await using bench = new Bench(name)
@@ -138,7 +137,7 @@ export function terminalTests(name: Isolation): void {
 }
 
 /** How output of a terminal arrives. */
-export function terminalOutputTests(name: Isolation): void {
+export function terminalOutputTests(name: Subject): void {
   describe('output of a terminal', () => {
     test('is complete and in order, and all there when the command has ended', async () => {
       await using bench = new Bench(name)
@@ -195,7 +194,7 @@ export function terminalOutputTests(name: Isolation): void {
 }
 
 /** How a command on a terminal ends. */
-export function terminalEndTests(name: Isolation): void {
+export function terminalEndTests(name: Subject): void {
   describe('the end of a command on a terminal', () => {
     test('by cancelling takes all along that it started, in sessions of their own too', async () => {
       await using bench = new Bench(name)

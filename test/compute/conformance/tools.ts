@@ -3,14 +3,14 @@ import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import type { Sandbox } from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, driverOn, LIMITS, type Result, run, TEST_PATH } from '../bench.ts'
+import { Bench, driverOn, LIMITS, type Result, run, type Subject, TEST_PATH } from '../bench.ts'
 
 /** Runs a command with berth's own tools in front: they come last in the PATH, and a machine may have its own. */
 const runWithTools = (sandbox: Sandbox, command: string): Promise<Result> =>
   run(sandbox, `PATH="\${PATH##*:}:$PATH"; ${command}`)
 
 /** The tools that every sandbox has. */
-export function toolTests(name: Isolation): void {
+export function toolTests(name: Subject): void {
   describe('a sandbox has Bun', () => {
     test('as bun and bunx, whether the machine has it or not', async () => {
       await using bench = new Bench(name)
@@ -72,6 +72,20 @@ export function toolTests(name: Isolation): void {
       }
     })
 
+    test('and no variable that makes a berth into Bun, outside of Bun', async () => {
+      await using bench = new Bench(name)
+      const { stdout } = await run(
+        await bench.start(),
+        'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ',
+      )
+      expect(stdout).not.toContain('BUN_BE_BUN')
+    })
+  })
+}
+
+/** The tools of a server of this machine, beside those of the machine. */
+export function machineToolTests(name: Isolation): void {
+  describe('a sandbox has Bun', () => {
     test('behind the tools of the machine, which come first', async () => {
       await using bench = new Bench(name)
       const folder = join(bench.dataDir, 'machine/bin')
@@ -99,15 +113,6 @@ export function toolTests(name: Isolation): void {
       } finally {
         await sandbox.stop()
       }
-    })
-
-    test('and no variable that makes a berth into Bun, outside of Bun', async () => {
-      await using bench = new Bench(name)
-      const { stdout } = await run(
-        await bench.start(),
-        'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ',
-      )
-      expect(stdout).not.toContain('BUN_BE_BUN')
     })
 
     // Where nothing is isolated everything can be changed.

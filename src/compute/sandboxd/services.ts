@@ -1,0 +1,165 @@
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import type { LoopbackHost } from '../driver.ts'
+import { listeningAddresses } from '../local/ports.ts'
+import { commandMarker, isStopped } from '../processes.ts'
+import { killAll, signal, stopAll } from '../terminate.ts'
+import type { CallStream } from './call-stream.ts'
+import type { CallName } from './protocol.ts'
+
+/** The server's processes, as sandboxd sees them. */
+export interface ServerProcesses {
+  /** First 24 hex digits of their markers. */
+  readonly marker: string
+  /** The process from which all descend. */
+  readonly root: number
+  /** Returns the pids of all that commands have started. */
+  find(): number[]
+}
+
+/** A call, as a service sees it. When the service returns, its stream ends; what it throws is the answer. */
+export interface ServedCall {
+  readonly input: Readonly<Record<string, unknown>>
+  readonly stream: CallStream
+  /** Sends the answer. */
+  readonly respond: (value: unknown) => void
+  /** Fires when the call is over, however it ends. */
+  readonly over: AbortSignal
+}
+
+/** A failure whose kind berth is told. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
+
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+type Service = (call: ServedCall, processes: ServerProcesses) => Promise<void>
+
+/**
+ * What sandboxd does for berth beside commands. It is JavaScript alone: sandboxd may have to reap every child that is
+ * not a command, so a service cannot start a helper process.
+ */
+export const SERVICES: Readonly<Record<CallName, Service>> = {
+  dial,
+
+  /** Answers with the loopback addresses on which the processes of the command `execution` listen; null if unknown. */
+  async listening({ input, respond }, { marker, root }) {
+    respond(listeningAddresses(root, commandMarker(marker, Number(input.execution)), process.pid))
+  },
+
+  /**
+   * Stops every process until the call's stream ends. Those that were stopped before stay so, unless `all` is set.
+   */
+  async pause(call, { find }) {
+    const stopped = stopAll(() => find().filter((pid) => call.input.all === true || !isStopped(pid)))
+    call.respond({})
+    try {
+      await call.stream.read()
+    } finally {
+      for (const pid of call.input.all === true ? find() : stopped) signal(pid, 'SIGCONT')
+    }
+  },
+
+  /** Ends every process that runs now; answers when they are gone. */
+  async kill(call, { find }) {
+    const doomed = new Set<number>()
+    let isComplete = false
+    const ended = killAll(() => find().filter((pid) => (isComplete ? doomed : doomed.add(pid)).has(pid)))
+    // All have been stopped before the first wait; a command that starts from now on is not among them.
+    isComplete = true
+    await ended
+    call.respond({})
+  },
+}
+
+/** Connects to a port inside the server; answers when the connection is open, and joins it to the call's streams. */
+async function dial({ input, stream, respond, over }: ServedCall): Promise<void> {
+  const join = new SocketJoin(stream)
+  const host = input.host as LoopbackHost
+  const socket = await join.connect(Number(input.port), host)
+  over.addEventListener('abort', () => socket.terminate())
+  respond({})
+  await join.run(socket)
+}
+
+/** Joins a socket to the streams of a call. */
+class SocketJoin {
+  readonly #stream: CallStream
+  readonly #closed = Promise.withResolvers<void>()
+  /** Bytes of the socket that berth has no room for yet. */
+  #sending: Promise<void> | null = null
+  #onDrain = (): void => {}
+
+  constructor(stream: CallStream) {
+    this.#stream = stream
+  }
+
+  /** Throws `ServiceError` `refused` if nothing listens there. */
+  async connect(port: number, hostname: LoopbackHost): Promise<Bun.Socket> {
+    const { promise: closed, resolve, reject } = this.#closed
+    closed.catch(() => {})
+    try {
+      return await Bun.connect({
+        hostname,
+        port,
+        socket: {
+          open: (socket) => void socket.setNoDelay(true),
+          data: (socket, chunk) => this.#forward(socket, chunk),
+          drain: () => this.#onDrain(),
+          close: (_, error) =>
+            error == null ? resolve() : reject(new ServiceError('reset', messageOf(error))),
+          error: () => {},
+          connectError: () => {},
+        },
+      })
+    } catch (error) {
+      throw new ServiceError(codeOf(error) === 'ECONNREFUSED' ? 'refused' : 'failed', messageOf(error))
+    }
+  }
+
+  /** Resolves when the socket has closed and berth has everything that came. Throws if it was reset. */
+  async run(socket: Bun.Socket): Promise<void> {
+    void this.#writeAll(socket).catch(() => socket.terminate())
+    await this.#closed.promise
+    await this.#sending
+  }
+
+  async #writeAll(socket: Bun.Socket): Promise<void> {
+    for (let chunk = await this.#stream.read(); chunk !== null; chunk = await this.#stream.read()) {
+      for (let at = 0; at < chunk.length; ) {
+        const drained = new Promise<void>((resolve) => {
+          this.#onDrain = resolve
+        })
+        const written = socket.write(chunk, at, chunk.length - at)
+        if (written < 0) return
+        at += written
+        if (at < chunk.length) await Promise.race([drained, this.#closed.promise])
+      }
+    }
+    socket.end()
+  }
+
+  #forward(socket: Bun.Socket, chunk: Buffer): void {
+    const written = this.#sending === null ? this.#stream.write(chunk) : 0
+    if (written < 0 || written === chunk.length) return
+    socket.pause()
+    const sending = (this.#sending ?? Promise.resolve()).then(() =>
+      this.#stream.send(chunk.subarray(written)),
+    )
+    sending.catch(() => {})
+    this.#sending = sending
+    void sending.then(
+      () => {
+        if (this.#sending !== sending) return
+        this.#sending = null
+        socket.resume()
+      },
+      () => socket.terminate(),
+    )
+  }
+}
