@@ -103,7 +103,7 @@ export const servers: Noun = {
         default: flag("return to the instance's default"),
       },
       help: `
-  open    all that this machine reaches
+  open    all that this machine reaches, but not itself
   public  the internet and the listed hosts, no private networks
   list    the listed hosts only
   none    nothing

@@ -12,7 +12,7 @@ import type { ControlAccess } from './access.ts'
 
 const Mode = oneOf([...OUTBOUND_MODES], {
   description:
-    '`open`: all that this machine reaches. `public`: the internet and listed hosts. `list`: listed hosts only. `none`: nothing.',
+    '`open`: all that this machine reaches, but not itself. `public`: the internet and listed hosts. `list`: listed hosts only. `none`: nothing.',
 })
 
 const Hosts = t.Array(t.String({ minLength: 1, maxLength: 300 }), {

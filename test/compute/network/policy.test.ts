@@ -62,10 +62,12 @@ describe('outbound policy', () => {
     expect([...INNER, ...NOWHERE, 'localhost', '', '1.2.3'].filter((to) => reached(judge, to))).toEqual([])
   })
 
-  test('open reaches whatever the machine reaches, but not loopback, and none reaches nothing', () => {
+  test('open reaches whatever the machine reaches, but not the machine itself, and none reaches nothing', () => {
     expect(
-      ['10.0.0.5', '169.254.169.254', '203.0.112.9', 'fd00::1'].filter((to) => !reached(policy('open'), to)),
+      ['10.0.0.5', '169.254.169.254', '203.0.113.9', 'fd00::1'].filter((to) => !reached(policy('open'), to)),
     ).toEqual([])
+    expect([...OWN].filter((to) => reached(policy('open'), to))).toEqual([])
+    expect(reached(policy('open', '203.0.112.9:80'), '203.0.112.9', 80)).toBe(true)
     expect(NOWHERE.filter((to) => reached(policy('open'), to))).toEqual([])
     expect(
       ['1.1.1.1', '10.0.0.5'].filter((to) => reached(policy('none', '10.0.0.5', '1.1.1.1'), to)),

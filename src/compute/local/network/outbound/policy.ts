@@ -79,7 +79,6 @@ export class OutboundPolicy {
       return { reason: `the address is not reachable from a server (${kind})`, remedy: OWN_REMEDY }
     if (this.mode === 'none')
       return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
-    if (this.mode === 'open') return null
     const ip = ipaddr.process(address)
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
     if (listed.some((pattern) => matchesAddress(pattern, address))) return null
@@ -87,6 +86,7 @@ export class OutboundPolicy {
     if (this.#own().has(ip.toString())) {
       return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
     }
+    if (this.mode === 'open') return null
     if (kind !== 'public')
       return { reason: `the address is not public (${kind})`, remedy: this.#allow(place) }
     if (this.mode === 'public') return null

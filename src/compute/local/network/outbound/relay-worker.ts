@@ -30,12 +30,14 @@ function runRelay(scope: WorkerScope): void {
       connections -= 1
     }
   }
+  // One server leaves most of the room to the others.
+  const commons = { originalDestination, admit, mostConnections: Math.ceil(most / 4) }
   const servers = new Map<number, RelayedServer>()
   const act = async (message: ToRelay): Promise<void> => {
     const { kind, server: id } = message
     if (kind === 'open') {
       const { serverId, settings, sockets } = message
-      const opened = new RelayedServer({ originalDestination, admit }, serverId, settings, (refused) =>
+      const opened = new RelayedServer(commons, serverId, settings, (refused) =>
         scope.postMessage({ kind: 'refused', server: id, ...refused }),
       )
       servers.set(id, opened)

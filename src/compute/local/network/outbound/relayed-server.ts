@@ -13,6 +13,9 @@ const DNS_PORT = 53
 /** Milliseconds in which a destination is reported as refused once. */
 const REPORT_EVERY_MS = 60_000
 
+/** Queries of one server that are answered at a time. */
+const MOST_QUERIES = 500
+
 /** Destinations that are remembered as reported. */
 const MOST_REPORTED = 1_000
 
@@ -26,6 +29,8 @@ interface Place {
 /** What a relayed server shares with the others. */
 export interface RelayCommons {
   readonly originalDestination: OriginalDestination
+  /** Connections that one server may have. */
+  readonly mostConnections: number
   /** Takes the room of one connection, and returns a function that gives it back; null if there is none. */
   readonly admit: () => (() => void) | null
 }
@@ -52,6 +57,8 @@ export class RelayedServer {
   readonly #reported = new Map<string, number>()
   #policy: OutboundPolicy
   #disturbance: Disturbance | null = null
+  /** Queries under way. */
+  #answering = 0
 
   constructor(
     commons: RelayCommons,
@@ -147,7 +154,8 @@ export class RelayedServer {
   }
 
   #begin(socket: Socket): Connection | null {
-    const release = this.#commons.admit()
+    const { admit, mostConnections } = this.#commons
+    const release = this.#connections.size < mostConnections ? admit() : null
     if (release === null) {
       socket.terminate()
       return null
@@ -284,6 +292,17 @@ export class RelayedServer {
   }
 
   async #answer(query: Uint8Array, stream: boolean): Promise<Uint8Array | null> {
+    // A resolver loses queries too, and programs ask again.
+    if (this.#answering >= MOST_QUERIES) return null
+    this.#answering += 1
+    try {
+      return await this.#lookUp(query, stream)
+    } finally {
+      this.#answering -= 1
+    }
+  }
+
+  async #lookUp(query: Uint8Array, stream: boolean): Promise<Uint8Array | null> {
     const names = [readQuestion(query)?.name ?? '']
     const late = this.#disturbance?.isFor(names, null, null) ? this.#disturbance.delay('datagram') : 0
     const answer = late === null ? null : await this.#names.answer(query, stream).catch(() => null)
