@@ -312,6 +312,22 @@ describe('limits', () => {
     expect(performance.now() - started).toBeLessThan(30_000)
   })
 
+  test('zeros without end are given up before they are counted as content, wherever they stand', async () => {
+    await using world = new World()
+    const zeros = gzipSync(Buffer.alloc(64 * MIB))
+    const many = Buffer.concat(Array.from({ length: 128 }, () => zeros))
+    const started = performance.now()
+    for (const head of [tar({ name: 'a', content: 'x' }), tar({ name: 'a/', type: '5' })]) {
+      // A gzip may have several members (RFC 1952, section 2.2): these are 8 GiB in 8 MB.
+      const bomb = new Uint8Array(Buffer.concat([gzipSync(head), many]))
+      expect(await badRequestOf(world.unpack(bomb))).toContain('It unpacks to more than the files in it')
+      world.expectNothing()
+    }
+    const padded = tgz({ name: 'd/', type: '5', content: Buffer.alloc(64 * MIB) }, { name: 'a' })
+    expect(await badRequestOf(world.unpack(padded))).toContain('"d/" is a directory that announces content')
+    expect(performance.now() - started).toBeLessThan(10_000)
+  })
+
   test('links that are tangled beyond all measure are refused in time', async () => {
     await using world = new World()
     // Each leads to the next by many steps, and the last to the first.

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { Transform } from 'node:stream'
+import { Transform, type TransformCallback } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
@@ -10,6 +10,12 @@ import type { TreeWriter } from './writer.ts'
 
 /** Bytes of an entry in the stream besides its content: headers, long names, padding. */
 const ENTRY_OVERHEAD = 8 * 1024
+
+/**
+ * Bytes of the stream that belong to no entry: what is read ahead, and the zeros at the end, which tar pads to the size
+ * of a tape's record.
+ */
+const STREAM_OVERHEAD = 2 * 2 ** 20
 
 /**
  * Unpacks a tar as it streams by.
@@ -26,7 +32,7 @@ export async function unpackTar(
   // The oldest tars have no magic. Their checksum is verified even so.
   const entries = extract({ allowUnknownFormat: true } as object)
   const source = createReadStream(path)
-  const bounded = boundedStream(limits)
+  const bounded = new BoundedStream(limits)
   const feeding = gzipped
     ? pipeline(source, createGunzip(), bounded, entries, { signal })
     : pipeline(source, bounded, entries, { signal })
@@ -35,6 +41,7 @@ export async function unpackTar(
     for await (const entry of entries) {
       // Errors after reading has been given up have no other listener.
       entry.on('error', () => {})
+      bounded.expect(entry.header)
       await takeEntry(entry.header, entry as AsyncIterable<Uint8Array>, writer)
     }
     await feeding
@@ -69,6 +76,8 @@ async function takeEntry(
       else return await writer.file({ name, size, mode }, content)
       break
     case 'directory':
+      // The content of such an entry would never end.
+      if (size > 0) throw new SourceError(`Its entry ${quoted(name)} is a directory that announces content.`)
       await writer.directory(name)
       break
     case 'symlink':
@@ -93,14 +102,34 @@ const KINDS: Record<string, string> = {
   fifo: 'a pipe',
 }
 
-/** Ends a stream that unpacks to more than files within the limits could. */
-function boundedStream(limits: SourceLimits): Transform {
-  let left = limits.bytes + limits.entries * ENTRY_OVERHEAD
-  return new Transform({
-    transform(chunk: Uint8Array, _encoding, done) {
-      left -= chunk.length
-      if (left < 0) done(tooLarge(limits))
-      else done(null, chunk)
-    },
-  })
+const UNANNOUNCED = 'It unpacks to more than the files in it have: it is damaged, or made to take time.'
+
+/**
+ * Ends a stream that has more than its limits allow, or than the entries found in it announce. A gzip of zeros is a
+ * thousand times smaller than what it unpacks to, and zeros between entries are no content that another limit counts.
+ */
+class BoundedStream extends Transform {
+  readonly #limits: SourceLimits
+  #announced = STREAM_OVERHEAD
+  #bytes = 0
+
+  constructor(limits: SourceLimits) {
+    super()
+    this.#limits = limits
+  }
+
+  /** Lets the content of an entry pass. Only files have any. */
+  expect({ type, size = 0 }: Header): void {
+    const isFile = type === 'file' || type === 'contiguous-file'
+    this.#announced += ENTRY_OVERHEAD + (isFile ? size : 0)
+  }
+
+  override _transform(chunk: Uint8Array, _encoding: string, done: TransformCallback): void {
+    const { bytes, entries } = this.#limits
+    this.#bytes += chunk.length
+    // Files that are left out count here only.
+    if (this.#bytes > bytes + entries * ENTRY_OVERHEAD) done(tooLarge(this.#limits))
+    else if (this.#bytes > this.#announced) done(new SourceError(UNANNOUNCED))
+    else done(null, chunk)
+  }
 }
