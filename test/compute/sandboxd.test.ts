@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
@@ -22,7 +23,8 @@ const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {}
 const CONFIGURATION: SandboxdConfiguration = {
   workspace: '/',
   env: { PATH: TEST_PATH },
-  marker: '5eab0a7d'.repeat(3),
+  // sandboxd ends all processes of its marker when it ends, those of another run of this file too.
+  marker: randomBytes(12).toString('hex'),
   adoptOrphans: true,
   confinement: { systemCalls: false, tracing: false, procWrites: false },
   watch: {},
