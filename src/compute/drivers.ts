@@ -4,6 +4,7 @@ import type { ComputeDriver } from './driver.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import type { LocalDriverOptions } from './local/isolation.ts'
+import type { OutboundSettings } from './local/network/outbound/policy.ts'
 import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
@@ -17,6 +18,10 @@ export interface ComputeDependencies {
   path: string
   /** Whose network servers have where the system permits both: this machine's by default. */
   network?: 'own' | 'shared'
+  /** What servers with their own network reach until something else is set for them; the internet by default. */
+  outbound?: OutboundSettings
+  /** Ports of this machine's loopback that these servers reach at the same port of their own. */
+  machinePorts?: readonly number[]
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
@@ -27,6 +32,8 @@ export function localDrivers(
 ): ComputeDriver[] {
   const all: LocalDriverOptions = {
     network: 'shared',
+    outbound: { mode: 'public', hosts: [] },
+    machinePorts: [],
     provide: () => {},
     ...options,
     workspace: (dir: string) => new LocalWorkspace(dir),

@@ -1,9 +1,10 @@
-import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { etcFiles, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */
-const VOLATILE = ['/etc/hosts', '/etc/resolv.conf']
+const RESOLV_CONF = '/etc/resolv.conf'
+const VOLATILE = ['/etc/hosts', RESOLV_CONF]
 
 /**
  * An /etc for sandboxes: copies of the files that programs need, and places for the directories among
@@ -12,9 +13,16 @@ const VOLATILE = ['/etc/hosts', '/etc/resolv.conf']
 export class EtcDirectory {
   /** Absolute path of the directory. */
   readonly path: string
+  readonly #nameServer: string | null
+  /** The text of resolv.conf as last written. */
+  #written: string | null = null
 
-  constructor(path: string) {
+  /**
+   * @param nameServer the address of the name server that programs ask; null for those of the machine
+   */
+  constructor(path: string, nameServer: string | null) {
     this.path = path
+    this.#nameServer = nameServer
   }
 
   /**
@@ -32,12 +40,30 @@ export class EtcDirectory {
       else this.#copy(entry)
     }
     for (const { path } of directories) mkdirSync(this.#place(path), { recursive: true })
+    if (this.#nameServer !== null) this.#writeNameServer(this.#nameServer)
     return directories
   }
 
   /** Copies again the files that may have changed since. */
   refresh(): void {
     for (const entry of etcFiles()) if (VOLATILE.includes(entry.path)) this.#copy(entry)
+    if (this.#nameServer !== null) this.#writeNameServer(this.#nameServer)
+  }
+
+  /** Writes resolv.conf(5) with one name server, and the machine's other settings. */
+  #writeNameServer(address: string): void {
+    let settings: string[] = []
+    try {
+      settings = readFileSync(RESOLV_CONF, 'utf8')
+        .split('\n')
+        .filter((line) => /^(search|domain|options)\b/.test(line))
+    } catch {
+      // A machine without one, which asks a name server of its own.
+    }
+    const text = [`nameserver ${address}`, ...settings, ''].join('\n')
+    if (text === this.#written) return
+    writeFileSync(this.#place(RESOLV_CONF), text)
+    this.#written = text
   }
 
   #place(path: string): string {
@@ -45,6 +71,7 @@ export class EtcDirectory {
   }
 
   #copy({ path, real }: SystemPath): void {
+    if (path === RESOLV_CONF && this.#nameServer !== null) return
     try {
       const place = this.#place(path)
       const there = statSync(place, { throwIfNoEntry: false })

@@ -13,6 +13,7 @@ import {
   type ServerToStart,
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
+import { OWN_IPV4 } from '../local/network/socket-calls.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import {
   hiddenDirectories,
@@ -66,7 +67,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'
   readonly userNamespace = true
   readonly #options: LocalDriverOptions
-  readonly #etc: EtcDirectory
+  #etc: EtcDirectory | null = null
   readonly #tools: ToolsDirectory
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
@@ -77,7 +78,6 @@ export class BubblewrapIsolation implements LocalIsolation {
   constructor(options: LocalDriverOptions) {
     this.#options = options
     this.#network = tellsNetworksApart() ? options.network : 'shared'
-    this.#etc = new EtcDirectory(join(options.dataDir, 'sandbox', 'etc'))
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 
@@ -125,7 +125,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...main,
       '__sandboxd',
     ])
-    this.#etc.refresh()
+    this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
     const descriptors = this.#network === 'own' ? { descriptors: 'sockets' as const } : {}
@@ -161,6 +161,8 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   /** Writes the files that every sandbox sees. */
   #prepare(): SharedMounts {
+    const nameServer = this.#network === 'own' ? OWN_IPV4 : null
+    this.#etc = new EtcDirectory(join(this.#options.dataDir, 'sandbox', 'etc'), nameServer)
     const directories = this.#etc.prepare({
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,

@@ -42,6 +42,11 @@ export class LocalDriver implements ComputeDriver {
   readonly #directories: ServerDirectories
   readonly #scanner = new ProcessScanner()
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
+  readonly #relay = once(async () => {
+    const { OutboundRelay, relayWorkerUrl } = await import('./network/outbound/relay.ts')
+    const { logger, self } = this.#options
+    return new OutboundRelay({ logger, worker: relayWorkerUrl(self.compiled) })
+  })
   readonly #networks = once(async () => new (await import('./network/server-network.ts')).NetworkLoader())
   #limiter: Promise<Limiter> | null = null
   #outboundKind: Promise<'redirected' | 'proxy'> | null = null
@@ -167,18 +172,21 @@ export class LocalDriver implements ComputeDriver {
     }
     const marker = this.#directories.serverMarker(handle)
     const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
-    const [limiter, networks, { LocalSandbox }] = await Promise.all([
+    const hasNetwork = launch.descriptors === 'sockets'
+    const [limiter, networks, relay, { LocalSandbox }] = await Promise.all([
       this.#chosenLimiter(),
-      launch.descriptors === 'sockets' ? this.#networks() : null,
+      hasNetwork ? this.#networks() : null,
+      hasNetwork ? this.#relay() : null,
       import('./sandbox.ts'),
     ])
+    relay?.warmUp()
     const group = limiter.openGroup(id, limits)
     try {
       const memoryEnforcedBy = limiter.enforced.memory
       return await LocalSandbox.start({
         id,
-        provide: this.#options.provide,
-        path: this.#options.path,
+        options: this.#options,
+        relay,
         launch,
         marker,
         group,

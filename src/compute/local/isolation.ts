@@ -4,6 +4,7 @@ import type { Limits } from '../driver.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
+import type { OutboundSettings } from './network/outbound/policy.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
 
@@ -18,6 +19,10 @@ export interface LocalDriverOptions {
   logger: Logger
   /** Whose network servers have where the system permits both. */
   network: 'own' | 'shared'
+  /** What servers with their own network reach until something else is set for them. */
+  outbound: OutboundSettings
+  /** Ports of this machine's loopback that these servers reach at the same port of their own. */
+  machinePorts: readonly number[]
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide(serverId: string, network: ServerNetwork): void | Promise<void>
   /** Reaches the files under a workspace's absolute path. */

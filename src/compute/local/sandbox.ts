@@ -23,6 +23,7 @@ import { SocketTransport } from '../sandboxd/transport.ts'
 import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
+import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
 import type { NetworkLoader, ServerNetwork } from './network/server-network.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
@@ -37,7 +38,8 @@ const STOP_MARGIN_MS = 500
 const PAUSE_PATIENCE_MS = 250
 
 /** The options of `LocalSandbox.start`. */
-export interface SandboxStart extends Pick<LocalDriverOptions, 'provide' | 'path'> {
+export interface SandboxStart {
+  options: Pick<LocalDriverOptions, 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
   /** The server's id. */
   id: string
   launch: Launch
@@ -51,6 +53,8 @@ export interface SandboxStart extends Pick<LocalDriverOptions, 'provide' | 'path
   memoryEnforcedBy: string
   /** Receives the sandbox's own network; null if it shares the machine's. */
   networks: NetworkLoader | null
+  /** Connects the own network with the outside; null if there is none. */
+  relay: OutboundRelay | null
 }
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
@@ -66,6 +70,8 @@ export class LocalSandbox implements Sandbox {
   /** Berth's end of the socket over which sandboxd sends those of its own network; null after that, and without one. */
   #sockets: number | null
   #network: ServerNetwork | null = null
+  /** What leaves its own network; null if it has none. */
+  #relayed: RelayedOutbound | null = null
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
   #stopping: Promise<void> | null = null
@@ -253,12 +259,19 @@ export class LocalSandbox implements Sandbox {
 
   async #openNetwork(): Promise<void> {
     const socket = this.#sockets
-    const { id, networks, provide, path } = this.#start
-    if (socket === null || networks === null) return
+    const { id, networks, relay, options } = this.#start
+    if (socket === null || networks === null || relay === null) return
     this.#sockets = null
     this.#network = networks.receive(socket)
-    await this.#network.configure(path)
-    await provide(id, this.#network)
+    const network = this.#network
+    await network.configure(options.path)
+    const sockets = network.outboundSockets(options.machinePorts)
+    this.#relayed = await relay.open(id, sockets, options.outbound, (refused) => {
+      options.logger.warn('a server may not reach this', { serverId: id, ...refused })
+    })
+    // The sandbox may have ended meanwhile.
+    if (this.#sandboxd.over) await this.#relayed.close()
+    await options.provide(id, network)
   }
 
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
@@ -268,6 +281,7 @@ export class LocalSandbox implements Sandbox {
     this.#sandboxd.close(why)
     this.#terminals?.close()
     this.#network?.close()
+    void this.#relayed?.close()
     if (this.#sockets !== null) closeSync(this.#sockets)
     this.#sockets = null
     const inside = findDescendants(this.#process.pid)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sandbox } from '../../../src/compute/driver.ts'
-import { localDrivers } from '../../../src/compute/drivers.ts'
+import { type ComputeDependencies, localDrivers } from '../../../src/compute/drivers.ts'
 import type { ServerNetwork } from '../../../src/compute/local/network/server-network.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { LIMITS, SELF, TEST_PATH } from '../bench.ts'
@@ -14,7 +14,7 @@ export class NetworkBench implements AsyncDisposable {
   readonly #sandboxes: Sandbox[] = []
   readonly driver
 
-  constructor() {
+  constructor(options: Pick<ComputeDependencies, 'outbound' | 'machinePorts'> = {}) {
     const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
     const provide = (id: string, network: ServerNetwork) => void this.#networks.set(id, network)
     const [bubblewrap] = localDrivers({
@@ -24,6 +24,7 @@ export class NetworkBench implements AsyncDisposable {
       logger,
       network: 'own',
       provide,
+      ...options,
     })
     if (bubblewrap === undefined) throw new Error('no driver')
     this.driver = bubblewrap

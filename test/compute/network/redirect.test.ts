@@ -1,51 +1,45 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { run } from '../bench.ts'
-import { NetworkBench, networkIsPossible } from './network-bench.ts'
+import { networkInterfaces } from 'node:os'
+import { run, until } from '../bench.ts'
+import { NetworkBench, networkIsPossible, SAYING } from './network-bench.ts'
 
 const curl = (url: string): string => `curl --silent --max-time 5 --http0.9 ${url}`
 
 describe.skipIf(!(await networkIsPossible()))('what leaves a server’s own network', () => {
-  test('comes to berth, by IPv4 and IPv6, and names are asked of berth', async () => {
-    await using bench = new NetworkBench()
+  test('goes through berth, which reaches what it permits; names are asked of berth', async () => {
+    await using bench = new NetworkBench({ outbound: { mode: 'open', hosts: [] } })
+    await using machine = await Machine.start()
     const { network, sandbox } = await bench.start('srv_a')
     expect(network.unredirected).toBeNull()
-    for (const host of ['127.0.0.1', '::1'] as const) {
-      network.listen(65_535, host, { open: (socket) => void socket.end(`berth at ${host}`), data() {} })
-    }
-    await network.udp(53, '127.0.0.1', {
-      data: (from, data, port, address) => void from.send(`heard ${data.toString()}`, port, address),
-    })
-    const asking = `bun -e 'const s = await Bun.udpSocket({ socket: { data(_, d) { console.log(String(d)); process.exit() } } }); s.send("a name", 53, "9.9.9.9")'`
-    expect((await run(sandbox, curl('http://203.0.113.9/'))).stdout).toBe('berth at 127.0.0.1')
-    expect((await run(sandbox, curl('"http://[2001:db8:9::9]:8080/"'))).stdout).toBe('berth at ::1')
-    expect((await run(sandbox, asking)).stdout).toBe('heard a name\n')
+    expect((await run(sandbox, curl(machine.url))).stdout).toBe('machine')
+    expect((await run(sandbox, 'getent ahostsv4 app.localhost; cat /etc/resolv.conf')).stdout).toMatch(
+      /^127\.0\.0\.1 [\s\S]*^nameserver 192\.0\.0\.8$/m,
+    )
   })
 
-  test('goes nowhere by itself: not to the machine, its addresses, or another server', async () => {
+  test('goes nowhere by itself: not to the machine, its loopback, its addresses, or another server', async () => {
     await using bench = new NetworkBench()
-    const machine = Bun.listen({
-      hostname: '0.0.0.0',
-      port: 0,
-      socket: { open: (socket) => void socket.end('machine'), data() {} },
-    })
-    const { address, answers } = await machineAddress(machine.port)
-    try {
-      const { sandbox } = await bench.start('srv_a')
-      await bench.start('srv_b')
-      expect(answers).toBe('machine')
-      for (const host of ['127.0.0.1', address]) {
-        const { stdout, exitCode } = await run(sandbox, curl(`http://${host}:${machine.port}/`))
-        expect([stdout, exitCode]).toEqual(['', 7])
-      }
-      // Other protocols are refused at once rather than lost.
-      const { stderr } = await run(
-        sandbox,
-        `bun -e 'const s = await Bun.udpSocket({}); s.send("x", 443, "9.9.9.9")'`,
-      )
-      expect(stderr).toContain('EPERM')
-    } finally {
-      machine.stop(true)
+    await using machine = await Machine.start()
+    const { sandbox } = await bench.start('srv_a')
+    const other = await bench.start('srv_b')
+    other.sandbox.exec({ command: SAYING(machine.port, 'other', '0.0.0.0'), timeoutMs: null, onOutput() {} })
+    await until('the other listens', () => other.ask(machine.port).then(Boolean, () => false))
+    for (const host of ['127.0.0.1', '[::1]', '192.0.0.8', machine.address]) {
+      const { stdout, exitCode } = await run(sandbox, curl(`http://${host}:${machine.port}/`))
+      expect([host, stdout, exitCode === 0]).toEqual([host, '', false])
+    }
+    // Other protocols are refused at once rather than lost.
+    const datagram = `bun -e 'const s = await Bun.udpSocket({}); s.send("x", 443, "9.9.9.9")'`
+    expect((await run(sandbox, datagram)).stderr).toContain('EPERM')
+  })
+
+  test('finds a service of the machine that is handed in, at the same port', async () => {
+    await using machine = await Machine.start()
+    await using bench = new NetworkBench({ machinePorts: [machine.port] })
+    const { sandbox } = await bench.start('srv_a')
+    for (const host of ['127.0.0.1', '[::1]']) {
+      expect((await run(sandbox, curl(`http://${host}:${machine.port}/`))).stdout).toBe('machine')
     }
   })
 
@@ -86,14 +80,43 @@ describe.skipIf(!(await networkIsPossible()))('what leaves a server’s own netw
   })
 })
 
-/** An address of this machine besides loopback, or loopback's own last one, and what a listener says to it there. */
-async function machineAddress(port: number): Promise<{ address: string; answers: string }> {
-  const { networkInterfaces } = await import('node:os')
-  const all = Object.values(networkInterfaces()).flatMap((some) => some ?? [])
-  const address = all.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.2'
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  connect(port, address)
-    .on('data', (data) => resolve(String(data)))
-    .on('error', reject)
-  return { address, answers: await promise }
+/** A program of this machine that listens on all its addresses. */
+class Machine implements AsyncDisposable {
+  readonly #listener: Bun.TCPSocketListener
+  /** An address of this machine besides loopback, or loopback's own last one. */
+  readonly address: string
+
+  static async start(): Promise<Machine> {
+    const listener = Bun.listen({
+      hostname: '0.0.0.0',
+      port: 0,
+      socket: { open: (socket) => void socket.end('machine'), data() {} },
+    })
+    const all = Object.values(networkInterfaces()).flatMap((some) => some ?? [])
+    const found = all.find(({ family, internal }) => family === 'IPv4' && !internal)
+    const machine = new Machine(listener, found?.address ?? '127.0.0.2')
+    const { promise, resolve, reject } = Promise.withResolvers<string>()
+    connect(machine.port, machine.address)
+      .on('data', (data) => resolve(String(data)))
+      .on('error', reject)
+    expect(await promise).toBe('machine')
+    return machine
+  }
+
+  private constructor(listener: Bun.TCPSocketListener, address: string) {
+    this.#listener = listener
+    this.address = address
+  }
+
+  get port(): number {
+    return this.#listener.port
+  }
+
+  get url(): string {
+    return `http://${this.address}:${this.port}/`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.stop(true)
+  }
 }

@@ -1,13 +1,6 @@
 import { ptr } from 'bun:ffi'
-import type { SocketCalls } from './socket-calls.ts'
-
-/**
- * The server's addresses besides loopback, from the ranges for documentation (RFC 5737 and RFC 3849), so that no
- * program means another machine by them. Without an address of global scope connections to the outside would have the
- * source 0.0.0.0, and hang.
- */
-export const OWN_IPV4 = '192.0.2.1'
-export const OWN_IPV6 = '2001:db8::1'
+import ipaddr from 'ipaddr.js'
+import { OWN_IPV4, OWN_IPV6, type SocketCalls } from './socket-calls.ts'
 
 /** Requests of netdevice(7) and rtnetlink's older way; the structures are those of 64-bit systems. */
 const SIOCADDRT = 0x890b
@@ -54,8 +47,7 @@ export function assignIPv4(calls: SocketCalls, fd: number): number {
  */
 export function assignIPv6(calls: SocketCalls, fd: number): number {
   const request = new Uint8Array(24)
-  request.set([0x20, 0x01, 0x0d, 0xb8])
-  request[15] = 1
+  request.set(ipaddr.parse(OWN_IPV6).toByteArray())
   const address = new DataView(request.buffer)
   address.setUint32(16, 128, true)
   address.setInt32(20, LOOPBACK_INDEX, true)

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../runtime/error-info.ts'
-import { OWN_IPV4, OWN_IPV6 } from './addresses.ts'
+import { OWN_IPV4, OWN_IPV6 } from './socket-calls.ts'
 
 /** The port of 127.0.0.1 and ::1 to which connections to the outside are redirected. */
 export const OUTBOUND_PORT = 65_535

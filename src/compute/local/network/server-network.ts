@@ -4,11 +4,13 @@ import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
-import { redirectOutbound } from './rules.ts'
+import type { RelayedSocket } from './outbound/messages.ts'
+import { DNS_PORT, OUTBOUND_PORT, redirectOutbound } from './rules.ts'
 import {
   isIPv6,
   loadSocketCalls,
   type NetworkHost,
+  OWN_IPV4,
   type SocketCalls,
   type SocketFacts,
   socketAddress,
@@ -154,16 +156,41 @@ export class ServerNetwork {
    * nothing else can reach the port. Throws an error with `code` `EADDRINUSE` if the port is taken.
    */
   listen<Data>(port: number, host: NetworkHost, socket: Bun.SocketHandler<Data>): NetworkListener {
-    const adopted = { fd: this.listeningDescriptor(port, host), socket }
+    const adopted = { fd: this.#listeningDescriptor(port, host), socket }
     const listener = Bun.listen(adopted as unknown as Bun.TCPSocketListenOptions<Data>)
     return this.#keep({ stop: () => listener.stop(true) })
   }
 
   /**
-   * Returns a listening TCP socket as a descriptor, for another thread to adopt. It is the caller's to close, as soon
-   * as the sandbox has ended. Throws an error with `code` `EADDRINUSE` if the port is taken.
+   * Returns the sockets at which everything arrives that leaves the network, and what programs ask of its name server
+   * or of services of this machine. They are the caller's to close.
+   *
+   * @param machinePorts ports of this machine's loopback that are reached at the same port inside
    */
-  listeningDescriptor(port: number, host: NetworkHost): number {
+  outboundSockets(machinePorts: readonly number[]): RelayedSocket[] {
+    const hosts = this.hasIPv6 ? HOSTS : HOSTS.slice(0, 1)
+    const sockets: RelayedSocket[] = []
+    try {
+      for (const host of hosts) {
+        sockets.push({ fd: this.#listeningDescriptor(OUTBOUND_PORT, host), purpose: 'outbound' })
+        for (const port of machinePorts) {
+          sockets.push({ fd: this.#listeningDescriptor(port, host), purpose: 'machine', port })
+        }
+        // Queries that are not redirected arrive at the address that they were sent to.
+        const asked = host === '127.0.0.1' && this.#unredirected !== null ? OWN_IPV4 : host
+        sockets.push({ fd: this.#udpDescriptor(DNS_PORT, asked), purpose: 'dns' })
+      }
+      return sockets
+    } catch (error) {
+      for (const { fd } of sockets) closeSync(fd)
+      throw error
+    }
+  }
+
+  /**
+   * Returns a listening TCP socket as a descriptor. Throws an error with `code` `EADDRINUSE` if the port is taken.
+   */
+  #listeningDescriptor(port: number, host: NetworkHost): number {
     const descriptor = this.#blank(host)
     const error = this.#calls.bind(descriptor, socketAddress(host, port)) || this.#calls.listen(descriptor)
     if (error === 0) return descriptor
@@ -182,24 +209,9 @@ export class ServerNetwork {
   }
 
   /**
-   * Receives datagrams at a port inside, until the network is closed. There is one socket for each IP version.
+   * Returns a bound UDP socket as a descriptor. There is one for each IP version.
    */
-  async udp(
-    port: number,
-    host: NetworkHost,
-    handlers: Bun.udp.SocketHandler<'buffer'>,
-  ): Promise<Bun.udp.Socket<'buffer'>> {
-    const adopted = { fd: this.udpDescriptor(port, host), socket: handlers }
-    const socket = await Bun.udpSocket(adopted as unknown as Bun.udp.SocketOptions<'buffer'>)
-    this.#keep({ stop: () => socket.close() })
-    return socket
-  }
-
-  /**
-   * Returns a bound UDP socket as a descriptor, for another thread to adopt. It is the caller's to close, as soon as
-   * the sandbox has ended.
-   */
-  udpDescriptor(port: number, host: NetworkHost): number {
+  #udpDescriptor(port: number, host: NetworkHost): number {
     const version = isIPv6(host) ? 'v6' : 'v4'
     const descriptor = this.#closed ? null : this.#udp[version]
     if (descriptor === null) throw this.#nothingLeft(`a UDP socket of IP${version}`)

@@ -142,8 +142,16 @@ export function loadSocketCalls(): SocketCalls {
   }
 }
 
+/**
+ * A server's addresses besides loopback: the dummy address of IPv4 (RFC 7600), and one of the range of IPv6 that is
+ * thrown away (RFC 6666), so no other machine is meant by them. Without an address of global scope connections to the
+ * outside would have the source 0.0.0.0, and hang.
+ */
+export const OWN_IPV4 = '192.0.0.8'
+export const OWN_IPV6 = '100::8'
+
 /** The addresses that berth uses inside a server's network. */
-export type NetworkHost = '127.0.0.1' | '::1' | '0.0.0.0' | '::'
+export type NetworkHost = '127.0.0.1' | '::1' | typeof OWN_IPV4
 
 /** Returns whether an address is one of IPv6. */
 export const isIPv6 = (host: NetworkHost): boolean => host.includes(':')
@@ -154,7 +162,7 @@ export function socketAddress(host: NetworkHost, port: number): Uint8Array {
   const view = new DataView(bytes.buffer)
   view.setUint16(0, isIPv6(host) ? AF_INET6 : AF_INET, true)
   view.setUint16(2, port)
-  if (host === '127.0.0.1') bytes.set([127, 0, 0, 1], 4)
-  if (host === '::1') bytes[23] = 1
+  if (isIPv6(host)) bytes[23] = 1
+  else bytes.set(host.split('.').map(Number), 4)
   return bytes
 }

@@ -66,6 +66,11 @@ export class OutboundRelay {
     return outbound
   }
 
+  /** Starts the Worker, if it does not run, so that the first server has not to wait for it. */
+  warmUp(): void {
+    this.#worker ??= this.#start()
+  }
+
   /** Ends all connections. */
   async close(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.close()))
