@@ -4,10 +4,10 @@ import type { ComputeDriver } from './driver.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import type { LocalDriverOptions } from './local/isolation.ts'
-import type { OutboundSettings } from './local/network/outbound/policy.ts'
 import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
+import type { OutboundSettings } from './outbound.ts'
 import type { SelfCommand } from './self.ts'
 
 /** What compute needs from the process that runs it. */
@@ -16,8 +16,6 @@ export interface ComputeDependencies {
   self: SelfCommand
   /** The PATH that berth was started with. */
   path: string
-  /** Whose network servers have where the system permits both: this machine's by default. */
-  network?: 'own' | 'shared'
   /** What servers with their own network reach until something else is set for them; the internet by default. */
   outbound?: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
@@ -31,7 +29,6 @@ export function localDrivers(
   options: ComputeDependencies & { dataDir: string; logger: Logger },
 ): ComputeDriver[] {
   const all: LocalDriverOptions = {
-    network: 'shared',
     outbound: { mode: 'public', hosts: [] },
     machinePorts: [],
     provide: () => {},

@@ -135,6 +135,8 @@ async function compose(
       ...dependencies,
       dataDir: dataDirectory.path,
       logger,
+      outbound: { mode: config.outbound, hosts: config.outboundHosts },
+      machinePorts: config.serverHosts,
       // The address of the API, its MCP endpoint and projects by name is the same inside a server.
       provide: (_, network) => {
         if (listener) network.forward(listener.port, { unix: listener.listenForServers() })

@@ -25,7 +25,9 @@ export class PipedDriver implements ComputeDriver {
   ) {
     this.#directories = new ServerDirectories(dataDir)
     this.#isolation = new NoIsolation({
-      ...{ dataDir, self, path, network: 'shared' },
+      ...{ dataDir, self, path },
+      outbound: { mode: 'public', hosts: [] },
+      machinePorts: [],
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),
       logger: createLogger('warn', (line) => process.stderr.write(line), Date.now),

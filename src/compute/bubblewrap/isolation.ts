@@ -77,7 +77,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#network = tellsNetworksApart() ? options.network : 'shared'
+    this.#network = tellsNetworksApart() ? 'own' : 'shared'
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 

@@ -183,7 +183,7 @@ export class LocalDriver implements ComputeDriver {
     const group = limiter.openGroup(id, limits)
     try {
       const memoryEnforcedBy = limiter.enforced.memory
-      return await LocalSandbox.start({
+      const sandbox = await LocalSandbox.start({
         id,
         options: this.#options,
         relay,
@@ -195,10 +195,23 @@ export class LocalDriver implements ComputeDriver {
         memoryEnforcedBy,
         networks,
       })
+      this.#reportOutbound(sandbox)
+      return sandbox
     } catch (error) {
       await group.close()
       throw error
     }
+  }
+
+  /** Logs, once, that programs of servers find no way out by themselves. */
+  #reportOutbound({ leaves, unredirected }: LocalSandbox): void {
+    const isFirst = this.#outboundKind === null
+    if (leaves === null) return
+    this.#outboundKind ??= Promise.resolve(leaves)
+    if (!isFirst || unredirected === null) return
+    this.#options.logger.warn(
+      `Servers reach the outside by a proxy, which some programs do not use: ${unredirected} Install nftables (nft) and util-linux (nsenter); the kernel needs nft_redir.`,
+    )
   }
 
   /** Chooses the limiter, and removes what killed berths left of theirs. */

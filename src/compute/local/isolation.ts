@@ -1,10 +1,10 @@
 import type { Isolation } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Limits } from '../driver.ts'
+import type { OutboundSettings } from '../outbound.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
-import type { OutboundSettings } from './network/outbound/policy.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
 
@@ -17,8 +17,6 @@ export interface LocalDriverOptions {
   /** The PATH that berth was started with. */
   path: string
   logger: Logger
-  /** Whose network servers have where the system permits both. */
-  network: 'own' | 'shared'
   /** What servers with their own network reach until something else is set for them. */
   outbound: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */

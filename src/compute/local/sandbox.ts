@@ -24,6 +24,7 @@ import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
+import { PROXY_ENVIRONMENT } from './network/rules.ts'
 import type { NetworkLoader, ServerNetwork } from './network/server-network.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
@@ -59,7 +60,6 @@ export interface SandboxStart {
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
 export class LocalSandbox implements Sandbox {
-  readonly outboundControl: OutboundControl | null = null
   readonly faultInjection: LocalFaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #sandboxd: SandboxdClient
@@ -125,10 +125,19 @@ export class LocalSandbox implements Sandbox {
     return this.#start.launch.tools
   }
 
+  get outboundControl(): OutboundControl | null {
+    return this.#relayed
+  }
+
   /** How connections leave its own network: they are redirected to berth, or go by a proxy; null if it shares one. */
   get leaves(): 'redirected' | 'proxy' | null {
     if (this.#network === null) return null
     return this.#network.unredirected === null ? 'redirected' : 'proxy'
+  }
+
+  /** Why connections are not redirected, a sentence; null if they are, or if there is no own network. */
+  get unredirected(): string | null {
+    return this.#network?.unredirected ?? null
   }
 
   /** Whether anything but sandboxd runs in it. */
@@ -152,7 +161,8 @@ export class LocalSandbox implements Sandbox {
   #execute(command: SandboxdCommand): TerminalExecution {
     if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
     if (command.terminal !== undefined && !this.#sandboxd.over) this.#terminals?.send()
-    const execution = this.#sandboxd.exec(command)
+    const env = this.leaves === 'proxy' ? { ...PROXY_ENVIRONMENT, ...command.env } : command.env
+    const execution = this.#sandboxd.exec(env === undefined ? command : { ...command, env })
     this.faultInjection.storageWatch?.wake()
     const marker = commandMarker(this.#start.marker, execution.id)
     return {

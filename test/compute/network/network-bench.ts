@@ -22,7 +22,6 @@ export class NetworkBench implements AsyncDisposable {
       self: SELF,
       path: TEST_PATH,
       logger,
-      network: 'own',
       provide,
       ...options,
     })

@@ -7,12 +7,13 @@ import { NetworkBench, networkIsPossible, SAYING } from './network-bench.ts'
 const curl = (url: string): string => `curl --silent --max-time 5 --http0.9 ${url}`
 
 describe.skipIf(!(await networkIsPossible()))('what leaves a server’s own network', () => {
-  test('goes through berth, which reaches what it permits; names are asked of berth', async () => {
-    await using bench = new NetworkBench({ outbound: { mode: 'open', hosts: [] } })
-    await using machine = await Machine.start()
+  test('goes to berth, by IPv4 and IPv6, which decides about it; names are asked of berth', async () => {
+    await using bench = new NetworkBench()
     const { network, sandbox } = await bench.start('srv_a')
     expect(network.unredirected).toBeNull()
-    expect((await run(sandbox, curl(machine.url))).stdout).toBe('machine')
+    const destinations = ['203.0.113.9:80', '[2001:db8:9::9]:8080']
+    for (const destination of destinations) await run(sandbox, curl(`"http://${destination}/"`))
+    expect(sandbox.outboundControl?.refused.map(({ destination }) => destination)).toEqual(destinations)
     expect((await run(sandbox, 'getent ahostsv4 app.localhost; cat /etc/resolv.conf')).stdout).toMatch(
       /^127\.0\.0\.1 [\s\S]*^nameserver 192\.0\.0\.8$/m,
     )

@@ -12,6 +12,7 @@ import { AppSupervisor } from '../../../src/hosting/app-runtime/supervisor.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { Masks } from '../../../src/runtime/masks.ts'
 import { Bench, LIMITS, until } from '../../compute/bench.ts'
+import { fetchInside } from '../../compute/fetch-inside.ts'
 import { MovedClock } from '../../support/clock.ts'
 
 /** The tier that apps are tried in: the strongest that works here; the others are tried by their own suites. */
@@ -69,7 +70,7 @@ export class World implements AsyncDisposable {
       onState: (state) => void states.push(state),
       timing: { ...QUICK, ...timing },
     })
-    return new Supervised(supervisor, states, log)
+    return new Supervised(supervisor, states, log, this.sandbox)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,6 +87,7 @@ export class Supervised {
     readonly supervisor: AppSupervisor,
     readonly states: AppState[],
     readonly log: AppLog,
+    readonly sandbox: Sandbox,
   ) {}
 
   /** The kinds of the states so far. */
@@ -108,8 +110,7 @@ export class Supervised {
 
   /** What the app answers. */
   async get(path = '/'): Promise<string> {
-    const response = await fetch(`http://127.0.0.1:${this.port}${path}`)
-    return await response.text()
+    return await fetchInside(this.sandbox, this.port, path)
   }
 
   /** The log's texts of a source. */

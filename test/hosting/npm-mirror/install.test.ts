@@ -57,7 +57,9 @@ describe.each(MANAGERS)('%s', (command, lock) => {
       return null
     }
     const npmrc = `@s:registry=${own.url}/\n//127.0.0.1:${own.port}/:_authToken=own\n`
-    await installed(await world.server('srv_a', { ...APP, '.npmrc': npmrc }), command)
+    const server = await world.server('srv_a', { ...APP, '.npmrc': npmrc })
+    server.sandbox.forward(own.port)
+    await installed(server, command)
     expect(own.count('.tgz')).toBe(1)
     expect(world.registry.count('.tgz')).toBe(1)
     expect(new Set(credentials)).toEqual(new Set(['Bearer own']))
@@ -67,7 +69,9 @@ describe.each(MANAGERS)('%s', (command, lock) => {
     await using world = new World([])
     await using own = new Registry(PACKAGES)
     const npmrc = `registry=${own.url}/\n`
-    await installed(await world.server('srv_a', { ...APP, '.npmrc': npmrc }), command)
+    const server = await world.server('srv_a', { ...APP, '.npmrc': npmrc })
+    server.sandbox.forward(own.port)
+    await installed(server, command)
     expect(world.registry.asked).toEqual([])
   })
 
@@ -100,6 +104,8 @@ describe('what one server does changes nothing for another', () => {
     const bun = `{"lockfileVersion":1,"workspaces":{"":{"name":"app","dependencies":{"tiny":"^1.0.0"}}},
       "packages":{"tiny":["tiny@1.0.0","${tarball}",{},"${integrity}"]}}`
     const attacker = await world.server('srv_a', { ...APP, 'package-lock.json': lock, 'bun.lock': bun })
+    // The lock file names the registry itself.
+    attacker.sandbox.forward(world.registry.port)
     await attacker.install('bun install')
     if (hasNpm) await attacker.install('npm ci')
     for (const [index, [command]] of MANAGERS.entries())

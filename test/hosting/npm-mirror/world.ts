@@ -110,6 +110,7 @@ export class Server {
     const { tools } = this.sandbox
     const place = { tools, workspace: this.workspace, directory: cwd }
     const given = await this.world.packages.environment(this.id, place)
+    this.sandbox.forward(Number(new URL(given.BERTH_PACKAGES_URL ?? '').port))
     return run(this.sandbox, command, { timeoutMs: 50_000, cwd, env: { ...given, ...env }, ...rest })
   }
 

@@ -7,6 +7,20 @@ export const OUTBOUND_PORT = 65_535
 /** The port at which berth answers name look-ups, of `OWN_IPV4` and `OWN_IPV6`. */
 export const DNS_PORT = 53
 
+const PROXY = `http://127.0.0.1:${OUTBOUND_PORT}`
+
+/** The variables by which programs find the way out where nothing is redirected. */
+export const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['http_proxy', 'https_proxy', 'all_proxy'].flatMap((name) => [
+      [name, PROXY],
+      [name.toUpperCase(), PROXY],
+    ]),
+  ),
+  ...Object.fromEntries(['no_proxy', 'NO_PROXY'].map((name) => [name, 'localhost,.localhost,127.0.0.1,::1'])),
+  NODE_USE_ENV_PROXY: '1',
+}
+
 /** Instances of inotify that one server may have; the machine's user has 128 of them by default. */
 const INOTIFY_INSTANCES = 64
 
@@ -85,7 +99,7 @@ export async function redirectOutbound({ network, owner }: Namespaces, path: str
       signal: timer,
     })
     const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()])
-    if (code !== 0) return `nft failed: ${said.trim().split('\n')[0] || `status ${code}`}`
+    if (code !== 0) return `nft failed: ${said.trim().split('\n')[0] || `status ${code}`}.`
     return nft ? null : 'nft (package nftables) is not installed.'
   } catch (error) {
     return `nsenter failed: ${messageOf(error)}`
