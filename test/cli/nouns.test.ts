@@ -45,7 +45,8 @@ const repeatable = (text: string): string =>
     .replaceAll(/v1,[\w+/=]+/g, 'v1,SIGNATURE')
     .replaceAll(/("?webhook-(?:timestamp|signature)"?: ?)"?[\w,]+"?/g, '$1VALUE')
     .replaceAll(/(Waiting +)\d+/g, '$10')
-    .replaceAll(/by \d+ d \d+ h/g, 'by SPAN')
+    .replaceAll(/"schema":\d+/g, '"schema":0')
+    .replaceAll(/by \d+ d( \d+ (h|min|s))?/g, 'by SPAN')
     .replaceAll(/ {2,}/g, '  ')
 
 /** The n-th id of a kind that a noun lists, the newest first. */

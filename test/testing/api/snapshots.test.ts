@@ -203,7 +203,7 @@ describe('snapshots', () => {
       'oauth_clients',
     ]
     for (const table of later) database.run(`DROP TABLE ${table}`)
-    database.run('ALTER TABLE servers DROP COLUMN metered_at')
+    for (const column of ['metered_at', 'network']) database.run(`ALTER TABLE servers DROP COLUMN ${column}`)
     database.run('PRAGMA user_version = 7')
     database.close()
     const said = JSON.parse(readFileSync(join(place, 'snapshot.json'), 'utf8'))
