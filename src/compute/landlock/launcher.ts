@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { OOM_SCORE_FD } from '../sandboxd/protocol.ts'
 import { type LandlockPlan, PLAN_FD } from './plan.ts'
 import { rightsOf, ruleAttribute, rulesetAttribute } from './ruleset.ts'
 import { type LandlockCalls, loadCalls } from './syscalls.ts'
@@ -18,10 +19,12 @@ export async function runLauncher(): Promise<void> {
     const plan = JSON.parse(readFileSync(PLAN_FD, 'utf8')) as LandlockPlan
     closeSync(PLAN_FD)
     const calls = loadCalls()
-    preferForOutOfMemory()
     calls.dropPrivileges()
+    const oomScore = openOomScore()
     restrict(calls, plan)
     for (const fd of plan.keep) calls.keepOpen(fd)
+    // Nothing else of this process is needed any more, whatever has the number now.
+    if (oomScore !== null) calls.duplicate(oomScore, OOM_SCORE_FD)
     calls.become(plan.argv, plan.env)
   } catch (error) {
     writeSync(2, `${messageOf(error)}\n`)
@@ -29,12 +32,15 @@ export async function runLauncher(): Promise<void> {
   }
 }
 
-/** The kernel ends a server's processes before others; written now, since /proc cannot be written later. */
-function preferForOutOfMemory(): void {
+/**
+ * Opens the process's own priority when memory runs out, which sandboxd changes for its commands. /proc cannot be written
+ * later. Returns null if that is not permitted: the kernel's choice then.
+ */
+function openOomScore(): number | null {
   try {
-    writeFileSync('/proc/self/oom_score_adj', '1000')
+    return openSync('/proc/self/oom_score_adj', 'r+')
   } catch {
-    // Not permitted: the kernel's choice then.
+    return null
   }
 }
 

@@ -32,6 +32,8 @@ export interface LandlockCalls {
   dropPrivileges(): void
   /** Leaves a descriptor to the program that replaces this one: Bun marks those from 4 on to be closed then. */
   keepOpen(fd: number): void
+  /** Gives a descriptor another number too, and leaves that one to the program that replaces this one. */
+  duplicate(fd: number, number: number): void
   /** Replaces this process. Returns only by throwing. */
   become(argv: readonly string[], env: Readonly<Record<string, string>>): never
 }
@@ -42,6 +44,7 @@ export function loadCalls(): LandlockCalls {
     syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
     prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
     fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
+    dup2: { args: ['int', 'int'], returns: 'int' },
     capset: { args: ['ptr', 'ptr'], returns: 'int' },
     execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'int' },
   })
@@ -84,6 +87,7 @@ export function loadCalls(): LandlockCalls {
       }
     },
     keepOpen: (fd) => void libc.fcntl(fd, F_SETFD, 0),
+    duplicate: (fd, number) => void libc.dup2(fd, number),
     become(argv, env) {
       const [program] = argv
       if (program === undefined) throw new Error('There is no program to become.')

@@ -76,6 +76,9 @@ export const SANDBOXD_FD = 3
 /** The file descriptor of sandboxd's socket for descriptors: terminals from berth, or blank sockets to it. */
 export const DESCRIPTORS_FD = 5
 
+/** The descriptor of sandboxd's own `oom_score_adj`, if its launcher opened it because sandboxd may not. */
+export const OOM_SCORE_FD = 6
+
 const AF_INET = 2
 const AF_INET6 = 10
 const SOCK_STREAM = 1

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import type { TerminalSize } from '../driver.ts'
 import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
@@ -16,6 +17,7 @@ import {
   FRAME,
   isCallFrame,
   MAX_TO_SANDBOXD,
+  OOM_SCORE_FD,
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
@@ -234,7 +236,9 @@ function openOomScore(): number | null {
   try {
     return openSync('/proc/self/oom_score_adj', 'r+')
   } catch {
-    return null
+    return ifPresent(() => readlinkSync(`/proc/self/fd/${OOM_SCORE_FD}`))?.endsWith('/oom_score_adj')
+      ? OOM_SCORE_FD
+      : null
   }
 }
 
