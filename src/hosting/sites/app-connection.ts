@@ -22,6 +22,12 @@ export interface ConnectionPool {
   forget(connection: AppConnection): void
 }
 
+/**
+ * How a response that cannot be completed ends: `reset` is a failure that the client sees, for when it would take a
+ * plain `end` for a complete response.
+ */
+export type CutOff = 'end' | 'reset'
+
 /** The app's side of an exchange. */
 export interface AppExchange {
   /** The request's method, which decides whether the response may have a body. */
@@ -57,19 +63,16 @@ export interface AppExchange {
   /** Called when the app has ended the tunnel. */
   tunnelEnded(): void
   /**
-   * Called when the app has closed the connection.
-   *
-   * @param unheard whether the connection was reused and no byte of the response has arrived
+   * Called when the app has closed a reused connection before any byte of a response. It may have been closing the
+   * idle connection already when the request was sent.
    */
-  closedWithoutResponse(unheard: boolean): void
+  closedUnheard(): void
+  /** Called when the app has closed the connection before the head of a response was complete. */
+  closedWithoutResponse(): void
   /** Called with the defect of an invalid response. */
   badResponse(fault: string): void
-  /**
-   * Called when the response breaks off.
-   *
-   * @param visibly whether the client would take a plain end for a complete response
-   */
-  cutOff(visibly: boolean): void
+  /** Called when the response breaks off. */
+  cutOff(how: CutOff): void
   /** Called when the connection leaves the exchange, which continues without it. */
   detached(): void
 }
@@ -190,11 +193,23 @@ export class AppConnection implements DialHandlers {
       return
     }
     const exchange = this.#leave(this.#exchange)
-    if (this.#phase === 'body' && this.#body.framing === 'close' && !failed) this.#phase = 'responded'
-    if (this.#phase === 'responded') exchange.responseEnded(false)
-    else if (this.#phase === 'tunnel') exchange.tunnelEnded()
-    else if (this.#phase === 'head') exchange.closedWithoutResponse(!this.#hasReceived && this.#isReused)
-    else exchange.cutOff(this.#body.framing === 'close' || failed)
+    const endsBody = this.#body.framing === 'close'
+    switch (this.#phase) {
+      case 'head':
+        if (this.#isReused && !this.#hasReceived) exchange.closedUnheard()
+        else exchange.closedWithoutResponse()
+        break
+      case 'body':
+        if (endsBody && !failed) exchange.responseEnded(false)
+        else exchange.cutOff(endsBody || failed ? 'reset' : 'end')
+        break
+      case 'responded':
+        exchange.responseEnded(false)
+        break
+      case 'tunnel':
+        exchange.tunnelEnded()
+        break
+    }
   }
 
   data(chunk: Buffer): void {
@@ -264,7 +279,7 @@ export class AppConnection implements DialHandlers {
   #takeBody(exchange: AppExchange, chunk: Buffer): void {
     const end = this.#body.consume(chunk, 0, chunk.length)
     if (end === -1) {
-      this.#leave(exchange).cutOff(true)
+      this.#leave(exchange).cutOff('reset')
       this.close()
       return
     }

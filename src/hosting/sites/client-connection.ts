@@ -1,20 +1,9 @@
-import type { AppConnection } from './app-connection.ts'
+import type { CutOff } from './app-connection.ts'
 import { BufferedWriter, type Duplex } from './buffered-writer.ts'
-import { Exchange } from './exchange.ts'
-import { FileResponder, ParsedRequest } from './file-responder.ts'
-import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT, hasBareLf, type Refusal } from './http1/head.ts'
-import { RequestHead } from './http1/request-head.ts'
-import type { ResponseHead } from './http1/response-head.ts'
-import { putRequestHead, putResponseHead } from './http1/rewrite.ts'
-import { type OwnResponse, ownBytes, refusalResponse } from './own-response.ts'
-import type { Requester, Tunnel } from './requester.ts'
+import { ownBytes, refusalResponse } from './own-response.ts'
+import { BAD_BODY, PortRequest, type RequestConnection } from './port-request.ts'
 import type { SiteClient, SiteState } from './site-state.ts'
-import type { ServeFiles } from './upstream.ts'
-
-const BAD_BODY: Refusal = { status: 400, message: 'The body is not in chunks as its header says.' }
-
-const EMPTY = Buffer.alloc(0)
 
 /**
  * How a connection ends: at once, or after reading on for a while. Unread data at the close would destroy the last
@@ -22,368 +11,239 @@ const EMPTY = Buffer.alloc(0)
  */
 type Ending = 'end' | 'linger'
 
+/** What a connection does. Times are by the gateway's clock. */
+type Phase =
+  /** Waits for a request, of whose head `#unparsed` has a part. */
+  | { readonly kind: 'head'; readonly since: number }
+  /** A request is under way. Bytes are its body; after that, `#unparsed` keeps them. */
+  | { readonly kind: 'request' }
+  /** Bytes pass both ways, unread. */
+  | { readonly kind: 'tunnel' }
+  /** Writes what is left, then ends. Drops what the client sends. */
+  | { readonly kind: 'closing'; readonly since: number; readonly ending: Ending }
+  /** The socket is closed. */
+  | { readonly kind: 'closed' }
+
+const REQUEST: Phase = { kind: 'request' }
+const TUNNEL: Phase = { kind: 'tunnel' }
+const CLOSED: Phase = { kind: 'closed' }
+
 /**
- * A client's connection to a site's own port. It reads one request after the other and responds to each through its
- * exchange. It reads nothing as long as earlier bytes wait.
+ * A client's connection to a site's own port. Finds its requests one after the other and reads nothing as long as
+ * earlier bytes wait.
+ *
+ *     head ── head is complete ─► request ── 101 ─► tunnel
+ *      ▲                           │
+ *      └── response is complete ───┘
+ *     head, request, tunnel ── refused, overdue, not kept alive, cut off ─► closing ─► closed
+ *     any ── the client has disconnected, or the site closes ─► closed
+ *
+ * The bytes of a client pass from the socket through the connection, its `PortRequest`, an `Exchange` and an
+ * `AppConnection` to the app. Each calls the next one directly; the way back is an interface that the next one names.
  */
-export class ClientConnection implements Requester, SiteClient, Tunnel {
-  readonly #writer: BufferedWriter
+export class ClientConnection implements SiteClient, RequestConnection {
+  readonly writer: BufferedWriter
   readonly #state: SiteState
-  /** The current request, or the last one. */
-  readonly #head: RequestHead
-  readonly #body = new Body()
-  readonly #exchange: Exchange
-  /** The bytes of the request's head and of the part of its body that arrived with it, up to `#bodyEnd`. */
-  #bytes: Buffer = EMPTY
-  #bodyEnd = 0
-  /** Lines that describe this client to an app. */
-  #forwarded: Uint8Array = EMPTY
-  #files: FileResponder | null = null
-  #keepAlive = true
-  #phase: 'head' | 'exchange' | 'tunnel' | 'closing' | 'closed' = 'head'
-  /** Start of the wait for a head or for the client's end, by the gateway's clock. */
-  #waitingSince: number
+  readonly #request: PortRequest
+  #phase: Phase
   /** Bytes of an incomplete head, or bytes after the current request. */
   #unparsed: Buffer | null = null
+  /** Whether reading is paused. */
   #paused = false
-  /** The Host that was accepted last. */
-  #checkedHost: string | null | undefined
-  #ending: Ending = 'end'
 
   constructor(duplex: Duplex, state: SiteState) {
-    this.#writer = new BufferedWriter(duplex)
+    this.writer = new BufferedWriter(duplex)
     this.#state = state
-    this.#head = new RequestHead(state.memory.fields)
-    this.#exchange = new Exchange(this, state)
+    this.#request = new PortRequest(this, state)
     state.addClient(this)
-    this.#waitingSince = state.now
+    this.#phase = { kind: 'head', since: state.now }
   }
 
   // Events of the socket.
 
+  /** Takes the bytes that the client has sent. */
   receive(chunk: Buffer): void {
-    switch (this.#phase) {
+    const phase = this.#phase
+    switch (phase.kind) {
       case 'head': {
-        const ahead = this.#unparsed
+        const partial = this.#unparsed
         this.#unparsed = null
-        if (ahead === null) this.#takeHead(chunk)
-        else this.#takeHead(Buffer.concat([ahead, chunk]), false)
+        // The time that the connection was idle before does not count.
+        if (partial === null) this.#takeHead(chunk, this.#state.now)
+        else this.#takeHead(Buffer.concat([partial, chunk]), phase.since)
         break
       }
-      case 'exchange':
-        if (this.#body.done) this.#stash(chunk)
+      case 'request':
+        if (this.#request.isComplete) this.#keep(chunk)
         else this.#takeBody(chunk)
         break
       case 'tunnel':
-        this.#exchange.sendOn(chunk, 0, chunk.length)
-        this.adjust()
+        this.#request.sendOn(chunk, chunk.length)
+        this.adjustReading()
         break
     }
   }
 
+  /** Continues, because the client accepts more. */
   drain(): void {
-    if (!this.#writer.flush()) return
-    this.#exchange.drained()
-    this.#files?.drained()
-    if (this.#phase === 'closing') this.#close(this.#ending)
+    if (!this.writer.flush()) return
+    this.#request.drained()
+    if (this.#phase.kind === 'closing') this.#close(this.#phase.ending)
     else this.#proceed()
   }
 
+  /** Notes that the socket is closed. */
   closed(): void {
-    if (this.#phase === 'closed') return
-    this.#phase = 'closed'
+    if (this.isClosed) return
+    this.#phase = CLOSED
     this.#state.clients.delete(this)
-    this.#abort()
+    this.#request.abort()
   }
 
-  // `SiteClient`.
+  // `SiteClient`, for the site.
 
+  /** See `SiteClient.sweep`. */
   sweep(headBefore: number, lingerBefore: number): void {
-    if (this.#phase === 'closing') {
-      if (this.#waitingSince < (this.#writer.empty ? lingerBefore : headBefore))
-        this.#writer.duplex.terminate()
-    } else if (this.#phase === 'head' && this.#waitingSince < headBefore && this.#writer.empty) {
+    const phase = this.#phase
+    if (phase.kind === 'closing') {
+      if (phase.since < (this.writer.empty ? lingerBefore : headBefore)) this.writer.duplex.terminate()
+    } else if (phase.kind === 'head' && phase.since < headBefore && this.writer.empty) {
       if (this.#unparsed === null) this.#close('end')
       else this.#refuse({ status: 408, message: 'The head of the request did not come in time.' })
     }
   }
 
+  /** See `SiteClient.terminate`. */
   terminate(): void {
     this.closed()
-    this.#writer.duplex.terminate()
+    this.writer.duplex.terminate()
   }
 
-  // `Requester`.
+  // `RequestConnection`, for the request.
 
-  get method(): string {
-    return this.#head.method
+  /** See `RequestConnection.isClosed`. */
+  get isClosed(): boolean {
+    return this.#phase.kind === 'closed'
   }
 
-  get hasBody(): boolean {
-    return this.#head.framing !== 'none'
-  }
-
-  get isRepeatable(): boolean {
-    return this.#head.repeatable
-  }
-
-  get isComplete(): boolean {
-    return this.#body.done
-  }
-
-  get isDisconnected(): boolean {
-    return this.#phase === 'closed'
-  }
-
-  /** HTTP/1.0 knows no chunks. */
-  get unchunks(): boolean {
-    return this.#head.minor === 0
-  }
-
-  get tunnel(): Tunnel | null {
-    return this.#head.upgrade ? this : null
-  }
-
-  sendTo(app: AppConnection): void {
-    const { memory } = this.#state
-    const { scratch } = memory
-    const length = putRequestHead(memory, this.#bytes, this.#head, this.#forwarded)
-    const { end } = this.#head
-    const arrived = this.#bodyEnd - end
-    if (length + arrived <= scratch.length) {
-      if (arrived > 0) this.#bytes.copy(scratch, length, end, this.#bodyEnd)
-      app.send(scratch, 0, length + arrived, true)
-    } else {
-      app.send(scratch, 0, length, true)
-      app.send(this.#bytes, end, this.#bodyEnd, false)
-    }
-  }
-
-  adjust(): void {
-    const pause = (this.#unparsed !== null && this.#phase !== 'head') || this.#exchange.full
+  /** Pauses reading while bytes wait for the end of the request, or the request accepts none. */
+  adjustReading(): void {
+    const pause = (this.#unparsed !== null && this.#phase.kind !== 'head') || this.#request.isFull
     if (pause === this.#paused) return
     this.#paused = pause
-    if (pause) this.#writer.duplex.pause()
-    else this.#writer.duplex.resume()
+    if (pause) this.writer.duplex.pause()
+    else this.writer.duplex.resume()
   }
 
-  /** Passes an interim response on. HTTP/1.0 knows none. */
-  interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void {
-    if (this.unchunks) return
-    if (head.altered) this.#writeHead(bytes, start, head, { close: false })
-    else this.write(bytes, start, end)
-  }
-
-  respond(
-    bytes: Buffer,
-    start: number,
-    end: number,
-    bodyEnd: number,
-    head: ResponseHead,
-    body: Body,
-  ): boolean {
-    if (body.framing === 'close') this.#keepAlive = false
-    const unchunk = body.pieces !== null && body.framing === 'chunked'
-    if (this.#keepAlive && !head.altered && !unchunk) return this.write(bytes, start, bodyEnd)
-    const { memory } = this.#state
-    const { scratch } = memory
-    const length = putResponseHead(memory, bytes, start, head, { close: !this.#keepAlive, unchunk })
-    if (unchunk || bodyEnd - end > scratch.length - length) {
-      this.#writer.write(scratch, 0, length, true)
-      return this.respondBody(bytes, end, bodyEnd, body)
-    }
-    bytes.copy(scratch, length, end, bodyEnd)
-    return this.#writer.write(scratch, 0, length + bodyEnd - end, true)
-  }
-
-  respondBody(bytes: Buffer, from: number, to: number, { framing, pieces }: Body): boolean {
-    if (pieces === null || framing !== 'chunked') return this.write(bytes, from, to)
-    for (let at = 0; at < pieces.length; at += 2) {
-      this.write(bytes, pieces[at] as number, pieces[at + 1] as number)
-    }
-    pieces.length = 0
-    return this.#writer.empty
-  }
-
-  respondOwn(response: OwnResponse): void {
-    if (!this.#body.done) this.#keepAlive = false
-    const head = this.#bytes.toString('latin1', this.#head.start, this.#head.end)
-    const bytes = ownBytes(response, head, this.#keepAlive, this.#state.date)
-    this.write(bytes, 0, bytes.length)
-  }
-
-  serve(serve: ServeFiles): void {
-    const request = new ParsedRequest(this.#bytes, this.#head)
-    const { memory, date } = this.#state
-    this.#files = new FileResponder({
-      memory,
-      date,
-      keepAlive: this.#keepAlive && this.#body.done,
-      unchunks: this.unchunks,
-      write: (bytes, from, to, shared) => this.#writer.write(bytes, from, to, shared),
-      end: (keepAlive) => {
-        this.#keepAlive = keepAlive
-        this.#files = null
-        this.#exchange.served()
-      },
-      fail: (error, begun) => {
-        this.#files = null
-        this.#exchange.serveFailed(error, begun)
-      },
-    })
-    void this.#files.run(request, serve)
-  }
-
-  finish(): void {
-    this.#bytes = EMPTY
-    if (this.#phase === 'closed') return
-    if (!this.#keepAlive || !this.#body.done || this.#state.closing) {
-      this.#close(this.#body.done && this.#unparsed === null ? 'end' : 'linger')
-      return
-    }
-    this.#phase = 'head'
-    this.#waitingSince = this.#state.now
-    if (this.#unparsed !== null || this.#paused) this.#proceed()
-  }
-
-  cutOff(visibly: boolean): void {
-    this.#bytes = EMPTY
-    if (visibly) this.#writer.duplex.terminate()
-    else this.#close('end')
-  }
-
-  begin(bytes: Buffer, start: number, head: ResponseHead): Buffer | null {
-    this.#phase = 'tunnel'
+  /** See `RequestConnection.becomeTunnel`. */
+  becomeTunnel(): Buffer | null {
+    this.#phase = TUNNEL
     const ahead = this.#unparsed
     this.#unparsed = null
-    this.#writeHead(bytes, start, head, { close: false, upgrade: true })
     return ahead
   }
 
-  write(bytes: Buffer, from: number, to: number): boolean {
-    return this.#writer.write(bytes, from, to, false)
+  /** Waits for the next request, or closes. */
+  requestEnded(): void {
+    if (this.isClosed) return
+    if (!this.#request.keepsAlive || this.#state.closing) {
+      this.#close(this.#request.isComplete && this.#unparsed === null ? 'end' : 'linger')
+      return
+    }
+    this.#phase = { kind: 'head', since: this.#state.now }
+    if (this.#unparsed !== null || this.#paused) this.#proceed()
   }
 
-  #writeHead(
-    bytes: Buffer,
-    start: number,
-    head: ResponseHead,
-    changes: { close: boolean; upgrade?: boolean },
-  ): void {
-    const { memory } = this.#state
-    this.#writer.write(memory.scratch, 0, putResponseHead(memory, bytes, start, head, changes), true)
+  /** See `RequestConnection.cutOff`. */
+  cutOff(how: CutOff): void {
+    if (how === 'reset') this.writer.duplex.terminate()
+    else this.#close('end')
   }
 
-  #takeHead(bytes: Buffer, first = true): void {
+  /** Begins with the request of a head that began at `since`. If the head is incomplete, waits for the rest. */
+  #takeHead(bytes: Buffer, since: number): void {
     let start = 0
     // Empty lines before a request are ignored (RFC 9112, section 2.2).
     while (start < 4 && bytes[start] === 13 && bytes[start + 1] === 10) start += 2
     const end = findHeadEnd(bytes, start)
     if (end === -1 || end - start > HEAD_LIMIT) {
-      this.#awaitHead(bytes, start, first)
+      this.#awaitHead(bytes, start, since)
       return
     }
-    const refusal = this.#head.parse(bytes, start, end) ?? this.#checkHost()
+    const request = this.#request
+    const refusal = request.parse(bytes, start, end)
     if (refusal !== null) {
       this.#refuse(refusal)
       return
     }
-    this.#body.begin(this.#head.framing, this.#head.length)
-    const bodyEnd = this.#body.consume(bytes, end, bytes.length)
-    if (bodyEnd === -1) {
-      this.#refuse(BAD_BODY)
-      return
-    }
-    this.#phase = 'exchange'
-    if (this.#body.done && bodyEnd < bytes.length) this.#stash(bytes.subarray(bodyEnd))
-    this.#bytes = bytes
-    this.#bodyEnd = bodyEnd
-    this.#keepAlive = this.#head.keepAlive
-    this.#exchange.begin()
+    this.#phase = REQUEST
+    if (request.isComplete && request.end < bytes.length) this.#keep(bytes.subarray(request.end))
+    request.begin()
   }
 
-  #awaitHead(bytes: Buffer, start: number, first: boolean): void {
+  #awaitHead(bytes: Buffer, start: number, since: number): void {
     if (bytes.length - start > HEAD_LIMIT) {
       this.#refuse({ status: 431, message: `The head of a request may have ${HEAD_LIMIT} bytes.` })
     } else if (hasBareLf(bytes)) {
       this.#refuse({ status: 400, message: 'A line ends without its CR.' })
     } else if (bytes.length > 0) {
-      // The time that the connection was idle before does not count.
-      if (first) this.#waitingSince = this.#state.now
+      this.#phase = { kind: 'head', since }
       this.#unparsed = bytes
     }
   }
 
-  #checkHost(): Refusal | null {
-    const { host } = this.#head
-    if (this.#checkedHost === host) return null
-    const refusal = this.#state.checkHost(host)
-    if (refusal !== null) return refusal
-    this.#checkedHost = host
-    this.#forwarded = this.#state.forwardedLines(this.#writer.duplex.remoteAddress, host)
-    return null
-  }
-
   #takeBody(chunk: Buffer): void {
-    const end = this.#body.consume(chunk, 0, chunk.length)
+    const request = this.#request
+    const end = request.parseBody(chunk)
     if (end === -1) {
-      const { responded } = this.#exchange
-      this.#abort()
-      if (responded) this.cutOff(true)
+      const { isResponded } = request
+      request.abort()
+      if (isResponded) this.cutOff('reset')
       else this.#refuse(BAD_BODY)
       return
     }
-    if (this.#body.done && end < chunk.length) this.#stash(chunk.subarray(end))
-    this.#exchange.sendOn(chunk, 0, end)
-    this.adjust()
+    if (request.isComplete && end < chunk.length) this.#keep(chunk.subarray(end))
+    request.sendOn(chunk, end)
+    this.adjustReading()
   }
 
   /** Keeps bytes until the current request is over. */
-  #stash(chunk: Buffer): void {
+  #keep(chunk: Buffer): void {
     this.#unparsed = this.#unparsed === null ? chunk : Buffer.concat([this.#unparsed, chunk])
-    this.adjust()
+    this.adjustReading()
   }
 
+  /** Responds with a refusal and closes. */
   #refuse(refusal: Refusal): void {
     const bytes = ownBytes(refusalResponse(refusal), null, false, this.#state.date)
-    this.write(bytes, 0, bytes.length)
+    this.writer.write(bytes, 0, bytes.length, false)
     this.#close('linger')
   }
 
   /** Continues with the bytes that the client has sent ahead. */
   #proceed(): void {
-    if (this.#unparsed === null || this.#phase !== 'head') {
-      this.adjust()
+    if (this.#unparsed === null || this.#phase.kind !== 'head') {
+      this.adjustReading()
       return
     }
     // Deferred: for many pipelined requests, a direct call would deepen the stack with each.
     queueMicrotask(() => {
       const ahead = this.#unparsed
-      if (ahead === null || this.#phase !== 'head' || !this.#writer.empty) return
+      if (ahead === null || this.#phase.kind !== 'head' || !this.writer.empty) return
       this.#unparsed = null
-      this.#takeHead(ahead)
-      this.adjust()
+      this.#takeHead(ahead, this.#state.now)
+      this.adjustReading()
     })
   }
 
-  /** Ends the exchange from the client's side. */
-  #abort(): void {
-    this.#exchange.abort()
-    this.#files?.cancel()
-    this.#files = null
-    this.#bytes = EMPTY
-  }
-
-  #close(how: Ending): void {
-    this.#ending = how
-    this.#phase = 'closing'
-    this.#waitingSince = this.#state.now
-    if (!this.#writer.empty) return
+  #close(ending: Ending): void {
+    this.#phase = { kind: 'closing', since: this.#state.now, ending }
+    if (!this.writer.empty) return
     this.#unparsed = null
-    if (how === 'end') this.#writer.duplex.end()
+    if (ending === 'end') this.writer.duplex.end()
     else {
-      this.#writer.duplex.shutdown()
-      this.adjust()
+      this.writer.duplex.shutdown()
+      this.adjustReading()
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { AppConnection, AppExchange } from './app-connection.ts'
+import type { AppConnection, AppExchange, CutOff } from './app-connection.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
 import { badGateway, FAILED, type OwnResponse, unavailable } from './own-response.ts'
@@ -79,7 +79,7 @@ export class Exchange implements AppExchange, WaitingRequest {
       const idle = this.#requester.isRepeatable ? port.takeIdle() : null
       if (idle === null) {
         this.#app = port.connect(this)
-        this.#requester.adjust()
+        this.#requester.adjustReading()
       } else {
         idle.begin(this)
         this.connected(idle)
@@ -93,7 +93,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#sent = true
     this.#requester.sendTo(app)
     for (const bytes of this.#held.splice(0)) app.send(bytes, 0, bytes.length, false)
-    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjust()
+    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjustReading()
   }
 
   refused(): void {
@@ -114,7 +114,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   appDrained(): void {
-    this.#requester.adjust()
+    this.#requester.adjustReading()
   }
 
   /** Ends the exchange, because the client has disconnected or its bytes are refused. */
@@ -149,9 +149,9 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void {
     this.#responseBegun = true
-    const ahead = this.#requester.tunnel?.begin(bytes, start, head) ?? null
+    const ahead = this.#requester.tunnel?.beginTunnel(bytes, start, head) ?? null
     if (ahead !== null) this.#app?.send(ahead, 0, ahead.length, false)
-    this.#requester.adjust()
+    this.#requester.adjustReading()
   }
 
   forward(bytes: Buffer, from: number, to: number): void {
@@ -159,21 +159,25 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   tunnelEnded(): void {
-    this.cutOff(false)
+    this.cutOff('end')
   }
 
-  closedWithoutResponse(unheard: boolean): void {
-    if (unheard && this.#requester.isRepeatable) this.dispatch()
-    else this.badResponse('it closed the connection before its answer was whole')
+  closedUnheard(): void {
+    if (this.#requester.isRepeatable) this.dispatch()
+    else this.closedWithoutResponse()
+  }
+
+  closedWithoutResponse(): void {
+    this.badResponse('it closed the connection before its answer was whole')
   }
 
   badResponse(fault: string): void {
     this.#respondOwn(badGateway(fault))
   }
 
-  cutOff(visibly: boolean): void {
+  cutOff(how: CutOff): void {
     this.#done()
-    this.#requester.cutOff(visibly)
+    this.#requester.cutOff(how)
   }
 
   /** Ends the exchange after files have responded. */
@@ -188,7 +192,7 @@ export class Exchange implements AppExchange, WaitingRequest {
    */
   serveFailed(error: unknown, begun: boolean): void {
     this.#state.reportFailure(error)
-    if (begun) this.cutOff(true)
+    if (begun) this.cutOff('reset')
     else this.#respondOwn(FAILED)
   }
 
@@ -199,7 +203,7 @@ export class Exchange implements AppExchange, WaitingRequest {
       this.#respondOwn(unavailable(null))
     }, state.times.waitMs)
     state.waiting.add(this)
-    this.#requester.adjust()
+    this.#requester.adjustReading()
   }
 
   #endWaiting(): void {
@@ -212,7 +216,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   #serve(serve: ServeFiles): void {
     this.#endWaiting()
     this.#serving = true
-    this.#requester.adjust()
+    this.#requester.adjustReading()
     this.#requester.serve(serve)
   }
 

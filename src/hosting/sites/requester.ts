@@ -1,4 +1,4 @@
-import type { AppConnection } from './app-connection.ts'
+import type { AppConnection, CutOff } from './app-connection.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
 import type { OwnResponse } from './own-response.ts'
@@ -24,7 +24,7 @@ export interface Requester {
   /** Sends the request's head to an app, and the part of its body that has arrived. */
   sendTo(app: AppConnection): void
   /** Pauses or resumes reading after `Exchange.full` may have changed. */
-  adjust(): void
+  adjustReading(): void
   /** Receives an interim (1xx) response (RFC 9110, section 15.2). */
   interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void
   /**
@@ -46,12 +46,8 @@ export interface Requester {
   serve(serve: ServeFiles): void
   /** Ends the response, which is complete. */
   finish(): void
-  /**
-   * Ends the response, which cannot be completed.
-   *
-   * @param visibly whether the client would take a plain end for a complete response
-   */
-  cutOff(visibly: boolean): void
+  /** Ends the response, which cannot be completed. */
+  cutOff(how: CutOff): void
 }
 
 /** A connection that a request turns into a tunnel, for a WebSocket. */
@@ -61,7 +57,7 @@ export interface Tunnel {
    *
    * @returns the bytes that the client has sent ahead, or null
    */
-  begin(bytes: Buffer, start: number, head: ResponseHead): Buffer | null
+  beginTunnel(bytes: Buffer, start: number, head: ResponseHead): Buffer | null
   /**
    * Receives bytes.
    *

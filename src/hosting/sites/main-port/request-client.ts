@@ -1,5 +1,5 @@
 import { setsSession } from '../../../http/session-cookie.ts'
-import type { AppConnection } from '../app-connection.ts'
+import type { AppConnection, CutOff } from '../app-connection.ts'
 import { Exchange } from '../exchange.ts'
 import type { Body } from '../http1/body.ts'
 import { Field } from '../http1/fields.ts'
@@ -110,7 +110,7 @@ class RequestClient implements Requester, SiteClient {
     if (!this.#complete && body !== null) void this.#pump(body)
   }
 
-  adjust(): void {
+  adjustReading(): void {
     if (this.#exchange.full) return
     this.#resumed?.()
     this.#resumed = null
@@ -165,10 +165,10 @@ class RequestClient implements Requester, SiteClient {
     this.#controller?.close()
   }
 
-  cutOff(visibly: boolean): void {
+  cutOff(how: CutOff): void {
     if (this.#isOver) return
     this.#end()
-    if (visibly) this.#controller?.error(new Error('the response of the site was cut off'))
+    if (how === 'reset') this.#controller?.error(new Error('the response of the site was cut off'))
     else this.#controller?.close()
     this.respondOwn(CLOSED)
   }
@@ -178,7 +178,7 @@ class RequestClient implements Requester, SiteClient {
 
   terminate(): void {
     this.#exchange.abort()
-    this.cutOff(true)
+    this.cutOff('reset')
   }
 
   get #hasRoom(): boolean {
