@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { networkInterfaces } from 'node:os'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { probedTiers } from '../../support/tiers.ts'
+
+const [, reason = null] = (await probedTiers()).find(([isolation]) => isolation === 'bubblewrap') ?? []
+
+/** An address of this machine besides loopback, at which the test's own service is reached without leaving it. */
+const own = Object.values(networkInterfaces())
+  .flatMap((all) => all ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+
+describe.skipIf(reason !== null)('what a server with its own network reaches', () => {
+  let berth: TestBerth
+  let server: string
+  const service = Bun.serve({ hostname: '0.0.0.0', port: 0, fetch: () => new Response('the machine') })
+  const { port = 0 } = service
+  beforeAll(async () => {
+    berth = await testBerth({ flags: { isolation: 'bubblewrap', 'server-hosts': String(port) } })
+    server = await berth.server()
+  })
+  afterAll(async () => {
+    await berth?.[Symbol.asyncDispose]()
+    await service.stop(true)
+  })
+
+  /** Gets a URL on the server, by the redirection or by the proxy. Returns the response, or `failed`. */
+  const get = async (url: string): Promise<string> =>
+    (await berth.exec(server, `curl -sSf -m 8 ${url} 2>/dev/null || echo failed`)).stdout.trim()
+  const network = (body?: object) =>
+    berth.control(body === undefined ? 'GET' : 'PATCH', `/servers/${server}/network`, body)
+
+  test('is enforced: private addresses are refused at once, and the refusal names what would allow it', async () => {
+    expect((await network()).body).toMatchObject({ enforced: true, outbound: 'public', server_hosts: [port] })
+    expect(await get('http://10.255.255.254:81/')).toBe('failed')
+    const { refused } = (await network()).body
+    const [{ destination, remedy }] = refused
+    expect(destination).toBe('10.255.255.254:81')
+    expect(remedy).toContain(`berth servers network ${server} --add-host 10.255.255.254:81`)
+    expect(berth.log()).toContain('10.255.255.254:81')
+  })
+
+  test('a port of this machine that is handed in is at the same port of its loopback, and no other is', async () => {
+    expect(await get(`http://127.0.0.1:${port}/`)).toBe('the machine')
+    await using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('secret') })
+    expect(await get(`http://127.0.0.1:${other.port}/`)).toBe('failed')
+  })
+
+  test.skipIf(own === undefined)(
+    'a change is in effect when its response comes, and a fault until it is lifted',
+    async () => {
+      const url = `http://${own}:${port}/`
+      expect(await get(url)).toBe('failed')
+      await network({ hosts: [`${own}:${port}`] })
+      expect(await get(url)).toBe('the machine')
+
+      const fault = await berth.control('POST', `/servers/${server}/fault`, {
+        kind: 'network',
+        offline: true,
+      })
+      expect(fault.body).toEqual({ server_id: server, kind: 'network', active: true, offline: true })
+      expect(await get(url)).toBe('failed')
+      expect((await berth.control('DELETE', `/servers/${server}/fault/network`)).body.lifted).toEqual([
+        'network',
+      ])
+      expect(await get(url)).toBe('the machine')
+
+      await network({ outbound: 'none' })
+      expect(await get(url)).toBe('failed')
+      // It holds for the next start too.
+      await berth.call('POST', `/servers/${server}/actions`, { action: 'restart' })
+      expect(await get(url)).toBe('failed')
+      await network({ outbound: null, hosts: null })
+    },
+  )
+
+  test('two servers listen on one port, and neither reaches the other', async () => {
+    const other = await berth.server()
+    const serve = (text: string): string =>
+      `printf 'Bun.serve({ hostname: "127.0.0.1", port: 3000, fetch: () => new Response("${text}") })' > s.ts; bun s.ts >/dev/null 2>&1 & for n in $(seq 100); do curl -s http://127.0.0.1:3000/ && break; sleep 0.1; done`
+    expect((await berth.exec(server, serve('one'))).stdout).toBe('one')
+    expect(
+      (await berth.exec(other, 'curl -s -m 3 http://127.0.0.1:3000/ || echo failed')).stdout.trim(),
+    ).toBe('failed')
+    expect((await berth.exec(other, serve('two'))).stdout).toBe('two')
+  })
+})
