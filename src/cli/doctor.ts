@@ -132,10 +132,19 @@ export async function examineIsolation(
   return { used: used?.name ?? null, enforced, findings }
 }
 
-const limit = (label: string, mechanism: string): Finding =>
-  mechanism === 'none'
-    ? { name: label, status: 'absent', detail: 'not enforced on this machine' }
-    : ok(label, mechanism)
+function limit(label: string, mechanism: string): Finding {
+  if (mechanism === 'none') return { name: label, status: 'absent', detail: 'not enforced on this machine' }
+  const remedy = NETWORK_REMEDIES[mechanism]
+  return remedy === undefined ? ok(label, mechanism) : absent(label, mechanism, remedy)
+}
+
+/** What a person can do for more, by `Enforced.network`. */
+const NETWORK_REMEDIES: Readonly<Record<string, string>> = {
+  'own, outbound by proxy':
+    'Some programs use no proxy. Install nftables (nft) and util-linux (nsenter); the kernel needs nft_redir.',
+  'shared with this machine':
+    'Servers reach all that this machine reaches. A network of their own takes bubblewrap, Linux 5.14 and a system that permits network namespaces.',
+}
 
 /** Limits for the one command. */
 const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 }

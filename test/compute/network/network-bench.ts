@@ -14,7 +14,7 @@ export class NetworkBench implements AsyncDisposable {
   readonly #sandboxes: Sandbox[] = []
   readonly driver
 
-  constructor(options: Pick<ComputeDependencies, 'outbound' | 'machinePorts'> = {}) {
+  constructor(options: Partial<Pick<ComputeDependencies, 'outbound' | 'machinePorts' | 'path'>> = {}) {
     const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
     const provide = (id: string, network: ServerNetwork) => void this.#networks.set(id, network)
     const [bubblewrap] = localDrivers({

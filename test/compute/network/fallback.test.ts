@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'bun:test'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run, TEST_PATH } from '../bench.ts'
+import { NetworkBench, networkIsPossible } from './network-bench.ts'
+
+/** A bwrap that refuses to make networks, as gVisor's does. */
+const BWRAP = `#!/bin/sh
+copy=$(mktemp)
+cat <&4 > "$copy"
+if tr '\\0' '\\n' < "$copy" | grep -qx -e --unshare-net; then
+  rm "$copy"; echo 'bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted' >&2; exit 1
+fi
+exec 4< "$copy"; rm "$copy"
+exec ${Bun.which('bwrap', { PATH: TEST_PATH }) ?? 'bwrap'} "$@"
+`
+
+describe.skipIf(!(await networkIsPossible()))('where the system does not permit all', () => {
+  test('without nft, programs find a proxy, and what holds is said', async () => {
+    using programs = new Programs({ nft: '#!/bin/sh\necho "no such table" >&2; exit 1\n' })
+    await using bench = new NetworkBench({ path: programs.path })
+    const { sandbox, network } = await bench.start('srv_a')
+    expect(network.unredirected).toBe('nft failed: no such table.')
+    const { stdout } = await run(sandbox, 'curl --silent --max-time 5 http://203.0.113.9/; echo $https_proxy')
+    expect(stdout).toEndWith('http://127.0.0.1:65535\n')
+    expect(sandbox.outboundControl?.refused.map(({ destination }) => destination)).toEqual(['203.0.113.9:80'])
+    const probe = await bench.driver.probe()
+    expect(probe.available && (await probe.enforced()).network).toBe('own, outbound by proxy')
+  })
+
+  test('without network namespaces, servers share the machine’s network, and that is said', async () => {
+    using programs = new Programs({ bwrap: BWRAP })
+    await using bench = new NetworkBench({ path: programs.path })
+    const probe = await bench.driver.probe()
+    expect(probe.available && (await probe.enforced()).network).toBe('shared with this machine')
+    const sandbox = await bench.driver.start('srv_a', await bench.driver.create('srv_a'), {
+      ...{ cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 },
+    })
+    try {
+      expect(sandbox.network).toBe('shared')
+      using machine = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('machine') })
+      expect((await run(sandbox, `curl --silent ${machine.url}`)).stdout).toBe('machine')
+    } finally {
+      await sandbox.stop()
+    }
+  })
+})
+
+/** Programs that take the place of the machine's. */
+class Programs implements Disposable {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'berth-programs-'))
+
+  constructor(programs: Record<string, string>) {
+    chmodSync(this.#dir, 0o755)
+    for (const [name, text] of Object.entries(programs)) {
+      writeFileSync(join(this.#dir, name), text, { mode: 0o755 })
+    }
+  }
+
+  get path(): string {
+    return `${this.#dir}:${TEST_PATH}`
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#dir, { recursive: true })
+  }
+}
