@@ -9,6 +9,7 @@ import { dlopen, ptr } from 'bun:ffi'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OutboundRelay, relayWorkerUrl } from '../../../src/compute/local/network/outbound/relay.ts'
+import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
 import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound.ts'
 import { NAME_SERVER } from './internet.ts'
 
@@ -148,7 +149,7 @@ async function main(): Promise<void> {
   const seen: unknown[] = []
   let outbound: Awaited<ReturnType<OutboundRelay['open']>> | null = null
   let begun: Promise<string> = Promise.resolve('')
-  let env: Record<string, string> = {}
+  let env: Readonly<Record<string, string>> = {}
 
   const run = async (command: string): Promise<string> => {
     const child = Bun.spawn(inside(server.pid, 'sh', '-c', `{ ${command}; } 2>&1`), {
@@ -170,10 +171,7 @@ async function main(): Promise<void> {
         must(...inside(server.pid, 'ip', '-6', 'route', 'add', 'default', 'dev', 'lo'))
         must(...inside(server.pid, 'nft', RULES))
       } else {
-        const { proxyEnvironment } = await import(
-          '../../../src/compute/local/network/outbound/proxy-request.ts'
-        )
-        env = proxyEnvironment(RELAY_PORT)
+        env = PROXY_ENVIRONMENT
       }
       const sockets = [
         { fd: socketsIn(server.pid, 4, RELAY_PORT, 'stream'), purpose: 'outbound' as const },

@@ -58,22 +58,3 @@ export function proxyResponse(status: string, sentences: string): string {
     body,
   ].join('\r\n')
 }
-
-/**
- * Returns the variables by which programs find the proxy.
- *
- * @param port the proxy's port on the server's loopback
- */
-export function proxyEnvironment(port: number): Record<string, string> {
-  const proxy = `http://127.0.0.1:${port}`
-  const direct = 'localhost,127.0.0.1,::1,.localhost'
-  return {
-    HTTP_PROXY: proxy,
-    HTTPS_PROXY: proxy,
-    http_proxy: proxy,
-    https_proxy: proxy,
-    NO_PROXY: direct,
-    no_proxy: direct,
-    NODE_USE_ENV_PROXY: '1',
-  }
-}
