@@ -16,6 +16,7 @@ import {
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { findMarked, ProcessScanner } from '../processes.ts'
+import { selfCommand } from '../self.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
@@ -44,8 +45,10 @@ export class LocalDriver implements ComputeDriver {
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
   readonly #relay = once(async () => {
     const { OutboundRelay, relayWorkerUrl } = await import('./network/outbound/relay.ts')
-    const { logger, self } = this.#options
-    return new OutboundRelay({ logger, worker: relayWorkerUrl(self.compiled) })
+    const { logger } = this.#options
+    // Of this process, which may start another program as sandboxd.
+    const { compiled } = selfCommand(process.execPath, Bun.main)
+    return new OutboundRelay({ logger, worker: relayWorkerUrl(compiled) })
   })
   readonly #networks = once(async () => new (await import('./network/server-network.ts')).NetworkLoader())
   #limiter: Promise<Limiter> | null = null
