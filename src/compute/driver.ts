@@ -32,6 +32,8 @@ export interface Enforced {
 export type Probe =
   | {
       available: true
+      /** Whether each server has its own network, or shares this machine's. */
+      network: 'own' | 'shared'
       /**
        * Returns the limits that hold under this driver. Finds them out at the first call, so a start need not wait
        * for it.

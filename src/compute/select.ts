@@ -12,6 +12,8 @@ export interface RejectedDriver {
 /** The driver in force. */
 export interface SelectedDriver {
   driver: ComputeDriver
+  /** Whether each server has its own network here, or shares this machine's. */
+  network: 'own' | 'shared'
   /** Returns what it really enforces on this machine. */
   enforced(): Promise<Enforced>
   /** Ways in which the isolation is weaker here than its name promises. */
@@ -32,7 +34,10 @@ export async function selectDriver(
   for (const driver of drivers) {
     if (wanted !== 'auto' && driver.name !== wanted) continue
     const probe = await driver.probe()
-    if (probe.available) return { driver, enforced: probe.enforced, notes: probe.notes ?? [], rejected }
+    if (probe.available) {
+      const { network, enforced, notes = [] } = probe
+      return { driver, network, enforced, notes, rejected }
+    }
     rejected.push({ name: driver.name, reason: probe.reason, remedy: probe.remedy })
   }
   const [last] = rejected.slice(-1)

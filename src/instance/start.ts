@@ -67,6 +67,8 @@ export interface ReadyInfo {
 /** A berth that runs. */
 export interface Berth {
   readonly info: ReadyInfo
+  /** Whether each server has its own network, or shares this machine's. */
+  readonly network: 'own' | 'shared'
   /** Resolves when the servers that ran at the last stop run again. */
   readonly recovered: Promise<void>
   /** Ends every process, closes everything and removes an ephemeral directory. Further calls are harmless. */
@@ -242,6 +244,7 @@ async function compose(
       started_in_ms: Math.round(sinceStartMs()),
       sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
     },
+    network: selected.network,
     recovered,
     stop: () => {
       stopping ??= release()

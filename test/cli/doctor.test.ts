@@ -18,7 +18,7 @@ const driver = (name: ComputeDriver['name'], probe: boolean): ComputeDriver =>
     name,
     probe: async (): Promise<Probe> =>
       probe
-        ? { available: true, enforced: async () => ({ isolation: name, ...ENFORCED }) }
+        ? { available: true, network: 'shared', enforced: async () => ({ isolation: name, ...ENFORCED }) }
         : { available: false, reason: 'It is refused.', remedy: 'Allow it.' },
   }) as ComputeDriver
 

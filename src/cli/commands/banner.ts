@@ -3,8 +3,9 @@ import type { ReadyInfo } from '../../instance/start.ts'
 import { facts, paint } from '../output.ts'
 import { type ProcessContext, writeLineSync } from '../process-context.ts'
 
+/** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
 const ISOLATION_MEANS: Record<Isolation, string> = {
-  bubblewrap: 'each server has its own files, users and processes; the network is shared',
+  bubblewrap: 'each server has its own files, users and processes',
   landlock: "each server reaches its own files only; processes and network are the machine's",
   none: 'NOT isolated: commands run with your rights on your files',
 }
@@ -18,6 +19,8 @@ export interface BannerParts {
   stop: string
   /** Path of the instance's log file, if it has one. */
   log?: string
+  /** Whether each server has its own network; left out if that is not known here. */
+  network?: 'own' | 'shared'
 }
 
 /**
@@ -34,8 +37,15 @@ export const printReady = async (
     ? writeLineSync(JSON.stringify({ event: 'ready', ...ready }))
     : context.stdout.write(banner(ready, context, parts))
 
-function banner(ready: ReadyInfo, { stdout }: ProcessContext, { stop, log }: BannerParts): string {
+function isolationMeans({ isolation }: ReadyInfo, { network }: BannerParts): string {
+  const means = ISOLATION_MEANS[isolation]
+  if (isolation !== 'bubblewrap' || network === undefined) return means
+  return network === 'own' ? `${means}, and its own network` : `${means}; the network is the machine's`
+}
+
+function banner(ready: ReadyInfo, { stdout }: ProcessContext, parts: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
+  const { stop, log } = parts
   const lines = facts(stdout, [
     ['API', base_url],
     ['Docs', docs_url],
@@ -44,7 +54,7 @@ function banner(ready: ReadyInfo, { stdout }: ProcessContext, { stop, log }: Ban
     ['API key', api_key ?? NO_KEY],
     ['Sign in', `${sign_in_url}  (once, within an hour)`],
     ['Data', data_dir],
-    ['Isolation', `${isolation}: ${ISOLATION_MEANS[isolation]}`],
+    ['Isolation', `${isolation}: ${isolationMeans(ready, parts)}`],
     ...(log === undefined ? [] : [['Log', log] as const]),
   ])
   return [

@@ -26,7 +26,10 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
   try {
     // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
     if (!config.json && context.stdout.isTTY) signal.handleHangup()
-    await printReady(config.json, berth.info, context, { stop: 'Stop with Ctrl-C.' })
+    await printReady(config.json, berth.info, context, {
+      stop: 'Stop with Ctrl-C.',
+      network: berth.network,
+    })
     await signal.received
     if (stderr.isTTY) await stderr.write('\nberth: stopping; once more to exit at once\n')
   } finally {

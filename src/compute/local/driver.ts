@@ -71,6 +71,7 @@ export class LocalDriver implements ComputeDriver {
       const { network, notes } = result
       return {
         available: true,
+        network,
         enforced: async () => {
           const { enforced } = await this.#chosenLimiter()
           const named = NETWORK_NAMES[network === 'shared' ? network : await this.#outbound()]
