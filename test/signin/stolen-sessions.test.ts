@@ -97,6 +97,9 @@ for (const [isolation, reason] of await probedTiers())
       })
       afterAll(() => berth?.[Symbol.asyncDispose]())
 
+      const hasOwnNetwork = async (): Promise<boolean> =>
+        (await berth.control('GET', '/health')).body.enforced.network.startsWith('own')
+
       const steal = (how: string, host = '127.0.0.1', request = 'GET /access', body = '') => {
         const given = [how, host, port, browser.cookie, request, body].map((one) => `'${one}'`)
         return `python3 thief.py ${given.join(' ')}`
@@ -149,10 +152,17 @@ for (const [isolation, reason] of await probedTiers())
         const running = berth.exec(server, `python3 twin.py ${given} > twin.log`)
         const logOf = async () => (await berth.exec(server, 'cat twin.log 2>/dev/null')).stdout
         await until(async () => (await logOf()) === 'listens\n', 'it listens')
-        const decoy = Bun.spawn([python ?? '', '-c', DECOY, port, local], { stdin: 'pipe', stdout: 'pipe' })
-        await running
-        decoy.kill()
-        await decoy.exited
+        if (await hasOwnNetwork()) {
+          // No browser of this machine reaches a server's own network, so the server holds the connection itself.
+          await berth.call('PUT', `/servers/${server}/files`, { path: 'decoy.py', content: DECOY })
+          await berth.exec(server, `python3 decoy.py ${port} ${local}`)
+          await running
+        } else {
+          const decoy = Bun.spawn([python ?? '', '-c', DECOY, port, local], { stdin: 'pipe', stdout: 'pipe' })
+          await running
+          decoy.kill()
+          await decoy.exited
+        }
         expect(await logOf()).toMatch(/^listens\n[1-9]\d*\n$/)
         const { body } = await berth.call('GET', '/keys')
         expect(body.keys.map((key: { id: string }) => key.id)).toContain(id)
