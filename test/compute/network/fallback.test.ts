@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run, TEST_PATH } from '../bench.ts'
+import { run, TEST_PATH, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible } from './network-bench.ts'
 
 /** A bwrap that refuses to make networks, as gVisor's does. */
@@ -24,7 +24,9 @@ describe.skipIf(!(await networkIsPossible()))('where the system does not permit 
     expect(network.unredirected).toBe('nft failed: no such table.')
     const { stdout } = await run(sandbox, 'curl --silent --max-time 5 http://203.0.113.9/; echo $https_proxy')
     expect(stdout).toEndWith('http://127.0.0.1:65535\n')
-    expect(sandbox.outboundControl?.refused.map(({ destination }) => destination)).toEqual(['203.0.113.9:80'])
+    const refused = () => sandbox.outboundControl?.refused.map(({ destination }) => destination) ?? []
+    await until('it is refused', () => refused().length > 0)
+    expect(refused()).toEqual(['203.0.113.9:80'])
     const probe = await bench.driver.probe()
     expect(probe.available && (await probe.enforced()).network).toBe('own, outbound by proxy')
   })
