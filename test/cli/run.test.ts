@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
-import { readProcess } from '../../src/compute/processes.ts'
+import { readName, readProcess } from '../../src/compute/processes.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
@@ -140,6 +140,12 @@ test('each signal reaches the command once, whether berth alone or the whole gro
   expect(here.left()).toEqual([])
 })
 
+/** The pid of the idle process by which `berth run` sees that a signal was sent to its whole group. */
+function detectorOf(pid: number): string | undefined {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  return children.find((child) => readName(Number(child)) === 'cat')
+}
+
 test('on a terminal Ctrl-C reaches the command once, and Ctrl-Z and fg stop and continue the job', async () => {
   using here = place()
   await using shell = onTerminal(['bash', '--noprofile', '--norc', '-i'], {
@@ -150,8 +156,11 @@ test('on a terminal Ctrl-C reaches the command once, and Ctrl-Z and fg stop and 
   shell.type(`${berth} run -- ${shellQuote([process.execPath, 'hearer.ts'])}; echo "code"=$?\n`)
   await shell.shows('ready\r\n')
   const { pid } = JSON.parse(readFileSync(instanceFile(here.path), 'utf8'))
+  const first = detectorOf(pid)
   shell.type('\x03')
   await shell.shows('SIGINT\r\n')
+  // A Ctrl-Z within these milliseconds would stop the new detector before it is a program, and berth with it, unseen.
+  await until(() => ![undefined, first].includes(detectorOf(pid)), 'the next signal is watched for')
   shell.type('\x1a')
   await shell.shows('Stopped')
   shell.type('fg\n')
