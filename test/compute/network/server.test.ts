@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { networkInterfaces } from 'node:os'
+import { MAX_FORWARDED } from '../../../src/compute/local/network/forward.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { probedTiers } from '../../support/tiers.ts'
 
@@ -44,6 +45,27 @@ describe.skipIf(reason !== null)('what a server with its own network reaches', (
     expect(await get(`http://127.0.0.1:${port}/`)).toBe('the machine')
     await using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('secret') })
     expect(await get(`http://127.0.0.1:${other.port}/`)).toBe('failed')
+  })
+
+  test('berth takes a bounded number of connections of one server, and answers others meanwhile', async () => {
+    const script = `
+      const { port } = new URL(process.argv[2])
+      let [open, reset] = [0, 0]
+      await Promise.all(Array.from({ length: ${MAX_FORWARDED + 100} }, () => new Promise((done) => {
+        const over = () => { reset += 1; done() }
+        Bun.connect({ hostname: '127.0.0.1', port, socket: {
+          open: (socket) => { open += 1; socket.write('GET / HTTP/1.1\\r\\nHost: x'); setTimeout(done, 3000) },
+          data() {}, close: over, error() {} } }).catch(over)
+      })))
+      console.log(open - reset); process.exit()`
+    await berth.call('PUT', `/servers/${server}/files`, { path: 'many.js', content: script })
+    const holding = berth.exec(server, `bun many.js ${berth.info.base_url}`)
+    expect((await berth.control('GET', '/health')).status).toBe(200)
+    const held = Number((await holding).stdout)
+    expect(held).toBeGreaterThan(0)
+    expect(held).toBeLessThanOrEqual(MAX_FORWARDED)
+    // They are let go with the program that held them.
+    expect(await get(`${berth.info.base_url}/_berth/health`)).toContain('"ok"')
   })
 
   test.skipIf(own === undefined)(
