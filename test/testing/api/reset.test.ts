@@ -47,7 +47,12 @@ describe('a reset after everything was used', () => {
     folder = mkdtempSync(join(tmpdir(), 'berth-reset-'))
     const fixtures = join(folder, 'fixtures.json')
     writeFileSync(fixtures, JSON.stringify({ servers: { given: { files: { 'a.txt': 'as given' } } } }))
-    const flags = { ...REPEATABLE, fixtures: [fixtures], 'allow-local-webhooks': true }
+    const flags = {
+      ...REPEATABLE,
+      fixtures: [fixtures],
+      'allow-local-webhooks': true,
+      'project-ports': '6780-6799',
+    }
     berth = await testBerth({ flags })
     started = await measuredTables(berth)
     filesAtStart = filesOf(berth.dataDir)

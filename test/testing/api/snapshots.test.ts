@@ -31,7 +31,13 @@ describe('a snapshot of everything, restored', () => {
 
   beforeAll(async () => {
     // Nothing is charged while the clock stands, so that two looks see the same.
-    const flags = { 'rng-seed': '7', freeze: '2030-01-01T00:00:00Z', 'allow-local-webhooks': true }
+    const flags = {
+      'rng-seed': '7',
+      freeze: '2030-01-01T00:00:00Z',
+      'allow-local-webhooks': true,
+      // Ports that are let go and taken again, while other files run.
+      'project-ports': '6750-6779',
+    }
     berth = await testBerth({ flags })
     used = await useEverything(berth)
     tables = await measuredTables(berth)
