@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type {
@@ -53,6 +53,8 @@ export class Bench implements AsyncDisposable {
   readonly dataDir = mkdtempSync(join(tmpdir(), 'berth-compute-'))
   readonly driver: ComputeDriver
   readonly #sandboxes: Sandbox[] = []
+  /** Held as an instance holds its own: `doctor --leaks --fix` of another test ends what has no instance. */
+  readonly #lock = openSync(join(this.dataDir, 'lock'), 'w')
 
   constructor(readonly name: Subject) {
     this.driver = driverOn(name, this.dataDir)
@@ -81,6 +83,7 @@ export class Bench implements AsyncDisposable {
     const left = await this.commands()
     // Groups of servers that a killed host ran.
     await this.driver.reap(serversIn(this.dataDir).map((id) => ({ kind: 'local', folder: `servers/${id}` })))
+    closeSync(this.#lock)
     rmSync(this.dataDir, { recursive: true, force: true })
     if (left.length > 0) throw new Error(`processes left behind: ${left.map(describeProcess).join(', ')}`)
   }

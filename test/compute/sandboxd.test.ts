@@ -1,5 +1,8 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { ComputeError, type ExecCommand } from '../../src/compute/driver.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
@@ -164,6 +167,14 @@ const piped = () =>
   })
 
 describe('a sandboxd on standard input and output', () => {
+  // Held as an instance holds its own: `doctor --leaks --fix` of another test ends what has no instance.
+  const folder = mkdtempSync(join(tmpdir(), 'berth-piped-'))
+  const lock = openSync(join(folder, 'lock'), 'w')
+  afterAll(() => {
+    closeSync(lock)
+    rmSync(folder, { recursive: true })
+  })
+
   const transportOf = ({ stdin, stdout }: ReturnType<typeof piped>) => new PipeTransport(stdout, stdin)
 
   test('runs commands with input and output of any size, and ends with its pipe', async () => {
