@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sandbox } from '../../../src/compute/driver.ts'
@@ -10,6 +10,8 @@ import { LIMITS, SELF, TEST_PATH } from '../bench.ts'
 /** A driver whose servers have networks of their own, on a folder of its own. */
 export class NetworkBench implements AsyncDisposable {
   readonly dataDir = mkdtempSync(join(tmpdir(), 'berth-network-'))
+  /** As that of `Bench`. */
+  readonly #lock = openSync(join(this.dataDir, 'lock'), 'w')
   readonly #networks = new Map<string, ServerNetwork>()
   readonly #sandboxes: Sandbox[] = []
   readonly driver
@@ -40,6 +42,7 @@ export class NetworkBench implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const sandbox of this.#sandboxes) await sandbox.stop()
+    closeSync(this.#lock)
     rmSync(this.dataDir, { recursive: true, force: true })
   }
 }
