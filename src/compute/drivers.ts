@@ -20,6 +20,8 @@ export interface ComputeDependencies {
   outbound?: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
   machinePorts?: readonly number[]
+  /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
+  baseUrl?(network: 'own' | 'shared'): string | null
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
@@ -31,6 +33,7 @@ export function localDrivers(
   const all: LocalDriverOptions = {
     outbound: { mode: 'public', hosts: [] },
     machinePorts: [],
+    baseUrl: () => null,
     provide: () => {},
     ...options,
     workspace: (dir: string) => new LocalWorkspace(dir),

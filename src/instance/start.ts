@@ -139,6 +139,9 @@ async function compose(
       logger,
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,
+      // Inside a network of its own berth is on loopback, whatever address it listens on outside.
+      baseUrl: (network) =>
+        listener ? urlOf(network === 'own' ? '127.0.0.1' : config.host, listener) : null,
       // The address of the API, its MCP endpoint and projects by name is the same inside a server.
       provide: (_, network) => {
         if (listener) network.forward(listener.port, { unix: listener.listenForServers() })

@@ -33,13 +33,24 @@ describe('POST /servers/{serverId}/exec', () => {
   })
 
   test('gives the command a clean environment', async () => {
-    const { stdout } = await exec('env')
+    const { stdout } = await exec('env | grep -v ^BERTH_BASE_URL=')
     expect(stdout).not.toContain('BERTH')
     for (const line of stdout.trim().split('\n')) {
       expect(line).toMatch(
         /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID)=/,
       )
     }
+  })
+
+  test('tells the command the address of the API, without a credential; the user’s own wins', async () => {
+    expect((await exec('printenv BERTH_BASE_URL')).stdout).toBe(`${berth.info.base_url}\n`)
+    const { stdout } = await exec('curl -s "$BERTH_BASE_URL/_berth/health"; env')
+    expect(stdout).toContain('"status":"ok"')
+    for (const credential of [berth.info.api_key, berth.info.admin_token]) {
+      expect(stdout).not.toContain(credential)
+    }
+    const env = { BERTH_BASE_URL: 'http://mine' }
+    expect((await exec('printenv BERTH_BASE_URL', { env })).stdout).toBe('http://mine\n')
   })
 
   test('takes cwd, env and stdin', async () => {

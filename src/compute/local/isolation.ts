@@ -21,6 +21,12 @@ export interface LocalDriverOptions {
   outbound: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
   machinePorts: readonly number[]
+  /**
+   * Returns the URL at which commands reach berth's API, for their `BERTH_BASE_URL`; null if there is none.
+   *
+   * @param network whether the server has its own network
+   */
+  baseUrl(network: 'own' | 'shared'): string | null
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide(serverId: string, network: ServerNetwork): void | Promise<void>
   /** Reaches the files under a workspace's absolute path. */

@@ -40,7 +40,7 @@ const PAUSE_PATIENCE_MS = 250
 
 /** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
-  options: Pick<LocalDriverOptions, 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
+  options: Pick<LocalDriverOptions, 'baseUrl' | 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
   /** The server's id. */
   id: string
   launch: Launch
@@ -233,13 +233,14 @@ export class LocalSandbox implements Sandbox {
   }
 
   async #configure(): Promise<void> {
-    const { launch, marker, group } = this.#start
+    const { launch, marker, group, options } = this.#start
+    const baseUrl = options.baseUrl(this.#sockets === null ? 'shared' : 'own')
     const errors = collectErrors(this.#process.stderr)
     const timer = setTimeout(() => this.#sandboxd.close('It was not ready in time.'), READY_MS)
     try {
       await this.#sandboxd.configure({
         workspace: launch.workspace,
-        env: launch.commandEnv,
+        env: { ...launch.commandEnv, ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }) },
         marker,
         adoptOrphans: launch.adoptOrphans,
         confinement: launch.confinement,

@@ -58,7 +58,8 @@ export async function everyOperation(
   await call('GET', at)
   await call('PUT', '/secrets', { server_id: server, secrets: { WORD: 'hidden word' } })
   await call('POST', `${at}/exec`, {
-    command: 'pwd; ls -R; echo "$WORD"; env | grep -v ^INVOCATION_ID | sort; echo e >&2; exit 3',
+    command:
+      'pwd; ls -R; echo "$WORD"; env | grep -v -e ^INVOCATION_ID -e ^BERTH_BASE_URL | sort; echo e >&2; exit 3',
   })
   await call('POST', `${at}/exec`, { command: 'head -c 100000 /dev/zero > big' })
   await call('GET', at)
