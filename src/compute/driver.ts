@@ -291,11 +291,14 @@ export interface Execution {
 
 /** A running command on a terminal. After it has ended, writing and resizing have no effect. */
 export interface TerminalExecution extends Execution {
-  /**
-   * Types on the terminal; byte 3 is Ctrl-C, byte 4 on an empty line is end of input. Keeps up to 1 MiB that no
-   * program has read, and drops the rest.
-   */
+  /** Resolves when the command runs; rejects with `ComputeError` if it cannot be started, as `exit` does. */
+  readonly started: Promise<void>
+  /** Typed bytes that the terminal has not taken, because no program reads them. They are kept without a bound. */
+  readonly unread: number
+  /** Types on the terminal; byte 3 is Ctrl-C, byte 4 on an empty line is end of input. */
   write(data: Uint8Array): void
+  /** Tells every process of the command that the terminal is gone (SIGHUP), as the kernel does when a line is cut. */
+  hangUp(): void
   /** Gives its terminal another size, which programs learn by SIGWINCH. */
   resize(size: TerminalSize): void
 }

@@ -7,8 +7,11 @@ type Rest = Partial<Omit<TerminalCommand, 'command' | 'onOutput'>>
 export interface OpenTerminal {
   readonly text: string
   readonly exit: Promise<ExecExit>
+  readonly started: Promise<void>
+  readonly unread: number
   type(text: string): void
   resize(size: TerminalSize): void
+  hangUp(): void
   cancel(graceMs?: number): void
   /** Waits until this has been shown. */
   shows(text: string): Promise<void>
@@ -32,6 +35,11 @@ export function openTerminal(sandbox: Sandbox, command: string, rest: Rest = {})
       return shown.text
     },
     exit: execution.exit,
+    started: execution.started,
+    get unread() {
+      return execution.unread
+    },
+    hangUp: () => execution.hangUp(),
     type: (text) => execution.write(new TextEncoder().encode(text)),
     resize: (size) => execution.resize(size),
     cancel: (graceMs) => execution.cancel(graceMs),

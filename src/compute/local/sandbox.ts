@@ -170,7 +170,12 @@ export class LocalSandbox implements Sandbox {
       cancel: (graceMs) => execution.cancel(graceMs),
       listening: async () =>
         execution.over ? [] : listeningAddresses(this.#process.pid, marker, this.#networkOf),
+      started: execution.started,
+      get unread() {
+        return execution.unread
+      },
       write: (data) => execution.type(data),
+      hangUp: () => execution.hangUp(),
       resize: (size) => execution.resize(size),
     }
   }

@@ -115,7 +115,12 @@ export class RemoteSandbox implements Sandbox {
       exit: execution.exit,
       cancel: (graceMs) => execution.cancel(graceMs),
       listening: () => (execution.over ? Promise.resolve([]) : this.#listening(execution.id)),
+      started: execution.started,
+      get unread() {
+        return execution.unread
+      },
       write: (data) => execution.type(data),
+      hangUp: () => execution.hangUp(),
       resize: (size) => execution.resize(size),
     }
   }

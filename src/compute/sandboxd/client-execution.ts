@@ -1,7 +1,15 @@
 import { ComputeError, type ExecCommand, type ExecExit, type TerminalSize } from '../driver.ts'
 import { GRACE_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
-import { CHUNK, encodeNumber, FRAME, ProtocolError, type SpawnRequest, WINDOW } from './protocol.ts'
+import {
+  CHUNK,
+  encodeNumber,
+  FRAME,
+  ProtocolError,
+  type SpawnRequest,
+  TYPE_WINDOW,
+  WINDOW,
+} from './protocol.ts'
 
 /** A command for sandboxd, on pipes or on a terminal of the given size, which has one stream only. */
 export type SandboxdCommand = ExecCommand & { readonly terminal?: TerminalSize }
@@ -26,6 +34,11 @@ export class SandboxdExecution {
   readonly #channel: FrameChannel
   readonly #onCancel: (graceMs: number) => void
   readonly #result = Promise.withResolvers<ExecExit>()
+  readonly #started = Promise.withResolvers<void>()
+  readonly #input: Uint8Array[] = []
+  /** Typed bytes that sandboxd has, and all that its terminal has not taken. */
+  #typing = 0
+  #unread = 0
   #delivery: Promise<void> | null = null
   #window = WINDOW
   readonly #received = { stdout: 0, stderr: 0 }
@@ -43,6 +56,8 @@ export class SandboxdExecution {
     this.#command = command
     this.#channel = channel
     this.#onCancel = onCancel
+    // Most callers wait for the exit only.
+    this.#started.promise.catch(() => {})
   }
 
   /** Resolves when the command has ended and its output is delivered; rejects with `ComputeError`. */
@@ -72,9 +87,47 @@ export class SandboxdExecution {
     this.#channel.send(FRAME.begin, this.id)
   }
 
-  /** Types on the command's terminal. */
+  /** Resolves when the command on a terminal runs; rejects with `ComputeError` if it cannot be started. */
+  get started(): Promise<void> {
+    return this.#started.promise
+  }
+
+  /** Typed bytes that the terminal has not taken. */
+  get unread(): number {
+    return this.#unread
+  }
+
+  /** Types on the command's terminal. Sends no more than it takes; the rest waits here. */
   type(data: Uint8Array): void {
-    if (!this.#over) this.#sendBytes(FRAME.type, data)
+    if (this.#over || data.length === 0) return
+    this.#unread += data.length
+    this.#input.push(data)
+    this.#sendInput()
+  }
+
+  /** The terminal has taken typed bytes, or its command runs. Throws `ProtocolError` if it never had so many. */
+  typed(bytes: number): void {
+    if (bytes > this.#typing) throw new ProtocolError('sandboxd has typed more than it was sent.')
+    this.#started.resolve()
+    this.#typing -= bytes
+    this.#unread -= bytes
+    this.#sendInput()
+  }
+
+  #sendInput(): void {
+    for (let next = this.#input[0]; next !== undefined; next = this.#input[0]) {
+      const piece = next.subarray(0, TYPE_WINDOW - this.#typing)
+      if (piece.length === 0) return
+      this.#typing += piece.length
+      this.#channel.send(FRAME.type, this.id, piece)
+      if (piece.length < next.length) this.#input[0] = next.subarray(piece.length)
+      else this.#input.shift()
+    }
+  }
+
+  /** Has every process of the command told that its terminal is gone. */
+  hangUp(): void {
+    if (!this.#over) this.#channel.send(FRAME.hangUp, this.id)
   }
 
   /** Gives the command's terminal another size. */
@@ -120,6 +173,7 @@ export class SandboxdExecution {
 
   /** The command could not be started. */
   fail(message: string): void {
+    this.#started.reject(new ComputeError(message))
     this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
@@ -131,6 +185,9 @@ export class SandboxdExecution {
   #complete(settle: () => void): void {
     if (this.#over) return
     this.#over = true
+    this.#input.length = 0
+    this.#unread = 0
+    this.#started.resolve()
     if (this.#delivery === null) settle()
     else void this.#delivery.then(settle)
   }

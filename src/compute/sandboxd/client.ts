@@ -5,6 +5,7 @@ import { type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
 import {
   type CallName,
   decodeJson,
+  decodeNumber,
   type ExitReport,
   FRAME,
   MAX_FROM_SANDBOXD,
@@ -167,6 +168,7 @@ export class SandboxdClient {
       throw new ProtocolError(`a frame is about execution ${id}, which does not run`)
     if (kind === FRAME.stdout) execution.receive('stdout', payload)
     else if (kind === FRAME.stderr) execution.receive('stderr', payload)
+    else if (kind === FRAME.typed) execution.typed(decodeNumber(payload))
     else {
       if (kind === FRAME.exit) execution.finish(exitReport(decodeJson(payload)))
       else if (kind === FRAME.failure) execution.fail(failureReport(decodeJson(payload)))

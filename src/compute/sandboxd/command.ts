@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
-import { GRACE_MS, terminate } from '../terminate.ts'
+import { GRACE_MS, signal, terminate } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputBatcher, OutputPump } from './output.ts'
@@ -38,6 +38,8 @@ export interface CommandContext {
   /** Marks the next process that starts as the one to go first when memory runs out. */
   withOomScore<T>(spawn: () => T): T
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
+  /** Called when a command on a terminal runs, and when its terminal has taken typed bytes. */
+  typed(bytes: number): void
 }
 
 /** One running `sh -c` command, with everything it starts. */
@@ -84,6 +86,15 @@ export class Command {
     this.#terminal?.resize(size)
   }
 
+  /** Tells every process of the command that its terminal is gone, as the kernel does when a line is cut. */
+  hangUp(): void {
+    for (const pid of this.#findFamily()) {
+      signal(pid, 'SIGHUP')
+      // A stopped process acts on it only when it runs again.
+      signal(pid, 'SIGCONT')
+    }
+  }
+
   /** More output may be sent. */
   credit(bytes: number): void {
     this.#credit.add(bytes)
@@ -101,6 +112,7 @@ export class Command {
     const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
     this.#terminal = terminal
+    if (terminal !== null) this.#context.typed(0)
     const timer = this.#limitTime()
     const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps
@@ -126,17 +138,22 @@ export class Command {
   }
 
   #end(graceMs: number): void {
-    const pid = this.#pid
-    if (pid === null) return
+    if (this.#pid === null) return
     this.#graceEnds = Math.min(this.#graceEnds, performance.now() + graceMs)
     if (this.#ending !== null) return
-    const family = { roots: [pid], sessions: [pid], marker: this.marker, except: [process.pid, 1] }
     this.#ending = terminate(
-      () => findFamily(family),
+      () => this.#findFamily(),
       () => this.#graceEnds,
     )
     // Only a process that may not be signalled (setuid) or cannot act on it is still there after that.
     void this.#ending.then(() => setTimeout(() => this.#abandoned.resolve(137), DRAIN_MS))
+  }
+
+  /** Lists everything that the command has started, wherever it runs now. */
+  #findFamily(): number[] {
+    const pid = this.#pid
+    if (pid === null) return []
+    return findFamily({ roots: [pid], sessions: [pid], marker: this.marker, except: [process.pid, 1] })
   }
 
   #spawn(): Started {
@@ -154,7 +171,8 @@ export class Command {
     if (terminal === null || pty === null) return startOnPipes(options)
     const setsid = Bun.which('setsid', { PATH: this.#context.configuration.env.PATH ?? '' })
     if (setsid === null) this.#printNote(NO_SETSID)
-    return startOnTerminal({ ...options, ...pty, size: terminal, setsid })
+    const typed = (bytes: number): void => this.#context.typed(bytes)
+    return startOnTerminal({ ...options, ...pty, size: terminal, setsid, typed })
   }
 
   #spawnProcess(argv: string[], stdio: Array<number | 'ignore'>, detached: boolean): Bun.Subprocess {

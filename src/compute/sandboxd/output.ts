@@ -14,6 +14,9 @@ const BUFFER = new Uint8Array(CHUNK)
 /** Milliseconds for which pieces are gathered that follow one another: too short for a person to notice. */
 const GATHER_MS = 4
 
+/** Pieces sent at once in that time, before any is gathered: more than a person's keys are echoed in. */
+const MAX_AT_ONCE = 8
+
 /** How many bytes of output may be sent, shared by an execution's two streams. */
 export class Credit {
   #bytes: number
@@ -157,13 +160,14 @@ export class OutputPump {
 
 /**
  * Joins small pieces of output. A terminal prints a few lines at a time, each of which would otherwise be one frame.
- * Sends the first piece after a pause at once.
+ * Sends the first pieces after a pause at once.
  */
 export class OutputBatcher {
   readonly #send: (data: Uint8Array) => void
   #pieces: Uint8Array[] = []
   #bytes = 0
   #timer: Timer | null = null
+  #sentAtOnce = 0
 
   /** `send` is given the gathered bytes. */
   constructor(send: (data: Uint8Array) => void) {
@@ -172,9 +176,10 @@ export class OutputBatcher {
 
   /** Takes the next piece. */
   add(data: Uint8Array): void {
-    if (this.#timer === null) {
+    this.#timer ??= setTimeout(() => this.#next(), GATHER_MS)
+    if (this.#bytes === 0 && this.#sentAtOnce < MAX_AT_ONCE) {
+      this.#sentAtOnce += 1
       this.#send(data)
-      this.#timer = setTimeout(() => this.#next(), GATHER_MS)
       return
     }
     this.#pieces.push(data)
@@ -191,10 +196,11 @@ export class OutputBatcher {
     this.#send(gathered)
   }
 
-  /** Continues to gather while pieces arrive. After a pause the next piece is sent at once. */
+  /** Continues to gather while pieces arrive. After a pause the next pieces are sent at once. */
   #next(): void {
     const paused = this.#bytes === 0
     this.flush()
+    if (paused) this.#sentAtOnce = 0
     this.#timer = paused ? null : setTimeout(() => this.#next(), GATHER_MS)
   }
 }

@@ -12,8 +12,8 @@ import type { TerminalSize } from '../driver.ts'
  *
  * u32 length of the payload · u8 kind · u32 id of the execution or call, or 0
  *
- * Payloads are bytes (stdin, type, stdout, stderr, data), a u32 (credit and more in bytes; cancel in milliseconds of
- * grace), or JSON (all others).
+ * Payloads are bytes (stdin, type, stdout, stderr, data), a u32 (credit, typed and more in bytes; cancel in
+ * milliseconds of grace), or JSON (all others).
  *
  * A call is a request to a service of sandboxd: JSON, answered by JSON, with a stream of bytes each way. Berth's side is
  * `client-calls.ts`; sandboxd's is `served-calls.ts`, loaded with the services at the first call. A call's last frame
@@ -31,6 +31,7 @@ export const FRAME = {
   shutdown: 8,
   type: 9,
   resize: 10,
+  hangUp: 11,
   /** To sandboxd: a request to one of its services. */
   call: 32,
   /** Both ways, about a call: bytes of a stream, and its end. */
@@ -50,6 +51,8 @@ export const FRAME = {
   exit: 19,
   failure: 20,
   pong: 21,
+  /** A terminal's program runs, or its terminal has taken this many typed bytes. */
+  typed: 22,
 } as const
 
 /** Bytes of a frame's header. */
@@ -63,6 +66,9 @@ export const MAX_TO_SANDBOXD = 64 * 1024 * 1024
 
 /** Output bytes of one execution that may be under way, undelivered, at a time. */
 export const WINDOW = 256 * 1024
+
+/** Typed bytes of one execution that may be under way, not taken by its terminal, at a time. */
+export const TYPE_WINDOW = 64 * 1024
 
 /** Largest piece of output or input in one frame. */
 export const CHUNK = 64 * 1024
@@ -194,7 +200,7 @@ export function encodeJson(kind: number, id: number, value: unknown): Uint8Array
   return encodeFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
 }
 
-/** Encodes the payload of a `credit` frame (bytes of output) or a `cancel` frame (milliseconds of grace). */
+/** Encodes the payload of a frame that is a number, such as `credit`. */
 export function encodeNumber(value: number): Uint8Array {
   const payload = new Uint8Array(4)
   new DataView(payload.buffer).setUint32(0, value, true)

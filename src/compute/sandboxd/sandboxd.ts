@@ -14,6 +14,7 @@ import {
   CHUNK,
   decodeJson,
   decodeNumber,
+  encodeNumber,
   FRAME,
   isCallFrame,
   MAX_TO_SANDBOXD,
@@ -82,6 +83,7 @@ export class Sandboxd {
     else if (kind === FRAME.begin) this.#begin(id)
     else if (kind === FRAME.type) command?.type(payload)
     else if (kind === FRAME.resize) command?.resize(decodeJson(payload) as TerminalSize)
+    else if (kind === FRAME.hangUp) command?.hangUp()
     else if (kind === FRAME.cancel) command?.cancel(decodeNumber(payload))
     else if (kind === FRAME.credit) command?.credit(decodeNumber(payload))
     else if (kind === FRAME.ping) this.#options.channel.send(FRAME.pong, id)
@@ -175,6 +177,7 @@ export class Sandboxd {
           channel.send(FRAME[stream], id, data.subarray(at, at + CHUNK))
         }
       },
+      typed: (bytes) => channel.send(FRAME.typed, id, encodeNumber(bytes)),
     })
     try {
       const pty = request.terminal === null ? null : this.#terminals.open(configuration)

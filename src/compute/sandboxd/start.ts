@@ -63,12 +63,14 @@ export interface TerminalOptions extends StartOptions {
   size: TerminalSize
   /** Path of the program that makes it the controlling terminal; null if there is none. */
   setsid: string | null
+  /** Called when the terminal has taken typed bytes. */
+  typed(bytes: number): void
 }
 
 /** Starts a command that has a terminal. Throws `SpawnError`. */
 export function startOnTerminal(options: TerminalOptions): Started {
-  const { libc, command, stdin, pump, spawn, calls, pty, size, setsid } = options
-  const terminal = new Terminal(calls, pty, size)
+  const { libc, command, stdin, pump, spawn, calls, pty, size, setsid, typed } = options
+  const terminal = new Terminal(calls, pty, size, typed)
   const theirs: number[] = stdin === null ? [] : [stdin.fd]
   try {
     const script = scriptOf(libc, command)

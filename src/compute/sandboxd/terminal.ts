@@ -6,11 +6,9 @@ import type { Script } from './script.ts'
 /** The TERM of commands on a terminal, a type that all programs know. */
 export const TERMINAL_TYPE = 'xterm-256color'
 
-/** Most bytes kept of typed input that no program has read; the rest is lost, as on any terminal. */
-const MOST_TYPED = 2 ** 20
-
-/** Milliseconds between attempts to type into a full terminal. */
-const FULL_PAUSE_MS = 10
+/** Milliseconds between attempts to type into a full terminal: at first, and at most. */
+const FIRST_PAUSE_MS = 1
+const LONGEST_PAUSE_MS = 16
 
 /** Gives a command its own standard input, from the descriptor after its script's; the terminal stays available. */
 const WITH_INPUT = (fd: number): string => `exec /bin/sh -c "$1" <&${fd} ${fd}<&-`
@@ -19,13 +17,19 @@ const WITH_INPUT = (fd: number): string => `exec /bin/sh -c "$1" <&${fd} ${fd}<&
 export class Terminal {
   readonly #calls: PtyCalls
   readonly #pty: Pty
+  readonly #onTyped: (bytes: number) => void
   #typed: Uint8Array[] = []
-  #bytes = 0
+  #pauseMs = FIRST_PAUSE_MS
   #timer: Timer | undefined
   #released = false
 
-  /** Takes ownership of the slave descriptor of `pty`; the reader of the master closes that one. */
-  constructor(calls: PtyCalls, pty: Pty, size: TerminalSize) {
+  /**
+   * Takes ownership of the slave descriptor of `pty`; the reader of the master closes that one.
+   *
+   * @param onTyped called when the terminal has taken typed bytes
+   */
+  constructor(calls: PtyCalls, pty: Pty, size: TerminalSize, onTyped: (bytes: number) => void) {
+    this.#onTyped = onTyped
     this.#calls = calls
     this.#pty = pty
     this.resize(size)
@@ -36,13 +40,10 @@ export class Terminal {
     return this.#pty.slave
   }
 
-  /** Types these bytes, now or when the terminal has room for them. */
+  /** Types these bytes, now or when the terminal has room for them. Berth sends no more than `TYPE_WINDOW` ahead. */
   write(data: Uint8Array): void {
-    const room = MOST_TYPED - this.#bytes
-    if (this.#released || room <= 0) return
-    const taken = data.subarray(0, room)
-    this.#typed.push(taken)
-    this.#bytes += taken.length
+    if (this.#released) return
+    this.#typed.push(data)
     if (this.#typed.length === 1) this.#type()
   }
 
@@ -66,10 +67,11 @@ export class Terminal {
     if (this.#released) return
     for (let next = this.#typed[0]; next !== undefined; next = this.#typed[0]) {
       const written = this.#write(next)
-      this.#bytes -= written
+      if (written > 0) this.#onTyped(written)
       if (written < next.length) {
         this.#typed[0] = next.subarray(written)
-        this.#timer = setTimeout(() => this.#type(), FULL_PAUSE_MS)
+        this.#pauseMs = written > 0 ? FIRST_PAUSE_MS : Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
+        this.#timer = setTimeout(() => this.#type(), this.#pauseMs)
         return
       }
       this.#typed.shift()

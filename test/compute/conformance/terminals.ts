@@ -84,6 +84,35 @@ export function terminalTests(name: Subject): void {
       expect(terminal.text.trim()).toEndWith('\n0')
     })
 
+    test('keeps a megabyte that is typed while nobody reads, says how much is left, and loses none', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const terminal = openTerminal(
+        sandbox,
+        'stty raw -echo; echo ready; until [ -e read ]; do sleep 0.05; done; head -c 1000000 | tr -d x | wc -c',
+      )
+      await terminal.shows('ready')
+      terminal.type('x'.repeat(1_000_000))
+      await until('the terminal to take what it has room for', () => terminal.unread < 1_000_000)
+      expect(terminal.unread).toBeGreaterThan(900_000)
+      await run(sandbox, 'touch read')
+      expect((await terminal.exit).exitCode).toBe(0)
+      expect(terminal.text.trim()).toEndWith('\n0')
+      expect(terminal.unread).toBe(0)
+    })
+
+    test('has started when its command runs, and fails to where it cannot', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const terminal = openTerminal(sandbox, 'echo $$; sleep 300')
+      await terminal.started
+      terminal.cancel()
+      await terminal.exit
+      const nowhere = openTerminal(sandbox, 'true', { cwd: 'nowhere' })
+      nowhere.exit.catch(() => {})
+      expect(nowhere.started).rejects.toThrow('"nowhere" does not exist')
+    })
+
     test('tells programs when its size changes', async () => {
       await using bench = new Bench(name)
       const command = "trap 'stty size; exit 0' WINCH; echo up; while :; do sleep 0.05; done"
@@ -221,6 +250,20 @@ export function terminalEndTests(name: Subject): void {
       expect((await polite.exit).exitCode).toBe(9)
       expect(polite.text).toContain('bye')
       expect((await deaf.exit).exitCode).toBe(137)
+    })
+
+    test('by a hang-up takes the shell and its jobs along, stopped ones too, and not what ignores it', async () => {
+      await using bench = new Bench(name)
+      const terminal = openTerminal(await bench.start(), 'PS1="ready> " exec sh -i')
+      await terminal.shows('ready> ')
+      terminal.type('nohup sleep 302 >/dev/null 2>&1 &\n')
+      terminal.type('sleep 301\n')
+      await until('the job in front', () => isAsleep(bench))
+      terminal.type(CTRL_Z)
+      await terminal.shows('Stopped')
+      terminal.hangUp()
+      expect((await terminal.exit).exitCode).toBe(129)
+      await until('the jobs to end', async () => (await bench.commands()).length === 1)
     })
 
     test('comes at its timeout', async () => {
