@@ -1,6 +1,7 @@
 import { join, posix } from 'node:path'
 import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { parseToml } from '../../runtime/toml.ts'
 
 /** The directory in which a command installs packages. */
 export interface InstallTarget {
@@ -74,7 +75,7 @@ async function customRegistries({
 
 function namesRegistry(bunfig: string): boolean {
   try {
-    const { install } = Bun.TOML.parse(bunfig) as { install?: { registry?: unknown } }
+    const { install } = parseToml(bunfig) as { install?: { registry?: unknown } }
     return install?.registry !== undefined
   } catch {
     return false

@@ -324,6 +324,26 @@ describe('a broken file of the app', () => {
     },
   )
 
+  // Each takes Bun's parser between 0.5 and 40 seconds, or hundreds of megabytes.
+  test.each([
+    ['keys', Array.from({ length: 100_000 }, (_, n) => `k${n} = 1\n`).join('')],
+    ['tables', Array.from({ length: 100_000 }, (_, n) => `[k${n}]\n`).join('')],
+    ['dots', `a${'.a'.repeat(1_000_000)} = 1`],
+    ['keys in one line', `a = {${Array.from({ length: 100_000 }, (_, n) => `k${n}=1`).join(',')}}`],
+  ])(
+    'of TOML with %s without end is given up at once and takes no memory',
+    async (_, text) => {
+      using folder = new Folder({ 'pyproject.toml': text, 'main.py': '', 'requirements.txt': '' })
+      const before = process.memoryUsage.rss()
+      const begun = performance.now()
+      const error = String(await folder.plan().catch((error: unknown) => error))
+      expect(error).toContain('pyproject.toml is not read: it has more than 5000 keys')
+      expect(performance.now() - begun).toBeLessThan(500)
+      expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 2 ** 20)
+    },
+    120_000,
+  )
+
   test('nested deeply is refused even if it is valid JSON', async () => {
     using folder = new Folder({ 'package.json': `{"name": "[[[\\"[", "x": ${nested}}` })
     expect(folder.plan()).rejects.toThrow('package.json, line 1, column 88: nested too deeply')

@@ -1,5 +1,6 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { messageOf } from '../../../runtime/error-info.ts'
+import { parseToml, TomlSizeError } from '../../../runtime/toml.ts'
 import { readJson } from '../manifest.ts'
 import { AppError } from '../plan.ts'
 
@@ -69,9 +70,12 @@ export class AppDirectory {
     const text = await this.text(path)
     if (text === null) return null
     try {
-      return Bun.TOML.parse(text) as Record<string, unknown>
+      return parseToml(text)
     } catch (error) {
       const cause = messageOf(error)
+      if (error instanceof TomlSizeError) {
+        throw new AppError(`${path} is not read: ${cause}. Name the app's commands in berth.json.`)
+      }
       throw new AppError(`${path} is not valid TOML: ${cause}`)
     }
   }
