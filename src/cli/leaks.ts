@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -17,6 +17,7 @@ import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
 import { isInUse } from '../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
+import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
 import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
@@ -27,7 +28,7 @@ import type { Print } from './runner.ts'
 
 /** Something that an instance has left behind after its end. */
 export interface Leak {
-  kind: 'process' | 'directory' | 'group' | 'entry'
+  kind: 'process' | 'directory' | 'group' | 'entry' | 'file'
   /** A pid or a path. */
   id: string
   /** Description, in words. */
@@ -72,6 +73,7 @@ const NOUNS: Record<Leak['kind'], string> = {
   directory: 'directory',
   group: 'control group',
   entry: 'entry',
+  file: 'file',
 }
 
 /** Prints the leaks of ended instances, and removes them with `fix`. Resolves to the exit code. */
@@ -131,6 +133,14 @@ export function findLeaks(scope: LeakScope): Leak[] {
         remedy: `rm ${file}; "berth list" does it too`,
       }),
     ),
+    ...findAbandonedHeartbeats().map(
+      ({ path, dataDir }): Leak => ({
+        kind: 'file',
+        id: path,
+        detail: `the last heartbeat of an instance that was killed on ${dataDir}, which is gone`,
+        remedy: `rm ${path}; the next start of an instance does it too`,
+      }),
+    ),
   ]
 }
 
@@ -150,6 +160,7 @@ export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
     if (kind === 'group') removeGroups(groupsBelow(id))
     else if (kind === 'directory') removeTemporary(id)
     else if (kind === 'entry') removeEntry(id)
+    else if (kind === 'file') rmSync(id, { force: true })
   }
   return findLeaks(scope)
 }

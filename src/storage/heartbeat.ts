@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { ifPresent } from '../runtime/if-present.ts'
 
 /** Linux's file system in memory that every user may write: a kill of berth loses nothing in it. */
 const MEMORY_DIR = '/dev/shm'
@@ -48,12 +49,13 @@ export interface OpenHeartbeat extends Heartbeat {
 export function openHeartbeat(dataDir: string): OpenHeartbeat | null {
   try {
     if (statfsSync(MEMORY_DIR).type !== TMPFS) return null
-    const prefix = `berth-${process.getuid?.() ?? 0}-`
     // By its number, so the directory may be moved.
     const { dev, ino } = statSync(dataDir)
-    const name = `${prefix}${dev}-${ino}`
-    removeAbandoned(prefix, name)
-    return openFile(join(MEMORY_DIR, name), dataDir)
+    const path = join(MEMORY_DIR, `${prefix()}${dev}-${ino}`)
+    for (const abandoned of findAbandonedHeartbeats()) {
+      if (abandoned.path !== path) rmSync(abandoned.path, { force: true })
+    }
+    return openFile(path, dataDir)
   } catch {
     return null
   }
@@ -87,16 +89,31 @@ function openFile(path: string, dataDir: string): OpenHeartbeat | null {
   }
 }
 
-/** Removes the files of killed berths whose data directories were removed, but for the one with this name. */
-function removeAbandoned(prefix: string, own: string): void {
-  for (const name of readdirSync(MEMORY_DIR)) {
-    if (!name.startsWith(prefix) || name === own) continue
+/** The file of a heartbeat that nothing needs. */
+export interface AbandonedHeartbeat {
+  readonly path: string
+  /** The data directory, which is gone. */
+  readonly dataDir: string
+}
+
+/**
+ * Returns the heartbeats that killed berths of this user left for data directories that are gone. One whose directory
+ * exists is needed: the next start charges servers until its time.
+ */
+export function findAbandonedHeartbeats(): AbandonedHeartbeat[] {
+  const own = prefix()
+  const names = (ifPresent(() => readdirSync(MEMORY_DIR)) ?? []).filter((name) => name.startsWith(own))
+  return names.flatMap((name) => {
     const path = join(MEMORY_DIR, name)
     try {
       const dataDir = readFileSync(path).subarray(TIME_BYTES).toString()
-      if (dataDir !== '' && !existsSync(dataDir)) rmSync(path, { force: true })
+      return dataDir === '' || existsSync(dataDir) ? [] : [{ path, dataDir }]
     } catch {
-      // Another berth has removed it.
+      // Another berth has removed it, or another user has made it.
+      return []
     }
-  }
+  })
 }
+
+/** The start of the names of this user's files. */
+const prefix = (): string => `berth-${process.getuid?.() ?? 0}-`

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFamily, readProcess } from '../../src/compute/processes.ts'
 import { until } from '../support/processes.ts'
@@ -34,9 +34,11 @@ function place() {
       const report = JSON.parse(stdout) as { ok: boolean; leaks: Leak[]; removed: Leak[] }
       expect(report.ok).toBe(report.leaks.length === 0)
       expect(exitCode).toBe(report.ok ? 0 : 1)
-      // The machine may have leaks that are not of this test.
+      // The machine may have leaks that are not of this test, and other tests leave heartbeats in /dev/shm meanwhile.
       const [leaks, removed] = [report.leaks, report.removed].map((all) =>
-        all.filter((leak) => JSON.stringify(leak).includes('/berth-cli-')),
+        all.filter((leak) =>
+          JSON.stringify(leak).includes(leak.kind === 'file' ? folder.path : '/berth-cli-'),
+        ),
       )
       return { leaks: leaks ?? [], removed: removed ?? [], kinds: leaks?.map(({ kind }) => kind).sort() }
     },
@@ -195,6 +197,30 @@ test('a doctor that was killed amid its trials leaves nothing that stays', async
   expect(await here.leaks()).toMatchObject({ kinds: ['directory'], leaks: [{ id: folder }] })
   expect(await here.leaks('--fix')).toMatchObject({ leaks: [], removed: [{ id: folder }] })
 })
+
+test.skipIf(!existsSync('/dev/shm'))(
+  'the heartbeat of a killed instance is kept for the next start, and is left once its directory is gone',
+  async () => {
+    using here = place()
+    const data = join(here.path, 'data')
+    await using killed = await serve(['--isolation', 'none', '--data', data], { env: here.env })
+    const heartbeats = (): string[] =>
+      readdirSync('/dev/shm')
+        .filter((name) => name.startsWith('berth-'))
+        .map((name) => join('/dev/shm', name))
+        .filter((path) => readFileSync(path, 'latin1').endsWith(data))
+    const [path = ''] = heartbeats()
+    expect(path).not.toBe('')
+    process.kill(killed.child.pid, 'SIGKILL')
+    await killed.child.exited
+    expect((await here.leaks('--data', data)).kinds).not.toContain('file')
+
+    rmSync(data, { recursive: true })
+    expect((await here.leaks()).leaks).toContainEqual(expect.objectContaining({ kind: 'file', id: path }))
+    expect(await here.leaks('--fix')).toMatchObject({ leaks: [] })
+    expect(heartbeats()).toEqual([])
+  },
+)
 
 test('--fix without --leaks is wrong usage', async () => {
   expect(await run(['doctor', '--fix'])).toMatchObject({ exitCode: 2, stdout: '' })
