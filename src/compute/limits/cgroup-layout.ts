@@ -74,6 +74,12 @@ export function settings(
     { file: 'memory.limit_in_bytes', value: memory },
     // Memory and swap together: without it the limit would only push pages out to swap.
     { file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
+    // Data in TCP connections has a counter of its own there; beyond it connections become slow, as by `tcp_mem`.
+    {
+      file: 'memory.kmem.tcp.limit_in_bytes',
+      value: String(Math.floor(limits.memoryBytes / 4)),
+      optional: true,
+    },
   ]
 }
 

@@ -15,6 +15,21 @@ const MEMFD_CREATE = process.arch === 'arm64' ? 279 : 319
 /** Prints the bytes of the System V segments. */
 const SEGMENT_BYTES = `perl -ne '@f = split; $n += $f[-2] if $. > 1; END { print $n + 0 }' /proc/sysvipc/shm`
 
+/** Writes to 100 connections that nobody reads, 320 MB at most, and prints how many bytes they took. */
+const UNREAD_CONNECTIONS = `
+  use IO::Socket::INET;
+  $all = IO::Socket::INET->new(Listen => 200, LocalAddr => "127.0.0.1:0") or die;
+  for (1..100) {
+    $one = IO::Socket::INET->new(PeerAddr => "127.0.0.1:" . $all->sockport) or die;
+    $one->blocking(0); push @writers, $one; push @readers, $all->accept;
+  }
+  for (1..50) {
+    for (@writers) { $bytes += syswrite($_, "x" x 65536) || 0 }
+    select(undef, undef, undef, 0.02);
+  }
+  print $bytes;
+`
+
 /** What the tier says it enforces, it does. */
 export function limitTests(name: Isolation, enforced: Enforced): void {
   describe(`limits (cpu ${enforced.cpu}, memory ${enforced.memory}, processes ${enforced.processes}, disk ${enforced.disk})`, () => {
@@ -85,6 +100,20 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         const hog = `perl -e 'vec($x, 90 * 2**20, 8) = 1; sleep 15'`
         expect((await run(sandbox, hog)).exitCode).toBe(137)
         expect((await run(sandbox, `rm /tmp/x /dev/shm/x; ${hog.replace('15', '2')}`)).exitCode).toBe(0)
+      },
+      60_000,
+    )
+
+    test.skipIf(enforced.memory !== 'cgroup' || perl === null)(
+      'data in connections that nobody reads is bounded by the limit',
+      async () => {
+        await using bench = new Bench(name)
+        const memoryBytes = 2 ** 27
+        const sandbox = await bench.start('srv_a', { memoryBytes })
+        const { stdout } = await run(sandbox, `perl -e '${UNREAD_CONNECTIONS}'`)
+        expect(Number(stdout)).toBeGreaterThan(2 ** 20)
+        expect(Number(stdout)).toBeLessThan(memoryBytes)
+        expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
       60_000,
     )
