@@ -1,6 +1,4 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { release } from 'node:os'
-
 import { join } from 'node:path'
 import { ComputeError } from '../driver.ts'
 import {
@@ -13,7 +11,7 @@ import {
   type ServerToStart,
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
-import { OWN_IPV4 } from '../local/network/socket-calls.ts'
+import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import {
   hiddenDirectories,
@@ -71,13 +69,13 @@ export class BubblewrapIsolation implements LocalIsolation {
   readonly #tools: ToolsDirectory
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
-  #network: 'own' | 'shared'
+  /** Whose network servers have; null before the kernel was asked. */
+  #network: 'own' | 'shared' | null = null
   /** Whether process 1 can be kept from being traced; null as long as no server was started. */
   #tracing: boolean | null = null
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#network = tellsNetworksApart() ? 'own' : 'shared'
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 
@@ -92,7 +90,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (code === 0)
       return {
         available: true,
-        network: this.#network,
+        network: this.#chooseNetwork(),
         notes: this.#notes(),
       }
     if (this.#nested === 'refused' && said.includes(NO_NESTING)) {
@@ -128,7 +126,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
-    const descriptors = this.#network === 'own' ? { descriptors: 'sockets' as const } : {}
+    const descriptors = this.#chooseNetwork() === 'own' ? { descriptors: 'sockets' as const } : {}
     return {
       ...plan,
       ...descriptors,
@@ -142,7 +140,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
-    const network = this.#network === 'own' ? ['--unshare-net'] : []
+    const network = this.#chooseNetwork() === 'own' ? ['--unshare-net'] : []
     const init = this.#tracing === false ? [WITHOUT_INIT] : []
     const optional = [...nesting, ...network, ...init]
     const all = [...optional, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
@@ -155,13 +153,19 @@ export class BubblewrapIsolation implements LocalIsolation {
     }
   }
 
+  /** Servers have their own network if the kernel tells the networks of sockets apart (SO_NETNS_COOKIE, Linux 5.14). */
+  #chooseNetwork(): 'own' | 'shared' {
+    this.#network ??= loadSocketCalls().network() === 0n ? 'shared' : 'own'
+    return this.#network
+  }
+
   #program(): string | null {
     return Bun.which('bwrap', { PATH: this.#options.path })
   }
 
   /** Writes the files that every sandbox sees. */
   #prepare(): SharedMounts {
-    const nameServer = this.#network === 'own' ? OWN_IPV4 : null
+    const nameServer = this.#chooseNetwork() === 'own' ? OWN_IPV4 : null
     this.#etc = new EtcDirectory(join(this.#options.dataDir, 'sandbox', 'etc'), nameServer)
     const directories = this.#etc.prepare({
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
@@ -259,14 +263,6 @@ function bind({ path, real }: SystemPath): string[] {
 /** Keeps a link into /usr a link, so a path means the same inside and outside. */
 function linkOrBind(dir: SystemPath): string[] {
   return dir.real === dir.path ? bind(dir) : ['--symlink', dir.real.slice(1), dir.path]
-}
-
-/** Reports whether the kernel tells the networks of sockets apart (SO_NETNS_COOKIE), which Linux does from 5.14 on. */
-function tellsNetworksApart(): boolean {
-  const [major = 0, minor = 0] = release()
-    .split('.')
-    .map((part) => Number.parseInt(part, 10))
-  return major > 5 || (major === 5 && minor >= 14)
 }
 
 const isRoot = (): boolean => process.getuid?.() === 0
