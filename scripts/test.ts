@@ -47,7 +47,7 @@ const total = {
   skipped: new Set<string>(),
   reasons: new Set<string>(),
   unsteady: [] as string[],
-  fileSeconds: [] as [file: string, seconds: number][],
+  files: [] as { file: string; seconds: number; processorSeconds: number }[],
   parts: [] as { title: string; seconds: number; processorSeconds: number }[],
 }
 
@@ -68,7 +68,8 @@ async function suite(title: string, all: readonly string[], env: Record<string, 
   const name = title.replaceAll(/\W+/g, '-')
   const run = await runTests(name, files, env)
   take(title, run)
-  total.fileSeconds.push(...run.fileSeconds)
+  for (const [file, seconds] of run.fileSeconds)
+    total.files.push({ file, seconds, processorSeconds: run.fileProcessorSeconds.get(file) ?? 0 })
   total.reports.push(...run.reports)
   for (const reason of run.reasons) total.reasons.add(reason)
 
@@ -177,9 +178,10 @@ console.log('')
 for (const report of total.reports) console.log(`${report}\n`)
 for (const reason of total.reasons) console.log(reason)
 for (const name of total.skipped) console.log(`skipped: ${name}`)
-console.log('\nThe slowest files, each with others beside it:')
-const slowest = total.fileSeconds.sort(([, one], [, other]) => other - one).slice(0, SLOWEST)
-for (const [file, seconds] of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+console.log('\nThe slowest files, each with others beside it: time, and time of a processor:')
+const slowest = total.files.sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST)
+for (const { file, seconds, processorSeconds } of slowest)
+  console.log(`${seconds.toFixed(1).padStart(7)} ${processorSeconds.toFixed(1).padStart(7)} s  ${file}`)
 console.log('\nTime, and time of a processor:')
 for (const { title, seconds, processorSeconds } of total.parts)
   console.log(`${clock(seconds).padStart(7)} ${clock(processorSeconds).padStart(7)}  ${title}`)

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { TemporaryDirectory } from './leftovers.ts'
 import { root, runProgram } from './programs.ts'
 import SLOW_FILES from './slow-files.json'
@@ -22,6 +22,8 @@ export interface TestRun {
   readonly reasons: readonly string[]
   /** Seconds that each file took, while others ran beside it. */
   readonly fileSeconds: ReadonlyMap<string, number>
+  /** Seconds of a processor that each file used, with the processes that it waited for. */
+  readonly fileProcessorSeconds: ReadonlyMap<string, number>
   /** Files and processes that were there when all tests had ended. */
   readonly leftovers: readonly string[]
   readonly seconds: number
@@ -58,7 +60,9 @@ export async function runTests(
   const report = join(memory, `${name}.xml`)
   const timings = join(memory, `${name}.json`)
   writeFileSync(timings, JSON.stringify({ version: 1, files: expectedMilliseconds(files, timings) }))
+  const processorTimes = join(memory, `${name}-processor.txt`)
   rmSync(report, { force: true })
+  rmSync(processorTimes, { force: true })
   using temporary = new TemporaryDirectory()
   const parallel = [`--parallel=${WORKERS}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
   const command = [
@@ -73,7 +77,11 @@ export async function runTests(
     process.exit(130)
   }
   process.once('SIGINT', interrupted)
-  const { stderr, ...ended } = await runProgram(command, { ...env, TMPDIR: temporary.path })
+  const { stderr, ...ended } = await runProgram(command, {
+    ...env,
+    TMPDIR: temporary.path,
+    BERTH_TEST_PROCESSOR_TIMES: processorTimes,
+  })
   process.off('SIGINT', interrupted)
   const xml = readIfThere(report)
   return {
@@ -82,6 +90,7 @@ export async function runTests(
     reports: reportsIn(stderr),
     reasons: stderr.split('\n').filter((line) => line.startsWith('SKIP')),
     fileSeconds: fileSecondsIn(xml),
+    fileProcessorSeconds: processorSecondsIn(readIfThere(processorTimes)),
     leftovers: await temporary.leftovers(),
   }
 }
@@ -133,6 +142,15 @@ function fileSecondsIn(xml: string): Map<string, number> {
       .map((one) => [attribute(one, 'file'), Number(attribute(one, 'time'))]),
   )
 }
+
+/** Reads the notes of test/support/processor-time.ts: a line for each file. */
+const processorSecondsIn = (notes: string): Map<string, number> =>
+  new Map(
+    [...notes.matchAll(/^(\S+) (.+)$/gm)].map(([, seconds, file = '']) => [
+      relative(root, file),
+      Number(seconds),
+    ]),
+  )
 
 const attribute = (attributes: string, name: string): string =>
   unescapeXml(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '?')
