@@ -11,10 +11,10 @@ import type { AppServers } from './app-servers.ts'
 import { HostedApp, type HostedAppDependencies, type HostedAppOptions } from './hosted-app.ts'
 import { Packages } from './npm-mirror/packages.ts'
 import { Preparation } from './preparation.ts'
-import { type ReservedPort, SitePorts } from './site-ports.ts'
 import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
 import { SlugHosts } from './sites/main-port/slug-hosts.ts'
+import type { ReservedPort } from './sites/upstream.ts'
 
 /** Matches the ids of projects and servers, which have an app and its log. */
 const APP_ID = /^(?:prj|srv)_/
@@ -48,7 +48,7 @@ export class Hosting {
   readonly slugHosts: HostRoutes
   readonly #packages: Packages
   readonly #gateway: Gateway
-  readonly #sitePorts: SitePorts
+  readonly #recordedPorts: () => number[]
   readonly #appDependencies: HostedAppDependencies
   /** Address that sites listen on. */
   readonly #host: string
@@ -68,7 +68,7 @@ export class Hosting {
       now: machineNow,
     })
     this.#gateway = new Gateway({ host, publicHost, ports, logger })
-    this.#sitePorts = new SitePorts(this.#gateway, dependencies.recordedPorts)
+    this.#recordedPorts = dependencies.recordedPorts
     this.#host = host
     this.slugHosts = new SlugHosts(this.#gateway)
     this.preparation = new Preparation(this.#packages)
@@ -84,12 +84,14 @@ export class Hosting {
   }
 
   /**
-   * Reserves a port that nothing of berth uses.
+   * Reserves a port that no project and no deployment has, and that no other program can take until it is released.
+   * Release it when it is in a record and its site, if it gets one, is open.
    *
    * @throws GatewayError if there is none
    */
   reservePort(): Promise<ReservedPort> {
-    return this.#sitePorts.reserve()
+    const recorded = new Set(this.#recordedPorts())
+    return this.#gateway.reserve((port) => recorded.has(port))
   }
 
   /** Returns the URL of the site on a port. */

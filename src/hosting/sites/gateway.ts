@@ -4,9 +4,9 @@ import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { HeadMemory } from './http1/head-memory.ts'
 import { HttpDate } from './http1/http-date.ts'
-import { isFree, PortSite } from './site.ts'
+import { holdPort, type PortListener, PortSite } from './site.ts'
 import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
-import { GatewayError, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
+import { GatewayError, type ReservedPort, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
 
 /** Options of a gateway. */
 export interface GatewayOptions {
@@ -30,6 +30,8 @@ export class Gateway implements SiteHost {
   readonly #context: GatewayContext
   readonly #sites = new Set<PortSite>()
   readonly #bySlug = new Map<string, PortSite>()
+  /** The listeners of reserved ports. */
+  readonly #held = new Map<number, PortListener[]>()
   #now = performance.now()
   #sweepTimer: Timer | null = null
 
@@ -46,11 +48,14 @@ export class Gateway implements SiteHost {
     }
   }
 
-  /** See `SiteHost.reserve`. Returns the lowest port that is neither taken nor in use by another program. */
-  async reserve(isTaken: (port: number) => boolean): Promise<number> {
+  /** See `SiteHost.reserve`. Reserves the lowest port that is neither taken nor in use by another program. */
+  async reserve(isTaken: (port: number) => boolean): Promise<ReservedPort> {
     const { host, ports } = this.#options
     for (let port = ports.first; port <= ports.last; port += 1) {
-      if (!isTaken(port) && isFree(host, port)) return port
+      const listeners = isTaken(port) ? null : holdPort(host, port)
+      if (listeners === null) continue
+      this.#held.set(port, listeners)
+      return { port, release: () => this.#release(port, listeners) }
     }
     throw new GatewayError(
       `No port from ${ports.first} to ${ports.last} is free for the project. Delete a project, or start berth with a wider range: --project-ports FIRST-LAST.`,
@@ -59,7 +64,9 @@ export class Gateway implements SiteHost {
 
   /** See `SiteHost.open`. */
   async open(options: SiteOptions): Promise<Site> {
-    const site = new PortSite(this.#options.host, options, this.#context, () => this.#forget(site))
+    const held = this.#held.get(options.port) ?? []
+    this.#held.delete(options.port)
+    const site = new PortSite(this.#options.host, options, this.#context, held, () => this.#forget(site))
     this.#sites.add(site)
     if (site.slug !== null) this.#bySlug.set(site.slug, site)
     site.listen()
@@ -74,7 +81,15 @@ export class Gateway implements SiteHost {
   /** Closes all sites. */
   async close(): Promise<void> {
     clearInterval(this.#sweepTimer ?? undefined)
+    for (const [port, listeners] of this.#held) this.#release(port, listeners)
     await Promise.all([...this.#sites].map((site) => site.close()))
+  }
+
+  #release(port: number, listeners: readonly PortListener[]): void {
+    // A site has them, or another reservation has the port.
+    if (this.#held.get(port) !== listeners) return
+    this.#held.delete(port)
+    for (const listener of listeners) listener.stop(true)
   }
 
   #forget(site: PortSite): void {

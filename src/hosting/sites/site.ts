@@ -3,12 +3,15 @@ import { ClientConnection } from './client-connection.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'
 import type { ServerPort, Site, SiteOptions, Upstream } from './upstream.ts'
 
+/** Listens on a port at one address. */
+export type PortListener = Bun.TCPSocketListener<ClientConnection | null>
+
 /** Listens on the port of one site and holds the state of its requests, those of the main port included. */
 export class PortSite implements Site {
   readonly state: SiteState
   readonly port: number
   readonly slug: string | null
-  readonly #listeners: Bun.TCPSocketListener<ClientConnection | null>[] = []
+  readonly #listeners: PortListener[] = []
   /** Addresses without a listener yet. */
   #unbound: string[]
   #retryTimer: Timer | null = null
@@ -16,17 +19,22 @@ export class PortSite implements Site {
 
   /**
    * @param host address to listen on; a loopback address implies the other one, 127.0.0.1 or ::1
+   * @param held listeners of `holdPort` on the port, which become the site's
    */
   constructor(
     private readonly host: string,
     options: SiteOptions,
     private readonly context: GatewayContext,
+    held: readonly PortListener[],
     private readonly onClose: () => void,
   ) {
     this.port = options.port
     this.slug = options.slug
-    this.#unbound = addressesOf(host)
     this.state = new SiteState(context, options.onUse, `127.0.0.1:${options.port}`)
+    for (const listener of held) listener.reload({ socket: handlersOf(this.state) })
+    this.#listeners.push(...held)
+    // An address that could not be held is one that this machine does not have.
+    this.#unbound = held.length > 0 ? [] : addressesOf(host)
   }
 
   get url(): string {
@@ -105,16 +113,29 @@ function addressesOf(host: string): string[] {
   return other === null ? [host] : [host, other]
 }
 
-/** Reports whether a port can be listened on at the moment. */
-export const isFree = (host: string, port: number): boolean =>
-  addressesOf(host).every((hostname) => {
+/**
+ * Listens on a port for a site to come, and closes each connection.
+ *
+ * @returns the listeners, or null if another program has the port
+ */
+export function holdPort(host: string, port: number): PortListener[] | null {
+  const listeners: PortListener[] = []
+  const socket: Bun.SocketHandler<ClientConnection | null> = {
+    open: (opened) => opened.terminate(),
+    data() {},
+  }
+  for (const hostname of addressesOf(host)) {
     try {
-      Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
-      return true
+      listeners.push(Bun.listen<ClientConnection | null>({ hostname, port, data: null, socket }))
     } catch (error) {
-      return hostname !== host && (error as { code?: string }).code !== 'EADDRINUSE'
+      // Without IPv6 there is no other loopback address.
+      if (hostname !== host && (error as { code?: string }).code !== 'EADDRINUSE') continue
+      for (const listener of listeners) listener.stop(true)
+      return null
     }
-  })
+  }
+  return listeners
+}
 
 const handlersOf = (state: SiteState): Bun.SocketHandler<ClientConnection | null> => ({
   open(socket) {

@@ -67,17 +67,24 @@ export interface Site {
   close(): Promise<void>
 }
 
+/** A port that is held for a site. No other program can listen there. */
+export interface ReservedPort {
+  readonly port: number
+  /** Frees the port. Does nothing if a site was opened there. */
+  release(): void
+}
+
 /** Opens sites on ports of their own. */
 export interface SiteHost {
   /**
-   * Returns a port of the range that is free and not taken.
+   * Reserves a port of the range that is free and not taken.
    *
    * @throws GatewayError if there is none
    */
-  reserve(isTaken: (port: number) => boolean): Promise<number>
+  reserve(isTaken: (port: number) => boolean): Promise<ReservedPort>
   /**
    * Opens a site with the upstream `starting`. It listens when this resolves. If another program has the port, it
-   * logs that and listens as soon as the port is free.
+   * logs that and listens as soon as the port is free. A reserved port is never free in between.
    */
   open(options: SiteOptions): Promise<Site>
 }

@@ -1,8 +1,7 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import type { ReservedPort } from '../../hosting/site-ports.ts'
-import { GatewayError } from '../../hosting/sites/upstream.ts'
+import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -113,29 +112,29 @@ export class ProjectsService {
     const resolved = await this.#code.resolveSource(input, upload)
     this.#checkCap(server)
     if (resolved.source.type !== 'blank') servers.checkBudget(server)
-    const row = await this.#createMutex.run('', async () => {
-      const { port, release } = await this.#reservePort()
-      try {
+    const { port, release } = await this.#reservePort()
+    try {
+      const row = await this.#createMutex.run('', async () => {
         // Code replaces the project's directory, so the slug must differ from existing directories.
         const directories =
           resolved.source.type === 'blank' ? [] : await this.#code.listDirectories(servers.workspace(server))
         this.#checkCap(servers.getRow(caller, serverId))
         return this.#add(server, input, resolved, { port, directories: new Set(directories) })
-      } finally {
-        release()
+      })
+      const { archive } = resolved
+      if (archive) {
+        try {
+          await this.apps.unpackUpload(row, (signal) => this.#code.unpack(row, server, archive, signal))
+        } catch (error) {
+          this.#records.delete(row)
+          throw error
+        }
       }
-    })
-    const { archive } = resolved
-    if (archive) {
-      try {
-        await this.apps.unpackUpload(row, (signal) => this.#code.unpack(row, server, archive, signal))
-      } catch (error) {
-        this.#records.delete(row)
-        throw error
-      }
+      await this.apps.startNew(row, archive !== null)
+      return this.#toProject(this.getRow(caller, row.id))
+    } finally {
+      release()
     }
-    await this.apps.startNew(row, archive !== null)
-    return this.#toProject(this.getRow(caller, row.id))
   }
 
   /**

@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test'
+import { Gateway } from '../../../src/hosting/sites/gateway.ts'
 import { GatewayError } from '../../../src/hosting/sites/upstream.ts'
+import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
 import { app, openSockets, Raw, testSite } from './support.ts'
 
-test('the lowest free port is reserved: neither one that is taken nor one that another program has', async () => {
+test('the lowest free port is reserved: neither one that is taken, nor one that another program has or reserves', async () => {
   const before = openSockets()
-  const { Gateway } = await import('../../../src/hosting/sites/gateway.ts')
   const busy = [0, 1].map(() => Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }))
   const first = Math.min(...busy.map(({ port }) => port))
   const gateway = new Gateway({
@@ -14,16 +15,43 @@ test('the lowest free port is reserved: neither one that is taken nor one that a
     publicHost: null,
     logger: console,
   })
-  const found = await gateway.reserve(() => false)
+  const reserved = await gateway.reserve(() => false)
+  const found = reserved.port
   expect(found).toBeGreaterThan(first)
-  expect(await gateway.reserve(() => false)).toBe(found)
-  expect(await gateway.reserve((port) => port === found)).toBeGreaterThan(found)
+  const next = await gateway.reserve(() => false)
+  expect(next.port).toBeGreaterThan(found)
+  reserved.release()
+  const again = await gateway.reserve(() => false)
+  expect(again.port).toBe(found)
+  again.release()
+  expect((await gateway.reserve((port) => port === found)).port).toBeGreaterThan(next.port)
   const refusal = await gateway.reserve(() => true).catch((error) => error)
   expect(refusal).toBeInstanceOf(GatewayError)
   expect(refusal.message).toContain('--project-ports')
   for (const listener of busy) listener.stop(true)
   await gateway.close()
   await until(() => openSockets() <= before, 'all sockets are closed')
+})
+
+test('a reserved port is held until its site listens there, and as long as that does', async () => {
+  await using backend = app(() => new Response('here'))
+  const first = freePort()
+  const ports = { first, last: first + 10 }
+  const options = { host: '127.0.0.1', ports, publicHost: null, logger: console }
+  const gateway = new Gateway(options)
+  const other = new Gateway(options)
+  const reserved = await gateway.reserve(() => false)
+  const { port } = reserved
+  expect((await other.reserve(() => false)).port).not.toBe(port)
+  const site = await gateway.open({ port, slug: null, onUse: () => () => {} })
+  site.setUpstream(backend.upstream)
+  reserved.release()
+  expect((await other.reserve(() => false)).port).not.toBe(port)
+  for (const host of ['127.0.0.1', '[::1]'])
+    expect(await (await fetch(`http://${host}:${port}/`)).text()).toBe('here')
+  await gateway.close()
+  expect((await other.reserve(() => false)).port).toBe(port)
+  await other.close()
 })
 
 test('a site whose port another program has is told of once, and answers when that lets go of it', async () => {
@@ -58,7 +86,6 @@ test('a site has both addresses of "localhost", or waits for the one that anothe
   expect(await (await fetch(`http://[::1]:${first.port}/`)).text()).toBe('here')
 
   const other = Bun.listen({ hostname: '::1', port: 0, socket: { data() {} } })
-  const { Gateway } = await import('../../../src/hosting/sites/gateway.ts')
   const ports = { first: other.port, last: other.port }
   const gateway = new Gateway({ host: '127.0.0.1', ports, publicHost: null, logger: console })
   await expect(gateway.reserve(() => false)).rejects.toThrow(GatewayError)
