@@ -7,7 +7,7 @@ import { onTerminal } from './terminal.ts'
 let berth: Served
 let server: string
 beforeAll(async () => {
-  berth = await serve(['--project-ports', '6550-6569'])
+  berth = await serve()
   server = await berth.server()
 })
 afterAll(() => berth[Symbol.asyncDispose]())

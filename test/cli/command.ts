@@ -2,6 +2,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
+import { projectPorts } from '../support/ports.ts'
 import { command as berth } from '../support/serve.ts'
 import { home, stateHome } from '../support/state-home.ts'
 
@@ -75,7 +76,8 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
   // Where it starts in the directory of another, that one removes it.
   const own = options.cwd === undefined ? temporaryFolder() : null
   const cwd = options.cwd ?? own?.path ?? tmpdir()
-  const child = start(['serve', '--json', '--port', '0', '--log-level', 'warn', ...args], { ...options, cwd })
+  const given = ['--port', '0', '--log-level', 'warn', '--project-ports', projectPorts(), ...args]
+  const child = start(['serve', '--json', ...given], { ...options, cwd })
   const stderr = child.stderr.text()
   const { value } = await child.stdout.getReader().read()
   if (!value) {

@@ -10,14 +10,7 @@ let berth: Served
 let server: string
 beforeAll(async () => {
   sources = temporaryFolder()
-  berth = await serve([
-    '--project-ports',
-    '6700-6749',
-    '--plan',
-    '{"projects":{"small":100}}',
-    '--source-folders',
-    sources.path,
-  ])
+  berth = await serve(['--plan', '{"projects":{"small":100}}', '--source-folders', sources.path])
   server = await berth.server()
 })
 afterAll(async () => {

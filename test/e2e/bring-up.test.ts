@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 const start = async () => {
-  const options = ['--isolation', 'none', '--project-ports', '6100-6149', '--allow-local-sources']
+  const options = ['--isolation', 'none', '--allow-local-sources']
   berth = serve(['--port', '0', '--data', folder, '--log-level', 'error', ...options])
   return berth.ready
 }

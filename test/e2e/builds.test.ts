@@ -19,7 +19,7 @@ afterEach(async () => {
 })
 
 const start = () => {
-  const options = ['--isolation', 'none', '--project-ports', '6660-6689']
+  const options = ['--isolation', 'none']
   berth = serve(['--port', '0', '--data', folder, '--log-level', 'error', ...options])
   return berth.ready
 }
@@ -151,7 +151,7 @@ test('what a build left is looked at when it is known where workspaces are, howe
   mkdirSync(slow)
   writeFileSync(join(slow, 'bwrap'), '#!/bin/sh\nsleep 0.5\nexit 1\n', { mode: 0o755 })
   const env = { PATH: `${slow}${delimiter}${process.env.PATH}` }
-  berth = serve(['--port', '0', '--data', folder, '--project-ports', '6660-6689'], env)
+  berth = serve(['--port', '0', '--data', folder], env)
   const info = await berth.ready
   const { status, artifacts } = await buildOf(info, server, running)
   expect([status, artifacts.includes('index.html')]).toEqual(['completed', true])

@@ -20,7 +20,7 @@ afterEach(async () => {
 })
 
 const start = async () => {
-  const options = ['--isolation', 'none', '--project-ports', '7350-7369']
+  const options = ['--isolation', 'none']
   berth = serve(['--port', '0', '--data', folder, '--log-level', 'error', ...options])
   return berth.ready
 }

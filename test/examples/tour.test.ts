@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
 import { serve, temporaryFolder } from '../cli/command.ts'
 import { page } from '../docs/pages.ts'
-import { freePort } from '../support/ports.ts'
 import { cleanEnvironment, command } from '../support/serve.ts'
 
 /** The lines that the README has its reader type in the second terminal. */
@@ -20,10 +19,7 @@ test('every line of the tour in the README works as typed', async () => {
   mkdirSync(bin)
   writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(command)} "$@"\n`)
   chmodSync(join(bin, 'berth'), 0o755)
-  const first = freePort()
-  await using berth = await serve(['--allow-local-webhooks', '--project-ports', `${first}-${first + 9}`], {
-    cwd: directory.path,
-  })
+  await using berth = await serve(['--allow-local-webhooks'], { cwd: directory.path })
   // Without a screen `berth open` prints its link.
   const { DISPLAY: _, WAYLAND_DISPLAY: __, BROWSER: ___, ...env } = cleanEnvironment()
   const tour = Bun.spawn(['sh', '-euxc', TOUR], {

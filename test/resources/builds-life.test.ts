@@ -21,7 +21,7 @@ import { until } from '../support/processes.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': '6400-6449', plan: { servers: 200 } } })
+  berth = await testBerth({ flags: { plan: { servers: 200 } } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
@@ -72,7 +72,7 @@ describe('one at a time', () => {
 
   test('a build counts as use of its server', async () => {
     await using idle = await testBerth({
-      flags: { 'idle-timeout': '1m', freeze: '2030-01-01T00:00:00Z', 'project-ports': '6500-6509' },
+      flags: { 'idle-timeout': '1m', freeze: '2030-01-01T00:00:00Z' },
     })
     const serverId = await idle.server()
     const id = await begun(idle, serverId, `A landing page\n${HOLD}`)
@@ -202,9 +202,9 @@ describe('what ends builds from outside', () => {
   })
 
   test('the end of berth ends the one that runs; the one that waits goes on at the next start', async () => {
-    const first = await testBerth({ flags: { 'project-ports': '6510-6519' } })
+    const first = await testBerth()
     const { dataDir } = first
-    const flags = { 'project-ports': '6510-6519', 'api-key': first.info.api_key }
+    const flags = { 'api-key': first.info.api_key }
     const { serverId, running, queued } = await two(first)
     await first.stop()
     const again = await testBerth({ dataDir, flags })

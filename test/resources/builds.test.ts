@@ -22,7 +22,7 @@ import { until } from '../support/processes.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': '6450-6499', plan: { servers: 200 } } })
+  berth = await testBerth({ flags: { plan: { servers: 200 } } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 

@@ -7,7 +7,7 @@ import { archiveOf, created, logged, ready, settled, shown } from '../support/pr
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': '7300-7349', plan: { projects: { small: 50 } } } })
+  berth = await testBerth({ flags: { plan: { projects: { small: 50 } } } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 

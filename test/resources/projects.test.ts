@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../support/berth.ts'
+import { isProjectUrl } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf, created, logged, ready, settled, shown } from '../support/projects.ts'
-
-const PORTS = '5800-5899'
 
 let berth: TestBerth
 let serverId: string
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': PORTS, plan: { projects: { small: 100 } } } })
+  berth = await testBerth({ flags: { plan: { projects: { small: 100 } } } })
   serverId = await berth.server()
 })
 afterAll(() => berth[Symbol.asyncDispose]())
@@ -61,7 +60,7 @@ describe('POST /servers/{serverId}/projects', () => {
     })
     expect(project).toMatchObject({ slug: 'hello-world', runtime_status: 'unbuilt' })
     expect(project.init_run_id).toMatch(/^irun_[0-9a-z]{26}$/)
-    expect(project.url).toMatch(/^http:\/\/127\.0\.0\.1:58\d\d\/$/)
+    expect(project.url ?? '').toSatisfy(isProjectUrl)
     // Callers wait while the app starts.
     expect(await (await fetch(`${project.url}GREETING`)).text()).toBe('ahoy')
     const up = await settled(berth, project.id)

@@ -4,7 +4,7 @@ import { created } from '../support/projects.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none', 'project-ports': '5900-5949' } })
+  berth = await testBerth({ flags: { isolation: 'none' } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 

@@ -8,7 +8,7 @@ import { TaskCalls } from '../support/tasks.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': '6690-6699' } })
+  berth = await testBerth()
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 

@@ -212,7 +212,7 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
   })
 
   test('an app that berth serves neither gets the session nor takes it away', async () => {
-    await using own = await testBerth({ flags: { 'project-ports': '6600-6609' } })
+    await using own = await testBerth()
     const { port } = new URL(own.info.base_url)
     const source = await archiveOf({
       'index.ts': `Bun.serve({ port: Number(process.env.PORT), fetch: (request) =>

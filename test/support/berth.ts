@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type ReadyInfo, type StartDependencies, startBerth } from '../../src/instance/start.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { checkControlAnswer } from './control-document.ts'
+import { projectPorts } from './ports.ts'
 import { processesOf, until } from './processes.ts'
 import './state-home.ts'
 
@@ -68,7 +69,7 @@ export interface TestOptions {
 /** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
 export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'berth-test-'))
-  const flags = { port: '0', data: dataDir, ...options.flags }
+  const flags = { port: '0', data: dataDir, 'project-ports': projectPorts(), ...options.flags }
   const removeOwn = (): void => {
     if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
   }

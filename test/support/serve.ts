@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { executable, firstLine, type KeyedInfo } from './berth.ts'
+import { projectPorts } from './ports.ts'
 
 /** The command that is berth: the executable under test, or Bun with the source. */
 export const command: string[] = executable
@@ -27,7 +28,7 @@ export interface ServeProcess {
 
 /** Starts `berth serve --json` with further arguments. */
 export function serve(args: string[], env: Record<string, string> = {}): ServeProcess {
-  const child = Bun.spawn([...command, 'serve', '--json', ...args], {
+  const child = Bun.spawn([...command, 'serve', '--json', '--project-ports', projectPorts(), ...args], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',

@@ -6,7 +6,7 @@ import { Gateway } from '../../../src/hosting/sites/gateway.ts'
 import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
-import { freePort } from '../../support/ports.ts'
+import { freePort, projectPorts } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
 
 /** A server that shares this machine's network. */
@@ -75,6 +75,8 @@ export async function testSite({ upstream, times, slug }: TestSiteOptions = {}):
 
 /** Sockets that this process holds open. */
 export function openSockets(): number {
+  // What holds the ports of this process is one of them from now on.
+  projectPorts()
   return readdirSync('/proc/self/fd').filter((descriptor) => {
     try {
       return readlinkSync(`/proc/self/fd/${descriptor}`).startsWith('socket:')

@@ -10,7 +10,7 @@ let model: ModelServer
 let berth: TestBerth
 beforeAll(async () => {
   model = modelServer('openai', [])
-  berth = await berthWith(model, { 'project-ports': '6570-6589' })
+  berth = await berthWith(model)
 })
 afterAll(async () => {
   await berth[Symbol.asyncDispose]()

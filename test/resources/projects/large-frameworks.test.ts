@@ -1,7 +1,7 @@
 import { usualAppsComeUp } from './usual-apps.ts'
 
 // Their installation and build take half a minute of a processor: scripts/test leaves them out where they passed before.
-usualAppsComeUp('6530-6549', {
+usualAppsComeUp({
   astro: { asks: { '/': '<h1>Astro</h1>', '/about/': '<h1>About</h1>' } },
   next: { asks: { '/': /Next\.js at/, '/api/hello?name=ann': '{"hello":"ann"}' } },
 })

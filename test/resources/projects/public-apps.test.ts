@@ -1,6 +1,6 @@
 import { usualAppsComeUp } from './usual-apps.ts'
 
-usualAppsComeUp('5700-5749', {
+usualAppsComeUp({
   'python-http': { asks: { '/x': '"path": "/x"' }, needs: 'python3' },
   express: { asks: { '/': '<h1>Express</h1>', '/api/hello?name=ann': '{"hello":"ann"}' }, by: 'git' },
   // It listens on a port of its own choice.

@@ -62,10 +62,9 @@ function repository(repositories: string, name: string): object {
 /**
  * Tests that each app comes up on a server of one berth.
  *
- * @param ports a range that no other test file has, since files run beside each other
  * @param apps by their names in fixtures/projects
  */
-export function usualAppsComeUp(ports: string, apps: Record<string, UsualApp>): void {
+export function usualAppsComeUp(apps: Record<string, UsualApp>): void {
   describe('an app in its usual layout, without a word for berth', () => {
     let berth: TestBerth
     let repositories: string
@@ -73,7 +72,6 @@ export function usualAppsComeUp(ports: string, apps: Record<string, UsualApp>): 
       repositories = mkdtempSync(join(tmpdir(), 'berth-repositories-'))
       berth = await testBerth({
         flags: {
-          'project-ports': ports,
           'source-folders': repositories,
           plan: { projects: { large: 50 }, storage_gb: { large: 50 } },
         },

@@ -7,7 +7,7 @@ import { archiveOf, logged, ready } from '../../support/projects.ts'
 let berth: TestBerth
 let serverId: string
 beforeAll(async () => {
-  berth = await testBerth({ flags: { 'project-ports': '5770-5799', plan: { projects: { small: 20 } } } })
+  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
   serverId = await berth.server()
 })
 afterAll(() => berth[Symbol.asyncDispose]())

@@ -51,7 +51,6 @@ describe('a reset after everything was used', () => {
       ...REPEATABLE,
       fixtures: [fixtures],
       'allow-local-webhooks': true,
-      'project-ports': '6780-6799',
     }
     berth = await testBerth({ flags })
     started = await measuredTables(berth)

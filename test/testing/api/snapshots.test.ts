@@ -35,8 +35,6 @@ describe('a snapshot of everything, restored', () => {
       'rng-seed': '7',
       freeze: '2030-01-01T00:00:00Z',
       'allow-local-webhooks': true,
-      // Ports that are let go and taken again, while other files run.
-      'project-ports': '6750-6779',
     }
     berth = await testBerth({ flags })
     used = await useEverything(berth)

@@ -20,7 +20,6 @@ const start = () =>
       fixtures: FIXTURES,
       'rng-seed': 7,
       freeze: '2030-01-01T00:00:00Z',
-      'project-ports': '6200-6230',
       'allow-local-webhooks': true,
     },
   })
