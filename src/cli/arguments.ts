@@ -1,6 +1,6 @@
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 import { NOUNS } from './nouns/index.ts'
-import { defaultOf } from './runner.ts'
+import { defaultOf, takesServer } from './runner.ts'
 
 /** The default command of each noun, by the noun's name and aliases. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map(
@@ -43,4 +43,76 @@ export function truncateAtUnknownCommand(program: Command, args: readonly string
     command = next
   }
   return args
+}
+
+/** The words of a command line, by what each is. */
+export interface ParsedWords {
+  /** The command that the words name so far. */
+  command: Command
+  /** Number of the words up to the command's own. */
+  commandEnd: number
+  operands: string[]
+  options: Option[]
+  /** The option whose value is next. */
+  option?: Option
+  /** Whether `--` came before. */
+  isAfterDoubleDash: boolean
+}
+
+/** Tells apart commands, operands and options, up to `--`. */
+export function parseWords(program: Command, words: readonly string[]): ParsedWords {
+  const parsed: ParsedWords = {
+    command: program,
+    commandEnd: 0,
+    operands: [],
+    options: [],
+    isAfterDoubleDash: false,
+  }
+  for (const [at, word] of words.entries()) {
+    if (parsed.option) delete parsed.option
+    else if (word === '--') return { ...parsed, isAfterDoubleDash: true }
+    else if (word.startsWith('-') && word !== '-') {
+      const [name = '', value] = splitOption(word)
+      const option = findOption(parsed.command, name)
+      if (option) parsed.options.push(option)
+      if (option?.required && value === undefined) parsed.option = option
+    } else {
+      const next = parsed.command.commands.find(
+        (command) => command.name() === word || command.aliases().includes(word),
+      )
+      if (next) Object.assign(parsed, { command: next, commandEnd: at + 1, operands: [] })
+      else parsed.operands.push(word)
+    }
+  }
+  return parsed
+}
+
+/** Returns the option that a word names. */
+export const findOption = (command: Command, name: string): Option | undefined =>
+  command.options.find((option) => option.long === name || option.short === name)
+
+/** Splits `--name=value` into name and value. `--name` has no value. */
+export function splitOption(word: string): [name: string, value?: string] {
+  const at = word.indexOf('=')
+  return at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
+}
+
+/**
+ * Adds an empty operand in place of the server, if the command's usage begins with `[SERVER]` and none is given: there
+ * are only as many operands as the others need, or `--server` is given, or the first operand is behind `--`.
+ */
+export function markLeftOutServer(program: Command, words: readonly string[]): readonly string[] {
+  const parsed = parseWords(program, words)
+  const { command, commandEnd, operands, options } = parsed
+  if (!takesServer(command)) return words
+  const [first] = operands
+  const [, ...others] = command.registeredArguments
+  const behind = parsed.isAfterDoubleDash ? words.slice(words.indexOf('--') + 1) : []
+  const needed = others.filter(({ required }) => required).length
+  const isLeftOut =
+    options.some(({ long }) => long === '--server') ||
+    (first === undefined && behind.length > 0) ||
+    (first !== undefined && !first.startsWith('srv_') && operands.length + behind.length <= needed) ||
+    (operands.length === 1 && others[0]?.argChoices?.includes(first ?? ''))
+  return isLeftOut ? [...words.slice(0, commandEnd), '', ...words.slice(commandEnd)] : words
 }

@@ -90,7 +90,7 @@ export class Client {
         // A command may print nothing for longer than fetch's default timeout.
         timeout: false,
         ...(body === undefined ? {} : { body }),
-        ...(signal ? { signal } : {}),
+        ...(signal && { signal }),
       })
     } catch (error) {
       if (signal?.aborted) throw error

@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
-import { expandDefaults } from './arguments.ts'
-import type { Candidate } from './runner.ts'
+import { expandDefaults, findOption, type ParsedWords, parseWords, splitOption } from './arguments.ts'
+import { placeholderOf } from './runner.ts'
 
 /** Shells with completion. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -9,7 +9,13 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 /** A shell with completion. */
 export type Shell = (typeof SHELLS)[number]
 
-/** Placeholders of ids in usages, and whether each accepts several, separated by commas. */
+/** A possible completion. */
+export interface Candidate {
+  value: string
+  description: string
+}
+
+/** Placeholders of names in usages, and whether each accepts several, separated by commas. */
 export type Placeholders = ReadonlyMap<string, boolean>
 
 /**
@@ -51,38 +57,8 @@ function expandWords(words: readonly string[]): readonly string[] {
   return words.length > 1 && !words[0]?.startsWith('-') ? expandDefaults(words) : words
 }
 
-interface ParseState {
-  command: Command
-  /** Number of operands given to the command. */
-  operandCount: number
-  /** The option whose value is next. */
-  option?: Option
-  /** Whether `--` came before. */
-  isAfterDoubleDash: boolean
-}
-
-function parseWords(program: Command, words: readonly string[]): ParseState {
-  const state: ParseState = { command: program, operandCount: 0, isAfterDoubleDash: false }
-  for (const word of words) {
-    if (state.option) delete state.option
-    else if (word === '--') return { ...state, isAfterDoubleDash: true }
-    else if (word.startsWith('-')) {
-      const [name = '', value] = splitOption(word)
-      const option = findOption(state.command, name)
-      if (option?.required && value === undefined) state.option = option
-    } else {
-      const next = state.command.commands.find(
-        (command) => command.name() === word || command.aliases().includes(word),
-      )
-      if (next) Object.assign(state, { command: next, operandCount: 0 })
-      else state.operandCount++
-    }
-  }
-  return state
-}
-
 function completeOperand(
-  { command, operandCount }: ParseState,
+  { command, operands }: ParsedWords,
   current: string,
   valuesOf: (of: Argument, prefix: string, current: string) => Completion,
 ): Completion {
@@ -92,11 +68,11 @@ function completeOperand(
       value: sub.name(),
       description: sub.summary() || sub.description(),
     }))
-    return matchPrefix(current, operandCount === 0 ? names : [])
+    return matchPrefix(current, operands.length === 0 ? names : [])
   }
   const declared = command.registeredArguments
   const last = declared.at(-1)
-  const argument = declared[operandCount] ?? (last?.variadic ? last : undefined)
+  const argument = declared[operands.length] ?? (last?.variadic ? last : undefined)
   return argument ? valuesOf(argument, '', current) : matchPrefix(current, [])
 }
 
@@ -130,8 +106,8 @@ function completeValue(
 /**
  * Returns the placeholder of an option's value. For --base-url it is INSTANCE, because no other URL is an instance's.
  */
-const valueName = ({ flags, long }: Option): string | undefined =>
-  long === '--base-url' ? 'INSTANCE' : /<([^>]+)>/.exec(flags)?.[1]
+const valueName = (option: Option): string | undefined =>
+  option.long === '--base-url' ? 'INSTANCE' : placeholderOf(option)
 
 const matchPrefix = (
   current: string,
@@ -143,12 +119,3 @@ const matchPrefix = (
 
 const optionCandidates = (option: Option): Candidate[] =>
   option.long ? [{ value: option.long, description: option.description }] : []
-
-const findOption = (command: Command, name: string): Option | undefined =>
-  command.options.find((option) => option.long === name || option.short === name)
-
-/** Splits `--name=value` into name and value. `--name` has no value. */
-function splitOption(word: string): [name: string, value?: string] {
-  const at = word.indexOf('=')
-  return at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
-}

@@ -24,7 +24,7 @@ export async function runCommand(args: readonly string[], context: ProcessContex
       return await (await import('./instances/background.ts')).background(args.slice(1), context)
     }
     const { runProgram } = await import('./program.ts')
-    return await runProgram(args, { context, exitCode: 0 })
+    return await runProgram(args, context)
   } catch (error) {
     // The message may quote a file or a server's response.
     const { toPlainText } = await import('./plain-text.ts')

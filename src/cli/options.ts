@@ -99,7 +99,8 @@ export const duration = (placeholder: string, description: string): OptionSpec<n
 export function commanderOption(name: string, spec: OptionSpec<unknown>): Option {
   const { description, placeholder, short, choices, read, conflicts, group } = spec
   const long = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
-  const flags = `${short ? `-${short}, ` : ''}${long}${placeholder ? ` <${placeholder}>` : ''}`
+  const letter = short ?? (name === 'server' ? 's' : undefined)
+  const flags = `${letter ? `-${letter}, ` : ''}${long}${placeholder ? ` <${placeholder}>` : ''}`
   const option = new Option(flags, description)
   if (choices) option.choices(choices)
   if (read) option.argParser(read)

@@ -1,5 +1,5 @@
 import { type Argument, Command, CommanderError } from 'commander'
-import { expandDefaults, truncateAtUnknownCommand } from './arguments.ts'
+import { expandDefaults, markLeftOutServer, truncateAtUnknownCommand } from './arguments.ts'
 import { completion, registerCompletion } from './commands/completion.ts'
 import { deploy } from './commands/deploy.ts'
 import { doctor } from './commands/doctor.ts'
@@ -13,11 +13,13 @@ import { openapi } from './commands/openapi.ts'
 import { registerRun } from './commands/run.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { trigger } from './commands/trigger.ts'
+import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
 import { groupItems, reflow } from './help.ts'
-import { API_NOUNS, CONTROL_NOUNS } from './nouns/index.ts'
+import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
+import type { ProcessContext } from './process-context.ts'
 import { addCommand, addNoun, type Noun, type RunnableCommand } from './runner.ts'
 import type { CliSession } from './session.ts'
 
@@ -40,7 +42,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
   ['Run berth:', [list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
-  ['Use the API:', [...API_NOUNS, exec, deploy]],
+  ['Use the API:', [...API_NOUNS, exec, deploy, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
   ['About berth:', [completion, openapi, version]],
 ]
@@ -123,11 +125,20 @@ function argumentTerm(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`
 }
 
+/** Returns the state of an invocation that has just begun. */
+export const newSession = (context: ProcessContext): CliSession => ({
+  context,
+  names: NAME_SOURCES,
+  exitCode: 0,
+})
+
 /** Parses the arguments and runs the command. Resolves to the exit code. Errors of the command pass through. */
-export async function runProgram(args: readonly string[], session: CliSession): Promise<number> {
+export async function runProgram(args: readonly string[], context: ProcessContext): Promise<number> {
+  const session = newSession(context)
   try {
     const program = createProgram(session)
-    await program.parseAsync(truncateAtUnknownCommand(program, expandDefaults(args)), { from: 'user' })
+    const words = truncateAtUnknownCommand(program, expandDefaults(args))
+    await program.parseAsync(markLeftOutServer(program, words), { from: 'user' })
     return session.exitCode
   } catch (error) {
     // Commander has already printed its message. A request for help is no failure.

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 import {
   type ArgumentsOf,
   type CallId,
@@ -6,8 +6,11 @@ import {
   type PartsOf,
   type ResponseOf,
 } from '../client/client.ts'
+import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './find-instance.ts'
+import { NameResolver } from './name-resolver.ts'
+import type { NameSource } from './names.ts'
 import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'
 import { type Column, facts, printResult, table } from './output.ts'
 import type { OutputStream } from './process-context.ts'
@@ -52,23 +55,9 @@ export interface Noun {
   readonly summary: string
   readonly description: string
   readonly help?: string
-  /** Sources for the completion of its ids. They have the access of its first command. */
-  readonly ids?: readonly IdSource[]
+  /** What its placeholders mean. Their lists need the access of its first command. */
+  readonly names?: readonly NameSource[]
   readonly commands: readonly RunnableCommand[]
-}
-
-/** The ids that a running instance offers for a placeholder, such as `SERVER` in `get <SERVER>`. */
-export interface IdSource {
-  readonly placeholder: string
-  /** Whether the placeholder accepts several ids, separated by commas. */
-  readonly isCommaSeparated?: true
-  list(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]>
-}
-
-/** A possible completion. */
-export interface Candidate {
-  value: string
-  description: string
 }
 
 /** One invocation of a command. */
@@ -84,6 +73,20 @@ export interface Invocation<Args, Options> {
   connect(): Promise<Client>
   /** Connects to the instance again, which may have a new address after a restart. */
   reconnect(): Promise<Client>
+  /**
+   * Returns the id of the server that the argument `[SERVER]` or `--server` names, else of the one of `berth use`, else
+   * of the only one.
+   *
+   * @param orElse another way to say what is meant, for the message
+   * @throws CommandError if there is none, or more than one
+   */
+  server(orElse?: string): Promise<string>
+  /**
+   * Returns the id of what a person means by the value of a placeholder, or the ids of several. Undefined stays so.
+   *
+   * @throws CommandError if nothing or more than one thing matches
+   */
+  idOf<Given extends string | string[] | undefined>(placeholder: string, given: Given): Promise<Given>
   /** Prints a result: as a line of JSON with `--json`, else as text for people. Resolves to 0, the exit code. */
   print<Result>(result: Result, show: Show<Result, Args>): Promise<number>
 }
@@ -109,17 +112,22 @@ export interface ShowContext<Args> {
   connect(): Promise<Client>
 }
 
-/** The arguments that a usage declares: `<A>` is a string, `[A]` may be undefined, `<A...>` is an array. */
+/**
+ * The arguments that a usage declares: `<A>` is a string, `[A]` may be undefined, `<A...>` is an array. `[SERVER]` is not
+ * among them: `Invocation.server` finds the server that is meant.
+ */
 export type ArgsOf<Usage> = Usage extends `${infer Word} ${infer Rest}`
   ? [...ArgOf<Word>, ...ArgsOf<Rest>]
   : ArgOf<Usage>
-type ArgOf<Word> = Word extends `<${string}...>` | `[${string}...]`
-  ? [string[]]
-  : Word extends `<${string}>`
-    ? [string]
-    : Word extends `[${string}]`
-      ? [string | undefined]
-      : []
+type ArgOf<Word> = Word extends '[SERVER]'
+  ? []
+  : Word extends `<${string}...>` | `[${string}...]`
+    ? [string[]]
+    : Word extends `<${string}>`
+      ? [string]
+      : Word extends `[${string}]`
+        ? [string | undefined]
+        : []
 
 /** A command of one API call: its request, and how to show the response. */
 interface CallSpec<Id extends CallId, Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
@@ -129,7 +137,7 @@ interface CallSpec<Id extends CallId, Usage extends string, Specs extends Option
   readonly request?: (
     args: ArgsOf<Usage>,
     options: OptionsOf<Specs>,
-    connect: () => Promise<Client>,
+    invocation: Pick<Invocation<unknown, unknown>, 'connect' | 'server' | 'idOf'>,
   ) => PartsOf<Id> | Promise<PartsOf<Id>>
   readonly show: Show<ResponseOf<Id>, ArgsOf<Usage>>
 }
@@ -146,8 +154,9 @@ export const call = <
   action({
     ...spec,
     access: isControlCall(id) ? 'control' : 'api',
-    async run({ args, options, connect, print }: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
-      const parts = await request?.(args, options, connect)
+    async run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
+      const { args, options, connect, print } = invocation
+      const parts = await request?.(args, options, invocation)
       const client = await connect()
       await print(await client.call(id, ...([parts] as ArgumentsOf<Id>)), show)
     },
@@ -224,15 +233,30 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
   }
   for (const [name, option] of Object.entries(spec.options ?? {}))
     command.addOption(commanderOption(name, option))
+  if (takesServer(command)) command.addOption(commanderOption('server', SERVER_OPTION))
   if (spec.json !== null) command.option('--json', spec.json)
   if (spec.access !== 'none') addConnectionOptions(command, spec.access)
   if (spec.hints) command.configureOutput({ outputError: withHints(spec.hints) })
   command.action(async (...given: unknown[]) => {
-    const args = given.slice(0, command.registeredArguments.length)
-    const code = await spec.run(invocationOf(session, spec.access, args, optionsOf(command, spec)))
+    const all = given.slice(0, command.registeredArguments.length)
+    const [server, args] = takesServer(command) ? [all[0], all.slice(1)] : [undefined, all]
+    const options = optionsOf(command, spec)
+    if (server && options.server !== undefined)
+      throw new UsageError('Name the server once: as an argument or with --server.')
+    const code = await spec.run(invocationOf(session, spec.access, args, options, server || options.server))
     if (typeof code === 'number') session.exitCode = code
   })
 }
+
+/** The other way to name the server of a command whose usage begins with `[SERVER]`. */
+const SERVER_OPTION = text('SERVER', 'the same as SERVER')
+
+/** Reports whether the command's first argument is a server that may be left out. */
+export const takesServer = ({ registeredArguments: [first] }: Command): boolean =>
+  first?.name() === 'SERVER' && !first.required
+
+/** Returns the placeholder of an option's value; undefined for a switch. */
+export const placeholderOf = ({ flags }: Option): string | undefined => /<([^>]+)>/.exec(flags)?.[1]
 
 /** Returns the values of the options. The library stores `--no-NAME` as NAME: false. */
 function optionsOf(command: Command, { options = {} }: CommandSpec): Record<string, unknown> {
@@ -272,6 +296,7 @@ function invocationOf(
   access: Access,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
+  namedServer: unknown,
 ): Invocation<readonly unknown[], Record<string, unknown>> {
   const { stdout: out } = session.context
   let client: Promise<Client> | undefined
@@ -280,12 +305,18 @@ function invocationOf(
     client ??= reconnect()
     return client
   }
+  const names = new NameResolver(session, options, { access, connect: connectOnce })
   return {
     session,
     args,
     options,
     connect: connectOnce,
     reconnect,
+    server: (orElse = '') =>
+      typeof namedServer === 'string'
+        ? names.resolve('SERVER', namedServer)
+        : names.chosenServer(`with --server SERVER${orElse}`),
+    idOf: (placeholder, given) => names.resolve(placeholder, given),
     async print(result, show) {
       await printResult(out, options.json, result, () => show(result, { out, args, connect: connectOnce }))
       return 0

@@ -1,11 +1,13 @@
 import { reachLoopbackDirectly } from '../config/config.ts'
 import type { Client } from './client.ts'
 import type { ApiKind, ConnectionOptions } from './find-instance.ts'
+import type { NameSources } from './names.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /** State that the commands of one invocation share. */
 export interface CliSession {
   readonly context: ProcessContext
+  readonly names: NameSources
   /** Exit code of the process, set by a command. */
   exitCode: number
 }

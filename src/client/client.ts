@@ -85,7 +85,7 @@ interface Sending {
   /** Sent as multipart/form-data in place of a body. */
   form?: FormData
   /** Ends the request, and with it what it started. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** What a call takes: the parameters of its path, its query and its body, each as its route declares it. */

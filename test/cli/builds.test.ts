@@ -161,7 +161,7 @@ test('without a server it says how to make one, with several which one is meant'
   expect((await empty.run(['builds'])).stdout).toStartWith('No builds yet.')
   const [one, two] = [await empty.server(), await empty.server()]
   expect((await empty.run(['builds', 'run', 'x'])).stderr).toContain(
-    'Say which one is meant with --server ID',
+    'Say which one is meant with --server SERVER',
   )
   await empty.run(['builds', 'run', 'fail: a', '--server', one])
   await empty.run(['builds', 'run', 'fail: b', '--server', two])

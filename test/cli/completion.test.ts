@@ -138,6 +138,23 @@ test('files, folders and server ids are offered where they are meant', async () 
   expect(await offered('servers', 'get', '')).toEqual([server])
 })
 
+test('a server is offered by its label where that is plain and its own, else by its id', async () => {
+  const provision = async (label: string): Promise<string> =>
+    JSON.parse((await berth.run(['servers', 'create', '--task', label, '--json'])).stdout).id
+  const ids = [
+    await provision('shop'),
+    await provision('two words'),
+    await provision('twin'),
+    await provision('twin'),
+  ]
+  const [shop = '', spaced = '', ...twins] = ids
+  expect((await offered('exec', '')).toSorted()).toEqual([server, spaced, ...twins, 'shop'].toSorted())
+  expect(await offered('exec', 'sh')).toEqual(['shop'])
+  expect(await offered('exec', shop.slice(0, -1))).toEqual([shop])
+  expect(await offered('files', 'list', '-s', 'sh')).toEqual(['shop'])
+  for (const id of ids) await berth.run(['servers', 'delete', id])
+})
+
 test('ids of keys are offered, and those of servers one behind the other', async () => {
   const { stdout } = await berth.run(['keys', 'list', '--json'])
   const ids = JSON.parse(stdout).keys.map((key: { id: string }) => key.id)

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
 import { processContext } from '../../src/cli/process-context.ts'
-import { createProgram } from '../../src/cli/program.ts'
+import { createProgram, newSession } from '../../src/cli/program.ts'
 import { describeControl } from '../../src/instance/describe.ts'
 import { operationsOf } from '../support/openapi-rules.ts'
 
@@ -52,7 +52,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.snapshots.delete': 'snapshot delete',
 }
 
-const program = createProgram({ context: processContext(), exitCode: 0 })
+const program = createProgram(newSession(processContext()))
 const ids = operationsOf(await describeControl()).map(({ operationId }) => operationId)
 
 /** The command that words name, by its name or an alias. */

@@ -120,6 +120,9 @@ test('an unknown server is an error of berth, not of the command', async () => {
   expect(stderr).toMatch(/^berth: .+ \(not_found\)\n$/)
 })
 
+/** An id that is not looked up. */
+const WHOLE_ID = 'srv_01m82ycb03gefhdnmtqgq5h7z7'
+
 /** What `berth exec` makes of a stream with these events. */
 async function streamed(...events: string[]) {
   await using instance = Bun.serve({
@@ -127,7 +130,7 @@ async function streamed(...events: string[]) {
     fetch: () => new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } }),
   })
   const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
-  return await run(['exec', 'srv_1', ...connection, '--', 'true'])
+  return await run(['exec', WHOLE_ID, ...connection, '--', 'true'])
 }
 
 test('a failure after the output began is told with its code', async () => {

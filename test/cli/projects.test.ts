@@ -54,7 +54,7 @@ describe('one project', () => {
     const ids = [await blank('twin'), await blank('twin')]
     const { exitCode, stderr } = await projects('delete', 'twin')
     expect(exitCode).toBe(1)
-    for (const said of [...ids, 'slug twin-2', 'Name the project by its id']) expect(stderr).toContain(said)
+    for (const said of [...ids, 'twin-2', 'Name the project by its id']) expect(stderr).toContain(said)
     expect(await json('get', 'twin-2')).toMatchObject({ id: ids[1] })
     expect((await projects('get', 'no such')).stderr).toStartWith('berth: No project has "no such"')
   })
@@ -173,7 +173,7 @@ test.each([
   [['update', 'x'], 'Say what to change'],
   [['update', 'x', '--ephemeral', '--persistent'], 'cannot be used with'],
   [['logs', 'x', '--tail', 'many'], 'Expected a whole number of lines'],
-  [['get'], "missing required argument 'PROJECT'"],
+  [['get', 'a', 'b'], 'too many arguments'],
 ])('wrong usage: projects %p', async (args, said) => {
   const { exitCode, stdout, stderr } = await projects(...args)
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })

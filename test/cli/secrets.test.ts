@@ -159,6 +159,6 @@ test('without a server, or with several, it says what to type', async () => {
   const ids = [await other.server(), await other.server()]
   const { exitCode, stderr } = await run(['secrets', 'set', 'A=1'], { cwd: other.cwd })
   expect(exitCode).toBe(1)
-  for (const said of ['There are 2 servers', ...ids, '--server ID, or a project with --project'])
+  for (const said of ['There are 2 servers', ...ids, '--server SERVER, or a project with --project'])
     expect(stderr).toContain(said)
 })

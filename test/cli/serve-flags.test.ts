@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { parseServeFlags } from '../../src/cli/commands/serve-flags.ts'
 import { givenFlags } from '../../src/cli/commands/serve-options.ts'
 import type { ProcessContext } from '../../src/cli/process-context.ts'
-import { createProgram } from '../../src/cli/program.ts'
+import { createProgram, newSession } from '../../src/cli/program.ts'
 import { loadConfig } from '../../src/config/load.ts'
 
 const sink = { write: async () => {}, isTTY: false, hasColors: false }
@@ -16,7 +16,7 @@ const context: ProcessContext = {
 
 /** What the command-line library makes of the same line. */
 async function byLibrary(args: string[]): Promise<Record<string, unknown>> {
-  const program = createProgram({ context, exitCode: 0 })
+  const program = createProgram(newSession(context))
   const serve = program.commands.find((command) => command.name() === 'serve')
   if (!serve) throw new Error('no serve')
   serve.action(() => {})

@@ -88,10 +88,10 @@ test.each([
   [['run', '--file', 'none.md'], 1, 'none.md cannot be read: '],
   [['run', 'x', '--server', 'srv_none'], 1, '(not_found)'],
   [['events', 'task_x', '--after', 'y'], 2, 'Expected the "seq" of an event'],
-  [['get', 'task_none'], 1, 'There is no task "task_none". "berth tasks" lists those there are.'],
-  [['answer', 'task_none', 'x'], 1, 'There is no task "task_none".'],
-  [['cancel', 'task_none'], 1, 'There is no task "task_none".'],
-  [['events', 'task_none', '-f'], 1, 'There is no task "task_none".'],
+  [['get', 'task_none'], 1, 'No task has the id "task_none". "berth tasks" lists those there are.'],
+  [['answer', 'task_none', 'x'], 1, 'No task has the id "task_none".'],
+  [['cancel', 'task_none'], 1, 'No task has the id "task_none".'],
+  [['events', 'task_none', '-f'], 1, 'No task has the id "task_none".'],
 ])('%j exits with %i and says what is wrong', async (args, code, said) => {
   const { exitCode, stdout, stderr } = await tasks(...args)
   expect({ exitCode, stdout }).toEqual({ exitCode: code, stdout: '' })
@@ -284,7 +284,7 @@ test('with several servers run needs to be told which, the others find the task'
   const servers = [await many.server(), await many.server()]
   const unclear = await many.run(['tasks', 'run', 'complete: x'])
   expect(unclear).toMatchObject({ exitCode: 1, stdout: '' })
-  for (const said of ['There are 2 servers', ...servers, '--server ID'])
+  for (const said of ['There are 2 servers', ...servers, '--server SERVER'])
     expect(unclear.stderr).toContain(said)
   const ids = []
   for (const one of [...servers, servers[0] ?? '']) {

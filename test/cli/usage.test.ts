@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { createProgram, runProgram } from '../../src/cli/program.ts'
-import type { CliSession } from '../../src/cli/session.ts'
+import type { ProcessContext } from '../../src/cli/process-context.ts'
+import { createProgram, newSession, runProgram } from '../../src/cli/program.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
 import { run, temporaryFolder } from './command.ts'
 
@@ -34,20 +34,20 @@ async function helpOf(words: readonly string[]): Promise<string> {
   expect(
     await runProgram(
       [...words, '--help'],
-      sessionFor((part) => void parts.push(part)),
+      contextFor((part) => void parts.push(part)),
     ),
   ).toBe(0)
   return parts.join('')
 }
 
-function sessionFor(print: (text: string) => void): CliSession {
+function contextFor(print: (text: string) => void): ProcessContext {
   const sink = { isTTY: false, hasColors: false, write: async (text: unknown) => print(String(text)) }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
-  return { context: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
+  return { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }
 }
 
 test('the help of every command fits in 80 columns and tells how it finds an instance at the end', async () => {
-  const program = createProgram(sessionFor(() => {}))
+  const program = createProgram(newSession(contextFor(() => {})))
   const walk = async (command: Command, path: string[]): Promise<void> => {
     const text = await helpOf(path)
     const wide = text.split('\n').filter((line) => line.length > 80)
@@ -61,7 +61,9 @@ test('the help of every command fits in 80 columns and tells how it finds an ins
 })
 
 test('the README and the page on the command line name every command', async () => {
-  const commands = createProgram(sessionFor(() => {})).commands.filter((one) => !one.name().startsWith('__'))
+  const commands = createProgram(newSession(contextFor(() => {}))).commands.filter(
+    (one) => !one.name().startsWith('__'),
+  )
   const read = (path: string) => readFileSync(join(import.meta.dir, '../..', path), 'utf8')
   const [readme, page] = [
     read('README.md')
@@ -108,7 +110,7 @@ const WRONG: [args: string[], message: string][] = [
   ],
   [['serve', '--api-key', 'secret'], '--api-key: expected sk_live_'],
   [['servers', 'create', '--tier', 'huge'], 'Allowed choices are small, medium, large.'],
-  [['servers', 'get'], "missing required argument 'SERVER'"],
+  [['servers', 'rename'], "missing required argument 'LABEL'"],
   [['servers', 'update', 'srv_1'], 'Say what to change: --task or --region.'],
   [['servers', '--base-url', 'nonsense'], 'The base URL must look like http://'],
   [['exec', 'srv_1'], "missing required argument 'COMMAND'"],
@@ -133,7 +135,7 @@ test('a refused API key is not repeated', async () => {
 test('a group without a command shows its help on stderr', async () => {
   const { exitCode, stdout, stderr } = await run(['files'])
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-  expect(stderr).toContain('read|cat <SERVER> <PATH>')
+  expect(stderr).toContain('read|cat [SERVER] <PATH>')
 })
 
 test('a bad variable and a bad config file exit with 1 and are named', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
-import { createProgram } from '../../src/cli/program.ts'
+import { createProgram, newSession } from '../../src/cli/program.ts'
 import type { CliSession } from '../../src/cli/session.ts'
 import { codeLines, inlineCode, PAGES } from './pages.ts'
 
@@ -80,5 +80,5 @@ function problemOf(program: Command, words: readonly string[]): string | null {
 function session(): CliSession {
   const sink = { isTTY: false, hasColors: false, write: async () => {} }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
-  return { context: { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, exitCode: 0 }
+  return newSession({ env: {}, cwd: '/', stdin, stdout: sink, stderr: sink })
 }

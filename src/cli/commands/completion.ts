@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
-import { complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
-import { NOUNS } from '../nouns/index.ts'
-import { action, type Candidate, type IdSource } from '../runner.ts'
+import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
+import type { Named, NameSource } from '../names.ts'
+import { NAME_SOURCES } from '../nouns/index.ts'
+import { action } from '../runner.ts'
 import { type CliSession, connect } from '../session.ts'
 
 /**
@@ -30,22 +31,9 @@ Load it for good:
   },
 })
 
-/** A source of ids and the access that it needs. */
-type AccessibleSource = IdSource & { readonly access: 'api' | 'control' }
-
-/** The sources of ids, by their placeholder in usages. */
-const SOURCES: ReadonlyMap<string, AccessibleSource> = new Map(
-  NOUNS.flatMap(({ ids = [], commands: [first] }) =>
-    ids.map((source) => [
-      source.placeholder,
-      { ...source, access: first?.access === 'control' ? ('control' as const) : ('api' as const) },
-    ]),
-  ),
-)
-
 /** The placeholders whose values can be listed, and whether each accepts several, separated by commas. */
 const PLACEHOLDERS: Placeholders = new Map([
-  ...[...SOURCES].map(([name, { isCommaSeparated }]) => [name, isCommaSeparated === true] as const),
+  ...[...NAME_SOURCES].map(([name, { isCommaSeparated }]) => [name, isCommaSeparated === true] as const),
   ['EVENTS', true],
   ['INSTANCE', false],
 ])
@@ -104,14 +92,36 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
   if (placeholder === 'EVENTS') return EVENT_NAMES.map((value) => ({ value, description: '' }))
   try {
     if (placeholder === 'INSTANCE') return await loginCandidates(session)
-    const source = SOURCES.get(placeholder)
+    const source = session.names.get(placeholder)
     if (!source) return []
     const client = await connect(session, {}, source.access)
-    const found = await source.list(client, AbortSignal.timeout(LIST_TIMEOUT_MS), typed)
-    return found.map(({ value, description }) => ({ value, description: description.replace(/\s+/g, ' ') }))
+    const found = await source.list(client, AbortSignal.timeout(LIST_TIMEOUT_MS))
+    return found.map((named) => ({
+      value: shortestName(found, named, source, typed),
+      description: named.description.replace(/\s+/g, ' '),
+    }))
   } catch {
     return []
   }
+}
+
+/** Matches a name that no shell has to quote. */
+const PLAIN = /^[\w.@+-]+$/
+
+/**
+ * Returns what a person would type: the first other name that is plain and nobody else's, or the id if the typed text
+ * begins like one.
+ */
+function shortestName(
+  all: readonly Named[],
+  { id, names = [] }: Named,
+  { isCommaSeparated }: NameSource,
+  typed: string,
+): string {
+  const prefix = id.slice(0, id.indexOf('_') + 1)
+  if (isCommaSeparated || (typed !== '' && (prefix.startsWith(typed) || typed.startsWith(prefix)))) return id
+  const isOwn = (name: string): boolean => all.filter((one) => one.names?.includes(name)).length === 1
+  return names.find((name) => PLAIN.test(name) && isOwn(name)) ?? id
 }
 
 /** Lists the instances that this user is signed in to, running or not. */

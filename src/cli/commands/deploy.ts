@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { chooseServer } from '../nouns/servers.ts'
 import { flag, text } from '../options.ts'
 import { count, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -27,11 +26,11 @@ Examples:
   berth deploy .
   berth deploy dist --clean
 `,
-  async run({ session, args: [directory], options, connect, print }) {
+  async run({ session, args: [directory], options, connect, server, print }) {
     if (options.clean && directory === undefined)
       throw new UsageError('--clean removes what DIR does not have: name the directory.')
     const client = await connect()
-    const serverId = await chooseServer(client, options.server)
+    const serverId = await server()
     const sent =
       directory === undefined
         ? {}

@@ -24,8 +24,8 @@ const options = {
 
 /** `berth exec` */
 export const exec = action({
-  usage: 'exec <SERVER> <COMMAND...>',
-  shownUsage: '<SERVER> [options] -- <COMMAND> [ARGUMENT...]',
+  usage: 'exec [SERVER] <COMMAND...>',
+  shownUsage: '[SERVER] [options] -- <COMMAND> [ARGUMENT...]',
   summary: 'run a command on a server',
   description: 'Runs a command on a server; its output arrives as it is made.',
   access: 'api',
@@ -38,11 +38,12 @@ Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… 'cd app && npm test | tail -5'
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
-  async run({ session: { context }, args: [serverId, words], options, connect }) {
+  async run({ session: { context }, args: [words], options, connect, server }) {
     const body = await requestBody(words, options, context)
     const client = await connect()
+    const params = { serverId: await server() }
     return untilInterrupted(async (signal) => {
-      const parts = { params: { serverId }, body, signal }
+      const parts = { params, body, signal }
       if (!options.json) return runStreaming(context, client, parts)
       const result = await client.call('exec.run', parts)
       await printJson(context.stdout, result)

@@ -29,7 +29,7 @@ Examples:
   echo "WEBHOOK_SECRET=$(berth listen --print-secret)" >> .env
   berth listen --json | jq 'select(.type == "event").data'
 `,
-  async run({ session, options }) {
+  async run({ session, options, idOf }) {
     const { listenToEvents, openConnection } = await import('../listen/listen.ts')
     if (options.printSecret) {
       await session.context.stdout.write(`${openConnection(session, options).secret}\n`)
@@ -37,8 +37,8 @@ Examples:
     }
     const target = options.forwardTo === undefined ? undefined : parseTarget(options.forwardTo)
     const events = parseEvents(options.events)
-    const { account, json } = options
-    return listenToEvents(session, options, { target, events, account, json })
+    const account = await idOf('ACCOUNT', options.account)
+    return listenToEvents(session, options, { target, events, account, json: options.json })
   },
 })
 

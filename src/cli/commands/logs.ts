@@ -39,7 +39,7 @@ Examples:
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
 `,
-  async run({ session: { context }, options, connect, reconnect, print }) {
+  async run({ session: { context }, options, connect, reconnect, idOf, print }) {
     const { bodies = false, limit } = options
     if (options.clear) {
       const client = await connect()
@@ -47,10 +47,10 @@ Examples:
       await print(response, ({ deleted }) => `Forgot ${count(deleted, 'request')}.\n`)
       return 0
     }
-    const { method, path, status, operation, account, nearMisses } = options
+    const { method, path, status, operation, nearMisses } = options
     const query = {
       ...{ method, path, status, operation },
-      account_id: account,
+      account_id: await idOf('ACCOUNT', options.account),
       near_misses: nearMisses ? ('true' as const) : undefined,
     }
     const show = (entry: JournalEntry): Promise<number> =>

@@ -22,16 +22,15 @@ Examples:
   berth open --page /docs           another of its pages
   berth open --print                the link alone, for a browser elsewhere
 `,
-  async run({ session: { context }, options, connect, print }) {
-    const { account, page } = options
+  async run({ session: { context }, options: { account, page, print: onlyPrint }, connect, idOf, print }) {
     if (page !== undefined && !isReturnPath(page))
       throw new UsageError(
         `Expected a path of the instance, such as /docs, in --page, got ${JSON.stringify(page)}.`,
       )
     const client = await connect()
-    const body = { account_id: account, return_to: page }
+    const body = { account_id: await idOf('ACCOUNT', account), return_to: page }
     await print(await client.call('control.signInLinks.create', { body }), async ({ url }) => {
-      if (options.print) return `${url}\n`
+      if (onlyPrint) return `${url}\n`
       const { openInBrowser } = await import('../browser.ts')
       if (await openInBrowser(url, context)) return `Opened ${new URL(url).origin} in the browser.\n`
       await context.stderr.write('berth: no browser was found here. Open this within five minutes:\n')

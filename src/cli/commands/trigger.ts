@@ -46,11 +46,12 @@ Examples:
   berth trigger deployment.live --payload '{"url": "https://example.com/"}'
   berth trigger task.failed --payload @event.json --json
 `,
-  async run({ session, args: [event], options, connect, print }) {
+  async run({ session, args: [event], options, connect, idOf, print }) {
     checkDirectory(options.data)
     const data = await readPayload(options.payload, session.context)
     const client = await connect()
-    const body = { event: event as EventName, data, account_id: options.account }
+    const account_id = await idOf('ACCOUNT', options.account)
+    const body = { event: event as EventName, data, account_id }
     const emitted = await client.call('control.events.emit', { body })
     const { deliveries = [] } = await client.call('control.wait', {
       query: { deliveries: emitted.id, timeout_ms: WAIT_MS },

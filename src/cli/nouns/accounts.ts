@@ -2,9 +2,10 @@ import { InvalidArgumentError } from 'commander'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
 import { type OptionsOf, parsed, text } from '../options.ts'
 import { type Column, facts } from '../output.ts'
-import { type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
+import { call, factSheet, type Noun, rows } from '../runner.ts'
 
 type Account = ResponseOf<'control.accounts.list'>['accounts'][number]
 
@@ -68,13 +69,20 @@ const fieldsOf = ({ label, plan, limits, budgetCap, creditsUsed }: OptionsOf<typ
 
 const nullForDefault = <Value>(value: Value | 'default') => (value === 'default' ? null : value)
 
+const WORDS: NameWords = {
+  one: 'account',
+  by: ['label'],
+  listedBy: 'berth accounts',
+  none: 'Make one with "berth accounts create".',
+}
+
 /** `berth accounts` */
 export const accounts: Noun = {
   name: 'accounts',
   summary: 'accounts with a plan, a budget and a key each',
   description:
     'Makes and changes accounts, so that tests do not meet. Plain "berth accounts" lists them with what they use.',
-  ids: [{ placeholder: 'ACCOUNT', list: listIds }],
+  names: [{ placeholder: 'ACCOUNT', words: WORDS, list: listNamed }],
   commands: [
     call('control.accounts.list', {
       usage: 'list',
@@ -105,26 +113,26 @@ Examples:
   berth accounts update acct_… --credits-used 999        near the cap of 1000
   berth accounts update acct_… --plan default --budget-cap default
 `,
-      request: ([accountId], options) => {
+      request: async ([named], options, { idOf }) => {
         const body = fieldsOf(options)
         if (Object.values(body).every((value) => value === undefined))
           throw new UsageError(
             'Say what to change: --label, --plan, --limits, --budget-cap or --credits-used.',
           )
-        return { params: { accountId }, body }
+        return { params: { accountId: await idOf('ACCOUNT', named) }, body }
       },
       show: factSheet(accountFacts),
     }),
     call('control.accounts.delete', {
       usage: 'delete <ACCOUNT>',
       description: 'remove an account with everything in it',
-      request: ([accountId]) => ({ params: { accountId } }),
+      request: async ([named], _, { idOf }) => ({ params: { accountId: await idOf('ACCOUNT', named) } }),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { accounts: all } = await client.call('control.accounts.list', { signal })
-  return all.map(({ id, label }) => ({ value: id, description: label }))
+  return all.map(({ id, label }) => ({ id, names: [label], description: label }))
 }

@@ -1,13 +1,12 @@
 import { UsageError } from '../../errors.ts'
 import type { Build } from '../../resources/builds/model.ts'
 import type { Client } from '../client.ts'
-import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
+import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, tail, text } from '../options.ts'
 import { type Column, count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
-import { chooseServer } from './servers.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
 
 /** Characters of a goal to show in a table. */
 const SHOWN_GOAL = 49
@@ -65,7 +64,7 @@ export const builds: Noun = {
   summary: 'build apps from goals: plan, scaffold, implement, install, build, deploy',
   description:
     'Builds apps from goals, on a server whose workspace they become. Plain "berth builds" lists the builds.',
-  ids: [{ placeholder: 'BUILD', list: listIds }],
+  names: [{ placeholder: 'BUILD', words: null, list: listNamed }],
   commands: [
     action({
       usage: 'run <GOAL>',
@@ -89,10 +88,10 @@ Examples:
   berth builds run "A todo API" --server srv_… --detach
   berth builds run - < goal.md
 `,
-      async run({ session, args: [given], options, connect, print }) {
+      async run({ session, args: [given], options, connect, server, print }) {
         const goal = await readGoal(given, session.context)
         const client = await connect()
-        const serverId = await chooseServer(client, options.server)
+        const serverId = await server()
         const created = await client.call('builds.create', { params: { serverId }, body: { goal } })
         const { build_id: id } = created
         const started = `Building ${id} on ${serverId}.\n`
@@ -106,9 +105,9 @@ Examples:
       usage: 'create <GOAL>',
       description: 'build an app for a goal and return at once',
       options: { server: buildOn },
-      async request([goal], options, connect) {
+      async request([goal], _, { server }) {
         if (goal.trim() === '') throw new UsageError('The goal is empty. Say what is to be built.')
-        const serverId = await chooseServer(await connect(), options.server)
+        const serverId = await server()
         return { params: { serverId }, body: { goal } }
       },
       show: ({ build_id: id }) => `Building ${id}.\n${logsHint(id)}`,
@@ -118,26 +117,26 @@ Examples:
       description: 'list builds, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
-      async run({ options, connect, print }) {
+      async run({ options, connect, idOf, print }) {
         const none = 'No builds yet. Begin one with: berth builds run "A landing page for a bakery"\n'
         await print(
-          { builds: await listBuilds(await connect(), options.server) },
+          { builds: await listBuilds(await connect(), await idOf('SERVER', options.server)) },
           rows('builds', COLUMNS, none),
         )
       },
     }),
     action({
-      usage: 'get <BUILD>',
+      usage: 'get [BUILD]',
       description: 'show one build',
       access: 'api',
       options: { server },
-      async run({ args: [id], options, connect, print }) {
-        const build = await findBuild(await connect(), id, options.server)
+      async run({ args: [id], options, connect, idOf, print }) {
+        const build = await findBuild(await connect(), id, await idOf('SERVER', options.server))
         await print({ build }, (_, { out }) => facts(out, buildFacts(build)))
       },
     }),
     action({
-      usage: 'logs <BUILD>',
+      usage: 'logs [BUILD]',
       description: 'print what its phases did, and why it failed where it did',
       access: 'api',
       options: {
@@ -147,9 +146,9 @@ Examples:
         }),
         tail: tail(DEFAULT_TAIL),
       },
-      async run({ args: [id], options, connect, print }) {
+      async run({ args: [id], options, connect, idOf, print }) {
         const client = await connect()
-        const build = await findBuild(client, id, options.server)
+        const build = await findBuild(client, id, await idOf('SERVER', options.server))
         const [{ SOURCE_WIDTH: width }, { buildLog, showLog }] = await Promise.all([
           import('../builds/follow.ts'),
           import('../log.ts'),
@@ -160,10 +159,10 @@ Examples:
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const all = await listBuilds(client, undefined, signal)
   return all.map((build) => ({
-    value: build.id,
+    id: build.id,
     description: `${buildStatus(build)}, ${build.goal.slice(0, 60)}`,
   }))
 }
@@ -181,7 +180,7 @@ async function readGoal(given: string, context: ProcessContext): Promise<string>
 export async function listBuilds(
   client: Client,
   server: string | undefined,
-  signal = new AbortController().signal,
+  signal?: AbortSignal,
 ): Promise<Build[]> {
   const ids =
     server === undefined
@@ -195,15 +194,23 @@ export async function listBuilds(
   return ids.length === 1 ? all : all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
 }
 
+const WORDS: NameWords = {
+  one: 'build',
+  listedBy: 'berth builds',
+  none: 'Begin one with: berth builds run "A landing page for a bakery"',
+}
+
 /**
- * Finds a build by id, on any server if none is given.
+ * Finds a build by its id or the beginning of it, on any server if none is given; the only one if no id is given.
  *
- * @throws CommandError if there is none
+ * @throws CommandError if there is none, or more than one
  */
-async function findBuild(client: Client, id: string, server: string | undefined): Promise<Build> {
-  if (server !== undefined)
-    return (await client.call('builds.get', { params: { serverId: server, buildId: id } })).build
-  const found = (await listBuilds(client, undefined)).find((build) => build.id === id)
-  if (found) return found
-  throw new CommandError(`No build has the id ${JSON.stringify(id)}. "berth builds" lists those there are.`)
+async function findBuild(
+  client: Client,
+  given: string | undefined,
+  server: string | undefined,
+): Promise<Build> {
+  if (server !== undefined && given !== undefined && isWholeId(given))
+    return (await client.call('builds.get', { params: { serverId: server, buildId: given } })).build
+  return pick(await listBuilds(client, server), given, WORDS, 'BUILD')
 }

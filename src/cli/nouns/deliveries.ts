@@ -1,10 +1,11 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
 import { choice, text, wholeNumber } from '../options.ts'
 import { type Column, facts, paint, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import { call, type Noun, rows } from '../runner.ts'
 
 type Delivery = ResponseOf<'control.deliveries.get'>
 type Attempt = Delivery['attempts'][number]
@@ -29,13 +30,19 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { heading: 'URL', cell: ({ url }) => url },
 ]
 
+const WORDS: NameWords = {
+  one: 'delivery',
+  listedBy: 'berth deliveries',
+  none: 'Send one with "berth trigger EVENT".',
+}
+
 /** `berth deliveries` */
 export const deliveries: Noun = {
   name: 'deliveries',
   summary: 'what was sent to webhooks, and what came back',
   description:
     'Shows what was sent to webhooks and what came back. Plain "berth deliveries" lists it, newest first.',
-  ids: [{ placeholder: 'DELIVERY', list: listIds }],
+  names: [{ placeholder: 'DELIVERY', words: WORDS, list: listNamed }],
   commands: [
     call('control.deliveries.list', {
       usage: 'list',
@@ -46,8 +53,13 @@ export const deliveries: Noun = {
         status: choice('STATUS', STATUSES.join(', '), STATUSES),
         limit: wholeNumber('N', 'how many at most (default 100)', { least: 1 }),
       },
-      request: (_, { webhook, account, status, limit = 100 }) => ({
-        query: { webhook_id: webhook, account_id: account, status, limit },
+      request: async (_, { webhook, account, status, limit = 100 }, { idOf }) => ({
+        query: {
+          webhook_id: await idOf('WEBHOOK', webhook),
+          account_id: await idOf('ACCOUNT', account),
+          status,
+          limit,
+        },
       }),
       show: rows('deliveries', COLUMNS, 'No deliveries. Subscribe with "berth webhooks create URL".\n'),
     }),
@@ -55,22 +67,22 @@ export const deliveries: Noun = {
       usage: 'get <DELIVERY>',
       aliases: ['show'],
       description: 'show one with all its attempts',
-      request: ([deliveryId]) => ({ params: { deliveryId } }),
+      request: async ([named], _, { idOf }) => ({ params: { deliveryId: await idOf('DELIVERY', named) } }),
       show: (delivery, { out }) => deliveryText(out, delivery),
     }),
     call('control.deliveries.retry', {
       usage: 'retry <DELIVERY>',
       description: 'attempt one at once, whatever became of it',
-      request: ([deliveryId]) => ({ params: { deliveryId } }),
+      request: async ([named], _, { idOf }) => ({ params: { deliveryId: await idOf('DELIVERY', named) } }),
       show: ({ id }, { args: [given] }) =>
         `Attempting ${id} again. See what came back: berth deliveries show ${given}\n`,
     }),
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { deliveries: all } = await client.call('control.deliveries.list', { query: { limit: 100 }, signal })
-  return all.map(({ id, status, event }) => ({ value: id, description: `${status}, ${event}` }))
+  return all.map(({ id, status, event }) => ({ id, description: `${status}, ${event}` }))
 }
 
 const outcomeOf = (attempt: Attempt | undefined): string =>

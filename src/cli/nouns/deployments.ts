@@ -2,7 +2,6 @@ import type { Deployment } from '../../resources/deployments/model.ts'
 import { text } from '../options.ts'
 import type { Column } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
-import { chooseServer } from './servers.ts'
 
 const COLUMNS: readonly Column<Deployment>[] = [
   { heading: 'URL', cell: ({ url }) => url },
@@ -26,9 +25,9 @@ export const deployments: Noun = {
       description: 'list what a server publishes',
       access: 'api',
       options: { server },
-      async run({ connect, options, print }) {
+      async run({ connect, server, print }) {
         const client = await connect()
-        const serverId = await chooseServer(client, options.server)
+        const serverId = await server()
         const empty = `${serverId} publishes nothing yet. Publish its workspace with "berth deploy".\n`
         await print(
           await client.call('deployments.list', { params: { serverId } }),
@@ -40,9 +39,7 @@ export const deployments: Noun = {
       usage: 'create',
       description: 'publish the workspace of a server as it is',
       options: { server },
-      request: async (_, { server }, connect) => ({
-        params: { serverId: await chooseServer(await connect(), server) },
-      }),
+      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ url }) => `Published at ${url}\n`,
     }),
   ],

@@ -35,11 +35,11 @@ Examples:
   berth events --event task.completed --limit 1     the latest one
   berth events -f --json | jq .data                 new ones, for programs
 `,
-      async run({ options, connect, print }) {
+      async run({ options, connect, idOf, print }) {
         const client = await connect()
-        const { follow, event, account, after, limit } = options
+        const { follow, event, after, limit } = options
         const show = (one: EmittedEvent): Promise<number> => print(one, (_, { out }) => eventText(out, one))
-        const query = { event, account_id: account, after, limit }
+        const query = { event, account_id: await idOf('ACCOUNT', options.account), after, limit }
         if (follow) {
           return untilInterrupted(async (signal) => {
             for await (const { data } of client.stream('control.events.list', { query, signal }))

@@ -3,9 +3,10 @@ import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
 import { choice, duration, flag, type OptionsOf, parsed, repeated, text, wholeNumber } from '../options.ts'
 import { type Column, count } from '../output.ts'
-import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
 
 type Fault = ResponseOf<'control.faults.list'>['faults'][number]
 type ServerFault = ResponseOf<'control.serverFaults.list'>['faults'][number]
@@ -127,13 +128,19 @@ function effectOf({
   throw new UsageError('One fault has one effect. Set a fault for each: delays add up with others.')
 }
 
+const WORDS: NameWords = {
+  one: 'fault',
+  listedBy: 'berth faults',
+  none: 'Set one with "berth faults add".',
+}
+
 /** `berth faults` */
 export const faults: Noun = {
   name: 'faults',
   summary: 'have requests fail, wait or be cut off, and servers crash',
   description:
     'Has requests fail, wait or be cut off, and things go wrong inside servers. Plain "berth faults" lists what is set.',
-  ids: [{ placeholder: 'FAULT', list: listIds }],
+  names: [{ placeholder: 'FAULT', words: WORDS, list: listNamed }],
   commands: [
     call('control.faults.list', {
       usage: 'list',
@@ -156,10 +163,11 @@ Examples:
   berth faults add --error 503 --probability 0.3 --seed 7
   berth faults add --operation projects.init --backend-fail --times 1
 `,
-      request: (_, options) => {
-        const { operation, method, path, account, times, after, probability, seed } = options
-        const match = { operation, method, path, account_id: account }
-        return { body: { match, effect: effectOf(options), times, after, probability, seed } }
+      request: async (_, options, { idOf }) => {
+        const { operation, method, path, times, after, probability, seed } = options
+        const effect = effectOf(options)
+        const match = { operation, method, path, account_id: await idOf('ACCOUNT', options.account) }
+        return { body: { match, effect, times, after, probability, seed } }
       },
       show: (made) => {
         const seed = made.probability === 1 ? '' : `, seed ${made.seed}`
@@ -169,7 +177,7 @@ Examples:
     call('control.faults.delete', {
       usage: 'delete <FAULT>',
       description: 'remove a fault',
-      request: ([faultId]) => ({ params: { faultId } }),
+      request: async ([named], _, { idOf }) => ({ params: { faultId: await idOf('FAULT', named) } }),
       show: ({ id, hits, matched }) => `Removed ${id}; it struck ${hits} of ${count(matched, 'request')}.\n`,
     }),
     call('control.faults.clear', {
@@ -178,7 +186,7 @@ Examples:
       show: ({ deleted }) => `Removed ${count(deleted, 'fault')}.\n`,
     }),
     action({
-      usage: 'server <SERVER> [KIND]',
+      usage: 'server [SERVER] [KIND]',
       description: 'have something go wrong inside a server',
       access: 'control',
       arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
@@ -211,8 +219,9 @@ Examples:
   berth faults server srv_… network --latency 200ms --jitter 50ms --loss 0.02
   berth faults server srv_… network --refuse --host api.example.com
 `,
-      async run({ args: [serverId, kind], options, connect, print }) {
+      async run({ args: [kind], options, connect, server, print }) {
         const client = await connect()
+        const serverId = await server()
         const params = { serverId }
         if (kind === undefined) {
           const none = `Nothing goes wrong inside ${serverId}.\n`
@@ -241,12 +250,13 @@ Examples:
       },
     }),
     action({
-      usage: 'lift <SERVER> [KIND]',
+      usage: 'lift [SERVER] [KIND]',
       description: 'end what goes wrong inside a server, all or one kind',
       access: 'control',
       arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
-      async run({ args: [serverId, kind], connect, print }) {
+      async run({ args: [kind], connect, server, print }) {
         const client = await connect()
+        const serverId = await server()
         const response =
           kind === undefined
             ? await client.call('control.serverFaults.clear', { params: { serverId } })
@@ -257,7 +267,7 @@ Examples:
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { faults: all } = await client.call('control.faults.list', { signal })
-  return all.map((fault) => ({ value: fault.id, description: faultText(fault) }))
+  return all.map((fault) => ({ id: fault.id, description: faultText(fault) }))
 }

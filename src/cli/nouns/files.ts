@@ -22,12 +22,12 @@ export const files: Noun = {
   description: "Reads and writes a server's files. Paths are relative to its workspace.",
   commands: [
     action({
-      usage: 'list <SERVER>',
+      usage: 'list [SERVER]',
       description: 'list all files',
       access: 'api',
       options: { all: flag('with .git and node_modules') },
-      async run({ args: [serverId], options: { all }, connect, print }) {
-        const files = await listFiles(await connect(), serverId, all)
+      async run({ options: { all }, connect, server, print }) {
+        const files = await listFiles(await connect(), await server(), all)
         // Programs get names unchanged. On a terminal, a name must not control the cursor.
         await print({ files }, (_, { out }) =>
           files.map((name) => `${out.isTTY ? printable(name) : name}\n`).join(''),
@@ -35,13 +35,13 @@ export const files: Noun = {
       },
     }),
     action({
-      usage: 'read <SERVER> <PATH>',
+      usage: 'read [SERVER] <PATH>',
       aliases: ['cat'],
       description: 'print a file, byte for byte',
       access: 'api',
       options: { output },
-      async run({ session, args: [serverId, path], options, connect, print }) {
-        await print(await readRemote(await connect(), serverId, path), async (file) => {
+      async run({ session, args: [path], options, connect, server, print }) {
+        await print(await readRemote(await connect(), await server(), path), async (file) => {
           const bytes = bytesOf(file)
           if (options.output === undefined || options.output === '-') return bytes
           await saveLocal(options.output, bytes, session.context)
@@ -50,23 +50,23 @@ export const files: Noun = {
       },
     }),
     action({
-      usage: 'write <SERVER> <PATH> [FILE]',
+      usage: 'write [SERVER] <PATH> [FILE]',
       aliases: ['put'],
       description: 'write a file from FILE, or from standard input',
       access: 'api',
       help: '\nWithout FILE, or with -, the content comes from standard input.',
-      async run({ session, args: [serverId, path, source], connect, print }) {
+      async run({ session, args: [path, source], connect, server, print }) {
         const bytes = await loadLocal(source, session.context)
         const client = await connect()
-        const body = { path, ...encode(bytes) }
-        const response = await client.call('files.write', { params: { serverId }, body })
+        const params = { serverId: await server() }
+        const response = await client.call('files.write', { params, body: { path, ...encode(bytes) } })
         await print(response, (written) => `Wrote ${printable(written.path)} (${bytes.length} bytes).\n`)
       },
     }),
     call('files.delete', {
-      usage: 'delete <SERVER> <PATH>',
+      usage: 'delete [SERVER] <PATH>',
       description: 'delete a file, or a directory with everything in it',
-      request: ([serverId, path]) => ({ params: { serverId }, query: { path } }),
+      request: async ([path], _, { server }) => ({ params: { serverId: await server() }, query: { path } }),
       show: ({ path }) => `Deleted ${printable(path)}.\n`,
     }),
   ],

@@ -2,11 +2,12 @@ import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
+import type { Named } from '../names.ts'
 import { flag, wholeNumber } from '../options.ts'
 import { type Column, formatBytes, paint, printable } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action, type Candidate, call, type Noun, rows } from '../runner.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
 
 type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 type Entry = ResponseOf<'control.inbox.read'>['entries'][number]
@@ -44,7 +45,7 @@ An inbox is there as soon as something is posted to its URL, which takes no cred
 With "?respond=503,200" after the URL the first attempt of each event gets 503 and the next 200;
 "?delay_ms=500" delays the responses.
 `,
-  ids: [{ placeholder: 'INBOX', list: listIds }],
+  names: [{ placeholder: 'INBOX', words: null, list: listNamed }],
   commands: [
     call('control.inbox.list', {
       usage: 'list',
@@ -108,9 +109,9 @@ With "?respond=503,200" after the URL the first attempt of each event gets 503 a
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { inboxes } = await client.call('control.inbox.list', { signal })
-  return inboxes.map(({ name, last_received_at }) => ({ value: name, description: last_received_at }))
+  return inboxes.map(({ name, last_received_at }) => ({ id: name, description: last_received_at }))
 }
 
 /** Returns an entry in full. */

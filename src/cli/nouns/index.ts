@@ -1,3 +1,4 @@
+import type { NameSources } from '../names.ts'
 import type { Noun } from '../runner.ts'
 import { accounts } from './accounts.ts'
 import { builds } from './builds.ts'
@@ -48,3 +49,13 @@ export const CONTROL_NOUNS: readonly Noun[] = [
 
 /** All nouns. */
 export const NOUNS: readonly Noun[] = [...API_NOUNS, ...CONTROL_NOUNS]
+
+/** What the placeholders of usages mean. */
+export const NAME_SOURCES: NameSources = new Map(
+  NOUNS.flatMap(({ names = [], commands: [first] }) =>
+    names.map((source) => [
+      source.placeholder,
+      { ...source, access: first?.access === 'control' ? ('control' as const) : ('api' as const) },
+    ]),
+  ),
+)

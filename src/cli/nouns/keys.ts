@@ -1,9 +1,10 @@
 import { UsageError } from '../../errors.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
 import { flag, parsed } from '../options.ts'
 import { type Column, count, paint, printable } from '../output.ts'
-import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import { call, type Invocation, type Noun, rows } from '../runner.ts'
 
 const COLUMNS: readonly Column<ApiKey>[] = [
   { heading: 'ID', cell: (key) => key.id },
@@ -18,8 +19,8 @@ const COLUMNS: readonly Column<ApiKey>[] = [
 const scopeCell = (ids: readonly string[]): string => (ids.length === 0 ? 'all' : ids.join(' '))
 
 const scope = {
-  servers: parsed('SERVERS', 'ids of the servers that it reaches, with commas between', idsOf),
-  projects: parsed('PROJECTS', 'ids of the projects that it reaches, with commas between', idsOf),
+  servers: parsed('SERVERS', 'the servers that it reaches, with commas between', idsOf),
+  projects: parsed('PROJECTS', 'the projects that it reaches, with commas between', idsOf),
 }
 
 /** Parses a list of ids. Refuses an empty one, which the API would read as no limit. */
@@ -29,6 +30,16 @@ function idsOf(given: string): string[] {
     throw new UsageError(`Expected ids with commas between, got ${JSON.stringify(given)}.`)
   return ids
 }
+
+/** Returns the fields of a scope, with the ids of what is named. */
+const scopeOf = async (
+  servers: string[] | undefined,
+  projects: string[] | undefined,
+  idOf: Invocation<unknown, unknown>['idOf'],
+) => ({
+  allowed_server_ids: await idOf('SERVERS', servers),
+  allowed_project_ids: await idOf('PROJECTS', projects),
+})
 
 /** Returns the scope of a key: `account-wide`, `limited to 1 server and 2 projects`. */
 function scopeText({
@@ -45,12 +56,19 @@ function scopeText({
   return parts.length === 0 ? 'account-wide' : `limited to ${parts.join(' and ')}`
 }
 
+const WORDS: NameWords = {
+  one: 'key',
+  by: ['label'],
+  listedBy: 'berth keys',
+  none: 'Make one with "berth keys create LABEL".',
+}
+
 /** `berth keys` */
 export const keys: Noun = {
   name: 'keys',
   summary: 'create and manage API keys',
   description: 'Creates and manages API keys. Plain "berth keys" lists them.',
-  ids: [{ placeholder: 'KEY_ID', list: listIds }],
+  names: [{ placeholder: 'KEY_ID', words: WORDS, list: listNamed }],
   commands: [
     call('keys.list', {
       usage: 'list',
@@ -62,8 +80,8 @@ export const keys: Noun = {
       description: 'create a key and print it, this once',
       options: scope,
       help: '\nWithout --servers and --projects the key reaches the whole account.\n',
-      request: ([label], { servers, projects }) => ({
-        body: { label, allowed_server_ids: servers, allowed_project_ids: projects },
+      request: async ([label], { servers, projects }, { idOf }) => ({
+        body: { label, ...(await scopeOf(servers, projects, idOf)) },
       }),
       show: (created, { out }) =>
         `Created ${created.id} (${printable(created.label)}, ${scopeText(created)}):
@@ -85,23 +103,26 @@ Examples:
   berth keys update key_… --servers srv_…,srv_…
   berth keys update key_… --all
 `,
-      request: ([keyId], { servers, projects, all }) => {
+      request: async ([named], { servers, projects, all }, { idOf }) => {
         if ((servers !== undefined || projects !== undefined) === Boolean(all))
           throw new UsageError('Say what the key reaches: either --servers and --projects, or --all.')
-        return { params: { keyId }, body: { allowed_server_ids: servers, allowed_project_ids: projects } }
+        return {
+          params: { keyId: await idOf('KEY_ID', named) },
+          body: await scopeOf(servers, projects, idOf),
+        }
       },
       show: (key) => `${key.id} is ${scopeText(key)}.\n`,
     }),
     call('keys.delete', {
       usage: 'delete <KEY_ID>',
       description: 'end a key at once',
-      request: ([keyId]) => ({ params: { keyId } }),
+      request: async ([named], _, { idOf }) => ({ params: { keyId: await idOf('KEY_ID', named) } }),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { keys: all } = await client.call('keys.list', { signal })
-  return all.map(({ id, label }) => ({ value: id, description: label }))
+  return all.map(({ id, label }) => ({ id, names: [label], description: label }))
 }

@@ -3,9 +3,10 @@ import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
+import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, tail, text } from '../options.ts'
-import { type Column, facts, printable, type Style } from '../output.ts'
-import { action, type Candidate, call, factSheet, type Noun, rows } from '../runner.ts'
+import { type Column, facts, type Style } from '../output.ts'
+import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -47,32 +48,34 @@ function statusStyle({ runtime_status, init_phase }: Project): Style | undefined
   return runtime_status === 'running' ? 'green' : 'dim'
 }
 
+const WORDS: NameWords = {
+  one: 'project',
+  by: ['slug', 'name'],
+  listedBy: 'berth projects',
+  none: 'Make one with "berth projects create".',
+}
+
 /**
- * Finds a project by id, slug or name.
+ * Finds a project by its id or the beginning of it, its slug or its name; the only one if nothing is given.
  *
  * @throws CommandError if there is none, or more than one
  */
-export async function findProject(client: Client, named: string): Promise<Project> {
-  if (named.startsWith('prj_')) return client.call('projects.get', { params: { projectId: named } })
+export async function findProject(client: Client, given: string | undefined): Promise<Project> {
+  if (given !== undefined && isWholeId(given))
+    return client.call('projects.get', { params: { projectId: given } })
   const { projects: all } = await client.call('projects.listAll')
-  const [only, ...others] = all.filter(({ slug, name }) => slug === named || name === named)
-  if (only === undefined) {
-    throw new CommandError(
-      `No project has ${JSON.stringify(named)} as its id, slug or name. "berth projects" lists those there are.`,
-    )
-  }
-  if (others.length === 0) return only
   // One project's slug may be another's name. An ambiguous name must not delete anything.
-  const candidates = [only, ...others].map(
-    ({ id, slug, name }) => `${id} (slug ${slug}, name ${printable(name)})`,
-  )
-  throw new CommandError(
-    `${JSON.stringify(named)} may mean ${candidates.join(' or ')}. Name the project by its id.`,
-  )
+  const named = all.map((project) => ({ project, id: project.id, names: namesOf(project) }))
+  return pick(named, given, WORDS, 'PROJECT').project
 }
 
+const namesOf = ({ slug, name }: Project): string[] => [...new Set([slug, name])]
+
 /** Returns the path parameters of the project that a person names. */
-const projectParams = async (named: string, connect: () => Promise<Client>) => ({
+const projectParams = async (
+  named: string | undefined,
+  { connect }: Pick<Invocation<unknown, unknown>, 'connect'>,
+) => ({
   params: { projectId: (await findProject(await connect(), named)).id },
 })
 
@@ -85,9 +88,9 @@ export const projects: Noun = {
   summary: 'create and manage projects: apps with a URL',
   description:
     'Creates and manages projects: apps on a server, each with a URL of its own. Plain "berth projects" lists them. A project is named by its id, its slug or its name.',
-  ids: [
-    { placeholder: 'PROJECT', list: listNames },
-    { placeholder: 'PROJECTS', isCommaSeparated: true, list: listIds },
+  names: [
+    { placeholder: 'PROJECT', words: null, list: listNamed },
+    { placeholder: 'PROJECTS', isCommaSeparated: true, words: WORDS, list: listNamed },
   ],
   commands: [
     action({
@@ -95,8 +98,9 @@ export const projects: Noun = {
       description: 'list all projects, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
-      async run({ options: { server }, connect, print }) {
+      async run({ options, connect, idOf, print }) {
         const client = await connect()
+        const server = await idOf('SERVER', options.server)
         const response =
           server === undefined
             ? await client.call('projects.listAll')
@@ -145,7 +149,7 @@ Examples:
       },
     }),
     action({
-      usage: 'get <PROJECT>',
+      usage: 'get [PROJECT]',
       description: 'show one project',
       access: 'api',
       async run({ args: [named], connect, print }) {
@@ -159,7 +163,7 @@ Examples:
       },
     }),
     action({
-      usage: 'init <PROJECT>',
+      usage: 'init [PROJECT]',
       description: 'bring its code up, or go on with that',
       access: 'api',
       options: {
@@ -182,7 +186,7 @@ ${EXIT_CODES}
       },
     }),
     call('projects.update', {
-      usage: 'update <PROJECT>',
+      usage: 'update [PROJECT]',
       description: 'change what it is called, whether it has a URL, whether it may be cleaned up',
       options: {
         name: text('TEXT', 'its name; slug and URL stay'),
@@ -192,7 +196,7 @@ ${EXIT_CODES}
         ephemeral: flag('let "cleanup" remove it', { conflicts: 'persistent' }),
         persistent: flag('let only "delete" remove it'),
       },
-      async request([named], options, connect) {
+      async request([named], options, invocation) {
         const { name, description } = options
         const visibility = options.public ? 'public' : options.private ? 'private' : undefined
         const lifecycle = options.ephemeral ? 'ephemeral' : options.persistent ? 'persistent' : undefined
@@ -202,24 +206,24 @@ ${EXIT_CODES}
             'Say what to change: --name, --description, --public, --private, --ephemeral or --persistent.',
           )
         }
-        return { ...(await projectParams(named, connect)), body }
+        return { ...(await projectParams(named, invocation)), body }
       },
       show: factSheet(projectFacts),
     }),
     call('projects.delete', {
-      usage: 'delete <PROJECT>',
+      usage: 'delete [PROJECT]',
       description: 'end its app and remove it with its files',
-      request: ([named], _, connect) => projectParams(named, connect),
+      request: ([named], _, invocation) => projectParams(named, invocation),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
     call('projects.cleanup', {
-      usage: 'cleanup <PROJECT>',
+      usage: 'cleanup [PROJECT]',
       description: 'remove an ephemeral project with its files',
-      request: ([named], _, connect) => projectParams(named, connect),
+      request: ([named], _, invocation) => projectParams(named, invocation),
       show: ({ id }) => `Cleaned up ${id}.\n`,
     }),
     action({
-      usage: 'logs <PROJECT>',
+      usage: 'logs [PROJECT]',
       description: 'print what its bring-ups and its app printed',
       access: 'api',
       options: {
@@ -234,7 +238,7 @@ ${EXIT_CODES}
       },
     }),
     action({
-      usage: 'open <PROJECT>',
+      usage: 'open [PROJECT]',
       description: 'open its URL in the browser',
       access: 'api',
       json: null,
@@ -253,16 +257,13 @@ ${EXIT_CODES}
   ],
 }
 
-/** Lists slugs, or ids if the typed text begins like one: no slug begins with `prj_`. */
-async function listNames(client: Client, signal: AbortSignal, typed: string): Promise<Candidate[]> {
-  if (typed.startsWith('prj_')) return listIds(client, signal)
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { projects: all } = await client.call('projects.listAll', { signal })
-  return all.map((project) => ({ value: project.slug, description: descriptionOf(project) }))
-}
-
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
-  const { projects: all } = await client.call('projects.listAll', { signal })
-  return all.map((project) => ({ value: project.id, description: descriptionOf(project) }))
+  return all.map((project) => ({
+    id: project.id,
+    names: namesOf(project),
+    description: descriptionOf(project),
+  }))
 }
 
 const descriptionOf = (project: Project): string => `${projectStatus(project)}, ${project.name}`

@@ -1,14 +1,12 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
-import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, type Invocation, type Noun } from '../runner.ts'
 import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
 import { findProject } from './projects.ts'
-import { chooseServer } from './servers.ts'
 
 /** The owner of secrets and the names of its secrets. */
 type Secrets = ResponseOf<'secrets.set'> | ResponseOf<'projectSecrets.set'>
@@ -36,8 +34,9 @@ export const secrets: Noun = {
       description: 'list the names of those that are set',
       access: 'api',
       options: owner,
-      async run({ options, connect, print }) {
-        const send = await secretsSetter(options, connect)
+      async run(invocation) {
+        const { print } = invocation
+        const send = await secretsSetter(invocation)
         // The response to an empty change contains the names.
         await print(await send({}), (response) =>
           response.keys.length === 0
@@ -105,31 +104,34 @@ Examples:
 
 /** Computes changes, sends them, and prints the changed names. */
 async function changeSecrets(
-  { options, connect, print }: Invocation<unknown, OptionsOf<typeof owner>>,
+  invocation: Invocation<unknown, OptionsOf<typeof owner>>,
   verb: string,
   changesOf: () => Promise<SecretChanges>,
 ): Promise<number> {
-  const send = await secretsSetter(options, connect)
+  const send = await secretsSetter(invocation)
   const changes = await changesOf()
-  return print(
+  return invocation.print(
     await send(changes),
     (response) => `${verb} ${Object.keys(changes).join(', ')} for ${ownerOf(response)}.\n`,
   )
 }
 
 /** Determines the owner of the secrets. Returns a function that changes them. */
-async function secretsSetter(
-  { server, project }: OptionsOf<typeof owner>,
-  connect: () => Promise<Client>,
-): Promise<(changes: SecretChanges) => Promise<Secrets>> {
-  if (server !== undefined && project !== undefined)
+async function secretsSetter({
+  options: { server: named, project },
+  connect,
+  server,
+}: Pick<Invocation<unknown, OptionsOf<typeof owner>>, 'options' | 'connect' | 'server'>): Promise<
+  (changes: SecretChanges) => Promise<Secrets>
+> {
+  if (named !== undefined && project !== undefined)
     throw new UsageError('Name the server or the project, not both: a project lies on one server.')
   const client = await connect()
   if (project !== undefined) {
     const { id: projectId } = await findProject(client, project)
     return (secrets) => client.call('projectSecrets.set', { params: { projectId }, body: { secrets } })
   }
-  const server_id = await chooseServer(client, server, ', or a project with --project')
+  const server_id = await server(', or a project with --project')
   return (secrets) => client.call('secrets.set', { body: { server_id, secrets } })
 }
 

@@ -3,12 +3,19 @@ import { OUTBOUND_MODES } from '../../config/values.ts'
 import { UsageError } from '../../errors.ts'
 import type { Server } from '../../resources/servers/model.ts'
 import type { Client } from '../client.ts'
-import { CommandError } from '../errors.ts'
+import type { Named, NameWords } from '../names.ts'
 import { choice, flag, repeated, text } from '../options.ts'
-import { type Column, count, facts, printable, type Style } from '../output.ts'
-import { action, type Candidate, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
+import { type Column, facts, printable, type Style } from '../output.ts'
+import { action, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]
+const WORDS: NameWords = {
+  one: 'server',
+  by: ['label'],
+  listedBy: 'berth servers',
+  none: 'Provision one with "berth servers create".',
+}
+
 const REGIONS = ['us-east', 'us-west', 'eu-west'] as const satisfies readonly Server['region'][]
 
 const STATUS_STYLES: Record<Server['status'], Style> = {
@@ -52,9 +59,11 @@ export const servers: Noun = {
   name: 'servers',
   summary: 'provision and manage servers',
   description: 'Provisions and manages servers. Plain "berth servers" lists them.',
-  ids: [
-    { placeholder: 'SERVER', list: listIds },
-    { placeholder: 'SERVERS', isCommaSeparated: true, list: listIds },
+  names: [
+    { placeholder: 'SERVER', words: WORDS, list: listNamed },
+    // Of `berth use`, where nothing is meant if none is named.
+    { placeholder: 'CHOICE', words: WORDS, list: listNamed },
+    { placeholder: 'SERVERS', isCommaSeparated: true, words: WORDS, list: listNamed },
   ],
   commands: [
     call('servers.list', {
@@ -70,30 +79,39 @@ export const servers: Noun = {
       show: ({ id, tier, status }) => `Provisioned ${id} (${tier}, ${status}).\n`,
     }),
     call('servers.get', {
-      usage: 'get <SERVER>',
+      usage: 'get [SERVER]',
       description: 'show one server',
-      request: ([serverId]) => ({ params: { serverId } }),
+      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: factSheet(serverFacts),
     }),
     call('servers.update', {
-      usage: 'update <SERVER>',
+      usage: 'update [SERVER]',
       description: 'change its label or region',
       options: { region, task },
-      request: ([serverId], { task, region }) => {
+      request: async (_, { task, region }, { server }) => {
         if (task === undefined && region === undefined)
           throw new UsageError('Say what to change: --task or --region.')
-        return { params: { serverId }, body: { task, region } }
+        return { params: { serverId: await server() }, body: { task, region } }
       },
       show: factSheet(serverFacts),
     }),
+    call('servers.update', {
+      usage: 'rename [SERVER] <LABEL>',
+      description: 'give it another label; commands know it by that too',
+      request: async ([label], _, { server }) => ({
+        params: { serverId: await server() },
+        body: { task: label },
+      }),
+      show: ({ server: { id, task } }) => `${id} is now called ${printable(task) || 'nothing'}.\n`,
+    }),
     call('servers.delete', {
-      usage: 'delete <SERVER>',
+      usage: 'delete [SERVER]',
       description: 'delete a server with everything on it',
-      request: ([serverId]) => ({ params: { serverId } }),
+      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
     action({
-      usage: 'network <SERVER>',
+      usage: 'network [SERVER]',
       description: 'show or change what a server may reach',
       access: 'control',
       options: {
@@ -117,13 +135,13 @@ Examples:
   berth servers network srv_… --add-host 10.0.0.5:5432
   berth servers network srv_… --default
 `,
-      async run({ args: [serverId], options, connect, print }) {
+      async run({ options, connect, server, print }) {
         const { outbound, addHost = [], removeHost = [], default: isDefault } = options
         const changesHosts = addHost.length + removeHost.length > 0
         if (isDefault && (outbound !== undefined || changesHosts))
           throw new UsageError('--default takes back all that is set: give it alone.')
         const client = await connect()
-        const params = { serverId }
+        const params = { serverId: await server() }
         if (isDefault) {
           const body = { outbound: null, hosts: null }
           return print(await client.call('control.serverNetwork.update', { params, body }), networkText)
@@ -166,38 +184,20 @@ function networkText(
   return [sheet, ...lines].join('')
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { servers: all } = await client.call('servers.list', { signal })
-  return all.map(({ id, task, status }) => ({ value: id, description: task ? `${status}, ${task}` : status }))
+  return all.map(({ id, task, status }) => ({
+    id,
+    names: task === '' ? [] : [task],
+    description: task ? `${status}, ${task}` : status,
+  }))
 }
 
 function act(action: 'start' | 'stop' | 'restart', description: string) {
   return call('servers.act', {
-    usage: `${action} <SERVER>`,
+    usage: `${action} [SERVER]`,
     description,
-    request: ([serverId]) => ({ params: { serverId }, body: { action } }),
+    request: async (_, __, { server }) => ({ params: { serverId: await server() }, body: { action } }),
     show: ({ id, status }) => `${id} is ${status}.\n`,
   })
-}
-
-/** Number of servers that a message lists. */
-const NAMED = 5
-
-/**
- * Returns the given server, else the only one.
- *
- * @param orElse another way to choose, for the message
- * @throws CommandError if there is none, or more than one
- */
-export async function chooseServer(client: Client, given: string | undefined, orElse = ''): Promise<string> {
-  if (given !== undefined) return given
-  const { servers: all } = await client.call('servers.list')
-  const [only, ...others] = all
-  if (only === undefined)
-    throw new CommandError('There is no server yet. Provision one with "berth servers create".')
-  if (others.length === 0) return only.id
-  const named = all.slice(0, NAMED).map(({ id, task }) => (task ? `${id} (${printable(task)})` : id))
-  throw new CommandError(
-    `There are ${count(all.length, 'server')}: ${named.join(', ')}${all.length > NAMED ? ', …' : ''}. Say which one is meant with --server ID${orElse}.`,
-  )
 }

@@ -1,7 +1,8 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
+import type { Named } from '../names.ts'
 import { type Column, formatBytes } from '../output.ts'
-import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import { call, type Noun, rows } from '../runner.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 
@@ -19,7 +20,7 @@ export const snapshots: Noun = {
   summary: 'keep the whole state and go back to it',
   description:
     'Keeps the whole state of the running instance, files included, under a name, and goes back to it. Plain "berth snapshot" lists the snapshots.',
-  ids: [{ placeholder: 'SNAPSHOT', list: listIds }],
+  names: [{ placeholder: 'SNAPSHOT', words: null, list: listNamed }],
   commands: [
     call('control.snapshots.list', {
       usage: 'list',
@@ -48,9 +49,9 @@ export const snapshots: Noun = {
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { snapshots: all } = await client.call('control.snapshots.list', { signal })
-  return all.map(({ name, created_at }) => ({ value: name, description: created_at }))
+  return all.map(({ name, created_at }) => ({ id: name, description: created_at }))
 }
 
 /** `berth reset` */

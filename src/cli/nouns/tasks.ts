@@ -1,10 +1,10 @@
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import type { Named } from '../names.ts'
 import { flag, text, wholeNumber } from '../options.ts'
-import { action, type Candidate, call, jsonLines, type Noun, rows } from '../runner.ts'
+import { action, call, jsonLines, type Noun, rows } from '../runner.ts'
 import { findTask, listTasks } from '../tasks/find.ts'
 import { answerHint, goalSummary, nextStepsText, TASK_COLUMNS, taskText } from '../tasks/show.ts'
-import { chooseServer } from './servers.ts'
 
 const CODES =
   'The exit code is 0 when the task is completed, 1 where it failed, 3 where it waits for an answer, 4 where it was cancelled.'
@@ -22,15 +22,15 @@ export const tasks: Noun = {
   summary: 'give goals to the agent of a server, follow and answer it',
   description:
     'Gives goals to the agent of a server, follows and answers it. Plain "berth tasks" lists the tasks there are.',
-  ids: [{ placeholder: 'TASK', list: listIds }],
+  names: [{ placeholder: 'TASK', words: null, list: listNamed }],
   commands: [
     action({
       usage: 'list',
       description: 'list tasks, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
-      async run({ options, connect, print }) {
-        const found = await listTasks(await connect(), options.server)
+      async run({ options, connect, idOf, print }) {
+        const found = await listTasks(await connect(), await idOf('SERVER', options.server))
         await print(
           { tasks: found },
           rows('tasks', TASK_COLUMNS, 'No tasks yet. Give a goal with "berth tasks run".\n'),
@@ -58,11 +58,11 @@ Examples:
   berth tasks run --file goal.md --server srv_…
   echo "run: bun test" | berth tasks run - > result.txt
 `,
-      async run({ session, args: [given], options, connect, print }) {
+      async run({ session, args: [given], options, connect, server, print }) {
         const { readGoal } = await import('../tasks/goal.ts')
         const goal = await readGoal(given, options.file, session.context)
         const client = await connect()
-        const serverId = await chooseServer(client, options.server)
+        const serverId = await server()
         const created = await client.call('tasks.create', { params: { serverId }, body: { goal } })
         const task = { id: created.task_id, serverId }
         const started = `Started ${task.id} on ${serverId}.\n`
@@ -77,20 +77,20 @@ Examples:
       description: 'give a goal and return at once, while the agent works',
       hints,
       options: { server: newOn },
-      async request([goal], options, connect) {
+      async request([goal], _, { server }) {
         if (goal.trim() === '') throw new UsageError('The goal is empty.')
-        const serverId = await chooseServer(await connect(), options.server)
+        const serverId = await server()
         return { params: { serverId }, body: { goal } }
       },
       show: ({ task_id: id }) => `Started ${id}.\n${nextStepsText({ id })}`,
     }),
     action({
-      usage: 'get <TASK>',
+      usage: 'get [TASK]',
       description: 'show one task',
       access: 'api',
       options: { server },
-      async run({ args: [id], options, connect, print }) {
-        const task = await findTask(await connect(), id, options.server)
+      async run({ args: [id], options, connect, idOf, print }) {
+        const task = await findTask(await connect(), id, await idOf('SERVER', options.server))
         await print({ task }, (_, { out }) => {
           const shown = taskText(out, task)
           return task.status === 'awaiting_input' ? `${shown}\n${answerHint(task)}` : shown
@@ -107,23 +107,23 @@ Examples:
 Without TEXT the answer is asked for; - takes it from standard input. With --follow:
 ${CODES}
 `,
-      async run({ session, args: [id, given], options, connect, print }) {
+      async run({ session, args: [id, given], options, connect, idOf, print }) {
         const client = await connect()
-        const task = await findTask(client, id, options.server)
+        const task = await findTask(client, id, await idOf('SERVER', options.server))
         const { answerTask } = await import('../tasks/follow.ts')
         return answerTask({ session, client, task, given, options, print })
       },
     }),
     action({
-      usage: 'cancel <TASK>',
+      usage: 'cancel [TASK]',
       description: 'end what the agent does; what it has changed stays',
       access: 'api',
       options: { server },
-      async run({ args: [id], options, connect, print }) {
+      async run({ args: [id], options, connect, idOf, print }) {
         const client = await connect()
-        const { serverId } = await findTask(client, id, options.server)
-        const response = await client.call('tasks.cancel', { params: { serverId, taskId: id } })
-        await print(response, () => `Cancelled ${id}.\n`)
+        const { id: taskId, serverId } = await findTask(client, id, await idOf('SERVER', options.server))
+        const response = await client.call('tasks.cancel', { params: { serverId, taskId } })
+        await print(response, () => `Cancelled ${taskId}.\n`)
       },
     }),
     call('control.tasks.release', {
@@ -133,7 +133,7 @@ ${CODES}
       show: (_, { args: [id] }) => `Released ${id}.\n`,
     }),
     action({
-      usage: 'events <TASK>',
+      usage: 'events [TASK]',
       description: 'print what the agent did and said',
       access: 'api',
       json: jsonLines('event'),
@@ -145,9 +145,9 @@ ${CODES}
           expected: 'the "seq" of an event, a whole number',
         }),
       },
-      async run({ session, args: [id], options, connect }) {
+      async run({ session, args: [id], options, connect, idOf }) {
         const client = await connect()
-        const task = await findTask(client, id, options.server)
+        const task = await findTask(client, id, await idOf('SERVER', options.server))
         const { showEvents } = await import('../tasks/follow.ts')
         return showEvents(session, client, task, options)
       },
@@ -155,7 +155,7 @@ ${CODES}
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const all = await listTasks(client, undefined, signal)
-  return all.map(({ id, status, goal }) => ({ value: id, description: `${status}, ${goalSummary(goal)}` }))
+  return all.map(({ id, status, goal }) => ({ id, description: `${status}, ${goalSummary(goal)}` }))
 }

@@ -1,7 +1,8 @@
 import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Client } from '../client.ts'
+import type { Named } from '../names.ts'
 import type { Column } from '../output.ts'
-import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import { call, type Noun, rows } from '../runner.ts'
 
 const COLUMNS: readonly Column<ProjectTemplate>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -14,7 +15,7 @@ export const templates: Noun = {
   name: 'templates',
   summary: 'list what projects can start from',
   description: 'Lists the templates that "berth projects create --template ID" starts from.',
-  ids: [{ placeholder: 'TEMPLATE', list: listIds }],
+  names: [{ placeholder: 'TEMPLATE', words: null, list: listNamed }],
   commands: [
     call('templates.list', {
       usage: 'list',
@@ -24,7 +25,7 @@ export const templates: Noun = {
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { templates: all } = await client.call('templates.list', { signal })
-  return all.map(({ id, label }) => ({ value: id, description: label }))
+  return all.map(({ id, label }) => ({ id, description: label }))
 }

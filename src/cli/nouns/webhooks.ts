@@ -1,9 +1,10 @@
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
 import { text } from '../options.ts'
 import { type Column, facts } from '../output.ts'
-import { type Candidate, call, type Noun, rows } from '../runner.ts'
+import { call, type Noun, rows } from '../runner.ts'
 
 const eventsText = (events: readonly string[]): string =>
   events.length === EVENT_NAMES.length ? 'all' : events.join(', ')
@@ -15,12 +16,19 @@ const COLUMNS: readonly Column<Webhook>[] = [
   { heading: 'EVENTS', cell: ({ events }) => eventsText(events) },
 ]
 
+const WORDS: NameWords = {
+  one: 'webhook',
+  by: ['URL'],
+  listedBy: 'berth webhooks',
+  none: 'Make one with "berth webhooks create URL".',
+}
+
 /** `berth webhooks` */
 export const webhooks: Noun = {
   name: 'webhooks',
   summary: 'subscribe to events',
   description: 'Subscribes to events. Plain "berth webhooks" lists the subscriptions.',
-  ids: [{ placeholder: 'WEBHOOK', list: listIds }],
+  names: [{ placeholder: 'WEBHOOK', words: WORDS, list: listNamed }],
   commands: [
     call('webhooks.list', {
       usage: 'list',
@@ -52,13 +60,13 @@ export const webhooks: Noun = {
     call('webhooks.delete', {
       usage: 'delete <WEBHOOK>',
       description: 'end a subscription',
-      request: ([webhookId]) => ({ params: { webhookId } }),
+      request: async ([named], _, { idOf }) => ({ params: { webhookId: await idOf('WEBHOOK', named) } }),
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
   ],
 }
 
-async function listIds(client: Client, signal: AbortSignal): Promise<Candidate[]> {
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { webhooks: all } = await client.call('webhooks.list', { signal })
-  return all.map(({ id, url }) => ({ value: id, description: url }))
+  return all.map(({ id, url }) => ({ id, names: [url], description: url }))
 }

@@ -9,7 +9,6 @@ import { leftOutText, sizeOf } from '../directory/report.ts'
 import { surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
-import { chooseServer } from '../nouns/servers.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
@@ -39,6 +38,7 @@ export async function createProject({
   args: [directory],
   options,
   connect,
+  server,
   print,
 }: Invocation<[directory: string | undefined], CreateOptions & SourceOptions>): Promise<number> {
   const { template, git, ref, archive, from } = options
@@ -48,9 +48,9 @@ export async function createProject({
   checkSource(source)
   const variables = await variablesOf(options, session.context)
   const client = await connect()
-  const server = await chooseServer(client, options.server)
+  const serverId = await server()
   const code = await prepareCode(source, session.context)
-  const created = await post(client, server, bodyOf(options, code, variables), code.archive)
+  const created = await post(client, serverId, bodyOf(options, code, variables), code.archive)
   const { id, slug, name, server_id, init_phase } = created
   const { json, detach } = options
   const head = `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`

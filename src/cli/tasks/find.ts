@@ -1,16 +1,28 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
+import { isWholeId, type NameWords, pick, unknownName } from '../names.ts'
 
 /** Number of servers asked at a time. */
 const CONCURRENCY = 8
 
+const WORDS: NameWords = {
+  one: 'task',
+  listedBy: 'berth tasks',
+  none: 'Give a goal with "berth tasks run".',
+}
+
 /**
- * Finds a task by id, on any server if none is given.
+ * Finds a task by its id or the beginning of it, on any server if none is given; the only one if no id is given.
  *
- * @throws CommandError
+ * @throws CommandError if there is none, or more than one
  */
-export async function findTask(client: Client, id: string, server: string | undefined): Promise<Task> {
+export async function findTask(
+  client: Client,
+  id: string | undefined,
+  server: string | undefined,
+): Promise<Task> {
+  if (id === undefined || !isWholeId(id)) return pick(await listTasks(client, server), id, WORDS, 'TASK')
   if (server !== undefined) return getTask(client, server, id)
   const { servers } = await client.call('servers.list')
   for (let at = 0; at < servers.length; at += CONCURRENCY) {
@@ -18,7 +30,7 @@ export async function findTask(client: Client, id: string, server: string | unde
     const found = (await Promise.all(asked)).find((task) => task !== null)
     if (found) return found
   }
-  throw new CommandError(`There is no task ${JSON.stringify(id)}. "berth tasks" lists those there are.`)
+  throw unknownName(id, WORDS)
 }
 
 /**
@@ -39,7 +51,7 @@ export async function listTasks(
   server: string | undefined,
   signal?: AbortSignal,
 ): Promise<Task[]> {
-  const parts = signal ? { signal } : {}
+  const parts = { signal }
   const ofServer = async (id: string): Promise<Task[]> =>
     (await client.call('tasks.list', { params: { serverId: id }, ...parts })).tasks
   if (server !== undefined) return ofServer(server)

@@ -1,0 +1,58 @@
+import { UsageError } from '../../errors.ts'
+import { CommandError } from '../errors.ts'
+import { flag } from '../options.ts'
+import { printable } from '../output.ts'
+import { action } from '../runner.ts'
+
+/** `berth use` */
+export const use = action({
+  usage: 'use [CHOICE]',
+  shownUsage: '[SERVER] [options]',
+  summary: 'choose the server that commands mean here',
+  description:
+    'Chooses the server that commands mean in this directory and below it where none is named. Without SERVER it tells which one that is.',
+  access: 'api',
+  json: 'print the choice as JSON, for programs',
+  options: { none: flag('take the choice back') },
+  help: `
+A server is named by its id, the beginning of its id, or its label. Where there is only one, it is meant anyway.
+The choice is kept in the file use.json of ~/.config/berth (or $XDG_CONFIG_HOME/berth).
+
+Examples:
+  berth use shop
+  berth exec -- ls
+  berth use --none
+`,
+  async run({ session: { context }, args: [named], options, connect, idOf, print }) {
+    if (named !== undefined && options.none) throw new UsageError('Give a server or --none, not both.')
+    const [client, { usedServer, useServer }] = await Promise.all([connect(), import('../used-server.ts')])
+    const { baseUrl } = client
+    if (options.none) {
+      const before = useServer(context, baseUrl, null)
+      const server_id = null
+      return print({ server_id, directory: null }, () =>
+        before === null ? 'No server was chosen here.\n' : `${before.serverId} is not meant here any more.\n`,
+      )
+    }
+    const given = await idOf('CHOICE', named)
+    if (given !== undefined) {
+      // A whole id was not looked up.
+      const { server } = await client.call('servers.get', { params: { serverId: given } })
+      useServer(context, baseUrl, server.id)
+      const label = server.task === '' ? '' : ` (${printable(server.task)})`
+      return print(
+        { server_id: server.id, directory: context.cwd },
+        () => `Commands in ${printable(context.cwd)} now mean ${server.id}${label}.\n`,
+      )
+    }
+    const used = usedServer(context, baseUrl)
+    if (used === null)
+      throw new CommandError(
+        'No server is chosen here. Choose one with "berth use SERVER"; "berth servers" lists them.',
+      )
+    return print(
+      { server_id: used.serverId, directory: used.directory },
+      () => `${used.serverId}, chosen for ${printable(used.directory)}.\n`,
+    )
+  },
+})

@@ -1,0 +1,102 @@
+import type { Client } from './client.ts'
+import { CommandError } from './errors.ts'
+import type { ConnectionOptions } from './find-instance.ts'
+import {
+  type AccessibleSource,
+  findNamed,
+  isWholeId,
+  type Named,
+  type NameWords,
+  pickOnly,
+  unknownName,
+} from './names.ts'
+import { type CliSession, connect } from './session.ts'
+
+/** Matches what begins with the prefix of a kind of ids. */
+const BEGINS_LIKE_ID = /^[a-z]+_/
+
+/** The connection of a command. */
+interface OwnConnection {
+  readonly access: 'api' | 'control' | 'none'
+  connect(): Promise<Client>
+}
+
+/** Finds the ids of the things that a command line names. Asks the instance only where that is needed. */
+export class NameResolver {
+  readonly #session: CliSession
+  readonly #options: ConnectionOptions
+  readonly #own: OwnConnection
+  readonly #clients = new Map<string, Promise<Client>>()
+
+  constructor(session: CliSession, options: ConnectionOptions, own: OwnConnection) {
+    this.#session = session
+    this.#options = options
+    this.#own = own
+  }
+
+  /**
+   * Returns the id of what a value of the placeholder names, or the ids of several. Undefined stays so.
+   *
+   * @throws CommandError if nothing or more than one thing matches
+   */
+  async resolve<Given extends string | string[] | undefined>(
+    placeholder: string,
+    given: Given,
+  ): Promise<Given> {
+    if (Array.isArray(given))
+      return (await Promise.all(given.map((one) => this.resolve(placeholder, one)))) as Given
+    const source = this.#sourceOf(placeholder)
+    if (given === undefined || isWholeId(given)) return given
+    const found = findNamed(await this.#list(source), given, source.words)
+    if (found !== null) return found.id as Given
+    // The instance knows best what to say of an id that is not there.
+    if (BEGINS_LIKE_ID.test(given)) return given
+    throw unknownName(given, source.words)
+  }
+
+  /**
+   * Returns the server that is meant where none is named: the one of `berth use`, else the only one.
+   *
+   * @param how says how one is named, for the message
+   * @throws CommandError if there is none, or more than one
+   */
+  async chosenServer(how: string): Promise<string> {
+    const source = this.#sourceOf('SERVER')
+    const [{ usedServer }, client] = await Promise.all([
+      import('./used-server.ts'),
+      this.#connectFor(source.access),
+    ])
+    const all = await source.list(client)
+    const used = usedServer(this.#session.context, client.baseUrl)
+    if (used === null) return pickOnly(all, source.words, how).id
+    if (all.some(({ id }) => id === used.serverId)) return used.serverId
+    throw new CommandError(
+      `${used.serverId}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,
+    )
+  }
+
+  #sourceOf(placeholder: string): AccessibleSource & { words: NameWords } {
+    const source = this.#session.names.get(placeholder)
+    const words = source?.words
+    if (!source || !words) throw new Error(`Nothing is looked up by ${placeholder}.`)
+    return { ...source, words }
+  }
+
+  async #list(source: AccessibleSource): Promise<Named[]> {
+    return source.list(await this.#connectFor(source.access))
+  }
+
+  /** Connects for a look-up, which may need another credential than the command. */
+  async #connectFor(access: 'api' | 'control'): Promise<Client> {
+    if (access === this.#own.access) return this.#own.connect()
+    let client = this.#clients.get(access)
+    if (client === undefined) {
+      client = connect(this.#session, this.#options, access)
+      this.#clients.set(access, client)
+    }
+    return client.catch((error: unknown) => {
+      if (!(error instanceof CommandError)) throw error
+      throw new CommandError(`${error.message} Or name it by its whole id, which needs no look-up.`)
+    })
+  }
+}

@@ -1,0 +1,142 @@
+import type { Client } from './client.ts'
+import { CommandError } from './errors.ts'
+import { count, printable } from './output.ts'
+
+/** A thing of a running instance, as commands name it. */
+export interface Named {
+  readonly id: string
+  /** What else it is called: its label, slug or name. */
+  readonly names?: readonly string[]
+  /** What a person knows it by, for completion and for messages. */
+  readonly description: string
+}
+
+/** The part of a thing that names are compared with. */
+type Nameable = Pick<Named, 'id' | 'names'>
+
+/** The things that a placeholder of usages means, such as `SERVER` in `get <SERVER>`. */
+export interface NameSource {
+  readonly placeholder: string
+  /** Whether the placeholder accepts several, separated by commas. */
+  readonly isCommaSeparated?: true
+  /** How a message speaks of them; null if what is typed reaches the command as it is. */
+  readonly words: NameWords | null
+  list(client: Client, signal?: AbortSignal): Promise<Named[]>
+}
+
+/** A source and the access that its list needs. */
+export type AccessibleSource = NameSource & { readonly access: 'api' | 'control' }
+
+/** What can be named, by the placeholders of usages. */
+export type NameSources = ReadonlyMap<string, AccessibleSource>
+
+/** The words of messages about one kind of things. */
+export interface NameWords {
+  /** One of them, such as `server`. */
+  readonly one: string
+  /** What it may be named by besides its id, such as `label`. */
+  readonly by?: readonly string[]
+  /** The command that lists them. */
+  readonly listedBy: string
+  /** What makes the first one, as a sentence. */
+  readonly none: string
+}
+
+/** Matches a whole id: the prefix of its kind, and a ULID. */
+const WHOLE_ID = /^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$/
+
+/** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
+const SHORTEST_BARE_PREFIX = 4
+
+/** Things that a message lists. */
+const MOST_LISTED = 5
+
+/** Reports whether a text is a whole id, which needs no look-up. */
+export const isWholeId = (given: string): boolean => WHOLE_ID.test(given)
+
+/**
+ * Returns the thing that a person means: by its id, by another of its names, or by the beginning of its id that no
+ * other has, with or without the prefix of its kind. Returns null if nothing matches.
+ *
+ * @throws CommandError if more than one matches; the message lists what does
+ */
+export function findNamed<Thing extends Nameable>(
+  all: readonly Thing[],
+  given: string,
+  words: NameWords,
+): Thing | null {
+  const exact = all.find(({ id }) => id === given)
+  if (exact) return exact
+  const beginning = given.toLowerCase()
+  const [only = null, ...others] = all.filter(
+    ({ id, names = [] }) => names.includes(given) || beginsWith(id, beginning),
+  )
+  if (only === null || others.length === 0) return only
+  const shown = listed([only, ...others])
+  throw new CommandError(
+    `${JSON.stringify(given)} may mean ${shown}. Name the ${words.one} by its id, or by more of it.`,
+  )
+}
+
+/** Returns the error for a name that nothing has. */
+export function unknownName(given: string, { one, by = [], listedBy }: NameWords): CommandError {
+  const named = JSON.stringify(given)
+  const last = by.at(-1)
+  const what =
+    last === undefined
+      ? `No ${one} has the id ${named}`
+      : `No ${one} has ${named} as its ${['id', ...by.slice(0, -1)].join(', ')} or ${last}`
+  return new CommandError(`${what}. "${listedBy}" lists those there are.`)
+}
+
+/**
+ * Returns the only thing, for a person who names none.
+ *
+ * @param how says how one is named, such as `with --server SERVER`
+ * @throws CommandError if there is none, or more than one
+ */
+export function pickOnly<Thing extends Nameable>(
+  all: readonly Thing[],
+  words: NameWords,
+  how: string,
+): Thing {
+  const [only, ...others] = all
+  if (only === undefined) throw new CommandError(`There is no ${words.one} yet. ${words.none}`)
+  if (others.length === 0) return only
+  throw new CommandError(
+    `There are ${count(all.length, words.one)}: ${listed(all)}. Say which one is meant ${how}.`,
+  )
+}
+
+/**
+ * Returns the thing that a person means, or the only one if nothing is given.
+ *
+ * @param placeholder of the argument, for the message
+ * @throws CommandError if nothing or more than one matches
+ */
+export function pick<Thing extends Nameable>(
+  all: readonly Thing[],
+  given: string | undefined,
+  words: NameWords,
+  placeholder: string,
+): Thing {
+  if (given === undefined) return pickOnly(all, words, `as ${placeholder}`)
+  const found = findNamed(all, given, words)
+  if (found === null) throw unknownName(given, words)
+  return found
+}
+
+function beginsWith(id: string, beginning: string): boolean {
+  const bare = id.slice(id.indexOf('_') + 1)
+  const isPrefixed = beginning.length >= id.length - bare.length
+  if (isPrefixed && id.startsWith(beginning)) return true
+  return beginning.length >= SHORTEST_BARE_PREFIX && bare.startsWith(beginning)
+}
+
+function listed(things: readonly Nameable[]): string {
+  const shown = things.slice(0, MOST_LISTED).map(({ id, names = [] }) => {
+    const known = names.filter((name) => name !== '')
+    return known.length > 0 ? `${id} (${printable(known.join(', '))})` : id
+  })
+  return `${shown.join(', ')}${things.length > MOST_LISTED ? ', …' : ''}`
+}

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Served, serve, temporaryFolder } from './command.ts'
+
+let berth: Served
+beforeAll(async () => {
+  berth = await serve(['--project-ports', '5560-5569'])
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+/** Runs a command that must succeed, and returns what it printed. */
+async function output(...args: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await berth.run(args)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  return stdout
+}
+
+/** Runs a command that must fail, and returns its message. */
+async function failure(...args: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await berth.run(args)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  return stderr
+}
+
+async function provision(label: string): Promise<string> {
+  return JSON.parse(await output('servers', 'create', '--task', label, '--json')).id
+}
+
+const remove = (...ids: string[]) => Promise.all(ids.map((id) => berth.run(['servers', 'delete', id])))
+
+test('the only server is meant where none is named, whatever else is given', async () => {
+  expect(await failure('exec', '--', 'pwd')).toBe(
+    'berth: There is no server yet. Provision one with "berth servers create".\n',
+  )
+  const id = await provision('alone')
+  expect(await output('exec', '--', 'echo', 'a  b')).toBe('a  b\n')
+  expect(await output('exec', 'echo one word')).toBe('one word\n')
+  expect(await output('exec', '--cwd', '.', '--env', 'A=b', '--', 'sh', '-c', 'echo $A -- x')).toBe(
+    'b -- x\n',
+  )
+  expect(await output('files', 'list')).toBe('')
+  const written = await berth.run(['files', 'write', 'a.txt'], { stdin: Buffer.from('text') })
+  expect(written.stdout).toBe('Wrote a.txt (4 bytes).\n')
+  expect(await output('files', 'read', 'a.txt')).toBe('text')
+  expect(await output('servers', 'get')).toContain(id)
+  expect(await output('servers', 'rename', 'renamed')).toBe(`${id} is now called renamed.\n`)
+  expect(await output('faults', 'server', 'slow_exec', '--delay', '1ms')).toContain(id)
+  expect(await output('servers', 'delete')).toBe(`Deleted ${id}.\n`)
+})
+
+describe('with several servers', () => {
+  let [web, twin, other]: [string, string, string] = ['', '', '']
+  beforeAll(async () => {
+    web = await provision('web')
+    twin = await provision('twin')
+    other = await provision('twin')
+  })
+  afterAll(() => remove(web, twin, other))
+
+  test('one is named by its label, its id, or the beginning of its id, everywhere', async () => {
+    const beginning = uniqueBeginning(web, [twin, other])
+    for (const name of ['web', web, beginning, beginning.replace('srv_', ''), beginning.toUpperCase()])
+      expect(await output('exec', name, '--', 'echo', 'here')).toBe('here\n')
+    expect(await output('exec', '--server', 'web', '--', 'echo', 'here')).toBe('here\n')
+    expect(await output('exec', '-s', 'web', 'echo here')).toBe('here\n')
+    expect(await output('servers', 'stop', 'web')).toBe(`${web} is sleeping.\n`)
+    expect(await output('tasks', '--server', 'web')).toContain('No tasks yet')
+    expect(await output('servers', 'network', 'web')).toContain(web)
+    const key = JSON.parse(await output('keys', 'create', 'scoped', '--servers', 'web', '--json'))
+    expect(key.allowed_server_ids).toEqual([web])
+    expect(await output('keys', 'delete', 'scoped')).toBe(`Deleted ${key.id}.\n`)
+  })
+
+  test('an ambiguous name and none at all do nothing, and the candidates are listed', async () => {
+    const ambiguous = await failure('servers', 'delete', 'twin')
+    for (const said of [twin, other, '"twin" may mean']) expect(ambiguous).toContain(said)
+    expect(ambiguous).not.toContain(web)
+    const none = await failure('servers', 'stop')
+    for (const said of ['There are 3 servers', `${web} (web)`, twin, other]) expect(none).toContain(said)
+    expect(await failure('servers', 'delete', 'srv_')).toContain('may mean')
+    expect(await failure('exec', 'unknown', '--', 'true')).toContain(
+      'No server has "unknown" as its id or label',
+    )
+    const listed = JSON.parse(await output('servers', '--json')).servers
+    expect(listed.map(({ id }: { id: string }) => id)).toEqual([other, twin, web])
+  })
+
+  test('a server is not named twice', async () => {
+    const { exitCode, stderr } = await berth.run(['files', 'write', 'a', 'b', 'c', '--server', 'web'])
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 })
+  })
+
+  test('an id without a command is told that the command is missing', async () => {
+    const { exitCode, stderr } = await berth.run(['exec', web])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain("missing required argument 'COMMAND'")
+  })
+
+  test('berth use chooses one for a directory and below, on this instance alone', async () => {
+    using home = temporaryFolder()
+    const below = join(berth.cwd, 'a/b')
+    mkdirSync(below, { recursive: true })
+    const env = { XDG_CONFIG_HOME: home.path }
+    const inDirectory = async (cwd: string, ...args: string[]) => (await berth.run(args, { cwd, env })).stdout
+    expect((await berth.run(['use'], { env })).stderr).toContain('No server is chosen here.')
+    expect(await inDirectory(berth.cwd, 'use', 'web')).toBe(
+      `Commands in ${berth.cwd} now mean ${web} (web).\n`,
+    )
+    expect(JSON.parse(await inDirectory(below, 'use', '--json'))).toEqual({
+      server_id: web,
+      directory: berth.cwd,
+    })
+    expect(await inDirectory(below, 'servers', 'get')).toContain(web)
+    expect(await inDirectory(below, 'use', twin)).toContain(twin)
+    expect(await inDirectory(below, 'servers', 'get')).toContain(twin)
+    expect(await inDirectory(join(berth.cwd, 'a'), 'servers', 'get')).toContain(web)
+    expect(await inDirectory(below, 'use', '--none')).toBe(`${twin} is not meant here any more.\n`)
+    expect(await inDirectory(below, 'servers', 'get')).toContain(web)
+
+    const gone = await provision('gone')
+    await inDirectory(berth.cwd, 'use', 'gone')
+    await remove(gone)
+    const { stderr } = await berth.run(['servers', 'get'], { env })
+    expect(stderr).toContain(`${gone}, which "berth use" has chosen for ${berth.cwd}, is not there any more.`)
+    writeFileSync(join(home.path, 'berth/use.json'), '[]')
+    expect((await berth.run(['servers', 'get'], { env })).stderr).toContain('use.json is damaged')
+  })
+})
+
+test('projects, tasks and builds are named by less than their ids, or not at all where there is one', async () => {
+  const server = await provision('one')
+  const project = JSON.parse(await output('projects', 'create', '--name', 'Shop', '--json'))
+  const named = [[], ['shop'], ['Shop'], [project.id.slice(0, 12)], [project.id.slice(4, 16)]]
+  for (const name of named) expect(await output('projects', 'get', ...name)).toContain(project.id)
+  const task = JSON.parse(await output('tasks', 'create', 'complete: fine', '--json')).task_id
+  for (const name of [[], [task.slice(0, -3)]]) expect(await output('tasks', 'get', ...name)).toContain(task)
+  const build = JSON.parse(await output('builds', 'create', 'a page', '--json')).build_id
+  for (const name of [[], [build.slice(0, -3)]])
+    expect(await output('builds', 'get', ...name)).toContain(build)
+  expect(await failure('tasks', 'get', 'nothing')).toContain('"berth tasks" lists those there are')
+  await remove(server)
+})
+
+/** Returns the shortest beginning of an id that no other id has. */
+function uniqueBeginning(id: string, others: readonly string[]): string {
+  for (let length = 8; length < id.length; length += 1) {
+    if (!others.some((other) => other.startsWith(id.slice(0, length)))) return id.slice(0, length)
+  }
+  return id
+}
