@@ -36,8 +36,10 @@ export interface Workspace {
   /**
    * Replaces or creates a file atomically: a reader sees the old bytes or the new, never a part.
    * Missing parent directories are made. Throws `WorkspaceError` `outside`, `not_a_file`, `invalid`.
+   *
+   * @param content may be given piece by piece; if the iteration throws, nothing is changed, and that error is thrown
    */
-  write(path: string, content: Uint8Array): Promise<void>
+  write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void>
 
   /** Removes a file, a link or a whole directory. Throws `WorkspaceError` `outside`, `missing`, `root`. */
   remove(path: string): Promise<void>
@@ -67,6 +69,19 @@ export interface Workspace {
    */
   watch(path: string, options: WatchOptions): Promise<WorkspaceWatch>
 
+  /**
+   * Returns everything as a tar (POSIX.1-2001 pax) that streams: directories, files, links and hard links, with
+   * permission bits and times. Sockets, pipes and devices are left out. The tree should not change meanwhile: a file
+   * that does is there in part. The caller ends the iteration.
+   */
+  pack(): AsyncIterable<Uint8Array>
+
+  /**
+   * Adds the entries of such a tar, which need not be trusted: nothing is written outside. Throws `WorkspaceError`
+   * `disk_full`; Error if it is damaged or an entry exists. What was added before stays.
+   */
+  unpack(archive: AsyncIterable<Uint8Array>): Promise<void>
+
   /** Returns the bytes in use: what the file system has allocated for files, each inode once. */
   usage(): Promise<number>
 }
@@ -86,13 +101,19 @@ export interface Staging extends AsyncDisposable {
 
 /** A watch's filter and callback. */
 export interface WatchOptions {
-  /**
-   * Reports whether to ignore a file or directory, with everything below; by its path relative to the watched
-   * directory.
-   */
-  ignored(path: string): boolean
+  ignored: WatchFilter
   /** Called for each file that is written, made or removed, with such a path. */
   onChange(path: string): void
+}
+
+/** What a watch leaves out, by paths relative to the watched directory. */
+export interface WatchFilter {
+  /** Files and directories of these names, with everything below. */
+  readonly names: readonly string[]
+  /** Matches the paths of other files to leave out. */
+  readonly files: RegExp
+  /** A directory of which nothing is left out; null for none. */
+  readonly kept: string | null
 }
 
 /** A watch under way. */
@@ -122,19 +143,23 @@ export interface WorkspaceFile extends Disposable {
 }
 
 /** Why a workspace refused a path. */
-export type WorkspaceFault =
+export const WORKSPACE_FAULTS = [
   /** The path, or a link on the way, leads out of the workspace. */
-  | 'outside'
+  'outside',
   /** There is no entry. */
-  | 'missing'
+  'missing',
   /** An entry at the path, or on the way, is not a regular file. */
-  | 'not_a_file'
+  'not_a_file',
   /** The path names the workspace's own directory, which cannot be replaced or removed. */
-  | 'root'
+  'root',
   /** The path can name no file: empty, a NUL byte, a component or the whole too long. */
-  | 'invalid'
+  'invalid',
   /** The disk under the data directory is full. */
-  | 'disk_full'
+  'disk_full',
+] as const
+
+/** One of `WORKSPACE_FAULTS`. */
+export type WorkspaceFault = (typeof WORKSPACE_FAULTS)[number]
 
 /** A refused path: nothing was changed. */
 export class WorkspaceError extends Error {

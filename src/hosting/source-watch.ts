@@ -5,7 +5,7 @@ import type { AppPlan } from './app-runtime/plan.ts'
 const QUIET_MS = 100
 
 /** Directories that tools write and people do not: packages, builds, caches, the app's data. */
-const IGNORED_DIRECTORIES = new Set([
+const IGNORED_NAMES = [
   ...['node_modules', '.git', '.venv', 'venv', '__pycache__', 'target', 'vendor'],
   ...[
     'dist',
@@ -21,7 +21,7 @@ const IGNORED_DIRECTORIES = new Set([
     '.cache',
   ],
   ...['coverage', 'tmp', 'data', 'logs'],
-])
+]
 
 /** Matches files that the app may write, or an editor while it saves. */
 const IGNORED_FILES = /(?:\.log|\.tmp|\.sw[a-p]|~|\.(?:db|sqlite3?)(?:-(?:wal|shm|journal))?)$/i
@@ -94,9 +94,10 @@ class SourceWatch {
 
   /** Starts the watch. Changes are reported once this resolves. */
   async start(): Promise<void> {
-    const { workspace, directory } = this.#options
+    const { workspace, directory, plan } = this.#options
+    const served = plan.start.kind === 'files' ? plan.start.folder : ''
     const watch = await workspace.watch(directory, {
-      ignored: (path) => this.#isIgnored(path),
+      ignored: { names: IGNORED_NAMES, files: IGNORED_FILES, kept: served === '' ? null : served },
       onChange: (path) => {
         this.#changed.add(path)
         this.#scheduleNotify()
@@ -112,13 +113,6 @@ class SourceWatch {
     clearTimeout(this.#timer)
     await this.#watch?.close()
     this.#watch = null
-  }
-
-  #isIgnored(path: string): boolean {
-    const { start } = this.#options.plan
-    const served = start.kind === 'files' ? start.folder : ''
-    if (served !== '' && (path === served || path.startsWith(`${served}/`))) return false
-    return path.split('/').some((name) => IGNORED_DIRECTORIES.has(name)) || IGNORED_FILES.test(path)
   }
 
   #scheduleNotify(): void {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { lstatSync, mkdirSync, symlinkSync } from 'node:fs'
-import { Box, expectFault } from './workspace-fixture.ts'
+import { Box, expectFault, KINDS, LINUX } from './workspace-fixture.ts'
 
-const LINUX = process.platform === 'linux'
 if (!LINUX) console.error('SKIP: pinned descriptors exist on Linux only')
 
 /** Every call refuses the path, and the folder outside stays as it was. */
@@ -14,8 +13,8 @@ async function expectRefused(box: Box, path: string): Promise<void> {
   box.expectOutsideUntouched()
 }
 
-for (const byDescriptor of LINUX ? [true, false] : [false]) {
-  describe(byDescriptor ? 'by descriptor' : 'by checked path', () => {
+for (const kind of KINDS) {
+  describe(kind, () => {
     test.each([
       '..',
       '../outside/f',
@@ -32,7 +31,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
       '/./etc/passwd',
       '/proc/self/root/etc/passwd',
     ])('the path %j leads out', async (path) => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       mkdirSync(box.at('a'))
       await expectRefused(box, path)
     })
@@ -48,7 +47,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
       ['past the mount point', '/workspace/../outside', '/f'],
       ['to nothing outside', '/no/such/file', ''],
     ])('a link %s leads out', async (_name, target, below) => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       mkdirSync(box.at('a'))
       symlinkSync(target, box.at('link'))
       symlinkSync('link', box.at('chain'))
@@ -59,7 +58,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a link with the absolute path of the folder outside leads out', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       symlinkSync(box.outside, box.at('link'))
       symlinkSync(`${box.root}/../outside`, box.at('up'))
       symlinkSync(`${box.root}-beside`, box.at('alike'))
@@ -67,7 +66,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('lists, usage and removal do not go through links', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       mkdirSync(box.at('d'))
       const before = await box.workspace.usage()
       symlinkSync(box.outside, box.at('d/link'))

@@ -1,7 +1,10 @@
 import { expect } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import {
+  closeSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -11,23 +14,54 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
-import { WorkspaceError, type WorkspaceFault } from '../../src/compute/workspace.ts'
+import { RemoteWorkspace } from '../../src/compute/remote/workspace.ts'
+import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
+import type { SandboxdConfiguration } from '../../src/compute/sandboxd/protocol.ts'
+import { PipeTransport } from '../../src/compute/sandboxd/transport.ts'
+import { type Workspace, WorkspaceError, type WorkspaceFault } from '../../src/compute/workspace.ts'
+import { SELF, TEST_PATH } from './bench.ts'
 
 /** What the file outside every workspace holds; no read may ever return it. */
 export const SECRET = 'the secret of the host'
 
+export const LINUX = process.platform === 'linux'
+
+/** The workspaces of which one suite holds: of this machine, and one that is reached by calls to a sandboxd. */
+export const KINDS = LINUX
+  ? (['by descriptor', 'by checked path', 'through calls'] as const)
+  : (['by checked path'] as const)
+export type Kind = (typeof KINDS)[number]
+
+/** Those of which one test of each way is enough: how entries are pinned makes no difference. */
+export const WAYS = KINDS.filter((kind) => !LINUX || kind !== 'by checked path')
+
 /** A workspace beside a folder that must stay out of reach. Going out of scope it fails on a descriptor left open. */
 export class Box implements AsyncDisposable {
-  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'berth-workspace-')))
-  readonly root = join(this.folder, 'workspace')
-  readonly outside = join(this.folder, 'outside')
-  readonly workspace: LocalWorkspace
+  readonly folder: string
+  readonly root: string
+  readonly outside: string
 
-  constructor(byDescriptor?: boolean) {
-    mkdirSync(this.root)
+  /** Makes a workspace of a kind, on Linux by descriptor if none is given. */
+  static async open(kind: Kind = LINUX ? 'by descriptor' : 'by checked path'): Promise<Box> {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), 'berth-workspace-')))
+    const root = join(folder, 'workspace')
+    mkdirSync(root)
+    if (kind !== 'through calls') return new Box(folder, new LocalWorkspace(root, kind === 'by descriptor'))
+    const server = await CalledServer.start(folder, root)
+    const staging = join(folder, 'staging')
+    return new Box(folder, new RemoteWorkspace({ connect: async () => server.client, staging }), server)
+  }
+
+  private constructor(
+    folder: string,
+    readonly workspace: Workspace,
+    readonly server: CalledServer | null = null,
+  ) {
+    this.folder = folder
+    this.root = join(folder, 'workspace')
+    this.outside = join(folder, 'outside')
     mkdirSync(this.outside)
     writeFileSync(join(this.outside, 'f'), SECRET)
-    this.workspace = new LocalWorkspace(this.root, byDescriptor)
   }
 
   /** The host's path of something in the workspace. */
@@ -43,6 +77,21 @@ export class Box implements AsyncDisposable {
     await this.workspace.write(path, new TextEncoder().encode(text))
   }
 
+  /** What stays open; sandboxd closes its files soon after. */
+  async leftOpen(): Promise<string[]> {
+    for (let attempt = 0; this.server !== null && attempt < 200; attempt += 1) {
+      if (this.openFiles().length === 0) break
+      await Bun.sleep(10)
+    }
+    return this.openFiles()
+  }
+
+  /** Files and folders of the box that berth or its sandboxd holds open. */
+  private openFiles(): string[] {
+    const pids = [process.pid, ...(this.server === null ? [] : [this.server.pid])]
+    return pids.flatMap((pid) => openBelow(this.folder, pid)).filter((path) => !path.endsWith('/lock'))
+  }
+
   /** The folder outside holds what it held at first. */
   expectOutsideUntouched(): void {
     expect(readdirSync(this.outside)).toEqual(['f'])
@@ -50,7 +99,8 @@ export class Box implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const open = openBelow(this.folder)
+    const open = await this.leftOpen()
+    await this.server?.[Symbol.asyncDispose]()
     // Not `fs.rm`, which takes seconds for a tree of a thousand levels.
     await Bun.spawn(['rm', '-rf', this.folder]).exited
     if (open.length > 0) throw new Error(`descriptors left open: ${open.join(', ')}`)
@@ -67,15 +117,79 @@ export async function expectFault(call: Promise<unknown>, fault: WorkspaceFault)
   else throw new Error(`expected the fault ${fault}, got ${Bun.inspect(outcome)}`)
 }
 
-/** Files and folders below a folder that this process holds open. Empty where the system does not tell. */
-export function openBelow(folder: string): string[] {
-  if (process.platform !== 'linux') return []
-  return readdirSync('/proc/self/fd').flatMap((descriptor) => {
+/** A sandboxd without isolation, which is reached by standard input and output. */
+export class CalledServer implements AsyncDisposable {
+  readonly client: SandboxdClient
+  readonly pid: number
+  readonly #sandboxd: Bun.Subprocess
+  readonly #lock: number
+
+  /** @param folder a new data directory: held, since a sandboxd that belongs to none is what a killed berth leaves */
+  static async start(
+    folder: string,
+    workspace: string,
+    rlimits: SandboxdConfiguration['rlimits'] = {},
+  ): Promise<CalledServer> {
+    const lock = openSync(join(folder, 'lock'), 'w')
+    const marker = randomBytes(12).toString('hex')
+    const sandboxd = Bun.spawn([...SELF.argv, '__sandboxd', '--stdio', marker], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      killSignal: 'SIGKILL',
+    })
+    const client = await SandboxdClient.open(new PipeTransport(sandboxd.stdout, sandboxd.stdin))
+    await client.configure({
+      workspace,
+      env: { PATH: TEST_PATH },
+      marker,
+      adoptOrphans: true,
+      confinement: { systemCalls: false, tracing: false, procWrites: false },
+      watch: {},
+      rlimits,
+      receivesTerminals: false,
+      sendsSockets: false,
+      silenceMs: null,
+    })
+    return new CalledServer(client, sandboxd, lock)
+  }
+
+  private constructor(client: SandboxdClient, sandboxd: Bun.Subprocess, lock: number) {
+    this.client = client
+    this.pid = sandboxd.pid
+    this.#sandboxd = sandboxd
+    this.#lock = lock
+  }
+
+  /** Resolves when sandboxd has ended. */
+  get exited(): Promise<number> {
+    return this.#sandboxd.exited
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.close('The test is over.')
+    await this.#sandboxd.exited
+    closeSync(this.#lock)
+  }
+}
+
+/** Files and folders below a folder that a process holds open. Empty where the system does not tell. */
+export function openBelow(folder: string, pid = process.pid): string[] {
+  if (!LINUX) return []
+  const dir = `/proc/${pid}/fd`
+  return namesIn(dir).flatMap((descriptor) => {
     try {
-      const target = readlinkSync(`/proc/self/fd/${descriptor}`)
+      const target = readlinkSync(`${dir}/${descriptor}`)
       return target.startsWith(folder) ? [target] : []
     } catch {
       return []
     }
   })
+}
+
+/** sandboxd shows its descriptors to root alone. */
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
 }

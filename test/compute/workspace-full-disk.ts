@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs'
 import { WorkspaceError } from '../../src/compute/workspace.ts'
 import { Box } from './workspace-fixture.ts'
 
-await using box = new Box()
+await using box = await Box.open()
 await box.write('kept', 'old')
 const error: unknown = await box.write('kept', 'x'.repeat(4 * 1024 * 1024)).catch((error) => error)
 const fault = error instanceof WorkspaceError ? error.fault : String(error)

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { Box, expectFault, openBelow } from './workspace-fixture.ts'
+import { Box, expectFault, KINDS } from './workspace-fixture.ts'
 
-const MODES = process.platform === 'linux' ? [true, false] : [false]
-
-for (const byDescriptor of MODES) {
-  describe(byDescriptor ? 'by descriptor' : 'by checked path', () => {
+for (const kind of KINDS) {
+  describe(kind, () => {
     test('a file is read in parts, as long as it is open', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('d/f', '0123456789')
       using file = await box.workspace.open('d/f')
       expect(file.size).toBe(10)
@@ -22,17 +20,17 @@ for (const byDescriptor of MODES) {
     })
 
     test('a file that is let go of while it is read is closed afterwards', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('f', 'x'.repeat(1_000_000))
       const file = await box.workspace.open('f')
       const reading = file.read(0, 1_000_000)
       file[Symbol.dispose]()
       expect(await reading).toHaveLength(1_000_000)
-      expect(openBelow(box.folder)).toEqual([])
+      expect(await box.leftOpen()).toEqual([])
     })
 
     test('an identity holds until anything of the file changes, and for no other file', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('f', 'one')
       const identity = async () => {
         using file = await box.workspace.open('f')
@@ -54,7 +52,7 @@ for (const byDescriptor of MODES) {
     })
 
     test('what stands in a folder is listed in order, links as such', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       for (const path of ['d/b', 'd/a', 'd/ü', 'd/sub/x']) await box.write(path, '')
       symlinkSync('/etc', box.at('d/link'))
       expect(await box.workspace.entries('d')).toEqual([
@@ -70,7 +68,7 @@ for (const byDescriptor of MODES) {
     })
 
     test('nothing outside is opened or listed, and what is no file is not opened', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       mkdirSync(box.at('a'))
       symlinkSync(box.outside, box.at('link'))
       writeFileSync(box.at('f'), '')

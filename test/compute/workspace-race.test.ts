@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { isTemporary } from '../../src/compute/local/temporary.ts'
 import { WorkspaceError } from '../../src/compute/workspace.ts'
-import { Box, openBelow, SECRET } from './workspace-fixture.ts'
+import { Box, SECRET, WAYS } from './workspace-fixture.ts'
 
 const LINUX = process.platform === 'linux'
 if (!LINUX) console.error('SKIP: without descriptors that pin a folder, a race is narrowed and not closed')
@@ -47,10 +47,10 @@ async function race(
   return swaps
 }
 
-test.skipIf(!LINUX)(
-  'no read returns a byte from outside while folders and files are swapped for links',
-  async () => {
-    await using box = new Box()
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: no read returns a byte from outside while folders and files are swapped for links',
+  async (kind) => {
+    await using box = await Box.open(kind)
     const seen = new Map<string, number>()
     const swaps = await race(box, 1500, async (round) => {
       const path = ['d/f', 'f', 'd/../f', 'd.link/f'][round % 4] ?? 'f'
@@ -65,48 +65,54 @@ test.skipIf(!LINUX)(
   },
 )
 
-test.skipIf(!LINUX)('no write lands outside while folders and files are swapped for links', async () => {
-  await using box = new Box()
-  let written = 0
-  const swaps = await race(
-    box,
-    1500,
-    async (round) => {
-      await box.write(['d/f', 'f', 'd/new', 'd/folder/new'][round % 4] ?? 'f', 'inside')
-      written += 1
-    },
-    100,
-  )
-  expect(swaps).toBeGreaterThan(100)
-  expect(written).toBeGreaterThan(100)
-  box.expectOutsideUntouched()
-})
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: no write lands outside while folders and files are swapped for links',
+  async (kind) => {
+    await using box = await Box.open(kind)
+    let written = 0
+    const swaps = await race(
+      box,
+      1500,
+      async (round) => {
+        await box.write(['d/f', 'f', 'd/new', 'd/folder/new'][round % 4] ?? 'f', 'inside')
+        written += 1
+      },
+      100,
+    )
+    expect(swaps).toBeGreaterThan(100)
+    expect(written).toBeGreaterThan(100)
+    box.expectOutsideUntouched()
+  },
+)
 
-test.skipIf(!LINUX)('nothing is removed or counted outside while folders are swapped for links', async () => {
-  await using box = new Box()
-  const far = `${box.outside}/f`
-  let done = 0
-  const swaps = await race(
-    box,
-    1500,
-    async (round) => {
-      if (round % 8 === 0) await box.workspace.remove(round % 16 === 0 ? 'd' : 'f')
-      else if (round % 4 === 1) await box.workspace.remove('d/f')
-      else await box.workspace.remove('d.folder/none')
-      done += 1
-    },
-    10,
-  )
-  expect(swaps).toBeGreaterThan(100)
-  expect(done).toBeGreaterThan(10)
-  expect(await Bun.file(far).text()).toBe(SECRET)
-  box.expectOutsideUntouched()
-})
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: nothing is removed or counted outside while folders are swapped for links',
+  async (kind) => {
+    await using box = await Box.open(kind)
+    const far = `${box.outside}/f`
+    let done = 0
+    const swaps = await race(
+      box,
+      1500,
+      async (round) => {
+        if (round % 8 === 0) await box.workspace.remove(round % 16 === 0 ? 'd' : 'f')
+        else if (round % 4 === 1) await box.workspace.remove('d/f')
+        else await box.workspace.remove('d.folder/none')
+        done += 1
+      },
+      10,
+    )
+    expect(swaps).toBeGreaterThan(100)
+    expect(done).toBeGreaterThan(10)
+    expect(await Bun.file(far).text()).toBe(SECRET)
+    box.expectOutsideUntouched()
+  },
+)
 
-test.skipIf(!LINUX)(
-  'no list names and no usage counts a file outside while folders are swapped for links',
-  async () => {
-    await using box = new Box()
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: no list names and no usage counts a file outside while folders are swapped for links',
+  async (kind) => {
+    await using box = await Box.open(kind)
     writeFileSync(`${box.outside}/f`, SECRET.padEnd(8 * 1024 * 1024))
     mkdirSync(`${box.outside}/only-outside`)
     writeFileSync(`${box.outside}/only-outside/f`, SECRET)
@@ -123,32 +129,35 @@ test.skipIf(!LINUX)(
   },
 )
 
-test('a reader sees the old bytes or the new, never a part, and every file between is whole', async () => {
-  await using box = new Box()
-  const sizes = [1, 5_000, 60_000, 300_000]
-  const versions = sizes.map((size, index) => new Uint8Array(size).fill(index))
-  const version = (n: number) => versions[n % versions.length] ?? new Uint8Array()
-  await box.workspace.write('f', version(0))
-  let writing = true
-  let reads = 0
-  const reader = async () => {
-    while (writing) {
-      const bytes = await box.workspace.read('f')
-      if (Buffer.compare(bytes, version(bytes[0] ?? 0)) !== 0) throw new Error('a torn read')
-      reads += 1
+test.each(WAYS)(
+  '%s: a reader sees the old bytes or the new, never a part, and every file between is whole',
+  async (kind) => {
+    await using box = await Box.open(kind)
+    const sizes = [1, 5_000, 60_000, 300_000]
+    const versions = sizes.map((size, index) => new Uint8Array(size).fill(index))
+    const version = (n: number) => versions[n % versions.length] ?? new Uint8Array()
+    await box.workspace.write('f', version(0))
+    let writing = true
+    let reads = 0
+    const reader = async () => {
+      while (writing) {
+        const bytes = await box.workspace.read('f')
+        if (Buffer.compare(bytes, version(bytes[0] ?? 0)) !== 0) throw new Error('a torn read')
+        reads += 1
+      }
     }
-  }
-  const readers = [reader(), reader(), reader()]
-  for (let n = 0; n < 200; n += 1)
-    await Promise.all([box.workspace.write('f', version(n)), box.workspace.write('f', version(n + 1))])
-  writing = false
-  await Promise.all(readers)
-  expect(reads).toBeGreaterThan(10)
-  expect(readdirSync(box.root).filter(isTemporary)).toEqual([])
-})
+    const readers = [reader(), reader(), reader()]
+    for (let n = 0; n < 200; n += 1)
+      await Promise.all([box.workspace.write('f', version(n)), box.workspace.write('f', version(n + 1))])
+    writing = false
+    await Promise.all(readers)
+    expect(reads).toBeGreaterThan(10)
+    expect(readdirSync(box.root).filter(isTemporary)).toEqual([])
+  },
+)
 
-test('a folder that a process keeps writing into is removed all the same', async () => {
-  await using box = new Box()
+test.each(WAYS)('%s: a folder that a process keeps writing into is removed all the same', async (kind) => {
+  await using box = await Box.open(kind)
   mkdirSync(box.at('d/sub'), { recursive: true })
   const script = 'echo ready; i=0; while [ -d d/sub ] && [ $i -lt 100000 ]; do : > d/sub/$i; i=$((i+1)); done'
   await using writer = Bun.spawn(['sh', '-c', script], { cwd: box.root, stdout: 'pipe', stderr: 'ignore' })
@@ -158,8 +167,8 @@ test('a folder that a process keeps writing into is removed all the same', async
   await writer.exited
 })
 
-test('calls that fail in every way leave no descriptor open', async () => {
-  await using box = new Box()
+test.each(WAYS)('%s: calls that fail in every way leave no descriptor open', async (kind) => {
+  await using box = await Box.open(kind)
   await box.write('a/b/c', 'x')
   for (const path of [
     'a/b/c',
@@ -175,10 +184,10 @@ test('calls that fail in every way leave no descriptor open', async () => {
   ]) {
     for (const call of [box.workspace.read(path), box.workspace.stat(path), box.write(path, 'x')])
       await call.catch(() => {})
-    expect(openBelow(box.folder)).toEqual([])
+    expect(await box.leftOpen()).toEqual([])
   }
   await box.workspace.list({ all: true })
   await box.workspace.usage()
   await box.workspace.remove('a')
-  expect(openBelow(box.folder)).toEqual([])
+  expect(await box.leftOpen()).toEqual([])
 })

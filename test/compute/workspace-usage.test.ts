@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { temporaryName } from '../../src/compute/local/temporary.ts'
-import { Box } from './workspace-fixture.ts'
+import { Box, WAYS } from './workspace-fixture.ts'
 
 const LINUX = process.platform === 'linux'
 if (!LINUX) console.error('SKIP: trees deeper than the longest path can be reached on Linux only')
@@ -45,8 +45,8 @@ function makeDeepTree(top: string, depth: number): void {
   closeSync(folder)
 }
 
-test.skipIf(!LINUX)('usage is what du counts', async () => {
-  await using box = new Box()
+test.skipIf(!LINUX).each(WAYS)('%s: usage is what du counts', async (kind) => {
+  await using box = await Box.open(kind)
   expect(await box.workspace.usage()).toBe(0)
   await box.write('a/b/file', 'x'.repeat(100_000))
   await box.write('node_modules/m/index.js', 'x')
@@ -58,8 +58,8 @@ test.skipIf(!LINUX)('usage is what du counts', async () => {
   expect(await box.workspace.usage()).toBe(diskUsage(box.root))
 })
 
-test('a file with many names counts once, a sparse file what it occupies', async () => {
-  await using box = new Box()
+test.each(WAYS)('%s: a file with many names counts once, a sparse file what it occupies', async (kind) => {
+  await using box = await Box.open(kind)
   await box.write('one', 'x'.repeat(1_000_000))
   const before = await box.workspace.usage()
   for (let n = 0; n < 10; n += 1) linkSync(box.at('one'), box.at(`more${n}`))
@@ -71,20 +71,23 @@ test('a file with many names counts once, a sparse file what it occupies', async
 })
 
 test('what a killed berth was writing is not listed and goes with the next count', async () => {
-  await using box = new Box()
+  await using box = await Box.open()
   await box.write('d/file', 'x')
   const ours = temporaryName()
   for (const name of ['.berth-0abc-0123456789abcdef.tmp', ours, '.berth-mine.tmp', 'x.tmp'])
     writeFileSync(box.at(`d/${name}`), 'x')
+  mkdirSync(box.at('.berth-0abd-0123456789abcdef.tmp/tree'), { recursive: true })
+  writeFileSync(box.at('.berth-0abd-0123456789abcdef.tmp/tree/file'), 'x')
   expect(await box.workspace.list({ all: false })).toEqual(['d/.berth-mine.tmp', 'd/file', 'd/x.tmp'])
   await box.workspace.usage()
   expect(readdirSync(box.at('d')).sort()).toEqual([ours, '.berth-mine.tmp', 'file', 'x.tmp'].sort())
+  expect(readdirSync(box.root)).toEqual(['d'])
 })
 
 test.skipIf(!LINUX)(
   'a tree of 2,000 levels is listed, counted and removed with few descriptors',
   async () => {
-    await using box = new Box()
+    await using box = await Box.open()
     makeDeepTree(box.root, 2000)
     const descriptors = () => readdirSync('/proc/self/fd').length
     const before = descriptors()
@@ -106,7 +109,7 @@ test.skipIf(!LINUX)(
 )
 
 test('a long list, count or removal lets other work run in between', async () => {
-  await using box = new Box()
+  await using box = await Box.open()
   // Names of one inode: some file systems take a millisecond to make an inode after many were freed.
   await box.write('one', 'x')
   for (let folder = 0; folder < 100; folder += 1) {

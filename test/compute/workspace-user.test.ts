@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { fileURLToPath } from 'node:url'
+import { WAYS } from './workspace-fixture.ts'
 
 const ROOT = process.geteuid?.() === 0
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url))
@@ -33,13 +34,14 @@ async function report(command: string[]): Promise<unknown> {
   return JSON.parse(text)
 }
 
-test.skipIf(!canBeUser)(
-  'an ordinary user: closed folders are counted, removed and replaced, modes decide the rest',
-  async () => {
+test.skipIf(!canBeUser).each(WAYS)(
+  'an ordinary user, %s: closed folders are counted, removed and replaced, modes decide the rest',
+  async (kind) => {
     const { uid, ...seen } = (await report([
       ...asUser,
       process.execPath,
       script('workspace-user.ts'),
+      kind,
     ])) as Record<string, unknown>
     expect(uid).not.toBe(0)
     expect(seen).toEqual({

@@ -4,7 +4,7 @@
  */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { WorkspaceError } from '../../src/compute/workspace.ts'
-import { Box } from './workspace-fixture.ts'
+import { Box, KINDS } from './workspace-fixture.ts'
 
 const outcome = (call: Promise<unknown>) =>
   call.then(
@@ -12,7 +12,7 @@ const outcome = (call: Promise<unknown>) =>
     (error) => (error instanceof WorkspaceError ? error.fault : String(error)),
   )
 
-await using box = new Box()
+await using box = await Box.open(KINDS.find((kind) => kind === process.argv[2]))
 const mode = (path: string) => (lstatSync(box.at(path)).mode & 0o777).toString(8)
 await box.write('open/file', 'x')
 await box.write('closed/deep/file', 'x'.repeat(50_000))

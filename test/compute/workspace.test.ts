@@ -10,15 +10,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { isTemporary } from '../../src/compute/local/temporary.ts'
-import { Box, expectFault } from './workspace-fixture.ts'
+import { Box, expectFault, KINDS, LINUX, WAYS } from './workspace-fixture.ts'
 
-const LINUX = process.platform === 'linux'
 if (!LINUX) console.error('SKIP: names that are not UTF-8 and pinned descriptors exist on Linux only')
 
-for (const byDescriptor of LINUX ? [true, false] : [false]) {
-  describe(byDescriptor ? 'by descriptor' : 'by checked path', () => {
+for (const kind of KINDS) {
+  describe(kind, () => {
     test('a written file is read back byte for byte, its folders are made', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => index % 256)
       await box.workspace.write('a/b/c.bin', bytes)
       expect(await box.workspace.read('/workspace/a/b/c.bin')).toEqual(bytes)
@@ -27,7 +26,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('spellings of one path lead to one file', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('a/b', 'here')
       for (const path of [
         'a//b',
@@ -47,7 +46,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('the workspace itself can be looked at, but not read, replaced or removed', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       symlinkSync('.', box.at('self'))
       for (const path of ['', '.', './', '/workspace', '/workspace/', 'x/..']) {
         expect(await box.workspace.stat(path)).toEqual({ kind: 'directory', size: 0 })
@@ -62,7 +61,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('what is not there is missing', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       for (const path of [
         'none',
         'none/deeper',
@@ -79,7 +78,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a name that only looks like a parent folder names a file inside', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       for (const path of ['%2e%2e/f', '..\\f', '‥/f', '．．/f', '.../f', '~/f', '..f'])
         await box.write(path, path)
       expect((await box.workspace.list({ all: false })).length).toBe(7)
@@ -87,7 +86,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a path that can name no file is invalid and changes nothing', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       for (const path of [
         'a\0b',
         'new/a\0',
@@ -107,7 +106,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('the longest name and a deep path can be written, replaced, read and removed', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       for (const path of ['n'.repeat(255), 'é'.repeat(127), `${'d/'.repeat(1000)}f`]) {
         await box.write(path, 'one')
         await box.write(path, 'two')
@@ -118,7 +117,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     }, 60_000)
 
     test('a folder or a file in the way is not a file', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('folder/file', 'x')
       await expectFault(box.workspace.read('folder'), 'not_a_file')
       await expectFault(box.write('folder', 'x'), 'not_a_file')
@@ -135,7 +134,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a FIFO, a socket or a device is refused at once', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       Bun.spawnSync(['mkfifo', box.at('fifo')])
       const socket = Bun.listen({ unix: box.at('socket'), socket: { data() {} } })
       try {
@@ -157,7 +156,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a replaced file keeps its permission bits, a new one is not executable', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('run', 'x')
       expect(lstatSync(box.at('run')).mode & 0o777).toBe(0o644 & ~process.umask())
       for (const mode of [0o755, 0o600, 0o444]) {
@@ -171,7 +170,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a hard link is a file of its own once one of its names is replaced', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('one', 'old')
       linkSync(box.at('one'), box.at('two'))
       await box.write('one', 'new')
@@ -180,7 +179,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('removing takes a file, a folder with all below it, or the link and not its target', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('folder/deep/file', 'x')
       await box.write('kept/file', 'x')
       mkdirSync(box.at('folder/empty'))
@@ -199,7 +198,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('links inside the workspace are followed, whatever way they are spelt', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('a/b/target', 'old')
       const links = {
         relative: 'a/b/target',
@@ -237,7 +236,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('writing through a dangling link makes its target', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       symlinkSync('new/folder/file', box.at('link'))
       await expectFault(box.workspace.read('link'), 'missing')
       expect(await box.workspace.stat('link')).toBeNull()
@@ -246,7 +245,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a loop of links, or a chain of more than 40, ends in a refusal', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       symlinkSync('b', box.at('a'))
       symlinkSync('a', box.at('b'))
       writeFileSync(box.at('l0'), 'end')
@@ -260,7 +259,7 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('the list is sorted by code point, without links, .git and node_modules', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       const shown = [
         'Z',
         'a.txt',
@@ -286,17 +285,17 @@ for (const byDescriptor of LINUX ? [true, false] : [false]) {
     })
 
     test('a file named like a left-out folder is listed', async () => {
-      await using box = new Box(byDescriptor)
+      await using box = await Box.open(kind)
       await box.write('.git', 'gitdir: elsewhere')
       expect(await box.workspace.list({ all: false })).toEqual(['.git'])
     })
   })
 }
 
-test.skipIf(!LINUX)(
-  'names that are not UTF-8 are passed over by the list, counted and removed with their folder',
-  async () => {
-    await using box = new Box()
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: names that are not UTF-8 are passed over by the list, counted and removed with their folder',
+  async (kind) => {
+    await using box = await Box.open(kind)
     await box.write('d/plain', 'x')
     await box.write('d/\ufffd', 'a real replacement character')
     const raw = Buffer.concat([Buffer.from(`${box.at('d')}/`), Buffer.from([0xff, 0xfe])])
@@ -313,8 +312,8 @@ test.skipIf(!LINUX)(
   },
 )
 
-test('a failed write leaves no temporary file', async () => {
-  await using box = new Box()
+test.each(WAYS)('%s: a failed write leaves no temporary file', async (kind) => {
+  await using box = await Box.open(kind)
   mkdirSync(box.at('target'))
   const write = box.write('late', 'x'.repeat(40 * 1024 * 1024))
   mkdirSync(box.at('late'))

@@ -1,5 +1,8 @@
 import { read, write } from 'node:fs'
 
+/** Most bytes to move by one turn through the thread pool. */
+export const CHUNK = 16 * 1024 * 1024
+
 // Not by `promisify`: loading node:util costs a start one millisecond.
 
 /**
@@ -37,3 +40,10 @@ export const writeFrom = (
   new Promise((resolve, reject) => {
     write(descriptor, bytes, at, length, position, (error, count) => (error ? reject(error) : resolve(count)))
   })
+
+/** Writes all of `bytes` to a descriptor, from `position` on in the file. Throws the system's error. */
+export async function writeAll(descriptor: number, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    at += await writeFrom(descriptor, bytes, at, Math.min(CHUNK, bytes.length - at), position + at)
+  }
+}

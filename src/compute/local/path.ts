@@ -67,6 +67,18 @@ export const outside = (path: string): WorkspaceError =>
 export const invalid = (path: string, why: string): WorkspaceError =>
   new WorkspaceError('invalid', `${quote(path)} ${why}. Use another path.`)
 
+/** Returns the refusal of a path at which there is nothing. */
+export const missing = (path: string): WorkspaceError =>
+  new WorkspaceError('missing', `${quote(path)} does not exist.`)
+
+/** Returns the refusal of a path at which there is something else. */
+export const notAFile = (path: string): WorkspaceError =>
+  new WorkspaceError('not_a_file', `${quote(path)} is not a regular file.`)
+
+/** Returns the refusal of the workspace's own path. */
+export const theRoot = (path: string): WorkspaceError =>
+  new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)
+
 /** Formats a path for a message: on one line and not too long. */
 export function quote(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)

@@ -1,7 +1,17 @@
 import { mkdirSync, readlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import { WorkspaceError } from '../workspace.ts'
-import { cancelParents, invalid, outside, parseLink, parsePath, quote, type Route } from './path.ts'
+import {
+  cancelParents,
+  invalid,
+  missing,
+  notAFile,
+  outside,
+  parseLink,
+  parsePath,
+  quote,
+  type Route,
+} from './path.ts'
 import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 
 /** As many as Linux follows in one path. */
@@ -89,7 +99,7 @@ export function resolvePath(root: WorkspaceRoot, path: string, options: ResolveO
         if (rest.includes('..')) ahead = cancelParents(ahead)
         else if (rest.length === 0) return resolved(dir, name, null, mustBeDirectory)
         else if (options.makeParents) makeDirectory(dir, name, path)
-        else throw new WorkspaceError('missing', `${quote(path)} does not exist.`)
+        else throw missing(path)
         continue
       }
       if (entry.stats.isSymbolicLink() && (rest.length > 0 || options.follow)) {
@@ -185,6 +195,11 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
         'disk_full',
         `The disk is full: ${quote(path)} was not written. Free space under the data folder.`,
       )
+    case 'EFBIG':
+      return new WorkspaceError(
+        'disk_full',
+        `${quote(path)} is larger than a file of the server may be. Write less, or use a larger tier.`,
+      )
     case 'ENAMETOOLONG':
       return invalid(path, 'is too long')
     case 'EACCES':
@@ -197,7 +212,7 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
     case 'ENOTDIR':
     case 'ELOOP':
     case 'ENXIO':
-      return new WorkspaceError('not_a_file', `${quote(path)} is not a regular file.`)
+      return notAFile(path)
     default:
       return error
   }

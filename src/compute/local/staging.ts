@@ -2,12 +2,12 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:f
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { type Staging, WorkspaceError } from '../workspace.ts'
+import type { Staging } from '../workspace.ts'
 import { Pace } from './pace.ts'
-import { quote } from './path.ts'
+import { quote, theRoot } from './path.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
 import { resolvePath, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
-import { isStale, isTemporary, temporaryName } from './temporary.ts'
+import { isStale, isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
 import { removeEntry } from './tree.ts'
 
 /** Most attempts if the target, or a directory on the way, changes meanwhile. */
@@ -33,11 +33,14 @@ export class StagingArea {
 
   /** Makes an empty directory of mode 0700. */
   make(): Staging {
-    mkdirSync(this.#root, { recursive: true, mode: 0o700 })
-    const name = temporaryName()
-    const path = join(this.#root, name)
+    const { path, remove } = this.freshPath()
     mkdirSync(path, { mode: 0o700 })
-    return { path, [Symbol.asyncDispose]: () => this.#remove(name) }
+    return { path, [Symbol.asyncDispose]: remove }
+  }
+
+  /** Makes an empty file. Throws the system's error. */
+  file(): TemporaryFile {
+    return new TemporaryFile(this.freshPath().path)
   }
 
   /** Returns an unused path in the area, for an entry to be moved away. */
@@ -47,8 +50,19 @@ export class StagingArea {
     return { path: join(this.#root, name), remove: () => this.#remove(name) }
   }
 
+  /**
+   * Checks that a directory was prepared in the area, and gives everything in it the permissions of a user's files.
+   * Throws as `Workspace.moveIn` does.
+   */
+  async check(dir: string): Promise<void> {
+    if (!this.#holds(dir) || !lstatSync(dir).isDirectory()) {
+      throw new Error(`${quote(dir)} was not prepared in the workspace's staging area.`)
+    }
+    await normalizeTree(dir)
+  }
+
   /** Reports whether a path is inside one of the area's directories. */
-  holds(path: string): boolean {
+  #holds(path: string): boolean {
     const [name, ...below] = path.startsWith(`${this.#root}/`)
       ? path.slice(this.#root.length + 1).split('/')
       : []
@@ -82,10 +96,7 @@ export async function moveStaged(
   dir: string,
   path: string,
 ): Promise<void> {
-  if (!area.holds(dir) || !lstatSync(dir).isDirectory()) {
-    throw new Error(`${quote(dir)} was not prepared in the workspace's staging area.`)
-  }
-  await normalizeTree(dir)
+  await area.check(dir)
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await swap(root, area, dir, path)
@@ -101,7 +112,7 @@ async function swap(root: WorkspaceRoot, area: StagingArea, dir: string, path: s
   {
     using target = resolvePath(root, path, { follow: false, makeParents: true })
     if (target.name === '') {
-      throw new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a folder in it.`)
+      throw theRoot(path)
     }
     const targetPath = childPath(target.parent, target.name)
     const moved = target.entry !== null

@@ -1,3 +1,6 @@
+import { closeSync, constants, fchmodSync, openSync, renameSync, unlinkSync } from 'node:fs'
+import { writeAll } from './descriptor-io.ts'
+
 /**
  * Names for files that are written before they replace another. They have a fixed length, so a file with the longest
  * possible name can be replaced too. They are recognizable, so a file that a killed berth left is neither listed nor
@@ -25,4 +28,46 @@ export function isStale(name: string): boolean {
 /** Returns the time at which this process started. Unlike a pid, no later process in a container can share it. */
 function processMark(): string {
   return Math.floor(performance.timeOrigin).toString(36)
+}
+
+/** A new file that replaces another once it is complete. Disposing of it removes it, unless it was moved. */
+export class TemporaryFile implements Disposable {
+  readonly #path: string | Buffer
+  readonly #descriptor: number
+  #size = 0
+  #moved = false
+
+  /** Creates it, at a path with a temporary name. Throws the system's error. */
+  constructor(path: string | Buffer) {
+    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+    this.#path = path
+    this.#descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+  }
+
+  /** Sets its permission bits. */
+  setMode(mode: number): void {
+    fchmodSync(this.#descriptor, mode)
+  }
+
+  /** Adds bytes. Throws the system's error. */
+  async append(bytes: Uint8Array): Promise<void> {
+    await writeAll(this.#descriptor, bytes, this.#size)
+    this.#size += bytes.length
+  }
+
+  /** Moves it to another path of its file system, in place of any file there. Throws the system's error. */
+  moveTo(path: string | Buffer): void {
+    renameSync(this.#path, path)
+    this.#moved = true
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor)
+    if (this.#moved) return
+    try {
+      unlinkSync(this.#path)
+    } catch {
+      // Already gone, with its directory.
+    }
+  }
 }

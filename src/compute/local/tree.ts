@@ -67,8 +67,8 @@ function arrange(listed: ListedEntry[], all: boolean): SortedEntry[] {
   const entries: SortedEntry[] = []
   let plain = true
   for (const { name, kind } of listed) {
-    if (typeof name !== 'string' || kind === 'other') continue
-    if (kind === 'file' ? isTemporary(name) : !all && LEFT_OUT.has(name)) continue
+    if (typeof name !== 'string' || kind === 'other' || isTemporary(name)) continue
+    if (kind === 'directory' && !all && LEFT_OUT.has(name)) continue
     // Beyond the Basic Multilingual Plane the order of UTF-16 units differs from that of code points.
     if (plain && /[\ud800-\udfff]/.test(name)) plain = false
     entries.push({ name, key: kind === 'directory' ? `${name}/` : name, dir: kind === 'directory' })
@@ -92,7 +92,7 @@ interface UsageFrame {
  * directories, each inode once, without the directory itself (an empty workspace uses nothing). Opens directories
  * that are closed to berth's user (`chmod 000`) for the time of the count; otherwise they would bypass the limit.
  *
- * Also removes the temporary files of killed berths, because this walk looks at every file and runs after commands
+ * Also removes what killed berths had under temporary names, because this walk looks at every file and runs after commands
  * anyway.
  */
 export async function measureUsage(root: PinnedEntry): Promise<number> {
@@ -108,6 +108,8 @@ export async function measureUsage(root: PinnedEntry): Promise<number> {
       if (entry === undefined) {
         frames.pop()
         if (frames.length > 0) leaveMeasured(chain, frame)
+      } else if (entry.kind === 'directory' && isStale(String(entry.name))) {
+        await removeEntry(chain.current, entry.name)
       } else if (entry.kind === 'directory') {
         const dir = chain.enter(entry.name)
         bytes += dir.stats.blocks * 512

@@ -1,15 +1,5 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  type Stats,
-  statSync,
-  unlinkSync,
-} from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
@@ -21,10 +11,10 @@ import {
   type WorkspaceFile,
   type WorkspaceWatch,
 } from '../workspace.ts'
-import { readInto, writeFrom } from './descriptor-io.ts'
 import { readDirectory } from './directories.ts'
-import { invalid, parsePath, quote } from './path.ts'
-import { childPath, openForReading, type PinnedEntry, pinRoot } from './pinned.ts'
+import { identityOf, LocalFile } from './file.ts'
+import { invalid, missing, notAFile, parsePath, quote, theRoot } from './path.ts'
+import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
   type ResolvedPath,
   type ResolveOptions,
@@ -33,11 +23,10 @@ import {
   type WorkspaceRoot,
 } from './resolve-path.ts'
 import { moveStaged, STAGING, StagingArea } from './staging.ts'
-import { isTemporary, temporaryName } from './temporary.ts'
+import { isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
 import { listFiles, measureUsage, removeEntry } from './tree.ts'
+import { watchDirectory } from './watch-directory.ts'
 
-/** Bytes moved by one turn through the thread pool. */
-const CHUNK = 16 * 1024 * 1024
 /** How often a write begins again when a directory on the way is removed under it. */
 const MAX_ATTEMPTS = 8
 
@@ -53,10 +42,15 @@ export class LocalWorkspace implements Workspace {
   /**
    * @param root the workspace's directory, absolute; must exist before the first call
    * @param byDescriptor whether `/proc/self/fd` is available; `PinnedEntry` says what is weaker without it
+   * @param staging directory for what is prepared, absolute, on the workspace's file system; it may be the workspace
    */
-  constructor(root: string, byDescriptor: boolean = process.platform === 'linux') {
+  constructor(
+    root: string,
+    byDescriptor: boolean = process.platform === 'linux',
+    staging: string = join(dirname(root), STAGING),
+  ) {
     this.#root = { path: root, byDescriptor }
-    this.#area = new StagingArea(join(dirname(root), STAGING), byDescriptor)
+    this.#area = new StagingArea(staging, byDescriptor)
   }
 
   /** See `Workspace.list`. Skips directories that cannot be opened and names that are not UTF-8. */
@@ -114,18 +108,31 @@ export class LocalWorkspace implements Workspace {
    * See `Workspace.write`. Also throws `WorkspaceError` `root` and `disk_full`. A replaced file keeps its permission
    * bits; other hard links to it keep the old bytes. A link inside the workspace stays, its target is replaced.
    */
-  async write(path: string, content: Uint8Array): Promise<void> {
-    const { names, mustBeDirectory } = parsePath(path)
+  async write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    const { names } = parsePath(path)
     if (isTemporary(names.at(-1) ?? '')) throw invalid(path, 'is a name that berth keeps for itself')
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#replace(path, content, !mustBeDirectory)
-      } catch (error) {
-        // Parents are created, except for a path that can only name a directory, so nothing else can be missing.
-        if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
-        if (codeOf(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
-      }
+    if (!(content instanceof Uint8Array)) return await this.#writePieces(path, content)
+    await this.#replace(path, async ({ parent, entry, name }) => {
+      using file = new TemporaryFile(childPath(parent, temporaryName()))
+      if (entry !== null) file.setMode(entry.stats.mode & 0o777)
+      await file.append(content)
+      file.moveTo(childPath(parent, name))
+    })
+  }
+
+  /** Writes pieces to the staging area first: unlike them, a file can be moved again if a directory goes away. */
+  async #writePieces(path: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    this.#refuseToReplace(path)
+    using file = this.#area.file()
+    for await (const piece of pieces) {
+      await file.append(piece).catch((error) => {
+        throw toWorkspaceError(error, path)
+      })
     }
+    await this.#replace(path, async ({ parent, entry, name }) => {
+      if (entry !== null) file.setMode(entry.stats.mode & 0o777)
+      file.moveTo(childPath(parent, name))
+    })
   }
 
   /** See `Workspace.remove`. Removes a link itself, not its target; throws `outside` for one that leads out. */
@@ -180,6 +187,19 @@ export class LocalWorkspace implements Workspace {
     return await watchDirectory(found.entry.path.toString(), options)
   }
 
+  /** See `Workspace.pack`. */
+  async *pack(): AsyncGenerator<Uint8Array> {
+    const { packTree } = await import('./pack-tree.ts')
+    using root = this.#pinRoot()
+    yield* packTree(root)
+  }
+
+  /** See `Workspace.unpack`. */
+  async unpack(archive: AsyncIterable<Uint8Array>): Promise<void> {
+    const { unpackTree } = await import('./unpack-tree.ts')
+    await unpackTree(this.#root, archive)
+  }
+
   /** See `Workspace.usage`; directories count too, the workspace's own does not. */
   async usage(): Promise<number> {
     using root = this.#pinRoot()
@@ -194,25 +214,36 @@ export class LocalWorkspace implements Workspace {
     return resolvePath(this.#root, path, options)
   }
 
-  async #replace(path: string, content: Uint8Array, makeParents: boolean): Promise<void> {
-    using found = this.#resolve(path, { follow: true, makeParents })
-    if (found.name === '') throw theRoot(path)
-    const replaced = found.entry?.stats
-    if (found.mustBeDirectory || (replaced !== undefined && !replaced.isFile())) throw notAFile(path)
-    const temporary = childPath(found.parent, temporaryName())
-    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
-    const descriptor = openSync(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
-    try {
+  /** Makes the directories on the way to a file and has `put` put it there, again if they are removed meanwhile. */
+  async #replace(path: string, put: (target: ResolvedPath) => Promise<void>): Promise<void> {
+    const makeParents = !parsePath(path).mustBeDirectory
+    for (let attempt = 1; ; attempt += 1) {
       try {
-        if (replaced !== undefined) fchmodSync(descriptor, replaced.mode & 0o777)
-        await writeAll(descriptor, content)
-      } finally {
-        closeSync(descriptor)
+        using target = this.#resolveFile(path, { follow: true, makeParents })
+        return await put(target)
+      } catch (error) {
+        // Parents are created, except for a path that can only name a directory, so nothing else can be missing.
+        if (error instanceof WorkspaceError && error.fault === 'missing') throw notAFile(path)
+        if (codeOf(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
       }
-      renameSync(temporary, childPath(found.parent, found.name))
+    }
+  }
+
+  /** Resolves a path at which there is a regular file or nothing. Throws `WorkspaceError`. */
+  #resolveFile(path: string, options: ResolveOptions): ResolvedPath {
+    const found = this.#resolve(path, options)
+    const isOther = found.mustBeDirectory || (found.entry !== null && !found.entry.stats.isFile())
+    if (found.name !== '' && !isOther) return found
+    found[Symbol.dispose]()
+    throw found.name === '' ? theRoot(path) : notAFile(path)
+  }
+
+  /** Throws what would keep a file from being written, before its content is read. */
+  #refuseToReplace(path: string): void {
+    try {
+      this.#resolveFile(path, { follow: true })[Symbol.dispose]()
     } catch (error) {
-      discard(temporary)
-      throw error
+      if (!(error instanceof WorkspaceError) || error.fault !== 'missing') throw error
     }
   }
 
@@ -225,127 +256,3 @@ export class LocalWorkspace implements Workspace {
     }
   }
 }
-
-async function writeAll(descriptor: number, content: Uint8Array): Promise<void> {
-  let written = 0
-  while (written < content.length) {
-    const length = Math.min(CHUNK, content.length - written)
-    written += await writeFrom(descriptor, content, written, length, written)
-  }
-}
-
-function discard(path: string | Buffer): void {
-  try {
-    unlinkSync(path)
-  } catch {
-    // Already gone; the error being thrown says more.
-  }
-}
-
-const missing = (path: string) => new WorkspaceError('missing', `${quote(path)} does not exist.`)
-const notAFile = (path: string) => new WorkspaceError('not_a_file', `${quote(path)} is not a regular file.`)
-const theRoot = (path: string) =>
-  new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)
-
-/**
- * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
- * leads the watch outside.
- *
- * Uses chokidar, loaded with the first watch, because systems differ in how they report renames, atomic saves and new
- * directories.
- */
-async function watchDirectory(dir: string, { ignored, onChange }: WatchOptions): Promise<WorkspaceWatch> {
-  const root = realpathSync(dir)
-  const { watch } = await import('chokidar')
-  const watcher = watch(root, {
-    followSymlinks: false,
-    ignoreInitial: true,
-    ignorePermissionErrors: true,
-    // Reports a file once it is in place, not while it is moved.
-    atomic: true,
-    ignored: (path) => path !== root && ignored(relative(root, path)),
-  })
-  const ready = Promise.withResolvers<void>()
-  watcher.on('ready', ready.resolve)
-  // A limit of the system (inotify): changes are missed, which harms nothing.
-  watcher.on('error', () => ready.resolve())
-  watcher.on('all', (_event, path) => onChange(relative(root, path)))
-  await ready.promise
-  return { close: () => watcher.close() }
-}
-
-/** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
-class LocalFile implements WorkspaceFile {
-  readonly size: number
-  readonly modifiedAt: number
-  readonly #stats: Stats
-  readonly #entry: PinnedEntry
-  #descriptor: number | null = null
-  #reading = 0
-  #disposed = false
-
-  /** @param entry a regular file; it is disposed of with this @param path for messages */
-  constructor(
-    entry: PinnedEntry,
-    private readonly path: string,
-  ) {
-    this.#entry = entry
-    this.#stats = entry.stats
-    this.size = entry.stats.size
-    this.modifiedAt = entry.stats.mtimeMs
-  }
-
-  get identity(): string {
-    return identityOf(this.#stats)
-  }
-
-  get changedAt(): number {
-    return this.#stats.ctimeMs
-  }
-
-  async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
-    const descriptor = this.#openDescriptor()
-    const bytes = new Uint8Array(length)
-    let filled = 0
-    this.#reading += 1
-    try {
-      while (filled < length) {
-        const most = Math.min(CHUNK, length - filled)
-        const bytesRead = await readInto(descriptor, bytes, filled, most, offset + filled)
-        if (bytesRead === 0) break
-        filled += bytesRead
-      }
-    } finally {
-      this.#reading -= 1
-      this.#close()
-    }
-    return filled === length ? bytes : bytes.subarray(0, filled)
-  }
-
-  [Symbol.dispose](): void {
-    this.#disposed = true
-    this.#close()
-  }
-
-  #openDescriptor(): number {
-    try {
-      const descriptor = this.#descriptor ?? openForReading(this.#entry)
-      this.#descriptor = descriptor
-      return descriptor
-    } catch (error) {
-      throw codeOf(error) === 'ENOENT' ? missing(this.path) : toWorkspaceError(error, this.path)
-    }
-  }
-
-  /** Not while it is read: its descriptor could name another file by then. */
-  #close(): void {
-    if (!this.#disposed || this.#reading > 0) return
-    this.#entry[Symbol.dispose]()
-    if (this.#descriptor !== null) closeSync(this.#descriptor)
-    this.#descriptor = null
-  }
-}
-
-/** See `WorkspaceFile.identity`. */
-const identityOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string =>
-  `${dev}-${ino}-${size}-${mtimeMs}-${ctimeMs}`

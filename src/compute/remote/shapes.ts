@@ -1,19 +1,112 @@
 import { ComputeError, type LoopbackAddress } from '../driver.ts'
+import type { DirectoryEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
-/** Most addresses taken from one answer. */
+/** Most addresses taken from one response. */
 const MAX_ADDRESSES = 10_000
 
-/** Reads an answer of `listening`. Throws `ComputeError` if it is none. */
+/** Most bytes of a list of paths, or of a directory's entries, that are taken. */
+export const MAX_LIST_BYTES = 64 * 1024 * 1024
+
+const MAX_IDENTITY = 200
+
+const KINDS = { f: 'file', d: 'directory', o: 'other' } as const
+
+/** Reads a response of `listening`. Throws `ComputeError` if it is none. */
 export function readAddresses(value: unknown): LoopbackAddress[] | null {
   if (value === null) return null
-  if (!Array.isArray(value) || value.length > MAX_ADDRESSES) throw wrongAnswer('listening')
+  if (!Array.isArray(value) || value.length > MAX_ADDRESSES) throw wrongResponse('listening')
   return value.map((entry: unknown) => {
     const { host, port } = fields(entry)
     const isAddress = host === '127.0.0.1' || host === '::1'
-    if (!isAddress || !isCount(port) || port < 1 || port > 65_535) throw wrongAnswer('listening')
+    if (!isAddress || !isCount(port) || port < 1 || port > 65_535) throw wrongResponse('listening')
     return { host, port }
   })
 }
+
+/** Reads the paths that `list` streams: sorted, each once, and below the workspace. Throws `ComputeError`. */
+export function readPaths(bytes: Uint8Array): string[] {
+  const paths = readList('list', bytes)
+  let previous = ''
+  for (const path of paths) {
+    const isSorted = compare(previous, path) < 0
+    if (!isSorted || !isPathBelow(path)) throw wrongResponse('list')
+    previous = path
+  }
+  return paths
+}
+
+/** Reads what `entries` streams. Throws `ComputeError`. */
+export function readEntries(bytes: Uint8Array): DirectoryEntry[] {
+  let previous = ''
+  return readList('entries', bytes).map((text) => {
+    const kind = KINDS[text.slice(0, 1) as keyof typeof KINDS]
+    const name = text.slice(1)
+    const isEntry = kind !== undefined && isName(name) && !name.includes('/')
+    if (!isEntry || compare(previous, name) >= 0) throw wrongResponse('entries')
+    previous = name
+    return { name, kind }
+  })
+}
+
+/** Reads a response of `stat`. Throws `ComputeError`. */
+export function readEntry(value: unknown): WorkspaceEntry | null {
+  if (value === null) return null
+  const { kind, size } = fields(value)
+  const isKind = kind === 'file' || kind === 'directory' || kind === 'other'
+  if (!isKind || !isCount(size)) throw wrongResponse('stat')
+  return { kind, size }
+}
+
+/** Reads a response of `read`. Throws `ComputeError`. */
+export function readSize(value: unknown): number {
+  const { size } = fields(value)
+  if (!isCount(size)) throw wrongResponse('read')
+  return size
+}
+
+/** Reads a response of `open`. Throws `ComputeError`. */
+export function readFileFacts(value: unknown): Omit<WorkspaceFile, 'read' | typeof Symbol.dispose> {
+  const { size, modifiedAt, changedAt, identity } = fields(value)
+  const isIdentity = typeof identity === 'string' && identity.length <= MAX_IDENTITY
+  if (!isCount(size) || !isTime(modifiedAt) || !isTime(changedAt) || !isIdentity) throw wrongResponse('open')
+  return { size, modifiedAt, changedAt, identity }
+}
+
+/** Reads a response that is true or false. Throws `ComputeError`. */
+export function readBoolean(service: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw wrongResponse(service)
+  return value
+}
+
+/** Reads a response of `usage`. Throws `ComputeError`. */
+export function readUsage(value: unknown): number {
+  if (!isCount(value)) throw wrongResponse('usage')
+  return value
+}
+
+/** Returns the error of a response that is none. */
+export function wrongResponse(service: string): ComputeError {
+  return new ComputeError(`sandboxd answered "${service}" in another form than expected.`)
+}
+
+/** Reports whether a path, relative to a directory, names something below it. */
+export const isPathBelow = (path: string): boolean => path.split('/').every(isName)
+
+function readList(service: string, bytes: Uint8Array): string[] {
+  if (bytes.length === 0) return []
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes).split('\0')
+  } catch {
+    throw wrongResponse(service)
+  }
+}
+
+/** A name of an entry; nothing that leads elsewhere. */
+const isName = (name: string): boolean => name !== '' && name !== '.' && name !== '..'
+
+/** Compares by code point. */
+const compare = (a: string, b: string): number =>
+  /[\ud800-\udfff]/.test(a + b) ? Buffer.compare(Buffer.from(a), Buffer.from(b)) : a < b ? -1 : a > b ? 1 : 0
 
 function fields(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
@@ -21,6 +114,4 @@ function fields(value: unknown): Record<string, unknown> {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
-function wrongAnswer(service: string): ComputeError {
-  return new ComputeError(`sandboxd answered "${service}" in another form than expected.`)
-}
+const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)

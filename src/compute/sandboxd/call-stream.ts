@@ -86,11 +86,16 @@ export class CallStream {
     }
   }
 
+  /** Iterates over the bytes, in pieces, to the end. Throws if the call fails. */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    for (let chunk = await this.read(); chunk !== null; chunk = await this.read()) yield chunk
+  }
+
   /** Resolves to all bytes. Throws if the call fails, or if they are more than `most`. */
   async readAll(most: number): Promise<Uint8Array> {
     const chunks: Uint8Array[] = []
     let size = 0
-    for (let chunk = await this.read(); chunk !== null; chunk = await this.read()) {
+    for await (const chunk of this.chunks()) {
       size += chunk.length
       if (size > most) throw new ProtocolError(`A call carries more than ${most} bytes.`)
       chunks.push(chunk)
@@ -136,4 +141,14 @@ export class CallStream {
   #changed(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
+}
+
+/** A call, as a service sees it. When the service returns, its stream ends; what it throws is the answer. */
+export interface ServedCall {
+  readonly input: Readonly<Record<string, unknown>>
+  readonly stream: CallStream
+  /** Sends the answer. */
+  readonly respond: (value: unknown) => void
+  /** Fires when the call is over, however it ends. */
+  readonly over: AbortSignal
 }

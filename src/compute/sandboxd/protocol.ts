@@ -154,7 +154,22 @@ export interface SpawnRequest {
 }
 
 /** Services of sandboxd. */
-export type CallName = 'dial' | 'listening' | 'pause' | 'kill'
+export type CallName = 'dial' | 'listening' | 'pause' | 'kill' | FileCallName
+
+/** Those about the workspace's files: the methods of `Workspace` of these names. */
+export type FileCallName =
+  | ('list' | 'entries' | 'stat' | 'unchanged' | 'read' | 'open' | 'write' | 'remove')
+  | ('moveIn' | 'pack' | 'unpack' | 'watch' | 'usage')
+
+/** Largest piece of a file that is read at a time. */
+export const FILE_PIECE = 256 * 1024
+
+/**
+ * Bytes of a request in the stream of an `open` call: two f64, little-endian, for the offset and the length to read. The
+ * response is the file's bytes in pieces of at most `FILE_PIECE`, each behind its length as u32, with an empty one at the
+ * end if they are fewer.
+ */
+export const READ_REQUEST_BYTES = 16
 
 /** Payload of `call`. */
 export interface CallRequest {

@@ -36,6 +36,9 @@ const POOL_THREADS = 2
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
 
+/** Milliseconds that services have to free what they hold when berth is gone. */
+const CLOSE_MS = 1_000
+
 /** What only the server uses if namespaces contain it, and if not. */
 const OWN_NAMESPACES: PrivateMemory = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
 const SHARED: PrivateMemory = { mounts: [], ownSegments: false }
@@ -105,13 +108,19 @@ export class Sandboxd {
   async #loadCalls(): Promise<ServedCalls> {
     const { ServedCalls } = await import('./served-calls.ts')
     const marker = this.#configuration?.marker ?? ''
-    return new ServedCalls(this.#options.channel, { marker, root: this.#root, find: this.#find })
+    const workspace = this.#configuration?.workspace ?? ''
+    return new ServedCalls(this.#options.channel, { marker, root: this.#root, find: this.#find, workspace })
   }
 
-  /** Ends every process of the server but this one. */
+  /** Ends every process of the server but this one, and gives up what is under way for berth. */
   shutdown(): Promise<void> {
-    this.#shuttingDown ??= terminate(this.#find)
+    this.#shuttingDown ??= Promise.all([terminate(this.#find), this.#closeCalls()]).then(() => {})
     return this.#shuttingDown
+  }
+
+  async #closeCalls(): Promise<void> {
+    const calls = await this.#calls
+    if (calls !== null) await Promise.race([calls.close(), Bun.sleep(CLOSE_MS)])
   }
 
   /** The server's processes: all of the PID namespace, or all that descend from sandboxd or carry the marker. */

@@ -1,8 +1,9 @@
-import { messageOf } from '../../runtime/error-info.ts'
-import { CallStream } from './call-stream.ts'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import { WorkspaceError } from '../workspace.ts'
+import { CallStream, type ServedCall } from './call-stream.ts'
 import type { FrameChannel } from './channel.ts'
 import { type CallRequest, decodeJson, FRAME } from './protocol.ts'
-import { SERVICES, type ServedCall, type ServerProcesses, ServiceError } from './services.ts'
+import { SERVICES, type ServiceContext } from './services.ts'
 
 /** A call that sandboxd carries out, until it is over. */
 class OpenCall implements ServedCall {
@@ -31,18 +32,22 @@ class OpenCall implements ServedCall {
 /** The calls that sandboxd carries out for berth. */
 export class ServedCalls {
   readonly #channel: FrameChannel
-  readonly #processes: ServerProcesses
+  readonly #context: ServiceContext
   readonly #calls = new Map<number, OpenCall>()
+  /** Their services, until these have freed what they hold. */
+  readonly #services = new Set<Promise<void>>()
 
-  constructor(channel: FrameChannel, processes: ServerProcesses) {
+  constructor(channel: FrameChannel, context: ServiceContext) {
     this.#channel = channel
-    this.#processes = processes
+    this.#context = context
   }
 
   /** Acts on a frame about a call. One about a call that is over is ignored: it was under way. */
   receive(kind: number, id: number, payload: Uint8Array): void {
     if (kind === FRAME.call) {
-      void this.#serve(id, decodeJson(payload) as CallRequest)
+      const service = this.#serve(id, decodeJson(payload) as CallRequest)
+      this.#services.add(service)
+      void service.finally(() => this.#services.delete(service))
       return
     }
     const call = this.#calls.get(id)
@@ -54,17 +59,27 @@ export class ServedCalls {
     }
   }
 
+  /** Ends all calls; resolves when their services have freed what they hold, such as files that were not complete. */
+  async close(): Promise<void> {
+    for (const call of this.#calls.values()) call.close()
+    this.#calls.clear()
+    await Promise.all(this.#services)
+  }
+
   async #serve(id: number, { name, input }: CallRequest): Promise<void> {
     const stream = new CallStream(this.#channel, id)
-    const call = new OpenCall(stream, input, (value) => this.#channel.sendJson(FRAME.result, id, value))
+    const call: OpenCall = new OpenCall(stream, input, (value) => {
+      // Berth may have given it up.
+      if (this.#calls.get(id) === call) this.#channel.sendJson(FRAME.result, id, value)
+    })
     this.#calls.set(id, call)
     try {
-      await SERVICES[name](call, this.#processes)
+      await SERVICES[name](call, this.#context)
       stream.end()
       if (stream.over) this.#finish(id, call)
     } catch (error) {
       if (!this.#calls.has(id)) return
-      const code = error instanceof ServiceError ? error.code : 'failed'
+      const code = error instanceof WorkspaceError ? error.fault : (codeOf(error) ?? 'failed')
       this.#channel.sendJson(FRAME.error, id, { code, message: messageOf(error) })
       this.#calls.delete(id)
       call.close()

@@ -3,27 +3,19 @@ import type { LoopbackHost } from '../driver.ts'
 import { listeningAddresses } from '../local/ports.ts'
 import { commandMarker, isStopped } from '../processes.ts'
 import { killAll, signal, stopAll } from '../terminate.ts'
-import type { CallStream } from './call-stream.ts'
-import type { CallName } from './protocol.ts'
+import type { CallStream, ServedCall } from './call-stream.ts'
+import type { CallName, FileCallName } from './protocol.ts'
 
-/** The server's processes, as sandboxd sees them. */
-export interface ServerProcesses {
+/** What services act on: the server's processes, as sandboxd sees them, and its files. */
+export interface ServiceContext {
   /** First 24 hex digits of their markers. */
   readonly marker: string
   /** The process from which all descend. */
   readonly root: number
   /** Returns the pids of all that commands have started. */
   find(): number[]
-}
-
-/** A call, as a service sees it. When the service returns, its stream ends; what it throws is the answer. */
-export interface ServedCall {
-  readonly input: Readonly<Record<string, unknown>>
-  readonly stream: CallStream
-  /** Sends the answer. */
-  readonly respond: (value: unknown) => void
-  /** Fires when the call is over, however it ends. */
-  readonly over: AbortSignal
+  /** Absolute path of the workspace. */
+  readonly workspace: string
 }
 
 /** A failure whose kind berth is told. */
@@ -38,7 +30,7 @@ export class ServiceError extends Error {
   }
 }
 
-type Service = (call: ServedCall, processes: ServerProcesses) => Promise<void>
+type Service = (call: ServedCall, context: ServiceContext) => Promise<void>
 
 /**
  * What sandboxd does for berth beside commands. It is JavaScript alone: sandboxd may have to reap every child that is
@@ -75,6 +67,28 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
     await ended
     call.respond({})
   },
+
+  list: files('list'),
+  entries: files('entries'),
+  stat: files('stat'),
+  unchanged: files('unchanged'),
+  read: files('read'),
+  open: files('open'),
+  write: files('write'),
+  remove: files('remove'),
+  moveIn: files('moveIn'),
+  pack: files('pack'),
+  unpack: files('unpack'),
+  watch: files('watch'),
+  usage: files('usage'),
+}
+
+/** Returns a service of the workspace's files, which is loaded when one is first called. */
+function files(name: FileCallName): Service {
+  return async (call, { workspace }) => {
+    const { serveFiles } = await import('./file-services.ts')
+    await serveFiles(name, call, workspace)
+  }
 }
 
 /** Connects to a port inside the server; answers when the connection is open, and joins it to the call's streams. */

@@ -1,12 +1,17 @@
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 
 /** The methods that fail: those that read or change content. Looking is still possible. */
-const FAILING: readonly (keyof Workspace)[] = ['read', 'open', 'write', 'remove', 'staging', 'moveIn']
+const FAILING: readonly (keyof Workspace)[] = [
+  ...(['read', 'open', 'write', 'remove', 'staging', 'moveIn'] as const),
+  'unpack',
+]
 
 /** A workspace whose files cannot be read or changed. */
 export const brokenWorkspace = (inner: Workspace, error: Error): Workspace =>
   new Proxy(inner, {
     get(target, name) {
+      if (name === 'pack')
+        return () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) })
       if ((FAILING as readonly unknown[]).includes(name)) return () => Promise.reject(error)
       const method = target[name as keyof Workspace] as (...args: unknown[]) => unknown
       return method.bind(target)
@@ -32,8 +37,11 @@ export function fullWorkspace(
     entries: (path) => inner.entries(path),
     async write(path, content) {
       const replaced = (await inner.stat(path).catch(() => null))?.size ?? 0
-      if (content.length > 0 && (await usage()) - replaced + content.length > limit) throw refusal()
-      await inner.write(path, content)
+      const room = limit - (await usage()) + replaced
+      if (content instanceof Uint8Array) {
+        if (content.length > Math.max(0, room)) throw refusal()
+        await inner.write(path, content)
+      } else await inner.write(path, upTo(room, content, refusal))
     },
     remove: (path) => inner.remove(path),
     stat: (path) => inner.stat(path),
@@ -41,7 +49,25 @@ export function fullWorkspace(
     async moveIn() {
       throw refusal()
     },
+    pack: () => inner.pack(),
+    async unpack() {
+      throw refusal()
+    },
     watch: (path, options) => inner.watch(path, options),
     usage,
+  }
+}
+
+/** Passes bytes on. Throws `refusal()` if they are more than there is room for. */
+async function* upTo(
+  room: number,
+  content: AsyncIterable<Uint8Array>,
+  refusal: () => WorkspaceError,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const chunk of content) {
+    bytes += chunk.length
+    if (bytes > Math.max(0, room)) throw refusal()
+    yield chunk
   }
 }

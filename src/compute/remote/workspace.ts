@@ -1,0 +1,237 @@
+import { rm } from 'node:fs/promises'
+import { ComputeError } from '../driver.ts'
+import { pinRoot } from '../local/pinned.ts'
+import { StagingArea } from '../local/staging.ts'
+import type { SandboxdClient } from '../sandboxd/client.ts'
+import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
+import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
+import {
+  type DirectoryEntry,
+  type Staging,
+  type WatchOptions,
+  WORKSPACE_FAULTS,
+  type Workspace,
+  type WorkspaceEntry,
+  WorkspaceError,
+  type WorkspaceFault,
+  type WorkspaceFile,
+  type WorkspaceWatch,
+} from '../workspace.ts'
+import { RemoteFile } from './file.ts'
+import {
+  isPathBelow,
+  MAX_LIST_BYTES,
+  readBoolean,
+  readEntries,
+  readEntry,
+  readFileFacts,
+  readPaths,
+  readSize,
+  readUsage,
+  wrongResponse,
+} from './shapes.ts'
+
+/** Longest path that is taken from a watch, in bytes: the system's own limit. */
+const MAX_PATH_BYTES = 4096
+
+/** Largest file to read at once: its size is what sandboxd says. */
+const MAX_READ_BYTES = 512 * 1024 * 1024
+
+/** The options of a `RemoteWorkspace`. */
+export interface RemoteWorkspaceOptions {
+  /** Connects to a sandboxd whose workspace it is. Called for each operation. Throws `ComputeError`. */
+  connect(): Promise<Pick<SandboxdClient, 'call'>>
+  /** Absolute path of a directory of this machine in which to prepare what is sent; out of reach of servers. */
+  staging: string
+}
+
+/**
+ * A workspace that is reached by calls to the sandboxd beside it, which keeps every access inside (`file-services.ts`).
+ * Contents pass under the calls' windows, so neither side holds more of them than its caller asks for. sandboxd is not
+ * trusted: what it answers is checked, and concerns its own server's files alone.
+ *
+ * An operation that fails because the connection does throws `ComputeError`; a file was then written whole or not at all.
+ */
+export class RemoteWorkspace implements Workspace {
+  readonly #connect: RemoteWorkspaceOptions['connect']
+  readonly #area: StagingArea
+
+  constructor({ connect, staging }: RemoteWorkspaceOptions) {
+    this.#connect = connect
+    this.#area = new StagingArea(staging, process.platform === 'linux')
+  }
+
+  async list({ all }: { all: boolean }): Promise<string[]> {
+    return readPaths(await this.#receive('list', { all }, readList))
+  }
+
+  async read(path: string): Promise<Uint8Array> {
+    return await this.#receive('read', { path }, async (call) => {
+      const size = readSize(await call.result)
+      if (size > MAX_READ_BYTES)
+        throw new ComputeError(`A file of ${size} bytes is too large to read at once.`)
+      return await call.stream.readAll(size)
+    })
+  }
+
+  async open(path: string): Promise<WorkspaceFile> {
+    const call = await this.#call('open', { path })
+    try {
+      return new RemoteFile(call, readFileFacts(await call.result), toWorkspaceError)
+    } catch (error) {
+      call.drop()
+      throw toWorkspaceError(error)
+    }
+  }
+
+  async unchanged(path: string, identity: string): Promise<boolean> {
+    return readBoolean('unchanged', await this.#ask('unchanged', { path, identity }))
+  }
+
+  async entries(path: string): Promise<DirectoryEntry[]> {
+    return readEntries(await this.#receive('entries', { path }, readList))
+  }
+
+  async write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#send('write', { path }, content instanceof Uint8Array ? [content] : content)
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#ask('remove', { path })
+  }
+
+  async stat(path: string): Promise<WorkspaceEntry | null> {
+    return readEntry(await this.#ask('stat', { path }))
+  }
+
+  async staging(): Promise<Staging> {
+    return this.#area.make()
+  }
+
+  async moveIn(dir: string, path: string): Promise<void> {
+    await this.#area.check(dir)
+    const { packTree } = await import('../local/pack-tree.ts')
+    {
+      using root = pinRoot(dir, process.platform === 'linux')
+      await this.#send('moveIn', { path }, packTree(root))
+    }
+    await rm(dir, { recursive: true, force: true })
+  }
+
+  async *pack(): AsyncGenerator<Uint8Array> {
+    const call = await this.#call('pack', {})
+    call.stream.end()
+    try {
+      yield* call.stream.chunks()
+    } catch (error) {
+      throw toWorkspaceError(error)
+    } finally {
+      call.drop()
+    }
+  }
+
+  async unpack(archive: AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#send('unpack', {}, archive)
+  }
+
+  async watch(path: string, { ignored, onChange }: WatchOptions): Promise<WorkspaceWatch> {
+    const { names, files, kept } = ignored
+    const call = await this.#call('watch', { path, names, files: [files.source, files.flags], kept })
+    try {
+      await call.result
+    } catch (error) {
+      throw toWorkspaceError(error)
+    }
+    const reading = readChanges(call, onChange)
+    return {
+      async close() {
+        call.stream.end()
+        await reading
+      },
+    }
+  }
+
+  async usage(): Promise<number> {
+    return readUsage(await this.#ask('usage', {}))
+  }
+
+  async #call(name: FileCallName, input: object): Promise<ClientCall> {
+    const client = await this.#connect()
+    return client.call(name, input)
+  }
+
+  /** Calls a service that only answers. */
+  async #ask(name: FileCallName, input: object): Promise<unknown> {
+    return await this.#receive(name, input, (call) => call.result)
+  }
+
+  /** Calls a service that sends bytes. */
+  async #receive<T>(
+    name: FileCallName,
+    input: object,
+    receive: (call: ClientCall) => Promise<T>,
+  ): Promise<T> {
+    const call = await this.#call(name, input)
+    call.stream.end()
+    try {
+      return await receive(call)
+    } catch (error) {
+      call.drop()
+      throw toWorkspaceError(error)
+    }
+  }
+
+  /** Calls a service that takes bytes, at the pace at which it reads them. If `content` throws, the call is given up. */
+  async #send(
+    name: FileCallName,
+    input: object,
+    content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  ): Promise<void> {
+    const call = await this.#call(name, input)
+    try {
+      for await (const chunk of content) await call.stream.send(chunk)
+      call.stream.end()
+      await call.result
+    } catch (error) {
+      call.drop()
+      throw toWorkspaceError(error)
+    }
+  }
+}
+
+async function readList(call: ClientCall): Promise<Uint8Array> {
+  await call.result
+  return await call.stream.readAll(MAX_LIST_BYTES)
+}
+
+/** Passes on what a watch reports, until it ends. */
+async function readChanges(call: ClientCall, onChange: (path: string) => void): Promise<void> {
+  let text = Buffer.alloc(0)
+  try {
+    for await (const chunk of call.stream.chunks()) {
+      text = Buffer.concat([text, chunk])
+      for (let end = text.indexOf(0); end !== -1; end = text.indexOf(0)) {
+        const path = text.toString('utf8', 0, end)
+        text = text.subarray(end + 1)
+        if (!isPathBelow(path)) throw wrongResponse('watch')
+        onChange(path)
+      }
+      if (text.length > MAX_PATH_BYTES) throw wrongResponse('watch')
+    }
+  } catch {
+    // Changes are missed, which harms nothing: the sandbox is gone, or sends nonsense.
+    call.drop()
+  }
+}
+
+/** Turns an error of sandboxd into what a workspace of this machine throws; returns others unchanged. */
+function toWorkspaceError(error: unknown): unknown {
+  if (error instanceof ProtocolError) return new ComputeError(error.message, { cause: error })
+  if (!(error instanceof CallError)) return error
+  const { code, message } = error
+  if (isFault(code)) return new WorkspaceError(code, message)
+  return Object.assign(new ComputeError(message, { cause: error }), { code })
+}
+
+const isFault = (code: string): code is WorkspaceFault =>
+  (WORKSPACE_FAULTS as readonly string[]).includes(code)

@@ -1,0 +1,158 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { LocalWorkspace } from '../local/workspace.ts'
+import type { WatchFilter, Workspace, WorkspaceFile } from '../workspace.ts'
+import type { ServedCall } from './call-stream.ts'
+import { FILE_PIECE, type FileCallName, READ_REQUEST_BYTES } from './protocol.ts'
+
+/**
+ * Carries out a call about the workspace's files: as berth does itself for a workspace of its own machine, with the same
+ * code. What is prepared is in the workspace itself under a temporary name, because no other directory need be on its
+ * file system. The server's programs can change it there, but sandboxd may do no more than they may.
+ *
+ * @param root the workspace's directory, absolute
+ */
+export async function serveFiles(name: FileCallName, call: ServedCall, root: string): Promise<void> {
+  await FILE_SERVICES[name](call, new LocalWorkspace(root, true, root))
+}
+
+const FILE_SERVICES: Readonly<
+  Record<FileCallName, (call: ServedCall, workspace: Workspace) => Promise<void>>
+> = {
+  /** Streams the paths, separated by NUL. */
+  async list({ input, stream, respond }, workspace) {
+    const paths = await workspace.list({ all: input.all === true })
+    respond(null)
+    await stream.send(Buffer.from(paths.join('\0')))
+  },
+
+  /** Streams the entries, separated by NUL: the first letter of the kind, and the name. */
+  async entries({ input, stream, respond }, workspace) {
+    const entries = await workspace.entries(pathOf(input))
+    respond(null)
+    await stream.send(Buffer.from(entries.map(({ kind, name }) => kind.slice(0, 1) + name).join('\0')))
+  },
+
+  async stat({ input, respond }, workspace) {
+    respond(await workspace.stat(pathOf(input)))
+  },
+
+  async unchanged({ input, respond }, workspace) {
+    respond(await workspace.unchanged(pathOf(input), String(input.identity)))
+  },
+
+  /** Answers with the size and streams as many bytes, fewer if the file becomes shorter. */
+  async read({ input, stream, respond }, workspace) {
+    using file = await workspace.open(pathOf(input))
+    respond({ size: file.size })
+    await sendPart(file, 0, file.size, (piece) => stream.send(piece))
+  },
+
+  /** Answers with what is known of the file, then each request in the stream with pieces. See `READ_REQUEST_BYTES`. */
+  async open({ input, stream, respond }, workspace) {
+    using file = await workspace.open(pathOf(input))
+    const { size, modifiedAt, changedAt, identity } = file
+    respond({ size, modifiedAt, changedAt, identity })
+    let received = Buffer.alloc(0)
+    for await (const chunk of stream.chunks()) {
+      received = Buffer.concat([received, chunk])
+      for (; received.length >= READ_REQUEST_BYTES; received = received.subarray(READ_REQUEST_BYTES)) {
+        const length = received.readDoubleLE(8)
+        const sent = await sendPart(file, received.readDoubleLE(0), length, async (piece) => {
+          await stream.send(Buffer.concat([lengthBytes(piece.length), piece]))
+        })
+        if (sent < length) await stream.send(lengthBytes(0))
+      }
+    }
+  },
+
+  async write({ input, stream, respond }, workspace) {
+    await workspace.write(pathOf(input), stream.chunks())
+    respond(null)
+  },
+
+  async remove({ input, respond }, workspace) {
+    await workspace.remove(pathOf(input))
+    respond(null)
+  },
+
+  /** Takes the directory as a tar. */
+  async moveIn({ input, stream, respond }, workspace) {
+    await using staging = await workspace.staging()
+    const dir = join(staging.path, 'tree')
+    mkdirSync(dir)
+    await new LocalWorkspace(dir).unpack(stream.chunks())
+    await workspace.moveIn(dir, pathOf(input))
+    respond(null)
+  },
+
+  async pack({ stream, respond }, workspace) {
+    respond(null)
+    for await (const chunk of workspace.pack()) await stream.send(chunk)
+  },
+
+  async unpack({ stream, respond }, workspace) {
+    await workspace.unpack(stream.chunks())
+    respond(null)
+  },
+
+  /** Answers when it watches. Streams the path of each change, with NUL behind it, until berth ends its stream. */
+  async watch({ input, stream, respond }, workspace) {
+    const { names, files, kept } = input as { names: string[]; files: [string, string]; kept: string | null }
+    const ignored: WatchFilter = { names, files: new RegExp(...files), kept }
+    /** Paths that are not sent yet: each once, however slowly berth reads. */
+    const changed = new Set<string>()
+    let isSending = false
+    const send = async (): Promise<void> => {
+      isSending = true
+      for (const path of changed) {
+        changed.delete(path)
+        await stream.send(Buffer.from(`${path}\0`))
+      }
+      isSending = false
+    }
+    const watch = await workspace.watch(pathOf(input), {
+      ignored,
+      onChange(path) {
+        changed.add(path)
+        // If berth is gone, the call's end closes the watch.
+        if (!isSending) void send().catch(() => {})
+      },
+    })
+    try {
+      respond(null)
+      await stream.read()
+    } finally {
+      await watch.close()
+    }
+  },
+
+  async usage({ respond }, workspace) {
+    respond(await workspace.usage())
+  },
+}
+
+const pathOf = (input: ServedCall['input']): string => String(input.path)
+
+/** Sends a part of a file in pieces. @returns the number of bytes, fewer than `length` at the end of the file */
+async function sendPart(
+  file: WorkspaceFile,
+  offset: number,
+  length: number,
+  send: (piece: Uint8Array) => Promise<void>,
+): Promise<number> {
+  let sent = 0
+  while (sent < length) {
+    const piece = await file.read(offset + sent, Math.min(FILE_PIECE, length - sent))
+    if (piece.length === 0) break
+    await send(piece)
+    sent += piece.length
+  }
+  return sent
+}
+
+function lengthBytes(length: number): Uint8Array {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(length)
+  return bytes
+}
