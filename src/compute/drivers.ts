@@ -1,3 +1,4 @@
+import type { PortRange } from '../config/config.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { BubblewrapIsolation } from './bubblewrap/isolation.ts'
 import type { ComputeDriver } from './driver.ts'
@@ -20,6 +21,8 @@ export interface ComputeDependencies {
   outbound?: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
   machinePorts?: readonly number[]
+  /** Ports of projects, which these servers reach at the same port of their own; none by default. */
+  projectPorts?: PortRange | null
   /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
   baseUrl?(network: 'own' | 'shared'): string | null
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
@@ -33,6 +36,7 @@ export function localDrivers(
   const all: LocalDriverOptions = {
     outbound: { mode: 'public', hosts: [] },
     machinePorts: [],
+    projectPorts: null,
     baseUrl: () => null,
     provide: () => {},
     ...options,

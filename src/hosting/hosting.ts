@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ComputeError } from '../compute/driver.ts'
+import type { AcceptAtPort } from '../compute/local/network/project-ports.ts'
 import type { PortRange } from '../config/config.ts'
 import type { HostRoutes } from '../http/listener.ts'
 import { type Clock, machineNow } from '../runtime/clock.ts'
@@ -40,12 +41,20 @@ export interface HostingDependencies {
   repeatable: boolean
 }
 
+/** The ways to sites besides listeners on their ports. */
+export interface SiteRoutes {
+  /** Routes requests of the main port for `SLUG.localhost`. */
+  readonly hosts: HostRoutes
+  /** Begins to serve a connection that a program of a server opened to a port; returns null if no site has it. */
+  readonly accept: AcceptAtPort
+}
+
 /** The apps with sites of their own: those of projects and those that servers publish. */
 export class Hosting {
   /** Detects how apps are started, installs and builds them. */
   readonly preparation: Preparation
-  /** Routes requests of the main port for `SLUG.localhost`. */
-  readonly slugHosts: HostRoutes
+  /** The ways to sites besides their own ports. */
+  readonly routes: SiteRoutes
   readonly #packages: Packages
   readonly #gateway: Gateway
   readonly #recordedPorts: () => number[]
@@ -70,7 +79,10 @@ export class Hosting {
     this.#gateway = new Gateway({ host, publicHost, ports, logger })
     this.#recordedPorts = dependencies.recordedPorts
     this.#host = host
-    this.slugHosts = new SlugHosts(this.#gateway)
+    this.routes = {
+      hosts: new SlugHosts(this.#gateway),
+      accept: (port, socket) => this.#gateway.accept(port, socket),
+    }
     this.preparation = new Preparation(this.#packages)
     this.#appDependencies = {
       clock,

@@ -4,8 +4,8 @@ import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
 import type { Compute } from '../compute/driver.ts'
 import type { Config } from '../config/config.ts'
+import type { SiteRoutes } from '../hosting/hosting.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
-import type { HostRoutes } from '../http/listener.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { Plans } from '../resources/accounts/plans.ts'
@@ -60,8 +60,8 @@ export interface ServiceDependencies {
   links: SignInLinks
   /** The scripted agent's scenarios from files. */
   scenarios: readonly FileScenario[]
-  /** Sets the routes that the main port tries first; null removes them. */
-  route: (routes: HostRoutes | null) => void
+  /** Sets the ways to sites besides their own ports; null removes them. */
+  route: (routes: SiteRoutes | null) => void
   /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
   /** Returns a request's connection, or null if it is closed. */
@@ -174,7 +174,7 @@ export function createServices(dependencies: ServiceDependencies) {
       dataDir,
       repeatable,
     })
-    route(hosting.slugHosts)
+    route(hosting.routes)
     const { sourceFolders, allowLocalSources: allowLocal } = config
     const projects = new ProjectsService({
       ...common,

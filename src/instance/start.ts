@@ -4,6 +4,7 @@ import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
+import type { SiteRoutes } from '../hosting/hosting.ts'
 import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
@@ -130,6 +131,7 @@ async function compose(
   const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
   if (heartbeat) releases.push(() => heartbeat.close())
   let listener: Listener | undefined
+  let routes: SiteRoutes | null = null
   // The probe runs a process. Meanwhile the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
@@ -139,12 +141,14 @@ async function compose(
       logger,
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,
+      projectPorts: config.projectPorts,
       // Inside a network of its own berth is on loopback, whatever address it listens on outside.
       baseUrl: (network) =>
         listener ? urlOf(network === 'own' ? '127.0.0.1' : config.host, listener) : null,
       // The address of the API, its MCP endpoint and projects by name is the same inside a server.
       provide: (_, network) => {
         if (listener) network.forward(listener.port, { unix: listener.listenForServers() })
+        network.acceptAtProjectPorts((port, socket) => routes?.accept(port, socket) ?? null)
       },
     }),
   )
@@ -189,7 +193,10 @@ async function compose(
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
     baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
-    route: (routes) => listener?.route(routes),
+    route(next) {
+      routes = next
+      listener?.route(next?.hosts ?? null)
+    },
     expire: (request) => listener?.expire(request),
     connectionOf: (request) => listener?.connectionOf(request) ?? null,
     links,

@@ -28,6 +28,7 @@ export class PipedDriver implements ComputeDriver {
       ...{ dataDir, self, path },
       outbound: { mode: 'public', hosts: [] },
       machinePorts: [],
+      projectPorts: null,
       baseUrl: () => null,
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),

@@ -50,7 +50,10 @@ export class LocalDriver implements ComputeDriver {
     const { compiled } = selfCommand(process.execPath, Bun.main)
     return new OutboundRelay({ logger, worker: relayWorkerUrl(compiled) })
   })
-  readonly #networks = once(async () => new (await import('./network/server-network.ts')).NetworkLoader())
+  readonly #networks = once(async () => {
+    const { NetworkLoader } = await import('./network/server-network.ts')
+    return new NetworkLoader(this.#options.projectPorts)
+  })
   #limiter: Promise<Limiter> | null = null
   #outboundKind: Promise<'redirected' | 'proxy'> | null = null
 

@@ -1,4 +1,4 @@
-import type { Isolation } from '../../config/config.ts'
+import type { Isolation, PortRange } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Limits } from '../driver.ts'
 import type { OutboundSettings } from '../outbound.ts'
@@ -21,6 +21,8 @@ export interface LocalDriverOptions {
   outbound: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
   machinePorts: readonly number[]
+  /** Ports of projects, which servers with their own network reach at the same port of their own; null for none. */
+  projectPorts: PortRange | null
   /**
    * Returns the URL at which commands reach berth's API, for their `BERTH_BASE_URL`; null if there is none.
    *

@@ -2,6 +2,8 @@ import type { PortRange } from '../../config/config.ts'
 import { hostGuard } from '../../http/host.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Duplex } from './buffered-writer.ts'
+import { ClientConnection } from './client-connection.ts'
 import { HeadMemory } from './http1/head-memory.ts'
 import { HttpDate } from './http1/http-date.ts'
 import { holdPort, type PortListener, PortSite } from './site.ts'
@@ -32,6 +34,7 @@ export class Gateway implements SiteHost {
   readonly #bySlug = new Map<string, PortSite>()
   /** The listeners of reserved ports. */
   readonly #held = new Map<number, PortListener[]>()
+  readonly #byPort = new Map<number, PortSite>()
   #now = performance.now()
   #sweepTimer: Timer | null = null
 
@@ -69,6 +72,7 @@ export class Gateway implements SiteHost {
     const site = new PortSite(this.#options.host, options, this.#context, held, () => this.#forget(site))
     this.#sites.add(site)
     if (site.slug !== null) this.#bySlug.set(site.slug, site)
+    this.#byPort.set(site.port, site)
     site.listen()
     return site
   }
@@ -76,6 +80,16 @@ export class Gateway implements SiteHost {
   /** Returns the open site of a slug, or null. */
   bySlug(slug: string): PortSite | null {
     return this.#bySlug.get(slug) ?? null
+  }
+
+  /**
+   * Begins to serve a connection that was opened elsewhere for the site of a port.
+   *
+   * @returns what takes the connection's bytes; null if there is no such site, or it is closed
+   */
+  accept(port: number, socket: Duplex): ClientConnection | null {
+    const site = this.#byPort.get(port)
+    return site === undefined ? null : new ClientConnection(socket, site.state)
   }
 
   /** Closes all sites. */
@@ -95,6 +109,7 @@ export class Gateway implements SiteHost {
   #forget(site: PortSite): void {
     this.#sites.delete(site)
     if (site.slug !== null && this.#bySlug.get(site.slug) === site) this.#bySlug.delete(site.slug)
+    if (this.#byPort.get(site.port) === site) this.#byPort.delete(site.port)
   }
 
   #wake(): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { run, TEST_PATH, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible } from './network-bench.ts'
 
@@ -29,6 +29,32 @@ describe.skipIf(!(await networkIsPossible()))('where the system does not permit 
     expect(refused()).toEqual(['203.0.113.9:80'])
     const probe = await bench.driver.probe()
     expect(probe.available && (await probe.enforced()).network).toBe('own, outbound by proxy')
+  })
+
+  test('without tproxy, a server reaches no port of a project, and all else holds', async () => {
+    const tried = join(mkdtempSync(join(tmpdir(), 'berth-programs-')), 'tried')
+    const nft = `#!/bin/sh
+rules=$(cat); echo "$rules" | grep -q tproxy && { echo no >> ${tried}; echo 'no tproxy' >&2; exit 1; }
+echo "$rules" | ${Bun.which('nft', { PATH: `${TEST_PATH}:/usr/sbin:/sbin` })} "$@"
+`
+    using programs = new Programs({ nft })
+    await using bench = new NetworkBench({ path: programs.path, projectPorts: { first: 6820, last: 6829 } })
+    const accepted: number[] = []
+    for (const id of ['srv_a', 'srv_b']) {
+      const { sandbox, network } = await bench.start(id)
+      network.acceptAtProjectPorts((port) => {
+        accepted.push(port)
+        return null
+      })
+      expect(network.unredirected).toBeNull()
+      const { exitCode } = await run(sandbox, 'curl --silent --max-time 5 http://127.0.0.1:6821/')
+      // Refused, as any other port on which nothing listens.
+      expect(exitCode).toBe(7)
+    }
+    expect(accepted).toEqual([])
+    // The second server does without from the start.
+    expect(readFileSync(tried, 'utf8')).toBe('no\n')
+    rmSync(dirname(tried), { recursive: true })
   })
 
   test('without network namespaces, servers share the machine’s network, and that is said', async () => {

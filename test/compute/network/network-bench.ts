@@ -16,7 +16,9 @@ export class NetworkBench implements AsyncDisposable {
   readonly #sandboxes: Sandbox[] = []
   readonly driver
 
-  constructor(options: Partial<Pick<ComputeDependencies, 'outbound' | 'machinePorts' | 'path'>> = {}) {
+  constructor(
+    options: Partial<Pick<ComputeDependencies, 'outbound' | 'machinePorts' | 'projectPorts' | 'path'>> = {},
+  ) {
     const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
     const provide = (id: string, network: ServerNetwork) => void this.#networks.set(id, network)
     const [bubblewrap] = localDrivers({

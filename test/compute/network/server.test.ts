@@ -5,6 +5,7 @@ import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { probedTiers } from '../../support/tiers.ts'
 
 const [, reason = null] = (await probedTiers()).find(([isolation]) => isolation === 'bubblewrap') ?? []
+if (reason !== null) console.error(`SKIP what a server reaches: ${reason}`)
 
 /** An address of this machine besides loopback, at which the test's own service is reached without leaving it. */
 const own = Object.values(networkInterfaces())

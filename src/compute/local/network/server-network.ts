@@ -1,11 +1,13 @@
 import { closeSync } from 'node:fs'
+import type { PortRange } from '../../../config/config.ts'
 import { ComputeError } from '../../driver.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
-import { DNS_PORT, OUTBOUND_PORT, redirectOutbound } from './rules.ts'
+import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
+import { DNS_PORT, OUTBOUND_PORT, OWN_MARK, PROJECTS_PORT, redirectOutbound } from './rules.ts'
 import {
   isIPv6,
   loadSocketCalls,
@@ -41,6 +43,12 @@ export class NetworkLoader {
   readonly #calls = loadSocketCalls()
   readonly #descriptors = loadDescriptorCalls()
   readonly #ownNetwork = this.#calls.network()
+  readonly #projectPorts: ProjectPorts
+
+  /** @param projectPorts ports of projects that servers reach on their own loopback; null for none */
+  constructor(projectPorts: PortRange | null = null) {
+    this.#projectPorts = { range: projectPorts }
+  }
 
   /**
    * Receives the sockets that sandboxd has sent before it was ready. Closes the socket over which they came, so that
@@ -54,7 +62,7 @@ export class NetworkLoader {
     try {
       sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length)
       checkSockets(this.#calls, sockets, this.#ownNetwork)
-      return new ServerNetwork(this.#calls, sockets)
+      return new ServerNetwork(this.#calls, this.#projectPorts, sockets)
     } catch (error) {
       for (const descriptor of sockets) closeSync(descriptor)
       const why = error instanceof Error ? error.message : String(error)
@@ -74,6 +82,7 @@ export class NetworkLoader {
  */
 export class ServerNetwork {
   readonly #calls: SocketCalls
+  readonly #projectPorts: ProjectPorts
   readonly #sources: { v4: SocketSource; v6: SocketSource | null }
   /** The blank UDP sockets that nobody has taken. */
   readonly #udp: { v4: number | null; v6: number | null }
@@ -87,8 +96,13 @@ export class ServerNetwork {
    *
    * @param sockets those of `BLANK_SOCKETS`, or the ones of IPv4 among them
    */
-  constructor(calls: SocketCalls, [a = -1, b = -1, u = -1, a6, b6, u6]: readonly number[]) {
+  constructor(
+    calls: SocketCalls,
+    projectPorts: ProjectPorts,
+    [a = -1, b = -1, u = -1, a6, b6, u6]: readonly number[],
+  ) {
     this.#calls = calls
+    this.#projectPorts = projectPorts
     this.#sources = {
       v4: new SocketSource(calls, '127.0.0.1', a, b),
       v6: a6 === undefined || b6 === undefined ? null : new SocketSource(calls, '::1', a6, b6),
@@ -123,8 +137,13 @@ export class ServerNetwork {
       this.#unredirected = 'The kernel does not show who owns it.'
       return
     }
+    const { range } = this.#projectPorts
     try {
-      this.#unredirected = await redirectOutbound(namespaces, path)
+      this.#unredirected = await redirectOutbound(namespaces, range, path)
+      if (this.#unredirected === null || range === null) return
+      // The kernel may lack what only the projects' ports need.
+      this.#unredirected = await redirectOutbound(namespaces, null, path)
+      this.#projectPorts.range = null
     } finally {
       closeSync(namespaces.network)
       closeSync(namespaces.owner)
@@ -162,6 +181,16 @@ export class ServerNetwork {
   }
 
   /**
+   * Passes on the connections of programs to ports of projects on which no program of the server listens, if the
+   * system hands them over. Must be called once at most.
+   */
+  acceptAtProjectPorts(accept: AcceptAtPort): void {
+    if (this.#projectPorts.range === null || !this.#sources.v4.isMarked) return
+    const handlers = acceptWith(accept)
+    for (const host of this.hasIPv6 ? HOSTS : HOSTS.slice(0, 1)) this.listen(PROJECTS_PORT, host, handlers)
+  }
+
+  /**
    * Returns the sockets at which everything arrives that leaves the network, and what programs ask of its name server
    * or of services of this machine. They are the caller's to close.
    *
@@ -192,7 +221,11 @@ export class ServerNetwork {
    */
   #listeningDescriptor(port: number, host: NetworkHost): number {
     const descriptor = this.#blank(host)
-    const error = this.#calls.bind(descriptor, socketAddress(host, port)) || this.#calls.listen(descriptor)
+    const address = socketAddress(host, port)
+    const error =
+      (port === PROJECTS_PORT && this.#calls.allowTransparent(descriptor, address)) ||
+      this.#calls.bind(descriptor, address) ||
+      this.#calls.listen(descriptor)
     if (error === 0) return descriptor
     closeSync(descriptor)
     throw systemError(error, `listen on ${host}, port ${port}`)
@@ -275,6 +308,8 @@ class SocketSource {
   readonly #address: Uint8Array
   readonly #listener: number
   readonly #connector: number
+  /** Whether what the sockets send has `OWN_MARK`. */
+  readonly isMarked: boolean
 
   /** Takes ownership of both sockets. */
   constructor(calls: SocketCalls, host: '127.0.0.1' | '::1', listener: number, connector: number) {
@@ -282,6 +317,7 @@ class SocketSource {
     this.#address = socketAddress(host, SOURCE_PORT)
     this.#listener = listener
     this.#connector = connector
+    this.isMarked = calls.mark(listener, OWN_MARK) === 0
     const error = calls.bind(listener, this.#address) || calls.listen(listener)
     if (error !== 0) throw systemError(error, `listen on ${host}, port ${SOURCE_PORT}`)
   }

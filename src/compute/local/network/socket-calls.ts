@@ -14,8 +14,12 @@ const SO_ACCEPTCONN = 30
 const SO_PROTOCOL = 38
 const SO_DOMAIN = 39
 const SO_NETNS_COOKIE = 71
+const SO_MARK = 36
+const IPPROTO_IP = 0
+const IP_TRANSPARENT = 19
 const IPPROTO_IPV6 = 41
 const IPV6_V6ONLY = 26
+const IPV6_TRANSPARENT = 75
 /** Requests of ioctl_ns(2) and of sockets for their network namespace. */
 const NS_GET_USERNS = 0xb701
 const SIOCGSKNS = 0x894c
@@ -49,6 +53,10 @@ export interface SocketCalls {
   /** Gives a socket an address and, if it is a TCP socket, has it accept connections. @returns the error's number, 0 for none */
   bind(fd: number, address: Uint8Array): number
   listen(fd: number): number
+  /** Lets a socket take connections to other ports, which nft's `tproxy` hands it. @returns the error's number, 0 for none */
+  allowTransparent(fd: number, address: Uint8Array): number
+  /** Marks what a socket sends, and the sockets that it accepts. @returns the error's number, 0 for none */
+  mark(fd: number, mark: number): number
   /** Accepts a connection. @returns its socket; a negative number if none waits */
   accept(fd: number): number
   /** Returns and clears a socket's pending error; 0 for none. */
@@ -113,6 +121,12 @@ export function loadSocketCalls(): SocketCalls {
       return errorOf(calls.bind(fd, ptr(address), address.length))
     },
     listen: (fd) => errorOf(calls.listen(fd, BACKLOG)),
+    allowTransparent(fd, { length }) {
+      const isIPv4 = length === 16
+      const [level, option] = isIPv4 ? [IPPROTO_IP, IP_TRANSPARENT] : [IPPROTO_IPV6, IPV6_TRANSPARENT]
+      return errorOf(calls.setsockopt(fd, level, option, ptr(one), 4))
+    },
+    mark: (fd, mark) => errorOf(calls.setsockopt(fd, SOL_SOCKET, SO_MARK, ptr(new Int32Array([mark])), 4)),
     accept: (fd) => calls.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC),
     takeError: (fd) => number(fd, SO_ERROR),
     facts(fd) {

@@ -1,0 +1,48 @@
+import type { PortRange } from '../../../config/config.ts'
+import { MAX_FORWARDED } from './forward.ts'
+
+/** The ports of projects that servers reach on their own loopback. Shared by the servers of a driver. */
+export interface ProjectPorts {
+  /** Null if there are none, or the system does not hand connections to them over. */
+  range: PortRange | null
+}
+
+/** What passes the bytes of an accepted connection on. */
+export interface AcceptedConnection {
+  /** Takes bytes that the program has sent. */
+  receive(bytes: Buffer): void
+  /** Continues, because the program takes more. */
+  drain(): void
+  /** The connection is closed. */
+  closed(): void
+}
+
+/** A connection of a program of a server. */
+export type ProgramSocket = Bun.Socket<AcceptedConnection | null>
+
+/** Takes a connection to a port of loopback, or returns null, and it is reset. */
+export type AcceptAtPort = (port: number, socket: ProgramSocket) => AcceptedConnection | null
+
+/** Returns handlers for a listener. Connections beyond `MAX_FORWARDED` are reset. */
+export function acceptWith(accept: AcceptAtPort): Bun.SocketHandler<AcceptedConnection | null> {
+  let open = 0
+  return {
+    open(socket) {
+      open += 1
+      socket.data = null
+      if (open <= MAX_FORWARDED) {
+        socket.setNoDelay(true)
+        socket.data = accept(socket.localPort, socket)
+      }
+      if (socket.data === null) socket.terminate()
+    },
+    data: (socket, bytes) => socket.data?.receive(bytes),
+    drain: (socket) => socket.data?.drain(),
+    close(socket) {
+      open -= 1
+      socket.data?.closed()
+    },
+    // A socket that has failed is closed, which `close` reports.
+    error: () => {},
+  }
+}
