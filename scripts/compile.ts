@@ -10,6 +10,12 @@ const root = join(import.meta.dir, '..')
 const ASSETS = ['src/resources/templates/apps']
 
 /**
+ * Factor of the counts of calls after which JavaScriptCore compiles a function, until the program calls
+ * `Bun.unsafe.setJITPolicy(1)`. Most of the code that runs once at a start would be compiled for nothing.
+ */
+const STARTUP_JIT_POLICY = 16
+
+/**
  * Compiles a program of this repository as berth is compiled.
  *
  * Identifiers stay as they are: Elysia reads handlers' source to learn which parts of a request they
@@ -39,6 +45,7 @@ export function compile(
       '--bytecode',
       '--format=esm',
       '--splitting',
+      `--compile-jit-policy=${STARTUP_JIT_POLICY}`,
       '--no-compile-autoload-dotenv',
       '--no-compile-autoload-bunfig',
       ...defined.flatMap(([name, value]) => ['--define', `${name}=${value}`]),

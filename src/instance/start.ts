@@ -223,10 +223,13 @@ async function compose(
     version,
     isolation: selected.driver.name,
   })
-  const opening = fixtures
-    ? instance.open()
-    : // After the ready line and the first response.
-      Bun.sleep(RECOVERY_DELAY_MS).then(() => instance.open())
+  const open = (): Promise<void> => {
+    // The executable starts with a compiler that waits longer, because most of a start runs once.
+    Bun.unsafe.setJITPolicy(1)
+    return instance.open()
+  }
+  // Otherwise after the ready line and the first response.
+  const opening = fixtures ? open() : Bun.sleep(RECOVERY_DELAY_MS).then(open)
   // Fixtures are complete before the ready line.
   if (fixtures) await orStopRequested(opening, dependencies.stopRequested)
   const recovered = opening

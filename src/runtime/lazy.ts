@@ -8,7 +8,6 @@ interface LoadingSteps {
 
 /**
  * A value that is loaded on first use, with the modules behind it: a start that does not need it does not pay for it.
- * With every part of berth loaded at once, a start takes 100 ms instead of 42.
  */
 export class Lazy<T> {
   readonly #load: () => Promise<T>

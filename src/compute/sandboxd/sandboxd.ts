@@ -325,4 +325,6 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   })
   const sandboxd = new Sandboxd({ libc, channel, exit })
   await channel.open()
+  // What runs from here on is worth compiling early, unlike the start.
+  Bun.unsafe.setJITPolicy(1)
 }

@@ -20,6 +20,8 @@ interface WorkerScope {
  * Takes the messages of the main thread. The relay has a thread of its own, so traffic of servers does not slow the API.
  */
 function runRelay(scope: WorkerScope): void {
+  // Its thread may have begun while berth was starting, when little is compiled.
+  Bun.unsafe.setJITPolicy(1)
   const originalDestination = loadOriginalDestination()
   const most = mostConnections()
   let connections = 0
