@@ -56,6 +56,18 @@ export function outliveTests(): void {
       expect(inside.filter(isStopped)).toEqual([])
     })
 
+    test('takes no signal of a command: it can be neither stopped nor ended, whatever thread is named', async () => {
+      await using bench = new Bench('bubblewrap')
+      const sandbox = await bench.start()
+      const attempts =
+        'for id in 1 $(ls /proc/1/task); do for name in STOP KILL TSTP TTIN TTOU; do kill -$name $id; done; done'
+      expect((await run(sandbox, `${attempts}; true`)).exitCode).toBe(0)
+      expect(await run(sandbox, 'echo $PPID', { timeoutMs: 2_000 })).toMatchObject({
+        stdout: '1\n',
+        timedOut: false,
+      })
+    })
+
     test('does not let a command outlive kill -9 of berth, whatever it has stopped', async () => {
       await using bench = new Bench('bubblewrap')
       const program = [process.execPath, join(import.meta.dir, 'conformance/host.ts'), 'bubblewrap']

@@ -63,7 +63,6 @@ export class PipedDriver implements ComputeDriver {
         workspace: launch.workspace,
         env: launch.commandEnv,
         marker,
-        adoptOrphans: launch.adoptOrphans,
         confinement: launch.confinement,
         watch: { memoryBytes: limits.memoryBytes, processes: limits.processes },
         rlimits: { fileBytes: limits.storageBytes },

@@ -33,10 +33,10 @@ const NO_NESTING = '--disable-userns'
 const NESTING_NOTE = `commands can make user namespaces of their own, since this bwrap has no ${NO_NESTING} (0.8 has)`
 
 /**
- * Makes sandboxd process 1, where bwrap's own process 1 cannot be kept from being traced by commands: they could have
- * it outlive berth. sandboxd cannot be traced.
+ * Makes sandboxd process 1. The kernel keeps signals of the sandbox's processes from it, so no command can stop it and
+ * then exceed its limits, or end it; and it cannot be traced, as bwrap's own process 1 can.
  */
-const WITHOUT_INIT = '--as-pid-1'
+const AS_PROCESS_1 = '--as-pid-1'
 
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 const USER = 'berth'
@@ -71,8 +71,6 @@ export class BubblewrapIsolation implements LocalIsolation {
   #nested: 'refused' | 'possible' = 'refused'
   /** Whose network servers have; null before the kernel was asked. */
   #network: 'own' | 'shared' | null = null
-  /** Whether process 1 can be kept from being traced; null as long as no server was started. */
-  #tracing: boolean | null = null
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
@@ -116,7 +114,6 @@ export class BubblewrapIsolation implements LocalIsolation {
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
-    this.#tracing ??= (await import('../sandboxd/confinement.ts')).canForbidTracing()
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())
     const plan = this.#plan(program, this.#fixed, { id, workspace, tmpBytes }, [
       PROGRAM,
@@ -133,17 +130,25 @@ export class BubblewrapIsolation implements LocalIsolation {
       workspace: WORKSPACE,
       commandEnv,
       tools: TOOLS,
-      adoptOrphans: !this.#tracing,
-      confinement: { systemCalls: canFilterSystemCalls(), tracing: this.#tracing, procWrites: isRoot() },
+      confinement: {
+        systemCalls: canFilterSystemCalls(),
+        procWrites: isRoot() && (await import('../sandboxd/confinement.ts')).canForbidProcWrites(),
+      },
     }
   }
 
   #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
     const network = this.#chooseNetwork() === 'own' ? ['--unshare-net'] : []
-    const init = this.#tracing === false ? [WITHOUT_INIT] : []
-    const optional = [...nesting, ...network, ...init]
-    const all = [...optional, ...system, ...memoryArgs(place), ...own, ...serverArgs(place)]
+    const all = [
+      AS_PROCESS_1,
+      ...nesting,
+      ...network,
+      ...system,
+      ...memoryArgs(place),
+      ...own,
+      ...serverArgs(place),
+    ]
     return {
       argv: [program, '--args', '4', '--', ...inner],
       // bwrap stays as process 1, whose environment every command can read.

@@ -85,7 +85,7 @@ export class LandlockIsolation implements LocalIsolation {
       ...launcher(this.#options.self, plan),
       // A rule that let commands open terminals would let them open others', berth's too.
       descriptors: 'terminals',
-      confinement: { systemCalls: canFilterSystemCalls(), tracing: false, procWrites: false },
+      confinement: { systemCalls: canFilterSystemCalls(), procWrites: false },
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,
     }

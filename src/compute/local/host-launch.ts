@@ -34,8 +34,7 @@ export function hostLaunch(
     workspace,
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
-    adoptOrphans: true,
-    confinement: { systemCalls: false, tracing: false, procWrites: false },
+    confinement: { systemCalls: false, procWrites: false },
   }
 }
 

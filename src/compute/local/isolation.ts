@@ -55,8 +55,6 @@ export interface Launch extends SpawnPlan {
   commandEnv: Record<string, string>
   /** Absolute path of the directory of tools as commands see it. */
   tools: string
-  /** Whether sandboxd adopts orphans: it is process 1 of a PID namespace, or there is none that ends with it. */
-  adoptOrphans: boolean
   /** What sandboxd gives up before the first command. */
   confinement: Confinement
 }

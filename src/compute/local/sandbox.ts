@@ -247,7 +247,6 @@ export class LocalSandbox implements Sandbox {
         workspace: launch.workspace,
         env: { ...launch.commandEnv, ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }) },
         marker,
-        adoptOrphans: launch.adoptOrphans,
         confinement: launch.confinement,
         receivesTerminals: this.#terminals !== null,
         sendsSockets: this.#sockets !== null,

@@ -16,7 +16,6 @@ const LANDLOCK_RESTRICT_SELF = 446
 const CREATE_RULESET_VERSION = 1
 const RULE_PATH_BENEATH = 1
 const WRITE_FILE = 1n << 1n
-const MAKE_BLOCK = 1n << 11n
 const REFER = 1n << 13n
 /** The first version in which a domain need not forbid moving files between directories. */
 const VERSION_WITH_REFER = 2
@@ -34,8 +33,8 @@ function loadSystemCall(): SystemCall {
   }
 }
 
-/** Reports whether this kernel's Landlock can keep commands from tracing processes outside of their domain. */
-export function canForbidTracing(): boolean {
+/** Reports whether this kernel's Landlock can keep commands from writing to /proc. */
+export function canForbidProcWrites(): boolean {
   return loadSystemCall()(LANDLOCK_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION) >= VERSION_WITH_REFER
 }
 
@@ -43,29 +42,26 @@ export function canForbidTracing(): boolean {
  * Confines this process and all it starts from now on, irrevocably. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
-export function confine({ systemCalls, tracing, procWrites }: Confinement): void {
-  if (!systemCalls && !tracing) return
+export function confine({ systemCalls, procWrites }: Confinement): void {
+  if (!systemCalls && !procWrites) return
   const call = loadSystemCall()
-  if (tracing) enterDomain(call, procWrites)
+  if (procWrites) enterDomain(call)
   if (systemCalls) filterSystemCalls(call)
 }
 
 /**
- * Enters a Landlock domain of its own. Processes in a domain cannot trace those outside, see landlock(7). Otherwise the
- * domain takes away only what no command can do anyway, creating block devices, and on request writing to /proc. It
- * holds for the calling thread, which starts the commands.
+ * Enters a Landlock domain that forbids writing to /proc, see landlock(7). It holds for the calling thread, which starts
+ * the commands.
  */
-function enterDomain(call: SystemCall, procWrites: boolean): void {
-  const handled = new BigUint64Array([MAKE_BLOCK | REFER | (procWrites ? WRITE_FILE : 0n)])
+function enterDomain(call: SystemCall): void {
+  const handled = new BigUint64Array([REFER | WRITE_FILE])
   const ruleset = call(LANDLOCK_CREATE_RULESET, ptr(handled), handled.byteLength, 0)
   if (ruleset < 0) throw new Error('The kernel refused a Landlock ruleset.')
   try {
     // Every domain forbids moving files to other directories unless a rule allows it.
     allow(call, ruleset, '/', REFER)
-    if (procWrites) {
-      const places = readdirSync('/').filter((name) => name !== 'proc')
-      for (const name of places) allow(call, ruleset, `/${name}`, WRITE_FILE)
-    }
+    const places = readdirSync('/').filter((name) => name !== 'proc')
+    for (const name of places) allow(call, ruleset, `/${name}`, WRITE_FILE)
     if (call(LANDLOCK_RESTRICT_SELF, ruleset, 0) !== 0) {
       throw new Error('The kernel refused to put this process under Landlock.')
     }

@@ -106,8 +106,6 @@ export interface SandboxdConfiguration {
   env: Record<string, string>
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
-  /** Whether sandboxd adopts processes that lose their parent, because no PID namespace contains them, or it is process 1 of theirs. */
-  adoptOrphans: boolean
   confinement: Confinement
   /** Limits that sandboxd has to enforce itself, for lack of a cgroup. */
   watch: { memoryBytes?: number; processes?: number }
@@ -126,13 +124,8 @@ export interface Confinement {
   /** Whether the system calls that namespaces do not separate are refused. */
   systemCalls: boolean
   /**
-   * Whether processes that were there before are out of reach: process 1 of the sandbox, through which a command could
-   * outlive berth, can then not be traced, nor its memory be written.
-   */
-  tracing: boolean
-  /**
    * Whether files of /proc cannot be written, such as sandboxd's priority when memory runs out: if berth runs as root,
-   * the kernel takes the sandbox's user for their owner. Requires `tracing`.
+   * the kernel takes the sandbox's user for their owner.
    */
   procWrites: boolean
 }

@@ -63,10 +63,6 @@ export class Sandboxd {
   #heardAt = 0
   #calls: Promise<ServedCalls> | null = null
   readonly #terminals = new Terminals()
-  /** The process that started this one; an orphan's would be another. */
-  readonly #parent = process.ppid
-  /** The server's processes descend from this one. */
-  #root = process.pid
 
   constructor(options: SandboxdOptions) {
     this.#options = options
@@ -109,7 +105,7 @@ export class Sandboxd {
     const { ServedCalls } = await import('./served-calls.ts')
     const marker = this.#configuration?.marker ?? ''
     const workspace = this.#configuration?.workspace ?? ''
-    return new ServedCalls(this.#options.channel, { marker, root: this.#root, find: this.#find, workspace })
+    return new ServedCalls(this.#options.channel, { marker, root: process.pid, find: this.#find, workspace })
   }
 
   /** Ends every process of the server but this one, and gives up what is under way for berth. */
@@ -123,27 +119,26 @@ export class Sandboxd {
     if (calls !== null) await Promise.race([calls.close(), Bun.sleep(CLOSE_MS)])
   }
 
-  /** The server's processes: all of the PID namespace, or all that descend from sandboxd or carry the marker. */
+  /** The server's processes: all that descend from sandboxd or carry the marker. */
   readonly #find = (): number[] => {
     const marker = this.#configuration?.marker ?? ''
     const except = [process.pid, 1]
-    return findFamily({ roots: [this.#root], sessions: [], marker, except })
+    return findFamily({ roots: [process.pid], sessions: [], marker, except })
   }
 
   #configure(configuration: SandboxdConfiguration): void {
     const { libc, channel } = this.#options
     const { rlimits, watch } = configuration
     this.#configuration = configuration
-    this.#root = configuration.adoptOrphans ? process.pid : namespaceRoot(this.#parent)
     libc.limit('core', 0)
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
-    if (configuration.adoptOrphans) adoptOrphans(libc, () => this.#childPids())
+    adoptOrphans(libc, () => this.#childPids())
     if (watch.memoryBytes !== undefined || watch.processes !== undefined) {
       this.#watchdog = new Watchdog({
         configuration,
         libc,
-        privateMemory: configuration.adoptOrphans ? SHARED : OWN_NAMESPACES,
+        privateMemory: process.pid === 1 ? OWN_NAMESPACES : SHARED,
         find: this.#find,
         commandsRun: () => this.#commands.size > 0,
       })
@@ -235,14 +230,6 @@ export class Sandboxd {
   }
 }
 
-/**
- * Returns the process from which all of sandboxd's PID namespace descend. Process 1 of a sandbox's namespace starts
- * sandboxd itself. Process 1 of a machine does not: whatever berth says, its descendants are not the server's.
- */
-function namespaceRoot(parent: number): number {
-  return parent <= 1 ? 1 : process.pid
-}
-
 /** Opened before `forbidTracing` closes /proc/self; null if this process may not write it. */
 function openOomScore(): number | null {
   try {
@@ -285,8 +272,8 @@ function poolThreads(): number {
 }
 
 /**
- * Adopts the sandbox's orphans if no PID namespace contains them. They can then be found as descendants even without
- * a marker, and are reaped when they end. `own` lists the children that Bun itself waits for.
+ * Adopts the sandbox's orphans. They can then be found as descendants even without a marker, and are reaped when they
+ * end. `own` lists the children that Bun itself waits for.
  */
 function adoptOrphans(libc: Libc, own: () => number[]): void {
   libc.adoptOrphans()
