@@ -45,6 +45,9 @@ export interface NameWords {
 /** Matches a whole id: the prefix of its kind, and a ULID. */
 const WHOLE_ID = /^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$/
 
+/** Characters of an id's time (ULID), after the prefix of its kind. */
+export const ID_TIME_END = 10
+
 /** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
 const SHORTEST_BARE_PREFIX = 4
 

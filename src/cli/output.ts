@@ -13,37 +13,6 @@ export const paint = (out: OutputStream, style: Style, text: string): string =>
 export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, '�')
 
-/** A column of a table: heading and cells. */
-export interface Column<Row> {
-  heading: string
-  cell: (row: Row) => string
-  style?: (row: Row) => Style | undefined
-  /** Aligns the column to the right, as for numbers. */
-  right?: boolean
-}
-
-/** Returns rows as aligned columns under headings, one row per line, with a final newline. */
-export function table<Row>(out: OutputStream, columns: readonly Column<Row>[], rows: readonly Row[]): string {
-  const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))))
-  const widths = columns.map((column, at) =>
-    Math.max(column.heading.length, ...cells.map((line) => Bun.stringWidth(line[at] ?? ''))),
-  )
-  const pad = (text: string, at: number, shown: string) => {
-    const gap = ' '.repeat((widths[at] ?? 0) - Bun.stringWidth(text))
-    if (columns[at]?.right) return gap + shown
-    return at === columns.length - 1 ? shown : shown + gap
-  }
-  const heading = columns.map(({ heading: text }, at) => pad(text, at, paint(out, 'dim', text)))
-  const lines = cells.map((line, index) =>
-    line.map((text, at) => {
-      const row = rows[index]
-      const style = row === undefined ? undefined : columns[at]?.style?.(row)
-      return pad(text, at, style ? paint(out, style, text) : text)
-    }),
-  )
-  return `${[heading, ...lines].map((line) => line.join('  ').trimEnd()).join('\n')}\n`
-}
-
 /** Returns facts about one thing as aligned `label  value` lines, with a final newline. */
 export function facts(
   out: OutputStream,

@@ -7,6 +7,8 @@ export interface OutputStream {
   write(data: string | Uint8Array): Promise<void>
   /** Reports whether it is a terminal. */
   readonly isTTY: boolean
+  /** The terminal's width in characters; undefined if it is none or does not tell it. */
+  readonly columns?: number | undefined
   /** Reports whether colors may be used: on a terminal, and never with NO_COLOR. */
   readonly hasColors: boolean
 }
@@ -72,6 +74,9 @@ function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']
     write: (data) => new Promise((resolve) => opened().write(data, (error) => error ?? resolve())),
     get isTTY() {
       return opened().isTTY === true
+    },
+    get columns() {
+      return opened().columns || undefined
     },
     get hasColors() {
       return opened().isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'

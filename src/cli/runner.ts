@@ -11,10 +11,11 @@ import type { Client } from './client.ts'
 import type { ConnectionOptions } from './find-instance.ts'
 import { NameResolver } from './name-resolver.ts'
 import type { NameSource } from './names.ts'
-import { commanderOption, type OptionSpecs, type OptionsOf, text } from './options.ts'
-import { type Column, facts, printResult, table } from './output.ts'
+import { commanderOption, flag, type OptionSpecs, type OptionsOf, text } from './options.ts'
+import { facts, printResult } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import { type CliSession, connect } from './session.ts'
+import { type Column, type TableLayout, table } from './table.ts'
 
 /** The access of a command: the API with a key, the control API with the admin token, or none. */
 export type Access = 'api' | 'control' | 'none'
@@ -108,6 +109,7 @@ export type Show<Result, Args = unknown> = (
 /** The context of a `Show` function. */
 export interface ShowContext<Args> {
   readonly out: OutputStream
+  readonly layout: TableLayout
   readonly args: Args
   connect(): Promise<Client>
 }
@@ -190,7 +192,9 @@ export const rows =
     empty: string | ((context: ShowContext<Args>) => string | Promise<string>) = '',
   ): Show<{ [Name in Key]: Row[] }, Args> =>
   (result, context) => {
-    if (result[key].length > 0 || empty === '') return table(context.out, columns, result[key])
+    const { out, layout } = context
+    if (result[key].length > 0 || empty === '') return table(out, columns, result[key], layout)
+    if (layout.quiet) return ''
     return typeof empty === 'string' ? empty : empty(context)
   }
 
@@ -233,6 +237,9 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
   }
   for (const [name, option] of Object.entries(spec.options ?? {}))
     command.addOption(commanderOption(name, option))
+  if (command.name() === 'list') {
+    command.addOption(commanderOption('wide', WIDE)).addOption(commanderOption('quiet', QUIET))
+  }
   if (takesServer(command)) command.addOption(commanderOption('server', SERVER_OPTION))
   if (spec.json !== null) command.option('--json', spec.json)
   if (spec.access !== 'none') addConnectionOptions(command, spec.access)
@@ -247,6 +254,10 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     if (typeof code === 'number') session.exitCode = code
   })
 }
+
+/** The options of lists. */
+const WIDE = flag('whole ids and times and all columns, also on a narrow terminal')
+const QUIET = flag('only the first column: the ids, one a line', { short: 'q' })
 
 /** The other way to name the server of a command whose usage begins with `[SERVER]`. */
 const SERVER_OPTION = text('SERVER', 'the same as SERVER')
@@ -318,7 +329,9 @@ function invocationOf(
         : names.chosenServer(`with --server SERVER${orElse}`),
     idOf: (placeholder, given) => names.resolve(placeholder, given),
     async print(result, show) {
-      await printResult(out, options.json, result, () => show(result, { out, args, connect: connectOnce }))
+      await printResult(out, options.json, result, () =>
+        show(result, { out, args, layout: options as TableLayout, connect: connectOnce }),
+      )
       return 0
     },
   }

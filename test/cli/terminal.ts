@@ -13,10 +13,10 @@ export interface Typed extends AsyncDisposable {
   readonly exited: Promise<number>
 }
 
-/** Starts a program on a pseudo-terminal of 200 columns. */
+/** Starts a program on a pseudo-terminal of 200 columns, or as many as are given. */
 export function onTerminal(
   command: readonly string[],
-  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+  { cwd, env = {}, columns = 200 }: { cwd: string; env?: Record<string, string>; columns?: number },
 ): Typed {
   let output = ''
   let changed = () => {}
@@ -26,7 +26,7 @@ export function onTerminal(
     cwd,
     env: bareEnvironment({ TERM: 'xterm-256color', ...env }),
     terminal: {
-      cols: 200,
+      cols: columns,
       rows: 50,
       data(_terminal, data) {
         output += decoder.decode(data, { stream: true })

@@ -7,8 +7,8 @@ import type { ListedInstance } from '../instances/registry.ts'
 import type { StoppedInstance } from '../instances/stop.ts'
 import { ENV_SHELLS } from '../instances/variables.ts'
 import { choice, flag, text } from '../options.ts'
-import type { Column } from '../output.ts'
 import { action, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const DATA = 'the data directory (default: the nearest .berth) [BERTH_DATA]'
 
@@ -19,8 +19,8 @@ const COLUMNS: readonly Column<ListedInstance>[] = [
   { heading: 'DIRECTORY', cell: ({ data_dir }) => data_dir },
   { heading: 'URL', cell: ({ base_url }) => base_url },
   { heading: 'PID', cell: ({ pid }) => String(pid), right: true },
-  { heading: 'STARTED', cell: ({ started_at }) => started_at },
-  { heading: 'BY', cell: ({ started_by }) => started_by },
+  { heading: 'STARTED', cell: ({ started_at }) => started_at, minor: 1 },
+  { heading: 'BY', cell: ({ started_by }) => started_by, minor: 2 },
 ]
 
 /** `berth list` */

@@ -5,9 +5,10 @@ import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import { readLocal } from '../local-file.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
 import { text } from '../options.ts'
-import { type Column, count, paint, table } from '../output.ts'
+import { count, paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
+import { type Column, table } from '../table.ts'
 
 type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]
 

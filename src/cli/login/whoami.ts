@@ -6,9 +6,10 @@ import {
   findInstance,
   type InstanceConnection,
 } from '../find-instance.ts'
-import { type Column, facts, table } from '../output.ts'
+import { facts } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
+import { type Column, table } from '../table.ts'
 import { readLogins } from './credentials.ts'
 
 /** The scope of a credential; null if the instance does not report it. */

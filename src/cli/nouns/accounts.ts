@@ -4,18 +4,19 @@ import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { type OptionsOf, parsed, text } from '../options.ts'
-import { type Column, facts } from '../output.ts'
+import { facts } from '../output.ts'
 import { call, factSheet, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Account = ResponseOf<'control.accounts.list'>['accounts'][number]
 
 const COLUMNS: readonly Column<Account>[] = [
   { heading: 'ID', cell: ({ id }) => id },
-  { heading: 'LABEL', cell: ({ label }) => label },
+  { heading: 'LABEL', cell: ({ label }) => label, elastic: true },
   { heading: 'SERVERS', cell: ({ servers }) => String(servers), right: true },
   { heading: 'CREDITS USED', cell: ({ credits_used }) => credits(credits_used), right: true },
   { heading: 'BUDGET', cell: ({ budget_cap }) => credits(budget_cap), right: true },
-  { heading: 'CREATED', cell: ({ created_at }) => created_at },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at, minor: 1 },
 ]
 
 const accountFacts = (account: Account): [string, string][] => [

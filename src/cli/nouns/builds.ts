@@ -4,9 +4,10 @@ import type { Client } from '../client.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, tail, text } from '../options.ts'
-import { type Column, count, facts, type Style, shorten } from '../output.ts'
+import { count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 /** Characters of a goal to show in a table. */
 const SHOWN_GOAL = 49
@@ -14,8 +15,8 @@ const SHOWN_GOAL = 49
 const COLUMNS: readonly Column<Build>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'STATUS', cell: buildStatus, style: statusStyle },
-  { heading: 'GOAL', cell: ({ goal }) => firstLine(goal, SHOWN_GOAL) },
-  { heading: 'SERVER', cell: ({ serverId }) => serverId },
+  { heading: 'GOAL', cell: ({ goal }) => firstLine(goal, SHOWN_GOAL), elastic: true },
+  { heading: 'SERVER', cell: ({ serverId }) => serverId, minor: 1 },
   { heading: 'URL', cell: ({ url }) => url ?? '' },
 ]
 

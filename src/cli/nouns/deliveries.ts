@@ -2,10 +2,11 @@ import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, text, wholeNumber } from '../options.ts'
-import { type Column, facts, paint, type Style } from '../output.ts'
+import { facts, paint, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Delivery = ResponseOf<'control.deliveries.get'>
 type Attempt = Delivery['attempts'][number]
@@ -24,10 +25,10 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => DELIVERY_STYLES[status] },
   { heading: 'EVENT', cell: ({ event }) => event },
-  { heading: 'ATTEMPTS', cell: ({ attempts }) => String(attempts.length), right: true },
+  { heading: 'ATTEMPTS', cell: ({ attempts }) => String(attempts.length), right: true, minor: 3 },
   { heading: 'LAST ANSWER', cell: ({ attempts }) => outcomeOf(attempts.at(-1)) },
-  { heading: 'CREATED', cell: ({ created_at }) => created_at },
-  { heading: 'URL', cell: ({ url }) => url },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at, minor: 1 },
+  { heading: 'URL', cell: ({ url }) => url, minor: 2, elastic: true },
 ]
 
 const WORDS: NameWords = {

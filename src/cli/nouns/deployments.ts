@@ -1,7 +1,7 @@
 import type { Deployment } from '../../resources/deployments/model.ts'
 import { text } from '../options.ts'
-import type { Column } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<Deployment>[] = [
   { heading: 'URL', cell: ({ url }) => url },

@@ -5,18 +5,19 @@ import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, duration, flag, type OptionsOf, parsed, repeated, text, wholeNumber } from '../options.ts'
-import { type Column, count } from '../output.ts'
+import { count } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Fault = ResponseOf<'control.faults.list'>['faults'][number]
 type ServerFault = ResponseOf<'control.serverFaults.list'>['faults'][number]
 
 const COLUMNS: readonly Column<Fault>[] = [
   { heading: 'ID', cell: ({ id }) => id },
-  { heading: 'REQUESTS', cell: ({ match }) => matchText(match) },
+  { heading: 'REQUESTS', cell: ({ match }) => matchText(match), elastic: true },
   { heading: 'EFFECT', cell: ({ effect }) => effectText(effect) },
-  { heading: 'WHEN', cell: whenText },
-  { heading: 'MATCHED', cell: ({ matched }) => String(matched), right: true },
+  { heading: 'WHEN', cell: whenText, elastic: true },
+  { heading: 'MATCHED', cell: ({ matched }) => String(matched), right: true, minor: 1 },
   { heading: 'STRUCK', cell: ({ hits }) => String(hits), right: true },
 ]
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
-import type { Column } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Fixture = ResponseOf<'control.fixtures.list'>['fixtures'][number]
 

@@ -4,10 +4,11 @@ import type { Client } from '../client.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import type { Named } from '../names.ts'
 import { flag, wholeNumber } from '../options.ts'
-import { type Column, formatBytes, paint, printable } from '../output.ts'
+import { formatBytes, paint, printable } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 type Entry = ResponseOf<'control.inbox.read'>['entries'][number]

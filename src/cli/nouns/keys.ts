@@ -3,17 +3,18 @@ import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { flag, parsed } from '../options.ts'
-import { type Column, count, paint, printable } from '../output.ts'
+import { count, paint, printable } from '../output.ts'
 import { call, type Invocation, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<ApiKey>[] = [
   { heading: 'ID', cell: (key) => key.id },
-  { heading: 'LABEL', cell: (key) => key.label },
+  { heading: 'LABEL', cell: (key) => key.label, elastic: true },
   { heading: 'KEY', cell: (key) => key.masked },
-  { heading: 'LAST USED', cell: (key) => key.last_used_at ?? 'never' },
-  { heading: 'CREATED', cell: (key) => key.created_at },
-  { heading: 'SERVERS', cell: (key) => scopeCell(key.allowed_server_ids) },
-  { heading: 'PROJECTS', cell: (key) => scopeCell(key.allowed_project_ids) },
+  { heading: 'LAST USED', cell: (key) => key.last_used_at ?? 'never', minor: 1 },
+  { heading: 'CREATED', cell: (key) => key.created_at, minor: 4 },
+  { heading: 'SERVERS', cell: (key) => scopeCell(key.allowed_server_ids), minor: 2 },
+  { heading: 'PROJECTS', cell: (key) => scopeCell(key.allowed_project_ids), minor: 3 },
 ]
 
 const scopeCell = (ids: readonly string[]): string => (ids.length === 0 ? 'all' : ids.join(' '))

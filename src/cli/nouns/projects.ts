@@ -5,17 +5,18 @@ import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, tail, text } from '../options.ts'
-import { type Column, facts, type Style } from '../output.ts'
+import { facts, type Style } from '../output.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'SLUG', cell: ({ slug }) => slug },
-  { heading: 'NAME', cell: ({ name }) => name },
+  { heading: 'NAME', cell: ({ name }) => name, minor: 3, elastic: true },
   { heading: 'STATUS', cell: projectStatus, style: statusStyle },
-  { heading: 'VISIBILITY', cell: ({ visibility }) => visibility },
-  { heading: 'LIFECYCLE', cell: ({ lifecycle }) => lifecycle },
-  { heading: 'SERVER', cell: ({ server_id }) => server_id },
+  { heading: 'VISIBILITY', cell: ({ visibility }) => visibility, minor: 2 },
+  { heading: 'LIFECYCLE', cell: ({ lifecycle }) => lifecycle, minor: 4 },
+  { heading: 'SERVER', cell: ({ server_id }) => server_id, minor: 1 },
   { heading: 'URL', cell: ({ url }) => url ?? '' },
 ]
 

@@ -1,18 +1,23 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
-import { type Column, count } from '../output.ts'
+import { count } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type ScenarioTexts = PartsOf<'control.scenarios.replace'>['body']['scenarios']
 type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
 
 const COLUMNS: readonly Column<Scenario>[] = [
   { heading: 'NAME', cell: ({ name }) => name ?? '–' },
-  { heading: 'MATCH', cell: ({ match }) => (typeof match === 'string' ? match : JSON.stringify(match)) },
+  {
+    heading: 'MATCH',
+    cell: ({ match }) => (typeof match === 'string' ? match : JSON.stringify(match)),
+    elastic: true,
+  },
   { heading: 'STEPS', cell: ({ steps }) => String(steps.length), right: true },
-  { heading: 'SOURCE', cell: ({ source }) => source },
+  { heading: 'SOURCE', cell: ({ source }) => source, minor: 1 },
 ]
 
 /** `berth scenarios` */

@@ -5,8 +5,9 @@ import type { Server } from '../../resources/servers/model.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, flag, repeated, text } from '../options.ts'
-import { type Column, facts, printable, type Style } from '../output.ts'
+import { facts, printable, type Style } from '../output.ts'
 import { action, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]
 const WORDS: NameWords = {
@@ -26,13 +27,13 @@ const STATUS_STYLES: Record<Server['status'], Style> = {
 
 const COLUMNS: readonly Column<Server>[] = [
   { heading: 'ID', cell: (server) => server.id },
-  { heading: 'TASK', cell: (server) => server.task },
-  { heading: 'TIER', cell: (server) => server.tier },
+  { heading: 'TASK', cell: (server) => server.task, elastic: true },
+  { heading: 'TIER', cell: (server) => server.tier, minor: 2 },
   { heading: 'STATUS', cell: (server) => server.status, style: (server) => STATUS_STYLES[server.status] },
-  { heading: 'REGION', cell: (server) => server.region },
-  { heading: 'CREDITS', cell: (server) => server.creditsUsed.toFixed(2), right: true },
-  { heading: 'STORAGE', cell: (server) => storage(server.storageUsedGb), right: true },
-  { heading: 'CREATED', cell: (server) => server.createdAt ?? '' },
+  { heading: 'REGION', cell: (server) => server.region, minor: 5 },
+  { heading: 'CREDITS', cell: (server) => server.creditsUsed.toFixed(2), right: true, minor: 4 },
+  { heading: 'STORAGE', cell: (server) => storage(server.storageUsedGb), right: true, minor: 3 },
+  { heading: 'CREATED', cell: (server) => server.createdAt ?? '', minor: 1 },
   { heading: 'URL', cell: (server) => server.publicUrl ?? '' },
 ]
 

@@ -1,8 +1,9 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import type { Named } from '../names.ts'
-import { type Column, formatBytes } from '../output.ts'
+import { formatBytes } from '../output.ts'
 import { call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 
@@ -10,7 +11,7 @@ const COLUMNS: readonly Column<Snapshot>[] = [
   { heading: 'NAME', cell: ({ name }) => name },
   { heading: 'CREATED', cell: ({ created_at }) => created_at },
   { heading: 'SIZE', cell: ({ bytes }) => formatBytes(bytes), right: true },
-  { heading: 'VERSION', cell: ({ version }) => version },
+  { heading: 'VERSION', cell: ({ version }) => version, minor: 1 },
 ]
 
 /** `berth snapshot` */

@@ -1,13 +1,13 @@
 import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Client } from '../client.ts'
 import type { Named } from '../names.ts'
-import type { Column } from '../output.ts'
 import { call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<ProjectTemplate>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'LABEL', cell: ({ label }) => label },
-  { heading: 'DESCRIPTION', cell: ({ description }) => description },
+  { heading: 'DESCRIPTION', cell: ({ description }) => description, elastic: true },
 ]
 
 /** `berth templates` */

@@ -3,17 +3,18 @@ import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { text } from '../options.ts'
-import { type Column, facts } from '../output.ts'
+import { facts } from '../output.ts'
 import { call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 const eventsText = (events: readonly string[]): string =>
   events.length === EVENT_NAMES.length ? 'all' : events.join(', ')
 
 const COLUMNS: readonly Column<Webhook>[] = [
   { heading: 'ID', cell: ({ id }) => id },
-  { heading: 'URL', cell: ({ url }) => url },
-  { heading: 'CREATED', cell: ({ created_at }) => created_at },
-  { heading: 'EVENTS', cell: ({ events }) => eventsText(events) },
+  { heading: 'URL', cell: ({ url }) => url, elastic: true },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at, minor: 1 },
+  { heading: 'EVENTS', cell: ({ events }) => eventsText(events), elastic: true },
 ]
 
 const WORDS: NameWords = {

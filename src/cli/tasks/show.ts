@@ -1,7 +1,8 @@
 import type { Task } from '../../resources/tasks/model.ts'
-import { type Column, facts, paint, type Style, shorten } from '../output.ts'
+import { facts, paint, type Style, shorten } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
+import type { Column } from '../table.ts'
 
 /** Characters of a goal that a list shows. */
 const SHOWN_GOAL = 60
@@ -17,9 +18,9 @@ const STYLES: Partial<Record<Task['status'], Style>> = {
 export const TASK_COLUMNS: Column<Task>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'STATUS', cell: ({ status }) => status, style: ({ status }) => STYLES[status] ?? 'dim' },
-  { heading: 'SERVER', cell: ({ serverId }) => serverId },
-  { heading: 'CREATED', cell: ({ createdAt }) => createdAt },
-  { heading: 'GOAL', cell: ({ goal }) => goalSummary(goal) },
+  { heading: 'SERVER', cell: ({ serverId }) => serverId, minor: 2 },
+  { heading: 'CREATED', cell: ({ createdAt }) => createdAt, minor: 1 },
+  { heading: 'GOAL', cell: ({ goal }) => goalSummary(goal), elastic: true },
 ]
 
 /** Returns the beginning of a goal, on one line. */
