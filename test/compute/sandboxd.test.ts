@@ -20,6 +20,7 @@ import {
 } from '../../src/compute/sandboxd/protocol.ts'
 import { PipeTransport, SocketTransport } from '../../src/compute/sandboxd/transport.ts'
 import { SELF, TEST_PATH } from './bench.ts'
+import { FalseSandboxd } from './false-sandboxd.ts'
 
 const COMMAND: ExecCommand = { command: 'true', timeoutMs: 10_000, onOutput() {} }
 
@@ -34,24 +35,6 @@ const CONFIGURATION: SandboxdConfiguration = {
   receivesTerminals: false,
   sendsSockets: false,
   silenceMs: null,
-}
-
-/** A sandboxd that was taken over: it sends these bytes, and goes on living. */
-class FalseSandboxd implements AsyncDisposable {
-  readonly process: Bun.Subprocess
-  readonly fd: number
-
-  constructor(frames: Uint8Array[]) {
-    this.process = Bun.spawn(['sh', '-c', 'head -c 9 <&3 >/dev/null; cat >&3; exec sleep 300'], {
-      stdio: [new Blob(frames as Uint8Array<ArrayBuffer>[]), 'ignore', 'inherit', 'pipe'],
-    })
-    this.fd = this.process.stdio[3] as unknown as number
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.process.kill('SIGKILL')
-    await this.process.exited
-  }
 }
 
 describe('a sandboxd that breaks the protocol', () => {

@@ -1,10 +1,7 @@
 import { expect } from 'bun:test'
-import { randomBytes } from 'node:crypto'
 import {
-  closeSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -15,11 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { RemoteWorkspace } from '../../src/compute/remote/workspace.ts'
-import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
-import type { SandboxdConfiguration } from '../../src/compute/sandboxd/protocol.ts'
-import { PipeTransport } from '../../src/compute/sandboxd/transport.ts'
 import { type Workspace, WorkspaceError, type WorkspaceFault } from '../../src/compute/workspace.ts'
-import { SELF, TEST_PATH } from './bench.ts'
+import { CalledServer } from './called-server.ts'
 
 /** What the file outside every workspace holds; no read may ever return it. */
 export const SECRET = 'the secret of the host'
@@ -115,59 +109,6 @@ export async function expectFault(call: Promise<unknown>, fault: WorkspaceFault)
   )
   if (outcome instanceof WorkspaceError) expect(outcome.fault).toBe(fault)
   else throw new Error(`expected the fault ${fault}, got ${Bun.inspect(outcome)}`)
-}
-
-/** A sandboxd without isolation, which is reached by standard input and output. */
-export class CalledServer implements AsyncDisposable {
-  readonly client: SandboxdClient
-  readonly pid: number
-  readonly #sandboxd: Bun.Subprocess
-  readonly #lock: number
-
-  /** @param folder a new data directory: held, since a sandboxd that belongs to none is what a killed berth leaves */
-  static async start(
-    folder: string,
-    workspace: string,
-    rlimits: SandboxdConfiguration['rlimits'] = {},
-  ): Promise<CalledServer> {
-    const lock = openSync(join(folder, 'lock'), 'w')
-    const marker = randomBytes(12).toString('hex')
-    const sandboxd = Bun.spawn([...SELF.argv, '__sandboxd', '--stdio', marker], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      killSignal: 'SIGKILL',
-    })
-    const client = await SandboxdClient.open(new PipeTransport(sandboxd.stdout, sandboxd.stdin))
-    await client.configure({
-      workspace,
-      env: { PATH: TEST_PATH },
-      marker,
-      confinement: { systemCalls: false, procWrites: false },
-      watch: {},
-      rlimits,
-      receivesTerminals: false,
-      sendsSockets: false,
-      silenceMs: null,
-    })
-    return new CalledServer(client, sandboxd, lock)
-  }
-
-  private constructor(client: SandboxdClient, sandboxd: Bun.Subprocess, lock: number) {
-    this.client = client
-    this.pid = sandboxd.pid
-    this.#sandboxd = sandboxd
-    this.#lock = lock
-  }
-
-  /** Resolves when sandboxd has ended. */
-  get exited(): Promise<number> {
-    return this.#sandboxd.exited
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.client.close('The test is over.')
-    await this.#sandboxd.exited
-    closeSync(this.#lock)
-  }
 }
 
 /** Files and folders below a folder that a process holds open. Empty where the system does not tell. */

@@ -58,16 +58,25 @@ export class SocketTransport implements Transport {
   }
 }
 
+/** The end of a pipe that takes bytes. A `Bun.FileSink` is one. */
+export interface PipeSink {
+  /** Takes bytes, which must not change; resolves when there is room for more. Rejects if the pipe is closed. */
+  write(bytes: Uint8Array): number | Promise<number>
+  /** Sends what it has taken. */
+  flush(): number | Promise<number>
+  end(): unknown
+}
+
 /** Two pipes: one to read, one to write. Any carrier that has a stream for each direction fits, such as ssh. */
 export class PipeTransport implements Transport {
   readonly #input: ReadableStream<Uint8Array>
-  readonly #sink: Pick<Bun.FileSink, 'write' | 'flush' | 'end'>
+  readonly #sink: PipeSink
   #handlers: TransportHandlers | null = null
   readonly #terminated = Promise.withResolvers<void>()
   #writing = false
 
   /** Takes ownership of both. */
-  constructor(input: ReadableStream<Uint8Array>, output: Pick<Bun.FileSink, 'write' | 'flush' | 'end'>) {
+  constructor(input: ReadableStream<Uint8Array>, output: PipeSink) {
     this.#input = input
     this.#sink = output
   }
