@@ -69,6 +69,41 @@ export function systemCallTests(name: Isolation): void {
       })
     })
 
+    test('change no limit and no priority of sandboxd, which enforces limits, but those of other programs', async () => {
+      await using bench = new Bench(name)
+      const { stdout, stderr } = await runScript(
+        await bench.start(),
+        `
+        import { readdirSync } from 'node:fs'
+        const [limit, priority, io, ...schedule] = arm
+          ? [261, 140, 30, 118, 119, 122, 274] : [302, 141, 251, 142, 144, 203, 314]
+        const limits = ptr(new BigUint64Array([64n, 64n])), zeros = ptr(new Uint8Array(64))
+        const attempts = (id) => [
+          call(limit, id, 7, limits), call(priority, 0, id, 19), call(io, 1, id, 3 << 13),
+          ...schedule.map((number) => number === schedule[2] ? call(number, id, 8, ptr(new Uint8Array([1, 0, 0, 0, 0, 0, 0, 0])))
+            : number === schedule[1] ? call(number, id, 0, zeros) : call(number, id, zeros, 0)),
+        ]
+        const threads = readdirSync('/proc/' + process.ppid + '/task').map(Number)
+        console.log(JSON.stringify({
+          threads: threads.length > 1,
+          results: [...new Set(threads.flatMap(attempts))],
+          group: call(priority, 1, process.ppid, 19),
+          user: [call(priority, 2, 0, 19), call(io, 3, 0, 3 << 13)],
+          read: call(limit, process.ppid, 7, 0, zeros),
+          own: attempts(process.pid).slice(0, 3),
+        }))`,
+      )
+      expect({ stderr, ...JSON.parse(stdout || '{}') }).toEqual({
+        stderr: '',
+        threads: true,
+        results: [-EPERM],
+        group: -EPERM,
+        user: [-EPERM, -EPERM],
+        read: 0,
+        own: [0, 0, 0],
+      })
+    })
+
     test.skipIf(process.arch !== 'x64')(
       'of another interface of the processor are no way around',
       async () => {

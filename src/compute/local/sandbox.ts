@@ -38,6 +38,9 @@ const STOP_MARGIN_MS = 500
 /** Milliseconds to wait for sandboxd's confirmation that no command is about to begin, before pausing anyway. */
 const PAUSE_PATIENCE_MS = 250
 
+/** Milliseconds between two looks whether sandboxd was stopped. */
+const STOPPED_MS = 500
+
 /** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
   options: Pick<LocalDriverOptions, 'baseUrl' | 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
@@ -75,6 +78,7 @@ export class LocalSandbox implements Sandbox {
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
   #stopping: Promise<void> | null = null
+  #looks: Timer | null = null
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
@@ -164,6 +168,7 @@ export class LocalSandbox implements Sandbox {
     const env = this.leaves === 'proxy' ? { ...PROXY_ENVIRONMENT, ...command.env } : command.env
     const execution = this.#sandboxd.exec(env === undefined ? command : { ...command, env })
     this.faultInjection.storageWatch?.wake()
+    this.#lookAtSandboxd()
     const marker = commandMarker(this.#start.marker, execution.id)
     return {
       exit: execution.exit,
@@ -194,6 +199,23 @@ export class LocalSandbox implements Sandbox {
     // All have been stopped before the first wait; a command that starts from now on is not among them.
     complete = true
     await ended
+  }
+
+  /**
+   * Ends the sandbox if sandboxd was stopped, as a command can without a PID namespace: nobody would then hold the
+   * commands to their time and their limits. Looks while anything runs.
+   */
+  #lookAtSandboxd(): void {
+    this.#looks ??= setInterval(() => {
+      if ([this.#process.pid, ...this.#own].some(isStopped)) {
+        this.#sandboxd.close('sandboxd was stopped, so nothing held the server to its limits.')
+      } else if (!this.occupied) this.#rest()
+    }, STOPPED_MS).unref()
+  }
+
+  #rest(): void {
+    if (this.#looks !== null) clearInterval(this.#looks)
+    this.#looks = null
   }
 
   #started(): number[] {
@@ -294,6 +316,7 @@ export class LocalSandbox implements Sandbox {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
     const why = await Promise.race([this.#sandboxd.closed, ended])
     this.#sandboxd.close(why)
+    this.#rest()
     this.#terminals?.close()
     this.#network?.close()
     void this.#relayed?.close()

@@ -39,7 +39,7 @@ export function canForbidProcWrites(): boolean {
 }
 
 /**
- * Confines this process and all it starts from now on, irrevocably. Requires `no_new_privs`. Throws if the kernel
+ * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
 export function confine({ systemCalls, procWrites }: Confinement): void {
@@ -88,7 +88,8 @@ function allow(call: SystemCall, ruleset: number, path: string, right: bigint): 
 }
 
 function filterSystemCalls(call: SystemCall): void {
-  const filter = systemCallFilter(process.arch)
+  const threads = readdirSync('/proc/self/task').map(Number)
+  const filter = systemCallFilter(process.arch, threads)
   if (filter === null) throw new Error(`There is no filter of system calls for ${process.arch}.`)
   // struct sock_fprog: the number of instructions, padding, and their address.
   const program = new BigUint64Array([BigInt(filter.length / INSTRUCTION_BYTES), BigInt(ptr(filter))])

@@ -95,10 +95,12 @@ export class Sandboxd {
     // In order, since promises keep the order of their listeners.
     void this.#calls
       .then((calls) => calls.receive(kind, id, payload))
-      .catch((error: unknown) => {
-        console.error(messageOf(error))
-        void this.#options.exit()
-      })
+      .catch((error: unknown) => this.#giveUp(error))
+  }
+
+  #giveUp(error: unknown): void {
+    console.error(messageOf(error))
+    void this.#options.exit()
   }
 
   async #loadCalls(): Promise<ServedCalls> {
@@ -147,8 +149,12 @@ export class Sandboxd {
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = openOomScore()
     libc.forbidTracing()
-    confine(configuration.confinement)
-    void warmUp(libc).then(() => channel.send(FRAME.ready, 0))
+    void warmUp(libc)
+      .then(() => {
+        confine(configuration.confinement)
+        channel.send(FRAME.ready, 0)
+      })
+      .catch((error: unknown) => this.#giveUp(error))
   }
 
   /** Ends sandboxd when no frame has come for `silenceMs`: berth, or the way to it, is gone. */

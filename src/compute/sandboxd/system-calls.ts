@@ -5,6 +5,9 @@ import { existsSync } from 'node:fs'
  *
  * It closes what namespaces do not separate: kernel keyrings belong to the user, whatever namespace asks, and sockets
  * of virtual machines (vsock) reach the host. io_uring makes system calls that no filter sees; programs do without.
+ *
+ * It also protects sandboxd, which has the same user as the commands: they could have it run last or open no file, and
+ * then exceed limits that it enforces.
  */
 
 /** A processor architecture: its number in audit(7) and the numbers of its system calls. */
@@ -13,6 +16,12 @@ interface Architecture {
   /** System calls that this kernel seems not to have. */
   absent: readonly number[]
   socket: number
+  /** prlimit64; changes a process's limits if it is given some. */
+  limit: number
+  /** setpriority and ioprio_set: the kind of group, then its number; the last kind is all processes of a user. */
+  groups: readonly { number: number; user: number }[]
+  /** sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr. */
+  schedule: readonly number[]
   /** First number of another interface of the same architecture; null if it has none. */
   otherInterface: number | null
 }
@@ -22,13 +31,36 @@ const IO_URING = [425, 426, 427]
 
 const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = {
   // add_key, request_key, keyctl; numbers from 2^30 on are x32's.
-  x64: { audit: 0xc000003e, absent: [248, 249, 250, ...IO_URING], socket: 41, otherInterface: 2 ** 30 },
-  arm64: { audit: 0xc00000b7, absent: [217, 218, 219, ...IO_URING], socket: 198, otherInterface: null },
+  x64: {
+    audit: 0xc000003e,
+    absent: [248, 249, 250, ...IO_URING],
+    socket: 41,
+    limit: 302,
+    groups: [
+      { number: 141, user: 2 },
+      { number: 251, user: 3 },
+    ],
+    schedule: [142, 144, 203, 314],
+    otherInterface: 2 ** 30,
+  },
+  arm64: {
+    audit: 0xc00000b7,
+    absent: [217, 218, 219, ...IO_URING],
+    socket: 198,
+    limit: 261,
+    groups: [
+      { number: 140, user: 2 },
+      { number: 30, user: 3 },
+    ],
+    schedule: [118, 119, 122, 274],
+    otherInterface: null,
+  },
 }
 
 /** The address families that no socket may have: AF_VSOCK. */
 const REFUSED_FAMILIES = [40]
 
+const EPERM = 1
 const ENOSYS = 38
 const EAFNOSUPPORT = 97
 
@@ -45,7 +77,9 @@ const failWith = (errno: number): number => 0x00050000 | errno
 /** Offsets in `struct seccomp_data`. */
 const NUMBER = 0
 const ARCHITECTURE = 4
-const FIRST_ARGUMENT = 16
+/** The lower half of an argument of 8 bytes; the kernel takes an int from it. */
+const argument = (index: number): number => 16 + 8 * index
+const upperHalf = (index: number): number => argument(index) + 4
 
 /** Bytes of one instruction, `struct sock_filter`. */
 export const INSTRUCTION_BYTES = 8
@@ -58,17 +92,27 @@ export const NO_FILTER =
 
 /** Reports whether this kernel filters system calls, and there is a filter for its processor. */
 export function canFilterSystemCalls(): boolean {
-  return systemCallFilter(process.arch) !== null && existsSync('/proc/sys/kernel/seccomp/actions_avail')
+  return ARCHITECTURES[process.arch] !== undefined && existsSync('/proc/sys/kernel/seccomp/actions_avail')
 }
 
 /**
  * Returns the filter for a processor architecture as an array of `struct sock_filter`; null for one that it does not
  * know. Programs for another architecture (32-bit ones) are killed: their calls have other numbers.
+ *
+ * @param protectedThreads threads whose limits and priorities cannot be changed
  */
-export function systemCallFilter(arch: NodeJS.Architecture): Uint8Array | null {
+export function systemCallFilter(
+  arch: NodeJS.Architecture,
+  protectedThreads: readonly number[],
+): Uint8Array | null {
   const architecture = ARCHITECTURES[arch]
   if (architecture === undefined) return null
-  const { audit, absent, socket, otherInterface } = architecture
+  const { audit, absent, socket, limit, groups, schedule, otherInterface } = architecture
+  const unlessProtected = (index: number): Instruction[] => [
+    [LOAD, argument(index)],
+    ...protectedThreads.flatMap((thread) => refuseIf(JUMP_IF_EQUAL, thread, EPERM)),
+    [RETURN, ALLOW],
+  ]
   const program: Instruction[] = [
     [LOAD, ARCHITECTURE],
     [JUMP_IF_EQUAL, audit, 1, 0],
@@ -76,11 +120,24 @@ export function systemCallFilter(arch: NodeJS.Architecture): Uint8Array | null {
     [LOAD, NUMBER],
     ...(otherInterface === null ? [] : refuseIf(JUMP_IF_NOT_LESS, otherInterface, ENOSYS)),
     ...absent.flatMap((number) => refuseIf(JUMP_IF_EQUAL, number, ENOSYS)),
-    [JUMP_IF_EQUAL, socket, 1, 0],
-    [RETURN, ALLOW],
-    // The kernel takes an int: the upper half says nothing.
-    [LOAD, FIRST_ARGUMENT],
-    ...REFUSED_FAMILIES.flatMap((family) => refuseIf(JUMP_IF_EQUAL, family, EAFNOSUPPORT)),
+    ...forCall(socket, [
+      [LOAD, argument(0)],
+      ...REFUSED_FAMILIES.flatMap((family) => refuseIf(JUMP_IF_EQUAL, family, EAFNOSUPPORT)),
+      [RETURN, ALLOW],
+    ]),
+    // Without new limits, the third argument, it only reads them.
+    ...forCall(limit, [
+      [LOAD, argument(2)],
+      [JUMP_IF_EQUAL, 0, 0, 3],
+      [LOAD, upperHalf(2)],
+      [JUMP_IF_EQUAL, 0, 0, 1],
+      [RETURN, ALLOW],
+      ...unlessProtected(0),
+    ]),
+    ...groups.flatMap(({ number, user }) =>
+      forCall(number, [[LOAD, argument(0)], ...refuseIf(JUMP_IF_EQUAL, user, EPERM), ...unlessProtected(1)]),
+    ),
+    ...schedule.flatMap((number) => forCall(number, unlessProtected(0))),
     [RETURN, ALLOW],
   ]
   const bytes = new Uint8Array(program.length * INSTRUCTION_BYTES)
@@ -94,6 +151,12 @@ export function systemCallFilter(arch: NodeJS.Architecture): Uint8Array | null {
   })
   return bytes
 }
+
+/** Returns instructions that run only for a system call. They have to return. */
+const forCall = (number: number, instructions: readonly Instruction[]): Instruction[] => [
+  [JUMP_IF_EQUAL, number, 0, instructions.length],
+  ...instructions,
+]
 
 const refuseIf = (jump: number, operand: number, errno: number): Instruction[] => [
   [jump, operand, 0, 1],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
+import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
@@ -109,6 +110,24 @@ export function endTests(name: Subject): void {
       const again = await bench.startAgain('srv_a', handle)
       expect((await run(again, 'cat file')).stdout).toBe('kept\n')
     })
+
+    test.each([
+      ['while a command runs', 'kill -STOP $PPID; exec sleep 300'],
+      ['in the background', '(sleep 0.2; kill -STOP $PPID; exec sleep 300) > /dev/null 2>&1 &'],
+    ])(
+      'comes to a server whose sandboxd was stopped %s, within seconds and with a reason',
+      async (_, command) => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start()
+        if (!(sandbox instanceof LocalSandbox) || (await isSandboxdSafe(sandbox))) return
+        const running = run(sandbox, command, { timeoutMs: null })
+        const begun = performance.now()
+        expect((await sandbox.exited).reason).toContain('sandboxd was stopped')
+        expect(performance.now() - begun).toBeLessThan(4_000)
+        await running
+        expect(await bench.commands()).toEqual([])
+      },
+    )
 
     test('comes to a server whose sandboxd was stopped by a command', async () => {
       await using bench = new Bench(name)
