@@ -75,7 +75,7 @@ export class Client {
   private async send(request: HttpRequest, accept: string): Promise<Response> {
     const { method, path, form, signal } = request
     const { credential } = this.instance
-    const headers: Record<string, string> = { accept }
+    const headers: Record<string, string> = { accept, 'x-berth-client': 'cli' }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
     // fetch sets the type of a form, which contains its boundary.
     if (request.body !== undefined) headers['content-type'] = 'application/json'

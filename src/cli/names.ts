@@ -48,6 +48,10 @@ const WHOLE_ID = /^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$/
 /** Characters of an id's time (ULID), after the prefix of its kind. */
 export const ID_TIME_END = 10
 
+/** Returns an id as people read it: cut after its time. */
+export const briefId = (id: string, characters = ID_TIME_END): string =>
+  id.slice(0, id.indexOf('_') + 1 + characters)
+
 /** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
 const SHORTEST_BARE_PREFIX = 4
 

@@ -1,5 +1,5 @@
 import { machineNow } from '../runtime/clock.ts'
-import { ID_TIME_END, isWholeId } from './names.ts'
+import { briefId, ID_TIME_END, isWholeId } from './names.ts'
 import { paint, printable, type Style, shorten } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 
@@ -115,7 +115,7 @@ function fit<Column extends Filled>(columns: readonly Column[], width: number): 
 function briefCells(cells: readonly string[]): string[] {
   const length = distinctLength(cells.filter(isWholeId))
   return cells.map((cell) => {
-    if (isWholeId(cell)) return cell.slice(0, cell.indexOf('_') + 1 + length)
+    if (isWholeId(cell)) return briefId(cell, length)
     return TIME.test(cell) ? timeAgo(cell, machineNow()) : cell
   })
 }

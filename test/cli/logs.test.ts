@@ -16,16 +16,34 @@ test('people get a line for each request, and below it what nothing read', async
   const { stdout } = await berth.run(['servers', 'create'])
   expect(stdout).toContain('srv_')
   await fetch(`${berth.info.base_url}/server`)
-  const logs = await berth.run(['logs'])
+  const logs = await berth.run(['logs', '--all'])
   expect(logs.stdout).toMatch(
-    /^\d\d:\d\d:\d\d {2}201 +\d+ ms {2}POST {4}\/servers {2}servers\.create {2}acct_\w+\n/,
+    /^\d\d:\d\d:\d\d {2}201 +\d+ ms {2}POST {4}\/servers {2}servers\.create {2}cli\n/,
   )
   expect(logs.stdout).toMatch(
     /\n\d\d:\d\d:\d\d {2}404 +\d+ ms {2}GET {5}\/server {2}\n {10}\/server: .*GET \/servers/,
   )
   expect((await berth.run(['logs', '--status', '4xx', '--json'])).stdout.trim().split('\n')).toHaveLength(1)
-  expect((await berth.run(['logs', '--bodies', '--method', 'post'])).stdout).toContain('"status": "running"')
+  expect((await berth.run(['logs', '--all', '--bodies', '--method', 'post'])).stdout).toContain(
+    '"status": "running"',
+  )
   expect((await berth.run(['logs', '--status', 'x'])).stderr).toContain('expected a status such as 404')
+})
+
+test("the requests of berth's own commands are left out unless they are asked for", async () => {
+  await berth.run(['logs', '--clear'])
+  await berth.run(['servers'])
+  expect((await berth.run(['logs'])).stdout).toContain('No requests that fit')
+  expect((await berth.run(['logs', '--all'])).stdout).toContain('GET     /servers  servers.list  cli\n')
+})
+
+test('accounts are named where there are several', async () => {
+  const account = JSON.parse((await berth.run(['accounts', 'create', '--json'])).stdout)
+  await fetch(`${berth.info.base_url}/servers`, { headers: { authorization: `Bearer ${account.api_key}` } })
+  expect((await berth.run(['logs'])).stdout).toMatch(
+    new RegExp(`servers\\.list {2}${account.id} {2}key_\\w{10}\\n`),
+  )
+  await berth.run(['accounts', 'delete', account.id])
 })
 
 test('who follows sees what comes, across a reset and a restart, and ends with Ctrl-C', async () => {

@@ -127,7 +127,7 @@ test('settings come from berth.config.json of the working directory', async () =
 test('on a terminal a person reads where it is, how to begin and how to stop; Ctrl-C stops it', async () => {
   using folder = temporaryFolder()
   await using terminal = onTerminal([...berthCommand, '--port', '0'], { cwd: folder.path })
-  await terminal.shows('Stop with Ctrl-C.')
+  await terminal.shows('Stop with q or Ctrl-C; ? lists the other keys.')
   const { api_key } = JSON.parse(readFileSync(join(folder.path, '.berth/credentials.json'), 'utf8'))
   const { base_url } = JSON.parse(readFileSync(join(folder.path, '.berth/instance.json'), 'utf8'))
   const curl = `curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key}'`

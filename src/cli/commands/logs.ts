@@ -1,12 +1,10 @@
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
-import type { Client } from '../client.ts'
-import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
-import { count, paint, printable, type Style } from '../output.ts'
+import { count, paint } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { followStream } from '../reconnect.ts'
+import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
+import { requestText } from '../requests/text.ts'
 import { action, jsonLines } from '../runner.ts'
 
 /** Default number of requests to list. */
@@ -23,6 +21,7 @@ export const logs = action({
   options: {
     follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
     bodies: flag('with the bodies of requests and responses'),
+    all: flag("with those of berth's own commands"),
     nearMisses: flag('only requests of which something was not read or led nowhere'),
     method: text('METHOD', 'those of one method'),
     path: text('PATTERN', 'those of a path; * matches anything'),
@@ -51,10 +50,12 @@ Examples:
     const query = {
       ...{ method, path, status, operation },
       account_id: await idOf('ACCOUNT', options.account),
+      own: options.all ? undefined : ('false' as const),
       near_misses: nearMisses ? ('true' as const) : undefined,
     }
+    const accounts = options.json ? false : await hasSeveralAccounts(await connect())
     const show = (entry: JournalEntry): Promise<number> =>
-      print(entry, (_, { out }) => requestText(out, entry, bodies))
+      print(entry, (_, { out }) => requestText(out, entry, { bodies, accounts }))
     if (options.follow) {
       const onConnectionChange = connectionReporter(context.stderr)
       return untilInterrupted(async (signal) => {
@@ -78,9 +79,6 @@ Examples:
   },
 })
 
-/** A request in the journal. */
-type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
-
 /** Returns a function that prints that the connection to the instance was lost or restored. */
 const connectionReporter =
   (stderr: OutputStream) =>
@@ -89,116 +87,3 @@ const connectionReporter =
       reason === null ? 'The instance is back.' : `${toPlainText(reason)} Waiting until it is back.`
     return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
   }
-
-/** The requests to follow. */
-interface FollowOptions {
-  /** Connects to the instance, which may have a new address after a restart. */
-  connect: () => Promise<Client>
-  /** Filter of the control API. */
-  query: PartsOf<'control.requests.list'>['query']
-  signal: AbortSignal
-  /** Called with the reason when the connection is lost, and with null when it is restored. */
-  onConnectionChange: (reason: string | null) => Promise<void>
-}
-
-/**
- * Yields every new request until `signal` aborts, across restarts and resets of the instance.
- *
- * @throws CommandError if the instance cannot be reached at first, or no longer accepts the credential
- */
-async function* followRequests({
-  connect,
-  query,
-  signal,
-  onConnectionChange,
-}: FollowOptions): AsyncGenerator<JournalEntry, void> {
-  const connection = await connect()
-  let last = await newestRequestId(connection, signal)
-  const followed = followStream({
-    connection,
-    async reconnect() {
-      const client = await connect()
-      // A start and a reset clear the journal.
-      if (!(await hasRequest(client, last, signal))) last = 'start'
-      return client
-    },
-    stream: (client) => {
-      const followQuery = { ...query, follow: 'true', after: last } as const
-      return client.stream('control.requests.list', { query: followQuery, signal })
-    },
-    signal,
-  })
-  for await (const one of followed) {
-    if (one.type === 'item') {
-      last = one.item.data.id
-      yield one.item.data
-    } else if (one.type === 'lost') await onConnectionChange(one.reason)
-    else if (one.wasLost) await onConnectionChange(null)
-  }
-}
-
-/** Returns the id of the last request; `start` if there is none. */
-async function newestRequestId(client: Client, signal: AbortSignal): Promise<string> {
-  const query = { limit: 1 }
-  const { requests } = await client.call('control.requests.list', { query, signal })
-  return requests[0]?.id ?? 'start'
-}
-
-async function hasRequest(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    await client.call('control.requests.list', { query: { after: id, limit: 1 }, signal })
-    return true
-  } catch (error) {
-    if (error instanceof CommandError && error.code === 'bad_request') return false
-    throw error
-  }
-}
-
-/** Width of the longest method. */
-const METHOD_WIDTH = 'DELETE'.length
-
-/** Indentation of lines that belong to the line above. */
-const INDENT = ' '.repeat('00:00:00  '.length)
-
-/** Returns a request as text: one line, followed by its near misses and, with `bodies`, by the bodies. */
-function requestText(out: OutputStream, entry: JournalEntry, bodies: boolean): string {
-  const dim = (text: string): string => paint(out, 'dim', text)
-  const status = paint(out, styleOf(entry.status), String(entry.status))
-  const caller = [entry.operation, entry.account_id].filter((part) => part !== null).join('  ')
-  const aborted = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
-  const line = [
-    dim(entry.at.slice(11, 19)),
-    status,
-    `${Math.round(entry.ms)} ms`.padStart(8),
-    entry.method.padEnd(METHOD_WIDTH),
-    printable(entry.path),
-  ].join('  ')
-  const misses = entry.near_misses.map(({ at, message }) =>
-    indentLine(paint(out, 'yellow', `${printable(at)}: `) + printable(message)),
-  )
-  const shown = bodies
-    ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
-    : []
-  return [
-    `${line}  ${dim(printable(caller))}${aborted}\n`,
-    ...misses,
-    ...shown.map((text) => dim(text)),
-  ].join('')
-}
-
-const indentLine = (text: string): string => `${INDENT}${text}\n`
-
-function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
-  if (body === null) {
-    const isJson = type === null || type.startsWith('application/json')
-    return isJson ? '' : indentLine(`${sign} (${printable(type)})`)
-  }
-  const text = typeof body.body === 'string' ? body.body : JSON.stringify(body.body, null, 2)
-  const lines = toPlainText(`${text}${body.truncated ? '…' : ''}`).split('\n')
-  return lines.map((line, at) => indentLine(`${at === 0 ? sign : ' '} ${line}`)).join('')
-}
-
-function styleOf(status: number): Style {
-  if (status >= 500) return 'red'
-  return status >= 400 ? 'yellow' : 'green'
-}

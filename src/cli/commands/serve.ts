@@ -1,5 +1,6 @@
 import { loadConfig } from '../../config/load.ts'
 import { StartStopped } from '../../instance/start.ts'
+import type { Console } from '../console/console.ts'
 import { registerWhenRecovered, startInstance } from '../instances/start.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
 import { printReady } from './banner.ts'
@@ -22,15 +23,27 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
   })
   if (berth === null) return 0
   signal.onForcedExit = () => berth.abandon()
+  let shown: Console | null = null
   const unregister = registerWhenRecovered(berth, 'serve', context)
   try {
     // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
-    if (!config.json && context.stdout.isTTY) signal.handleHangup()
+    const isConsole = !config.json && context.stdout.isTTY
+    if (isConsole) signal.handleHangup()
     await printReady(config.json, berth.info, context, {
-      stop: 'Stop with Ctrl-C.',
+      stop:
+        isConsole && context.stdin.isTTY
+          ? 'Stop with q or Ctrl-C; ? lists the other keys.'
+          : 'Stop with Ctrl-C.',
       network: berth.network,
     })
+    if (isConsole) {
+      const { openConsole } = await import('../console/console.ts')
+      const { base_url: baseUrl, admin_token: adminToken } = berth.info
+      const instance = { baseUrl, adminToken, isKept: !config.ephemeral }
+      shown = openConsole(instance, context, () => process.kill(process.pid, 'SIGINT'))
+    }
     await signal.received
+    await shown?.close()
     if (stderr.isTTY) await stderr.write('\nberth: stopping; once more to exit at once\n')
   } finally {
     await berth.stop()

@@ -8,7 +8,7 @@ import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { globMatcher } from '../faults/glob.ts'
-import { addressOf } from '../journal/entry.ts'
+import { addressOf, OWN_CLIENTS } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './access.ts'
@@ -35,6 +35,7 @@ const JournalEntry = t.Object(
     operation: t.Nullable(t.String()),
     account_id: t.Nullable(t.String()),
     api_key_id: t.Nullable(t.String()),
+    client: t.Nullable(oneOf([...OWN_CLIENTS], { description: "Which of berth's own clients sent it." })),
     aborted: t.Boolean({ description: 'Whether the client had gone before there was an answer.' }),
     request: Body,
     response: Body,
@@ -60,6 +61,11 @@ const RequestsQuery = t.Object(
     status: t.Optional(t.String({ description: 'One status, or a hundred of them, such as `4xx`.' })),
     account_id: t.Optional(t.String()),
     operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
+    own: t.Optional(
+      oneOf(['true', 'false'], {
+        description: "Only those of berth's own clients, or only those of all others.",
+      }),
+    ),
     near_misses: t.Optional(oneOf(['true', 'false'], { description: 'Only those with near misses.' })),
     after: t.Optional(
       t.String({
@@ -174,7 +180,13 @@ function newest(journal: RequestJournal, show: Show, after: number, limit: numbe
 }
 
 /** Returns the part of the filter that needs no conversion of an entry. */
-function filterOf({ method, path, status, account_id }: RequestsQuery): (numbered: NumberedEntry) => boolean {
+function filterOf({
+  method,
+  path,
+  status,
+  account_id,
+  own,
+}: RequestsQuery): (numbered: NumberedEntry) => boolean {
   const wanted = method?.toUpperCase()
   const matches = path === undefined ? null : globMatcher(path.replace(/\*+/g, '**'))
   const [from, to] = status === undefined ? [0, 1_000] : statuses(status)
@@ -182,6 +194,7 @@ function filterOf({ method, path, status, account_id }: RequestsQuery): (numbere
     (wanted === undefined || entry.method === wanted) &&
     entry.status >= from &&
     entry.status <= to &&
+    (own === undefined || (entry.client !== null) === (own === 'true')) &&
     (account_id === undefined || entry.caller?.accountId === account_id) &&
     (matches === null || matches(addressOf(entry).path))
 }

@@ -7,6 +7,15 @@ export const MAX_KEPT_BODY = 64 * 1024
 /** The content type of JSON responses. */
 export const JSON_TYPE = 'application/json;charset=utf-8'
 
+/** The header by which berth's own clients say who they are. */
+export const CLIENT_HEADER = 'x-berth-client'
+
+/** Berth's own clients. */
+export const OWN_CLIENTS = ['cli', 'dashboard'] as const
+
+/** One of berth's own clients. */
+export type OwnClient = (typeof OWN_CLIENTS)[number]
+
 /** A body or its beginning: as received, or as text. */
 export interface KeptBody {
   readonly content: Uint8Array | string
@@ -27,6 +36,8 @@ export interface JournalEntry {
   /** Milliseconds until the response; until its beginning for a stream. */
   readonly ms: number
   readonly method: string
+  /** Which of berth's own clients sent it; null for any other. */
+  readonly client: OwnClient | null
   /** The whole URL. */
   readonly url: string
   readonly status: number

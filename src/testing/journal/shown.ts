@@ -3,7 +3,7 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { BodySchema } from './body-schema.ts'
-import { addressOf, type JournalEntry, jsonOf, type KeptBody, textOf } from './entry.ts'
+import { addressOf, type JournalEntry, jsonOf, type KeptBody, type OwnClient, textOf } from './entry.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
@@ -28,6 +28,8 @@ export interface ShownEntry {
   operation: string | null
   account_id: string | null
   api_key_id: string | null
+  /** Which of berth's own clients sent it; null for any other. */
+  client: OwnClient | null
   /** Whether the client disconnected before the response. */
   aborted: boolean
   request: ShownBodyPart | null
@@ -78,6 +80,7 @@ export function shownEntry(
     operation: operation?.id ?? null,
     account_id: caller?.accountId ?? null,
     api_key_id: caller?.credentialId ?? null,
+    client: entry.client,
     aborted: entry.aborted,
     request,
     response: bodyOf(entry.response, null),

@@ -33,12 +33,24 @@ describe('an entry', () => {
       operation: 'exec.run',
       account_id: accounts[0].id,
       api_key_id: keys[0].id,
+      client: null,
       aborted: false,
       request: { body: { command: 'echo hi' }, truncated: false },
       response: { body: answer.body, truncated: false },
       response_type: 'application/json;charset=utf-8',
       near_misses: [expect.objectContaining({ kind: 'query', at: 'x' })],
     })
+  })
+
+  test("says which of berth's own clients asked, so that they can be left out", async () => {
+    const headers = (client: string) => ({ headers: { 'x-berth-client': client } })
+    for (const client of ['cli', 'other']) await berth.fetch('/templates', headers(client))
+    const clients = (await journal()).slice(-2).map(({ client }: { client: string | null }) => client)
+    expect(clients).toEqual(['cli', null])
+    const { requests: own } = (await berth.control('GET', '/requests?own=true')).body
+    expect(own.map(({ client }: { client: string }) => client)).toEqual(['cli'])
+    const { requests: others } = (await berth.control('GET', '/requests?own=false')).body
+    expect(others.some(({ client }: { client: string | null }) => client !== null)).toBe(false)
   })
 
   test('stands for refusals of every kind too', async () => {

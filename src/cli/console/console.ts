@@ -1,0 +1,129 @@
+import { messageOf } from '../../runtime/error-info.ts'
+import { openInBrowser } from '../browser.ts'
+import { Client } from '../client.ts'
+import { paint } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
+import { followRequests, hasSeveralAccounts } from '../requests/follow.ts'
+import { requestText } from '../requests/text.ts'
+import { type Keys, readKeys } from './keys.ts'
+
+/** The instance that a console shows. */
+export interface ConsoleInstance {
+  readonly baseUrl: string
+  readonly adminToken: string
+  /** Whether a reset loses what is kept for the next start. */
+  readonly isKept: boolean
+}
+
+/** What `berth serve` shows on a terminal after its banner, until it is closed. */
+export interface Console {
+  /** Ends the output and gives the keyboard back. */
+  close(): Promise<void>
+}
+
+const HELP = `  o  open in the browser     l  bodies on or off     c  clear the screen
+  r  reset to just-started   q  quit                 ?  this list
+`
+
+/** Clears the screen and what was scrolled off it (ECMA-48, section 8.3.39; xterm). */
+const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
+
+/**
+ * Prints a line for each request to an instance of this process, and acts on keys.
+ *
+ * @param quit ends the instance, as Ctrl-C does
+ */
+export function openConsole(instance: ConsoleInstance, context: ProcessContext, quit: () => void): Console {
+  const client = new Client({
+    baseUrl: instance.baseUrl,
+    credential: instance.adminToken,
+    source: 'data directory',
+  })
+  const closed = new AbortController()
+  const screen = new RequestScreen(client, context, closed.signal)
+  const { stdout } = context
+  const say = (text: string): Promise<void> => stdout.write(`${text}\n`)
+  let isAsking = false
+
+  const reset = async (): Promise<void> => {
+    const { took_ms } = await client.call('control.reset')
+    await say(`Reset in ${Math.round(took_ms)} ms.`)
+  }
+  const open = async (): Promise<void> => {
+    const { url } = await client.call('control.signInLinks.create', { body: {} })
+    const isOpen = await openInBrowser(url, context)
+    await say(isOpen ? `Opened ${instance.baseUrl} in the browser.` : `Open this within five minutes: ${url}`)
+  }
+  const actions: Readonly<Record<string, () => Promise<void> | void>> = {
+    o: open,
+    l: () => say(screen.toggleBodies() ? 'Bodies are shown.' : 'Bodies are not shown.'),
+    c: () => stdout.write(CLEAR),
+    r: async () => {
+      if (!instance.isKept) return reset()
+      isAsking = true
+      await stdout.write('Reset? Servers, files, projects and keys of this data directory are lost. [y/N] ')
+    },
+    q: quit,
+    '\x03': quit,
+    '?': () => stdout.write(HELP),
+  }
+  const act = async (key: string): Promise<void> => {
+    try {
+      if (!isAsking) return await actions[key]?.()
+      isAsking = false
+      await say(key === 'y' ? 'y' : 'no')
+      if (key === 'y') await reset()
+    } catch (error) {
+      if (!closed.signal.aborted) await say(paint(stdout, 'red', messageOf(error)))
+    }
+  }
+  const keys: Keys | null = context.stdin.isTTY ? readKeys((key) => void act(key)) : null
+  const shown = screen.show()
+  return {
+    async close() {
+      keys?.close()
+      closed.abort()
+      await shown
+    },
+  }
+}
+
+/** The lines of requests. */
+class RequestScreen {
+  readonly #client: Client
+  readonly #context: ProcessContext
+  readonly #closed: AbortSignal
+  #bodies = false
+
+  constructor(client: Client, context: ProcessContext, closed: AbortSignal) {
+    this.#client = client
+    this.#context = context
+    this.#closed = closed
+  }
+
+  /** Shows the bodies of further requests, or no longer. Returns whether they are shown. */
+  toggleBodies(): boolean {
+    this.#bodies = !this.#bodies
+    return this.#bodies
+  }
+
+  /** Prints requests until the console is closed. */
+  async show(): Promise<void> {
+    const { stdout } = this.#context
+    try {
+      const accounts = await hasSeveralAccounts(this.#client)
+      const requests = followRequests({
+        connect: async () => this.#client,
+        query: {},
+        signal: this.#closed,
+        // The instance is this process.
+        onConnectionChange: async () => {},
+      })
+      for await (const entry of requests)
+        await stdout.write(requestText(stdout, entry, { bodies: this.#bodies, accounts }))
+    } catch (error) {
+      if (this.#closed.aborted) return
+      await stdout.write(paint(stdout, 'red', `Requests are no longer shown: ${messageOf(error)}\n`))
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { briefId } from '../names.ts'
+import { paint, printable, type Style } from '../output.ts'
+import { toPlainText } from '../plain-text.ts'
+import type { OutputStream } from '../process-context.ts'
+import type { JournalEntry } from './follow.ts'
+
+/** Width of the longest method. */
+const METHOD_WIDTH = 'DELETE'.length
+
+/** Indentation of lines that belong to the line above. */
+const INDENT = ' '.repeat('00:00:00  '.length)
+
+/** How requests are shown. */
+export interface RequestStyle {
+  /** With the bodies of request and response. */
+  readonly bodies: boolean
+  /** Whether there are several accounts, so that each is worth naming. */
+  readonly accounts: boolean
+}
+
+/** Returns a request as text: one line, followed by its near misses and, with `bodies`, by the bodies. */
+export function requestText(
+  out: OutputStream,
+  entry: JournalEntry,
+  { bodies, accounts }: RequestStyle,
+): string {
+  const dim = (text: string): string => paint(out, 'dim', text)
+  const status = paint(out, styleOf(entry.status), String(entry.status))
+  const caller = [
+    entry.operation,
+    accounts ? entry.account_id : null,
+    entry.client ?? (entry.api_key_id === null ? null : briefId(entry.api_key_id)),
+  ]
+    .filter((part) => part !== null)
+    .join('  ')
+  const aborted = entry.aborted ? `  ${paint(out, 'yellow', 'the client had gone')}` : ''
+  const line = [
+    dim(entry.at.slice(11, 19)),
+    status,
+    `${Math.round(entry.ms)} ms`.padStart(8),
+    entry.method.padEnd(METHOD_WIDTH),
+    printable(entry.path),
+  ].join('  ')
+  const misses = entry.near_misses.map(({ at, message }) =>
+    indentLine(paint(out, 'yellow', `${printable(at)}: `) + printable(message)),
+  )
+  const shown = bodies
+    ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
+    : []
+  return [
+    `${line}  ${dim(printable(caller))}${aborted}\n`,
+    ...misses,
+    ...shown.map((text) => dim(text)),
+  ].join('')
+}
+
+const indentLine = (text: string): string => `${INDENT}${text}\n`
+
+function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
+  if (body === null) {
+    const isJson = type === null || type.startsWith('application/json')
+    return isJson ? '' : indentLine(`${sign} (${printable(type)})`)
+  }
+  const text = typeof body.body === 'string' ? body.body : JSON.stringify(body.body, null, 2)
+  const lines = toPlainText(`${text}${body.truncated ? '…' : ''}`).split('\n')
+  return lines.map((line, at) => indentLine(`${at === 0 ? sign : ' '} ${line}`)).join('')
+}
+
+function styleOf(status: number): Style {
+  if (status >= 500) return 'red'
+  return status >= 400 ? 'yellow' : 'green'
+}
