@@ -17,6 +17,7 @@ const commit = head && head.exitCode === 0 ? head.stdout.toString().trim() : nul
 try {
   compile('src/main.ts', fresh, commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {}, [
     'src/compute/local/network/outbound/relay-worker.ts',
+    'src/resources/terminals/emulator-worker.ts',
   ])
 } catch (error) {
   process.stderr.write(error instanceof Error ? error.message : String(error))

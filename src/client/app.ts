@@ -8,6 +8,7 @@ import type { secretsRoutes } from '../resources/secrets/routes.ts'
 import type { serversRoutes } from '../resources/servers/routes.ts'
 import type { tasksRoutes } from '../resources/tasks/routes.ts'
 import type { templatesRoutes } from '../resources/templates/routes.ts'
+import type { terminalsRoutes } from '../resources/terminals/routes.ts'
 import type { webhooksRoutes } from '../resources/webhooks/routes.ts'
 import type { commandLineRoutes } from '../signin/command-line/routes.ts'
 import type { accountsRoutes } from '../testing/api/accounts.ts'
@@ -33,6 +34,7 @@ type RoutesOf<Factory extends (...parts: never[]) => { '~Routes': unknown }> = R
 /** The routes of the API. */
 type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof execRoutes> &
+  RoutesOf<typeof terminalsRoutes> &
   RoutesOf<typeof filesRoutes> &
   RoutesOf<typeof deploymentsRoutes> &
   RoutesOf<typeof tasksRoutes> &

@@ -297,7 +297,10 @@ export interface TerminalExecution extends Execution {
   readonly unread: number
   /** Types on the terminal; byte 3 is Ctrl-C, byte 4 on an empty line is end of input. */
   write(data: Uint8Array): void
-  /** Tells every process of the command that the terminal is gone (SIGHUP), as the kernel does when a line is cut. */
+  /**
+   * Tells everything that the command has started that the terminal is gone (SIGHUP), and 500 ms later ends what is
+   * left, as `cancel` does. Never throws.
+   */
   hangUp(): void
   /** Gives its terminal another size, which programs learn by SIGWINCH. */
   resize(size: TerminalSize): void

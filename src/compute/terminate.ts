@@ -1,6 +1,9 @@
 /** Milliseconds between SIGTERM and SIGKILL. */
 export const GRACE_MS = 1000
 
+/** Milliseconds between SIGHUP and SIGTERM. */
+export const HANG_UP_MS = 500
+
 /** Milliseconds after which processes that survive SIGKILL (in an uninterruptible wait) are given up on. */
 const GIVE_UP_MS = 5000
 
@@ -41,20 +44,34 @@ export function stopAll(find: () => number[]): Set<number> {
  * @param graceEnds the end of the grace by `performance.now()`; called repeatedly, so it may change meanwhile
  */
 export async function terminate(find: () => number[], graceEnds: () => number = endOfGrace()): Promise<void> {
+  await request(find, 'SIGTERM', graceEnds)
+  await killAll(find)
+}
+
+/**
+ * Asks processes by a signal to end. Resolves when none is left, or at the end of the grace.
+ *
+ * @param graceEnds as with `terminate`
+ */
+export async function request(
+  find: () => number[],
+  name: 'SIGTERM' | 'SIGHUP',
+  graceEnds: () => number,
+): Promise<void> {
   for (const pid of find()) {
-    signal(pid, 'SIGTERM')
-    // A stopped process acts on SIGTERM only when it runs again.
+    signal(pid, name)
+    // A stopped process acts on it only when it runs again.
     signal(pid, 'SIGCONT')
   }
   for (let pause = 1; performance.now() < graceEnds(); pause = Math.min(pause * 2, 50)) {
     if (find().length === 0) return
     await Bun.sleep(pause)
   }
-  await killAll(find)
 }
 
-function endOfGrace(): () => number {
-  const end = performance.now() + GRACE_MS
+/** Returns a grace that ends in `ms` milliseconds, for `terminate` and `request`. */
+export function endOfGrace(ms = GRACE_MS): () => number {
+  const end = performance.now() + ms
   return () => end
 }
 

@@ -61,6 +61,8 @@ export interface Config extends AgentConfig {
   readonly logLevel: LogLevel
   /** Milliseconds without use after which a running server goes to sleep; null for never. */
   readonly idleTimeoutMs: number | null
+  /** Milliseconds without viewer and output after which a terminal ends; null for never. */
+  readonly terminalIdleMs: number | null
   /** Requests that the journal keeps; 0 for none. */
   readonly journalSize: number
   /** Changes to berth's own plan of accounts, as given. */
@@ -232,6 +234,13 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'DURATION',
     description: 'let a server sleep after this long without use, such as 15m (default off)',
     setting: 'idleTimeoutMs',
+    kind: { kind: 'timeout' },
+  },
+  {
+    name: 'terminal-idle',
+    value: 'DURATION',
+    description: 'end a terminal after this long without viewer and output, 0 for never (default 1h)',
+    setting: 'terminalIdleMs',
     kind: { kind: 'timeout' },
   },
   {

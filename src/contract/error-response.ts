@@ -58,6 +58,8 @@ export const errorAnswers = (
       const wrong = sentToken(request) ? ' error="invalid_token"' : ''
       set.headers['www-authenticate'] ??= `Bearer${wrong}`
     }
+    // Names what the connection has to become (RFC 9110, section 15.5.22).
+    if (failure.status === 426) set.headers.upgrade = 'websocket'
     onFailure?.(request)
     set.status = failure.status
     return page?.(failure, request, path) ?? failure.toBody()

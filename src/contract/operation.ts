@@ -17,6 +17,7 @@ const ERROR_NAMES = {
   404: 'NotFound',
   405: 'MethodNotAllowed',
   413: 'PayloadTooLarge',
+  426: 'UpgradeRequired',
   429: 'TooManyRequests',
   500: 'InternalError',
   502: 'BackendError',
@@ -48,6 +49,7 @@ export const ERROR_MEANINGS = {
   403: 'The key does not allow the operation, or the plan refuses it.',
   404: 'No such resource.',
   413: 'The body is over the limit.',
+  426: 'The operation is a WebSocket; the request is no handshake of one.',
   502: 'The compute backend failed.',
   503: 'berth is stopping or beginning anew.',
 } as const

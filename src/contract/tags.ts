@@ -5,6 +5,11 @@ const API_GROUPS = [
     'Sized compute servers: provision, look at, control and remove them, and run commands.',
     ['servers', 'exec'],
   ],
+  [
+    'Terminals',
+    'Terminals of a server: programs with a screen and a keyboard, which any number of viewers attach to.',
+    ['terminals'],
+  ],
   ['Files', "The files of a server's workspace.", ['files']],
   ['Deployments', "A server's workspace, published under a URL.", ['deployments']],
   ['Tasks', 'Goals that an agent works on inside a server.', ['tasks']],

@@ -133,6 +133,16 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
         resolve({ request }) {
           const caller = callers.admit(request, needed)
           const upload = uploads.of(request)
+          /**
+           * Calls `ended` if the caller's credential changes.
+           *
+           * @returns a function that ends the subscription
+           * @throws BerthError 401 if it has changed already
+           */
+          const whileValid = (ended: () => void): (() => void) => {
+            if (callers.admit(request, needed) !== caller) throw credentialChanged()
+            return changes.subscribe(caller.credentialId, ended)
+          }
           /** Responds with an event stream, which ends if the caller's credential changes. */
           const stream = (run: StreamRun): Response => {
             if (callers.admit(request, needed) !== caller) throw credentialChanged()
@@ -140,7 +150,7 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
               changes.subscribe(caller.credentialId, () => end(credentialChanged())),
             )
           }
-          return { caller, upload, stream }
+          return { caller, upload, stream, whileValid }
         },
       }
     },
@@ -153,7 +163,7 @@ const credentialChanged = (): BerthError =>
     'The API key or access token that began this stream was ended, or its scope was changed. Begin again with one that is valid now.',
   )
 
-/** The plugin that resources mount to get `access`, `caller`, `upload` and `stream`. */
+/** The plugin that resources mount to get `access`, `caller`, `upload`, `stream` and `whileValid`. */
 export type AccessControl = ReturnType<typeof accessControl>
 
 /** Reports whether a request has a credential of the bearer scheme, valid or not (RFC 6750, 3.1). */

@@ -3,6 +3,7 @@ import type { Connection } from '../runtime/connection.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
+import { SOCKET_HANDLERS, type SocketListener, type SocketUpgrader } from './web-socket.ts'
 
 /** Another program listens on the port. */
 export class PortTaken extends StartupError {
@@ -18,27 +19,16 @@ export class PortTaken extends StartupError {
   }
 }
 
-/** The data of a WebSocket of `HostRoutes`. */
-export interface RoutedSocketData {
-  opened(socket: RoutedSocket): void
-  message(message: string | Buffer): void
-  closed(code: number, reason: string): void
-}
-
-/** A WebSocket of `HostRoutes`. */
-export type RoutedSocket = Bun.ServerWebSocket<RoutedSocketData>
-
 /** Handles requests whose Host header belongs to something other than the API. */
 export interface HostRoutes {
   /**
    * @returns null if the request is for the API; resolves to undefined if the request became a WebSocket
    */
-  respond(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null
-  readonly websocket: Bun.WebSocketHandler<RoutedSocketData>
+  respond(request: Request, server: Bun.Server<SocketListener>): Promise<Response | undefined> | null
 }
 
 /** A listening HTTP server. */
-export interface Listener {
+export interface Listener extends SocketUpgrader {
   /** The port that it listens on. */
   readonly port: number
   /** Returns the address of a request's client, or null if its connection is closed. */
@@ -92,7 +82,7 @@ interface BoundListener {
 
 type RoutedFetch = (
   request: Request,
-  server: Bun.Server<RoutedSocketData>,
+  server: Bun.Server<SocketListener>,
 ) => Response | undefined | Promise<Response | undefined>
 
 /** The listener for servers with their own network. */
@@ -114,16 +104,19 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
   const fromServers = new WeakSet<Request>()
   let forServers: ServersListener | null = null
   let routes: HostRoutes | null = null
+  let hasSockets = false
   const each = async (call: (server: Bun.Server<undefined>) => Promise<void>): Promise<void> => {
     const servers = [...all, ...(forServers === null ? [] : [forServers])]
     await Promise.all(servers.map(({ server }) => call(server)))
   }
-  // WebSocket handlers are set only with routes, because they would slow the start.
-  const handlers = (): { fetch: RoutedFetch; websocket?: HostRoutes['websocket'] } =>
-    routes === null ? { fetch: respond } : { fetch: routed(routes, respond), websocket: routes.websocket }
+  // WebSocket handlers are set only when they are needed, because they would slow the start.
+  const handlers = (): { fetch: RoutedFetch; websocket?: typeof SOCKET_HANDLERS } => ({
+    fetch: routes === null ? respond : routed(routes, respond),
+    ...(hasSockets ? { websocket: SOCKET_HANDLERS } : {}),
+  })
   const handlersForServers = (): ReturnType<typeof handlers> => {
     const { fetch, ...others } = handlers()
-    const marked = (request: Request, server: Bun.Server<RoutedSocketData>) => {
+    const marked = (request: Request, server: Bun.Server<SocketListener>) => {
       fromServers.add(request)
       return fetch(request, server)
     }
@@ -136,14 +129,33 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
     }
     return null
   }
+  const reload = (): void => {
+    for (const { server, options } of all) server.reload({ ...options, ...handlers() } as never)
+    if (forServers !== null)
+      forServers.server.reload({ ...forServers.options, ...handlersForServers() } as never)
+  }
+  /** The server that a request has come to. */
+  const serverOf = (request: Request): Bun.Server<undefined> => {
+    const own = fromServers.has(request) ? forServers : null
+    return (own ?? all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]).server
+  }
   return {
     port: all[0].port,
     route(next) {
       routes = next
-      for (const { server, options } of all) server.reload({ ...options, ...handlers() } as never)
-      if (forServers !== null)
-        forServers.server.reload({ ...forServers.options, ...handlersForServers() } as never)
+      hasSockets ||= next !== null
+      reload()
     },
+    acceptSockets() {
+      if (hasSockets) return
+      hasSockets = true
+      reload()
+    },
+    upgrade: (request, data, headers) =>
+      (serverOf(request) as Bun.Server<unknown> as Bun.Server<SocketListener>).upgrade(request, {
+        data,
+        headers,
+      }),
     listenForServers() {
       if (forServers === null) {
         const options = { ...LIMITS, unix: `\0berth/${process.pid}/${all[0].port}` }
@@ -156,11 +168,7 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
     addressOf: (request) =>
       fromServers.has(request) ? '127.0.0.1' : (connectionOf(request)?.remoteAddress ?? null),
     connectionOf,
-    expire(request) {
-      const own = fromServers.has(request) ? forServers : null
-      const { server } = own ?? all.find(({ server }) => server.requestIP(request) !== null) ?? all[0]
-      server.timeout(request, 1)
-    },
+    expire: (request) => serverOf(request).timeout(request, 1),
     drain: () => each((server) => server.stop()),
     close: () => each((server) => server.stop(true)),
   }
@@ -202,5 +210,5 @@ function start(hostname: string, port: number, respond: Respond): BoundListener 
 }
 
 const routed =
-  (routes: HostRoutes, respond: Respond) => (request: Request, server: Bun.Server<RoutedSocketData>) =>
+  (routes: HostRoutes, respond: Respond) => (request: Request, server: Bun.Server<SocketListener>) =>
     routes.respond(request, server) ?? respond(request)

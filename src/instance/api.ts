@@ -37,6 +37,8 @@ const GROUPS = {
     (await import('../resources/servers/routes.ts')).serversRoutes(access, services.servers),
   exec: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec),
+  terminals: async ({ access, services }: RouteDependencies) =>
+    (await import('../resources/terminals/routes.ts')).terminalsRoutes(access, services.terminals),
   files: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: RouteDependencies) =>

@@ -6,6 +6,7 @@ import type { Compute } from '../compute/driver.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
+import type { SocketUpgrader } from '../http/web-socket.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { Plans } from '../resources/accounts/plans.ts'
@@ -62,6 +63,8 @@ export interface ServiceDependencies {
   scenarios: readonly FileScenario[]
   /** Sets the ways to sites besides their own ports; null removes them. */
   route: (routes: SiteRoutes | null) => void
+  /** Turns requests to the main port into WebSockets. */
+  sockets: SocketUpgrader
   /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
   /** Returns a request's connection, or null if it is closed. */
@@ -193,6 +196,20 @@ export function createServices(dependencies: ServiceDependencies) {
     const { TasksService } = await import('../resources/tasks/service.ts')
     return new TasksService({ ...common, servers, secrets, agent })
   })
+  const exec = new ExecService(servers, secrets)
+  const terminals = new Lazy(async () => {
+    const { TerminalsService } = await import('../resources/terminals/service.ts')
+    dependencies.sockets.acceptSockets()
+    const { terminalIdleMs } = config
+    return new TerminalsService({
+      ...common,
+      servers,
+      secrets,
+      exec,
+      sockets: dependencies.sockets,
+      terminalIdleMs,
+    })
+  })
   const logDirectory = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {
     const { BuildsService } = await import('../resources/builds/service.ts')
@@ -209,6 +226,7 @@ export function createServices(dependencies: ServiceDependencies) {
   })
 
   servers.subscribe(lazyListener(tasks, (service) => service))
+  servers.subscribe(lazyListener(terminals, (service) => service))
   servers.subscribe(
     // The logs of builds that are long over are removed too.
     lazyListener(builds, (service) => service, { serverDeleted: (id) => existsSync(join(logDirectory, id)) }),
@@ -239,7 +257,8 @@ export function createServices(dependencies: ServiceDependencies) {
       // A connection that closes during the look-up is not seen, but another with the same addresses may be.
       return dependencies.connectionOf(request) === null
     },
-    exec: new ExecService(servers, secrets),
+    exec,
+    terminals: terminals.get,
     files: new FilesService(servers),
     templates,
     secrets,
@@ -253,6 +272,6 @@ export function createServices(dependencies: ServiceDependencies) {
     builds: builds.get,
     projects: async () => (await apps.get()).projects,
     deployments: async () => (await apps.get()).deployments,
-    lazy: { tasks, builds, apps },
+    lazy: { tasks, builds, apps, terminals },
   }
 }

@@ -16,7 +16,7 @@ interface Boundary {
 /** Lists the services in the order in which they start. They stop in reverse. */
 export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
   const { signIn, keys, deliveries, metering, servers, faults, state, lazy } = services
-  const { tasks, builds, apps } = lazy
+  const { tasks, builds, apps, terminals } = lazy
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
@@ -30,6 +30,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     apps.service('sites', sites, { start: hasApps }),
     builds.service('build logs', (service) => ({ stop: () => service.close() })),
     { name: 'servers', start: () => servers.recover(), stop: () => servers.shutDown() },
+    terminals.service('terminals', (service) => service),
     apps.service('projects and deployments', bringUps, { start: hasApps }),
     builds.service('builds', (service) => service, {
       recover: hasUnfinishedBuilds,

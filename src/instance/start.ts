@@ -197,6 +197,10 @@ async function compose(
       routes = next
       listener?.route(next?.hosts ?? null)
     },
+    sockets: {
+      acceptSockets: () => listener?.acceptSockets(),
+      upgrade: (...handshake) => listener?.upgrade(...handshake) ?? false,
+    },
     expire: (request) => listener?.expire(request),
     connectionOf: (request) => listener?.connectionOf(request) ?? null,
     links,

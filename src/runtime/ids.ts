@@ -6,6 +6,7 @@ export type IdPrefix =
   | 'acct'
   | 'key'
   | 'srv'
+  | 'term'
   | 'task'
   | 'bld'
   | 'prj'

@@ -82,6 +82,7 @@ const CASES: Record<
   'public-host': { setting: 'publicHost', good: ['Box.Local', 'box.local'], other: 'b', bad: null },
   'log-level': { setting: 'logLevel', good: ['silent', 'silent'], other: 'debug', bad: 'loud' },
   'journal-size': { setting: 'journalSize', good: ['0', 0], other: '100000', bad: '-1' },
+  'terminal-idle': { setting: 'terminalIdleMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
   'idle-timeout': { setting: 'idleTimeoutMs', good: ['15m', 900_000], other: 'off', bad: 'later' },
   plan: { setting: 'plan', good: ['{"servers":5}', { servers: 5 }], other: '{"servers":6}', bad: '[5' },
   // The kinds that need more to be said have a test of their own.
@@ -299,6 +300,7 @@ test('a file that sets every option is taken as it stands', () => {
     publicHost: 'berth.test',
     logLevel: 'warn',
     idleTimeoutMs: 900_000,
+    terminalIdleMs: 7_200_000,
     journalSize: 50,
     plan: { servers: 5, credits_per_hour: { large: 2.5 } },
     agent: 'anthropic',

@@ -5,6 +5,8 @@ export interface World {
   /** An account-wide key, besides the one that asks. */
   keyId: string
   webhookId: string
+  /** A terminal of the server whose program runs. */
+  terminalId: string
   /** A blank ephemeral project on the server, with a file in its folder. */
   projectId: string
   /** A task on the server that waits for an answer. */
@@ -20,6 +22,8 @@ export interface Example {
   body?: object | ((idOf: (parameter: string) => string) => object)
   /** One whose shape it refuses; every operation with a body has one. */
   invalid?: object
+  /** The status of a request that is let in, if that is no success: a WebSocket needs more than a request. */
+  status?: number
 }
 
 /** A value for each parameter of a path: one that is there, and one that is not. */
@@ -29,6 +33,7 @@ export const PARAMETERS: Record<string, { value: (world: World) => string; missi
   projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
   buildId: { value: ({ buildId }) => buildId, missing: 'bld_00000000000000000000000000' },
   taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
+  terminalId: { value: ({ terminalId }) => terminalId, missing: 'term_00000000000000000000000000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
 
@@ -41,6 +46,11 @@ export const EXAMPLES: Record<string, Example> = {
   'servers.delete': {},
   'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },
   'exec.run': { body: { command: 'true' }, invalid: {} },
+  'terminals.list': {},
+  'terminals.create': { body: { command: 'sleep 300' }, invalid: { columns: 0 } },
+  'terminals.get': {},
+  'terminals.attach': { status: 426 },
+  'terminals.delete': {},
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
   'files.delete': { query: { path: 'file.txt' } },

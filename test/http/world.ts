@@ -8,6 +8,8 @@ export async function newWorld(berth: TestBerth): Promise<World & AsyncDisposabl
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
   const keyId: string = (await berth.call('POST', '/keys', { label: 'worked on' })).body.id
   const webhookId: string = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body.id
+  const command = { command: 'sleep 300' }
+  const { terminal } = (await berth.call('POST', `/servers/${serverId}/terminals`, command)).body
   const wishes = { lifecycle: 'ephemeral' }
   const project = (await berth.call('POST', `/servers/${serverId}/projects`, wishes)).body
   const page = { path: `projects/${project.slug}/index.html`, content: 'x' }
@@ -28,6 +30,7 @@ export async function newWorld(berth: TestBerth): Promise<World & AsyncDisposabl
     serverId,
     keyId,
     webhookId,
+    terminalId: terminal.id,
     projectId: project.id,
     taskId: task.task_id,
     buildId: build.build_id,

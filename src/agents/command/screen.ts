@@ -1,4 +1,5 @@
 import type { IBufferLine, Terminal } from '@xterm/headless'
+import { openEmulator, parameterValue } from '../../runtime/emulator.ts'
 
 /** Rows above the screen that the emulator keeps. One would do: each is read as it leaves. */
 const SCROLLBACK = 10
@@ -14,12 +15,6 @@ const MAX_STRING = 4 * 2 ** 20
 
 /** CAN ends a sequence or a string, and shows nothing (ECMA-48, section 8.3.6). */
 const CANCEL = new Uint8Array([0x18])
-
-/** Sequences that the emulator carries out step by step, for as many steps as a program names. */
-const REPEATING_SEQUENCES = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
-
-/** Steps that no program means: a sequence with more is ignored. */
-const MAX_REPETITIONS = 1_000
 
 /** The last report of a row. */
 export interface RowReport {
@@ -66,21 +61,7 @@ export class Screen {
 
   /** Loads the emulator and makes a screen. */
   static async open(columns: number, rows: number): Promise<Screen> {
-    const [{ Terminal }, { Unicode11Addon }] = await Promise.all([
-      import('@xterm/headless'),
-      import('@xterm/addon-unicode11'),
-    ])
-    const terminal = new Terminal({
-      cols: columns,
-      rows,
-      scrollback: SCROLLBACK,
-      logLevel: 'off',
-      allowProposedApi: true,
-    })
-    // Emoji take two columns since Unicode 9; the emulator itself knows 6.
-    terminal.loadAddon(new Unicode11Addon())
-    terminal.unicode.activeVersion = '11'
-    return new Screen(terminal)
+    return new Screen(await openEmulator({ columns, rows, scrollback: SCROLLBACK }))
   }
 
   private constructor(terminal: Terminal) {
@@ -177,10 +158,6 @@ export class Screen {
       if (this.#terminal.buffer.active.cursorY === 0) this.#scrollOut(parameterValue(count))
       return false
     })
-    // The handler that was registered last is asked first.
-    for (const final of REPEATING_SEQUENCES) {
-      parser.registerCsiHandler({ final }, ([count]) => parameterValue(count) > MAX_REPETITIONS)
-    }
   }
 
   #setRegion(first: number, last: number): void {
@@ -216,7 +193,3 @@ export class Screen {
     return row
   }
 }
-
-/** Returns a parameter of a sequence, or 0 if it is missing. */
-const parameterValue = (parameter: number | number[] | undefined): number =>
-  typeof parameter === 'number' ? parameter : 0

@@ -1,5 +1,5 @@
 import { ComputeError, type ExecCommand, type ExecExit, type TerminalSize } from '../driver.ts'
-import { GRACE_MS } from '../terminate.ts'
+import { GRACE_MS, HANG_UP_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
 import {
   CHUNK,
@@ -45,7 +45,7 @@ export class SandboxdExecution {
   #delivered = 0
   #over = false
 
-  /** `onCancel` is called once for each call of `cancel` while the command runs. */
+  /** `onCancel` is called once for each call of `cancel` or `hangUp` while the command runs. */
   constructor(
     id: number,
     command: SandboxdCommand,
@@ -125,9 +125,11 @@ export class SandboxdExecution {
     }
   }
 
-  /** Has every process of the command told that its terminal is gone. */
+  /** Has sandboxd hang up the command's terminal; see `TerminalExecution`. */
   hangUp(): void {
-    if (!this.#over) this.#channel.send(FRAME.hangUp, this.id)
+    if (this.#over) return
+    this.#channel.send(FRAME.hangUp, this.id)
+    this.#onCancel(HANG_UP_MS + GRACE_MS)
   }
 
   /** Gives the command's terminal another size. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
-import { GRACE_MS, signal, terminate } from '../terminate.ts'
+import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputBatcher, OutputPump } from './output.ts'
@@ -86,13 +86,16 @@ export class Command {
     this.#terminal?.resize(size)
   }
 
-  /** Tells every process of the command that its terminal is gone, as the kernel does when a line is cut. */
+  /** Tells everything that the command has started that its terminal is gone, then ends what is left. */
   hangUp(): void {
-    for (const pid of this.#findFamily()) {
-      signal(pid, 'SIGHUP')
-      // A stopped process acts on it only when it runs again.
-      signal(pid, 'SIGCONT')
-    }
+    if (this.#pid === null) this.cancel(GRACE_MS)
+    else this.#ending ??= this.#hangUp()
+  }
+
+  async #hangUp(): Promise<void> {
+    const find = (): number[] => this.#findFamily()
+    await request(find, 'SIGHUP', endOfGrace(HANG_UP_MS))
+    await terminate(find)
   }
 
   /** More output may be sent. */

@@ -14,6 +14,7 @@ import type { SharedSchemas } from './schemas.ts'
 
 /** Default descriptions of successes. */
 const SUCCESSES: Record<string, string> = {
+  101: 'The connection is a WebSocket from now on.',
   200: 'Done.',
   201: 'Created.',
   202: 'Accepted; it goes on in the background.',
@@ -121,6 +122,10 @@ function responseName(id: string): string {
   return `${parts.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('')}Response`
 }
 
+/** Reports whether a schema is one of a body. */
+const isShape = (schema: Schema | null | undefined): boolean =>
+  typeof schema === 'object' && schema !== null && schema.type !== 'void'
+
 /** Names the shape of a response, and removes its description, which the response has already. */
 function named(content: Record<string, MediaType>, name: string): Record<string, MediaType> {
   return Object.fromEntries(
@@ -137,8 +142,11 @@ function completeResponse(
   schemas: SharedSchemas,
   { name, stream, secret }: { name: string; stream: string | undefined; secret: true | undefined },
 ): ResponseObject {
-  const given = Object.values(response.content ?? {})[0]?.schema
-  const content = response.content ? { content: shareContent(named(response.content, name), schemas) } : {}
+  // A response without a body has the shape "void", of which the generator makes content without a schema.
+  const bodies = Object.entries(response.content ?? {}).filter(([, { schema }]) => isShape(schema))
+  const given = bodies[0]?.[1].schema
+  const content =
+    bodies.length > 0 ? { content: shareContent(named(Object.fromEntries(bodies), name), schemas) } : {}
   const meaning = meaningOf(status, given)
   return {
     description: stream && status === '200' ? `${meaning} ${stream}` : meaning,

@@ -73,7 +73,11 @@ export class ExecService {
    *
    * @throws BerthError 400, 402, 404
    */
-  async check(caller: Caller, serverId: string, { cwd, env }: ExecRequest): Promise<void> {
+  async check(
+    caller: Caller,
+    serverId: string,
+    { cwd, env }: Pick<ExecRequest, 'cwd' | 'env'>,
+  ): Promise<void> {
     checkEnvironment('env', env ?? {})
     const row = this.#servers.getRow(caller, serverId)
     this.#servers.checkBudget(row)
@@ -123,12 +127,16 @@ export class ExecService {
   }
 }
 
+/**
+ * Returns a folder of the workspace relative to it: with some isolations commands see the workspace under another path.
+ */
+export const pathInWorkspace = (cwd: string): string => cwd.replace(/^\/workspace(?:\/+|$)/, '')
+
 function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: ExecRequest) {
   return {
     command,
     timeoutMs,
-    // With some isolations commands see the workspace under another path, so their path is relative to it.
-    ...(cwd === undefined ? {} : { cwd: cwd.replace(/^\/workspace(?:\/+|$)/, '') }),
+    ...(cwd === undefined ? {} : { cwd: pathInWorkspace(cwd) }),
     ...(stdin === undefined ? {} : { stdin: new TextEncoder().encode(stdin) }),
   }
 }

@@ -26,7 +26,7 @@ export interface OperationTool {
 export const toolName = (operationId: string): string => operationId.replaceAll('.', '_')
 
 /**
- * Makes the tools of an API, one for each operation, in the order of its document. This takes milliseconds: keep the
+ * Makes the tools of an API, one for each operation but WebSockets, in the order of its document. This takes milliseconds: keep the
  * result.
  *
  * @throws Error if two arguments of an operation have the same name
@@ -35,7 +35,9 @@ export function toolsOf(
   operations: readonly DescribedOperation[],
   { paths, components }: OpenApiDocument,
 ): OperationTool[] {
-  return operations.map((operation) => {
+  // A WebSocket is no call.
+  const calls = operations.filter(({ successes }) => !successes.includes(101))
+  return calls.map((operation) => {
     const described = paths[operation.path]?.[operation.method.toLowerCase()]
     if (described === undefined) throw new Error(`The document lacks ${operation.id}.`)
     return toolOf(operation, described, components.schemas)
@@ -161,6 +163,7 @@ const RUNS_CODE: Exception = { destructiveHint: true, openWorldHint: true }
 const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'servers.act': { destructiveHint: true },
   'exec.run': RUNS_CODE,
+  'terminals.create': RUNS_CODE,
   'tasks.create': RUNS_CODE,
   'tasks.answer': RUNS_CODE,
   'tasks.cancel': { destructiveHint: true },

@@ -15,8 +15,9 @@ const schemas = tools.flatMap(({ tool }) => [
 ])
 
 describe('the tools', () => {
-  test('are one for each operation, named after it', () => {
-    expect(tools.map(({ id }) => id).sort()).toEqual([...API_OPERATION_IDS].sort())
+  test('are one for each operation but the WebSocket, named after it', () => {
+    const calls = API_OPERATION_IDS.filter((id) => id !== 'terminals.attach')
+    expect(tools.map(({ id }) => id).sort()).toEqual([...calls].sort())
     for (const { id, tool } of tools) expect(tool.name).toBe(id.replace('.', '_'))
     // What every host and model takes as a name.
     for (const { tool } of tools) expect(tool.name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
@@ -146,6 +147,10 @@ describe('the tools', () => {
       'servers.delete': REPLACES,
       'servers.act': 'destroys',
       'exec.run': RUNS,
+      'terminals.list': READS,
+      'terminals.create': RUNS,
+      'terminals.get': READS,
+      'terminals.delete': REPLACES,
       'files.read': READS,
       'files.write': REPLACES,
       'files.delete': REPLACES,

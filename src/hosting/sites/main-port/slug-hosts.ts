@@ -1,4 +1,5 @@
-import type { HostRoutes, RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
+import type { HostRoutes } from '../../../http/listener.ts'
+import { type SocketListener, wantsSocket } from '../../../http/web-socket.ts'
 import type { Gateway } from '../gateway.ts'
 import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
@@ -16,32 +17,20 @@ export class SlugHosts implements HostRoutes {
     this.#gateway = gateway
   }
 
-  respond(request: Request, server: Bun.Server<RoutedSocketData>): Promise<Response | undefined> | null {
+  respond(request: Request, server: Bun.Server<SocketListener>): Promise<Response | undefined> | null {
     const slug = slugOf(request.url)
     if (slug === null) return null
     const state = this.#gateway.bySlug(slug)?.state
     return state === undefined ? null : this.#bySite(request, server, state)
   }
 
-  /** Handlers of the main port's WebSockets. */
-  readonly websocket: Bun.WebSocketHandler<RoutedSocketData> = {
-    // Larger messages close the socket with 1009. So does a client that does not read.
-    maxPayloadLength: 128 * 1024 * 1024,
-    backpressureLimit: 128 * 1024 * 1024,
-    closeOnBackpressureLimit: true,
-    idleTimeout: 0,
-    open: (socket) => socket.data.opened(socket),
-    message: (socket: RoutedSocket, message) => socket.data.message(message),
-    close: (socket, code, reason) => socket.data.closed(code, reason),
-  }
-
   #bySite(
     request: Request,
-    server: Bun.Server<RoutedSocketData>,
+    server: Bun.Server<SocketListener>,
     state: SiteState,
   ): Promise<Response | undefined> {
     const address = server.requestIP(request)?.address ?? ''
-    if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
+    if (!wantsSocket(request)) {
       return respondTo(request, address, state, { upgrade: false })
     }
     return bridgeWebSocket(request, server, address, state)

@@ -1,5 +1,5 @@
-import type { RoutedSocket, RoutedSocketData } from '../../../http/listener.ts'
 import { withoutSession } from '../../../http/session-cookie.ts'
+import type { Socket, SocketListener } from '../../../http/web-socket.ts'
 import type { AppPort } from '../app-port.ts'
 import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
@@ -26,7 +26,7 @@ const REPLACED_FIELDS =
  */
 export async function bridgeWebSocket(
   request: Request,
-  server: Bun.Server<RoutedSocketData>,
+  server: Bun.Server<SocketListener>,
   address: string,
   state: SiteState,
 ): Promise<Response | undefined> {
@@ -42,11 +42,11 @@ export async function bridgeWebSocket(
   return new Response(null, { status: 400 })
 }
 
-class Bridge implements RoutedSocketData {
+class Bridge implements SocketListener {
   readonly #app: WebSocket
   readonly #release: (() => void)[]
   readonly #queued: (string | Buffer)[] = []
-  #client: RoutedSocket | null = null
+  #client: Socket | null = null
   #appClose: { code: number; reason: string } | null = null
 
   constructor(request: Request, address: string, port: AppPort, state: SiteState) {
@@ -90,7 +90,7 @@ class Bridge implements RoutedSocketData {
     })
   }
 
-  opened(socket: RoutedSocket): void {
+  opened(socket: Socket): void {
     this.#client = socket
     for (const message of this.#queued.splice(0)) socket.send(message)
     if (this.#appClose !== null) closeSocket(socket, this.#appClose.code, this.#appClose.reason)
@@ -124,7 +124,7 @@ class Bridge implements RoutedSocketData {
   }
 }
 
-function closeSocket(socket: RoutedSocket | WebSocket, code: number, reason: string): void {
+function closeSocket(socket: Socket | WebSocket, code: number, reason: string): void {
   if (code === NO_CODE) socket.close()
   else if (code === ABNORMAL) socket.terminate()
   else socket.close(code, reason)

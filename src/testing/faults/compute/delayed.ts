@@ -82,7 +82,8 @@ export class DelayedTerminal extends DelayedExecution<TerminalExecution> impleme
   }
 
   hangUp(): void {
-    this.begun?.hangUp()
+    if (this.begun === null) this.cancel()
+    else this.begun.hangUp()
   }
 
   resize(size: TerminalSize): void {

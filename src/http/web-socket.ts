@@ -1,0 +1,47 @@
+/** The data of a WebSocket of the main port: receives its events. None of the methods may throw. */
+export interface SocketListener {
+  /** Called once, first. */
+  opened(socket: Socket): void
+  /** Receives a message: a text, or bytes that are the receiver's to keep. */
+  message(message: string | Buffer): void
+  /** Called when what was sent before is on its way, so more may be sent. */
+  drained?(): void
+  /** Called when the peer has answered a ping. */
+  ponged?(): void
+  /** Called once, last, whichever side has closed it. */
+  closed(code: number, reason: string): void
+}
+
+/** A WebSocket of the main port. */
+export type Socket = Bun.ServerWebSocket<SocketListener>
+
+/** The handlers of all WebSockets of the main port. Each socket's own listener has the rules. */
+export const SOCKET_HANDLERS: Bun.WebSocketHandler<SocketListener> = {
+  // Larger messages close the socket with 1009. So does a client that does not read.
+  maxPayloadLength: 128 * 1024 * 1024,
+  backpressureLimit: 128 * 1024 * 1024,
+  closeOnBackpressureLimit: true,
+  idleTimeout: 0,
+  open: (socket) => socket.data.opened(socket),
+  message: (socket: Socket, message) => socket.data.message(message),
+  drain: (socket) => socket.data.drained?.(),
+  pong: (socket) => socket.data.ponged?.(),
+  close: (socket, code, reason) => socket.data.closed(code, reason),
+}
+
+/** Turns requests into WebSockets. */
+export interface SocketUpgrader {
+  /** Makes later requests able to become WebSockets. The start goes without, because that would slow it. */
+  acceptSockets(): void
+  /**
+   * Turns a request into a WebSocket. Its response is then ignored.
+   *
+   * @param headers of the handshake's response
+   * @returns false if the request is no handshake (RFC 6455, section 4.1), or its connection is closed
+   */
+  upgrade(request: Request, listener: SocketListener, headers: Record<string, string>): boolean
+}
+
+/** Reports whether a request asks for a WebSocket. */
+export const wantsSocket = (request: Request): boolean =>
+  request.headers.get('upgrade')?.toLowerCase() === 'websocket'

@@ -1,0 +1,135 @@
+import type { Emulator } from './emulators.ts'
+
+/** Most bytes that are drawn at a time. */
+const DRAW_BYTES = 256 * 1024
+
+/** Pieces are joined up to this many bytes. */
+const SMALL_BYTES = 4 * 1024
+
+const TAB = 9
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const SPACE = 32
+const DELETE = 127
+/** The first byte of the control characters U+0080 to U+009F in UTF-8, which begin sequences too. */
+const C1_LEAD = 0xc2
+
+/** Something to be done with the emulator when all earlier output is drawn. */
+type Mark = (emulator: Emulator) => Promise<void>
+
+/** A piece of output. */
+interface Piece {
+  readonly data: Uint8Array
+  /** Number of its lines if it is plain text, -1 if it is not, null if that is not known yet. */
+  lines: number | null
+}
+
+/** Output that is not drawn yet, and what has to be done between its pieces, in order. */
+export class PendingOutput {
+  readonly #queue: (Piece | Mark)[] = []
+  #bytes = 0
+
+  /** Bytes of output in it. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get isEmpty(): boolean {
+    return this.#queue.length === 0
+  }
+
+  /** Whether it is nothing but output. */
+  get isPlain(): boolean {
+    return this.#queue.every((one) => typeof one !== 'function')
+  }
+
+  /** Adds output, whose bytes must not change. */
+  add(data: Uint8Array): void {
+    this.#bytes += data.length
+    const last = this.#queue.at(-1)
+    // What is typed is echoed in single bytes.
+    const isSmall = typeof last === 'object' && last.data.length + data.length <= SMALL_BYTES
+    if (isSmall) this.#queue[this.#queue.length - 1] = { data: Buffer.concat([last.data, data]), lines: null }
+    else this.#queue.push({ data, lines: null })
+  }
+
+  addMark(mark: Mark): void {
+    this.#queue.push(mark)
+  }
+
+  /** Returns all output in one piece, which stays pending. */
+  copy(): Uint8Array {
+    return Buffer.concat(this.#queue.flatMap((one) => (typeof one === 'function' ? [] : one.data)))
+  }
+
+  /** Removes the first mark, or the output before it as far as it is drawn at a time. There must be something. */
+  take(): Uint8Array<ArrayBuffer> | Mark {
+    const [first] = this.#queue
+    if (typeof first === 'function') {
+      this.#queue.shift()
+      return first
+    }
+    const taken: Uint8Array[] = []
+    let bytes = 0
+    for (const one of this.#queue) {
+      if (typeof one === 'function' || bytes >= DRAW_BYTES) break
+      taken.push(one.data)
+      bytes += one.data.length
+    }
+    this.#queue.splice(0, taken.length)
+    this.#bytes -= bytes
+    const whole = new Uint8Array(bytes)
+    let at = 0
+    for (const data of taken) {
+      whole.set(data, at)
+      at += data.length
+    }
+    return whole
+  }
+
+  /**
+   * Drops lines of plain text from the front if at least `rows` complete lines of it follow. Only the normal screen
+   * without margins scrolls that way.
+   */
+  dropPlainLines(rows: number): void {
+    const plain = this.#plainPieces()
+    let left = plain.reduce((lines, piece) => lines + piece.lines, 0)
+    let dropped = 0
+    for (const { lines } of plain) {
+      if (left - lines <= rows) break
+      left -= lines
+      dropped += 1
+    }
+    const rest = dropped === 0 ? undefined : plain[dropped]
+    const lineEnd = rest?.data.indexOf(LINE_FEED) ?? -1
+    // What is kept has to begin with a whole line, in the first column.
+    if (rest === undefined || rest.data[lineEnd - 1] !== CARRIAGE_RETURN) return
+    this.#queue.splice(0, dropped + 1, { data: rest.data.subarray(lineEnd + 1), lines: rest.lines - 1 })
+    for (const { data } of plain.slice(0, dropped)) this.#bytes -= data.length
+    this.#bytes -= lineEnd + 1
+  }
+
+  /** Returns the pieces before the first that is not plain text. */
+  #plainPieces(): { data: Uint8Array; lines: number }[] {
+    const pieces: { data: Uint8Array; lines: number }[] = []
+    for (const one of this.#queue) {
+      if (typeof one === 'function') break
+      one.lines ??= countPlainLines(one.data)
+      if (one.lines < 0) break
+      pieces.push({ data: one.data, lines: one.lines })
+    }
+    return pieces
+  }
+}
+
+/** Returns the number of lines in plain text: UTF-8 without control characters but line ends and tabs; -1 for other. */
+function countPlainLines(data: Uint8Array): number {
+  let lines = 0
+  for (let at = 0; at < data.length; at += 1) {
+    const byte = data[at] ?? 0
+    if (byte === LINE_FEED) lines += 1
+    else if (byte < SPACE ? byte !== CARRIAGE_RETURN && byte !== TAB : byte === DELETE) return -1
+    else if (byte === C1_LEAD && (data[at + 1] ?? 0) < 0xa0) return -1
+  }
+  return lines
+}

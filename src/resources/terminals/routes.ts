@@ -1,0 +1,88 @@
+import { Elysia, status, t } from 'elysia'
+import { DeleteResult } from '../../contract/model.ts'
+import { operation } from '../../contract/operation.ts'
+import type { AccessControl } from '../../http/authentication.ts'
+import { AttachQuery, Terminal, TerminalCreate } from './model.ts'
+import type { TerminalsService } from './service.ts'
+
+/** Serves `/servers/{serverId}/terminals`. The service is loaded when it is first asked for. */
+export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<TerminalsService>) =>
+  new Elysia({ prefix: '/servers/:serverId/terminals' })
+    .use(access)
+    .get(
+      '',
+      async ({ caller, params }) => ({ terminals: (await terminals()).list(caller, params.serverId) }),
+      operation('terminals.list', {
+        access: 'resource',
+        summary: "List a server's terminals",
+        description: 'Newest first. One whose program has ended is listed for another hour.',
+        success: { 200: t.Object({ terminals: t.Array(Terminal) }) },
+        errors: [401, 404],
+      }),
+    )
+    .post(
+      '',
+      async ({ caller, params, body }) =>
+        status(201, { terminal: await (await terminals()).create(caller, params.serverId, body) }),
+      operation(
+        'terminals.create',
+        {
+          access: 'resource',
+          summary: 'Open a terminal',
+          description:
+            'Starts a command, or a login shell, on a terminal of its own. It runs on without viewers until its program ends, it is deleted, its server stops, or it is neither watched nor prints for as long as `--terminal-idle` says. A sleeping server is woken.',
+          success: { 201: t.Object({ terminal: Terminal }) },
+          errors: [400, 401, 402, 403, 404, 502],
+        },
+        { body: TerminalCreate },
+      ),
+    )
+    .get(
+      '/:terminalId',
+      async ({ caller, params }) => ({
+        terminal: (await terminals()).get(caller, params.serverId, params.terminalId),
+      }),
+      operation('terminals.get', {
+        access: 'resource',
+        summary: 'Get a terminal',
+        description: 'Its size, its viewers, and how its program has ended if it has.',
+        success: { 200: t.Object({ terminal: Terminal }) },
+        errors: [401, 404],
+      }),
+    )
+    .get(
+      '/:terminalId/attach',
+      async ({ caller, params, query, request, set, whileValid }) => {
+        const { serverId, terminalId } = params
+        const headers = { 'x-request-id': String(set.headers['x-request-id']) }
+        ;(await terminals()).attach(caller, serverId, terminalId, { request, query, headers, whileValid })
+        return new Response(null, { status: 101 })
+      },
+      operation(
+        'terminals.attach',
+        {
+          access: 'resource',
+          summary: 'Attach to a terminal',
+          description:
+            'A WebSocket. Binary frames are bytes of the terminal, in both directions; the first one to the viewer is the screen as it is, with its scrollback. Text frames are JSON: the viewer sends `{"resize": [columns, rows]}`, and is sent `{"exit": n}` when the program has ended. The smallest viewer decides the size. A browser may attach with its session, from a page of this instance.',
+          success: { 101: t.Void() },
+          errors: [400, 401, 403, 404, 426],
+        },
+        { query: AttachQuery },
+      ),
+    )
+    .delete(
+      '/:terminalId',
+      async ({ caller, params }) => {
+        await (await terminals()).delete(caller, params.serverId, params.terminalId)
+        return { id: params.terminalId, deleted: true as const }
+      },
+      operation('terminals.delete', {
+        access: 'resource',
+        summary: 'Hang a terminal up',
+        description:
+          'Sends SIGHUP to everything on it, ends what is left as a cancelled command is ended, and closes the sockets of its viewers.',
+        success: { 200: DeleteResult },
+        errors: [401, 404],
+      }),
+    )

@@ -1,0 +1,254 @@
+import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/driver.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { toIso } from '../../runtime/clock.ts'
+import { SOCKET_ENDS, type SocketEnd } from './close-codes.ts'
+import type { Emulators } from './emulators.ts'
+import type { Terminal } from './model.ts'
+import { TerminalScreen } from './screen.ts'
+import { type ViewedTerminal, Viewer } from './viewer.ts'
+
+/** Most bytes that are kept of what was typed and no program has read. */
+const MAX_TYPED = 16 * 1024 * 1024
+
+/** Milliseconds for which a program is held up while no viewer reads. */
+const PATIENCE_MS = 10_000
+
+/** What does not change about a terminal. */
+export interface TerminalFacts {
+  readonly id: string
+  readonly serverId: string
+  readonly name: string
+  /** Null for a login shell. */
+  readonly command: string | null
+  readonly cwd: string
+  readonly startedAt: number
+}
+
+/** What runs on a terminal. */
+export interface TerminalStart {
+  readonly command: string
+  /** Relative to the workspace. */
+  readonly cwd: string
+  readonly env: Record<string, string>
+  readonly size: TerminalSize
+}
+
+/** Dependencies of a terminal. */
+interface TerminalDependencies {
+  clock: Clock
+  emulators: Emulators
+  /** Called when it is used: when it prints or is typed on, or a viewer comes or leaves. */
+  onUse: () => void
+  /** Called when the first viewer has come, and when the last one has left. */
+  onWatched: (watched: boolean) => void
+  /** Called when its program has ended. */
+  onEnded: () => void
+}
+
+/** A program on a terminal, with its screen and its viewers. */
+export class LiveTerminal implements ViewedTerminal {
+  readonly facts: TerminalFacts
+  readonly #dependencies: TerminalDependencies
+  readonly #screen: TerminalScreen
+  readonly #execution: TerminalExecution
+  readonly #viewers = new Set<Viewer>()
+  #size: TerminalSize
+  #lastUsedAt: number
+  #exitCode: number | null = null
+  /** Ends the wait of the program for its viewers and the screen; null while it runs. */
+  #resume: (() => void) | null = null
+  #impatience: Timer | undefined
+
+  /**
+   * Starts the program.
+   *
+   * @throws ComputeError if the sandbox is gone or refuses
+   */
+  constructor(
+    facts: TerminalFacts,
+    sandbox: Sandbox,
+    start: TerminalStart,
+    dependencies: TerminalDependencies,
+  ) {
+    this.facts = facts
+    this.#dependencies = dependencies
+    this.#size = start.size
+    this.#lastUsedAt = facts.startedAt
+    this.#screen = new TerminalScreen(start.size, dependencies.emulators, () => this.#release())
+    this.#execution = sandbox.terminal({
+      ...start,
+      timeoutMs: null,
+      onOutput: (data) => this.#print(data),
+    })
+    this.#execution.exit.then(
+      ({ exitCode }) => this.#finish(exitCode),
+      () => this.#finish(1),
+    )
+  }
+
+  /** Resolves when the program runs; rejects with `ComputeError` if it cannot be started. */
+  get started(): Promise<void> {
+    return this.#execution.started
+  }
+
+  /** Whether its program runs. */
+  get isLive(): boolean {
+    return this.#exitCode === null
+  }
+
+  /** Whether a viewer is attached. */
+  get isWatched(): boolean {
+    return this.#viewers.size > 0
+  }
+
+  /** When it was last used, milliseconds since 1970. */
+  get lastUsedAt(): number {
+    return this.#lastUsedAt
+  }
+
+  toJson(): Terminal {
+    const { id, name, command, cwd, startedAt } = this.facts
+    return {
+      id,
+      name,
+      command,
+      cwd,
+      ...this.#size,
+      viewers: this.#viewers.size,
+      started_at: toIso(startedAt),
+      last_used_at: toIso(this.#lastUsedAt),
+      exit_code: this.#exitCode,
+    }
+  }
+
+  /** Returns a viewer for a new socket. @param onClosed called when it is closed */
+  view(size: TerminalSize | null, onClosed: () => void): Viewer {
+    return new Viewer(this, size, onClosed)
+  }
+
+  /** Closes the sockets of all viewers. */
+  closeViewers(end: SocketEnd): void {
+    for (const viewer of [...this.#viewers]) viewer.close(end)
+  }
+
+  /** Hangs up; resolves when the program and everything that it has started has ended. */
+  async hangUp(): Promise<void> {
+    this.#execution.hangUp()
+    // A held-up program could not end: its output would still have to be taken.
+    this.#giveUp()
+    await this.#execution.exit.catch(() => {})
+  }
+
+  /** Drops the screen. */
+  dispose(): void {
+    this.#screen.dispose()
+  }
+
+  join(viewer: Viewer): void {
+    this.#viewers.add(viewer)
+    this.#use()
+    if (this.#viewers.size === 1) this.#dependencies.onWatched(true)
+    void this.#show(viewer, true)
+    this.resized()
+  }
+
+  leave(viewer: Viewer): void {
+    if (!this.#viewers.delete(viewer)) return
+    this.#use()
+    if (this.#viewers.size === 0) this.#dependencies.onWatched(false)
+    this.resized()
+    this.#release()
+  }
+
+  /** The smallest viewer decides, columns and rows each. Without any, the size stays. */
+  resized(): void {
+    const sizes = [...this.#viewers].flatMap(({ size }) => size ?? [])
+    if (sizes.length === 0 || !this.isLive) return
+    const columns = Math.min(...sizes.map((size) => size.columns))
+    const rows = Math.min(...sizes.map((size) => size.rows))
+    if (columns === this.#size.columns && rows === this.#size.rows) return
+    this.#size = { columns, rows }
+    this.#screen.resize(this.#size)
+    this.#execution.resize(this.#size)
+  }
+
+  type(viewer: Viewer, data: Uint8Array): void {
+    this.#use()
+    if (this.#execution.unread + data.length > MAX_TYPED) viewer.close(SOCKET_ENDS.typedTooMuch)
+    else this.#execution.write(data)
+  }
+
+  drained(viewer: Viewer): void {
+    this.#refresh(viewer)
+    this.#release()
+  }
+
+  #use(): void {
+    this.#lastUsedAt = this.#dependencies.clock.now()
+    this.#dependencies.onUse()
+  }
+
+  /** Sends a viewer the screen, and how the program has ended if it has. */
+  async #show(viewer: Viewer, isFirst: boolean): Promise<void> {
+    const since = viewer.awaitScreen()
+    viewer.show(await this.#screen.snapshot(), since, isFirst)
+    if (this.#exitCode !== null && viewer.isCurrent) viewer.exit(this.#exitCode)
+  }
+
+  /** Sends the screen anew to a viewer that has missed output, if it reads again. */
+  #refresh(viewer: Viewer): void {
+    if (viewer.needsScreen) void this.#show(viewer, false)
+  }
+
+  #print(data: Uint8Array): Promise<void> | void {
+    this.#use()
+    this.#screen.write(data)
+    for (const viewer of this.#viewers) {
+      viewer.send(data)
+      this.#refresh(viewer)
+    }
+    if (!this.#isHeldUp) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#resume = resolve
+    if (this.#viewersAreFull) this.#impatience = setTimeout(() => this.#giveUp(), PATIENCE_MS)
+    return promise
+  }
+
+  /** Whether the program has to wait: for the screen, or because nobody of those who watch reads. */
+  get #isHeldUp(): boolean {
+    return this.#screen.isFull || this.#viewersAreFull
+  }
+
+  get #viewersAreFull(): boolean {
+    // Those who have fallen behind are sent the screen when they read again, so nobody waits for them.
+    const reading = [...this.#viewers].filter((viewer) => !viewer.isBehind)
+    return reading.length > 0 && reading.every((viewer) => viewer.isFull)
+  }
+
+  /** Lets the program go on if nothing holds it up any more. */
+  #release(): void {
+    if (this.#resume === null || this.#isHeldUp) return
+    clearTimeout(this.#impatience)
+    const resume = this.#resume
+    this.#resume = null
+    resume()
+  }
+
+  /** Waits no longer for viewers that do not read. */
+  #giveUp(): void {
+    for (const viewer of this.#viewers) if (viewer.isFull) viewer.fallBehind()
+    this.#release()
+  }
+
+  #finish(exitCode: number): void {
+    this.#exitCode = exitCode
+    this.#use()
+    void this.#screen.finish()
+    // A viewer that waits for its screen is told after it.
+    for (const viewer of [...this.#viewers]) {
+      if (viewer.isCurrent) viewer.exit(exitCode)
+      else this.#refresh(viewer)
+    }
+    this.#dependencies.onEnded()
+  }
+}
