@@ -36,10 +36,10 @@ export function describeDone(done: readonly string[]): string {
 export function describeIdle(goal: string): string {
   const repeated = goal.length > MAX_GOAL ? `${goal.slice(0, MAX_GOAL)} …` : goal
   return [
-    'Nothing was done, since no agent is configured. The goal was:',
+    'Nothing was done: no agent is configured but the scripted one, and nothing tells it what to do here. The goal was:',
     '',
     repeated,
     '',
-    'Start berth with --agent openai, anthropic or command for one that works on any goal, or tell the scripted one what to do: by scenarios, or by lines such as "run: npm test" in the goal.',
+    'Start berth with --agent openai, anthropic or command for one that works on any goal. Or tell the scripted one what to do: by scenarios, or by lines such as "run: npm test" in the goal.',
   ].join('\n')
 }

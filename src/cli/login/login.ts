@@ -222,7 +222,9 @@ async function exchange(
     } catch (error) {
       if (!isRefused(error)) throw error
       if (retypeCode === null || tries >= MAX_ATTEMPTS) throw withoutErrorCode(error)
-      await stderr.write('This code is not valid. Type it again, or end with Ctrl-C.\n')
+      await stderr.write(
+        'This code is not valid. If it is mistyped, type it again. A code is good once and for two minutes:\nfor a new one end with Ctrl-C and run "berth login" again.\n',
+      )
       code = await retypeCode()
     }
   }

@@ -77,7 +77,7 @@ function keyEntry(key: ApiKey, csrf: string, names: ResourceNames, isLast: boole
   const about = html`<span class="hidden"> the key ${shownName(label)}</span>`
   return entry(
     html`<strong>${shownName(label)}</strong> <code class="whole">${masked}</code>`,
-    html`Reaches ${describeScope(credentialScope(key), names)}${isLast && html`, as no other key does: it cannot be deleted`}.<br>Created ${formatTime(created_at)}, ${lastUsedText(last_used_at)}.`,
+    html`Reaches ${describeScope(credentialScope(key), names)}${isLast && html`. It is the last key that does, so it cannot be deleted`}.<br>Created ${formatTime(created_at)}, ${lastUsedText(last_used_at)}.`,
     html`<form method="post" action="/access/keys/${id}/reveal">${csrfInput(csrf)}<button class="plain">Reveal${about}</button></form>
 ${!isLast && html`<a class="button danger" href="/access/keys/${id}/delete">Delete${about}</a>`}`,
   )
