@@ -12,7 +12,7 @@ import {
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
-import { runOnce, type SpawnPlan } from '../local/spawn.ts'
+import { FILES_FD, REPORT_FD, runOnce, type SpawnPlan } from '../local/spawn.ts'
 import {
   hiddenDirectories,
   type SystemPath,
@@ -23,6 +23,7 @@ import { ToolsDirectory } from '../local/tools-directory.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
+import { KernelSettings } from './kernel-settings.ts'
 
 /**
  * Keeps commands from creating user namespaces. They would have all capabilities in one; if berth is root, that is
@@ -67,6 +68,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   readonly #options: LocalDriverOptions
   #etc: EtcDirectory | null = null
   readonly #tools: ToolsDirectory
+  readonly #settings = new KernelSettings()
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
   /** Whose network servers have; null before the kernel was asked. */
@@ -95,6 +97,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       this.#nested = 'possible'
       return this.probe()
     }
+    if (this.#settings.refuse(said)) return this.probe()
     if (this.#network === 'own') {
       this.#network = 'shared'
       return this.probe()
@@ -123,7 +126,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
-    const descriptors = this.#chooseNetwork() === 'own' ? { descriptors: 'sockets' as const } : {}
+    const descriptors = plan.reports ? { descriptors: 'sockets' as const } : {}
     return {
       ...plan,
       ...descriptors,
@@ -137,17 +140,20 @@ export class BubblewrapIsolation implements LocalIsolation {
     }
   }
 
-  #plan(program: string, { system, own, path }: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
+  #plan(
+    program: string,
+    { system, devices, own, path }: FixedArgs,
+    place: SandboxMounts,
+    inner: string[],
+  ): SpawnPlan {
     const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
-    const network = this.#chooseNetwork() === 'own' ? ['--unshare-net'] : []
+    const ownNetwork = this.#chooseNetwork() === 'own'
+    const network = ownNetwork ? ['--unshare-net', '--info-fd', String(REPORT_FD)] : []
+    const settings = ownNetwork ? this.#settings.files : []
+    const written = settings.flatMap(([path], index) => ['--file', String(FILES_FD + index), path])
     const all = [
-      AS_PROCESS_1,
-      ...nesting,
-      ...network,
-      ...system,
-      ...memoryArgs(place),
-      ...own,
-      ...serverArgs(place),
+      ...[AS_PROCESS_1, ...nesting, ...network, ...system, ...written, ...devices],
+      ...[...memoryArgs(place), ...own, ...serverArgs(place)],
     ]
     return {
       argv: [program, '--args', '4', '--', ...inner],
@@ -155,6 +161,8 @@ export class BubblewrapIsolation implements LocalIsolation {
       env: { PATH: path },
       // Passed through a descriptor, because every process of the sandbox can read the command line.
       input: new TextEncoder().encode(all.map((argument) => `${argument}\0`).join('')),
+      reports: ownNetwork,
+      files: settings.map(([, contents]) => contents),
     }
   }
 
@@ -192,22 +200,14 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...systemDirectories().flatMap(linkOrBind),
       ...['--ro-bind', etc, '/etc'],
       ...directories.flatMap(bind),
+      ...['--proc', '/proc'],
+    ]
+    const devices = [
       // The kernel takes root in a sandbox that root started for root: it may change kernel settings without a
       // capability.
-      ...[
-        '--proc',
-        '/proc',
-        '--ro-bind',
-        '/proc/sys',
-        '/proc/sys',
-        ...(isRoot() ? ownersFiles().flatMap((path) => ['--ro-bind', '/dev/null', path]) : []),
-        '--dev',
-        '/dev',
-        '--size',
-        String(RUN_BYTES),
-        '--tmpfs',
-        '/run',
-      ],
+      ...['--ro-bind', '/proc/sys', '/proc/sys'],
+      ...(isRoot() ? ownersFiles().flatMap((path) => ['--ro-bind', '/dev/null', path]) : []),
+      ...['--dev', '/dev', '--size', String(RUN_BYTES), '--tmpfs', '/run'],
     ]
     // After /tmp and /run, because some of these paths may be below them.
     const own = [
@@ -217,7 +217,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
     ]
-    return { system, own, path: tools.path }
+    return { system, devices, own, path: tools.path }
   }
 }
 
@@ -233,8 +233,10 @@ interface SharedMounts {
 
 /** Arguments that are the same for every server. */
 interface FixedArgs {
-  /** Namespaces and the system's files. */
+  /** Namespaces, the system's files and /proc, whose settings can be written. */
   system: string[]
+  /** What takes the settings from programs, and devices. */
+  devices: string[]
   /** Tools of PATH and sandboxd's executable. */
   own: string[]
   /** The PATH inside. */

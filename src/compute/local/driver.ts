@@ -51,8 +51,8 @@ export class LocalDriver implements ComputeDriver {
     return new OutboundRelay({ logger, worker: relayWorkerUrl(compiled) })
   })
   readonly #networks = once(async () => {
-    const { NetworkLoader } = await import('./network/server-network.ts')
-    return new NetworkLoader(this.#options.projectPorts)
+    const { NetworkLoader } = await import('./network/network-setup.ts')
+    return new NetworkLoader(this.#options.projectPorts, this.#options.path)
   })
   #limiter: Promise<Limiter> | null = null
   #outboundKind: Promise<'redirected' | 'proxy'> | null = null

@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import {
   ComputeError,
@@ -23,9 +22,10 @@ import { SocketTransport } from '../sandboxd/transport.ts'
 import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
+import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from './network/rules.ts'
-import type { NetworkLoader, ServerNetwork } from './network/server-network.ts'
+import type { ServerNetwork } from './network/server-network.ts'
 import { listeningAddresses } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 
@@ -70,9 +70,8 @@ export class LocalSandbox implements Sandbox {
   readonly #exited: Promise<{ reason: string }>
   /** Opens terminals for a sandboxd that cannot; null for one that can. */
   readonly #terminals: TerminalSender | null
-  /** Berth's end of the socket over which sandboxd sends those of its own network; null after that, and without one. */
-  #sockets: number | null
-  #network: ServerNetwork | null = null
+  /** Sets up its own network; null if it has none. */
+  readonly #networkSetup: NetworkSetup | null
   /** What leaves its own network; null if it has none. */
   #relayed: RelayedOutbound | null = null
   /** The sandbox's own processes, which run before any command. */
@@ -92,13 +91,14 @@ export class LocalSandbox implements Sandbox {
     return sandbox
   }
 
-  private constructor({ process, descriptors }: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
+  private constructor(spawned: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
+    const { process, descriptors } = spawned
     this.#process = process
     this.#sandboxd = sandboxd
     this.#start = start
-    const receives = start.launch.descriptors === 'sockets'
-    this.#terminals = descriptors === null || receives ? null : new TerminalSender(descriptors)
-    this.#sockets = receives ? descriptors : null
+    this.#networkSetup = start.networks?.begin(spawned) ?? null
+    const sends = descriptors !== null && this.#networkSetup === null
+    this.#terminals = sends ? new TerminalSender(descriptors) : null
     this.#exited = this.#waitForExit()
     this.faultInjection = new LocalFaultInjection({
       pid: process.pid,
@@ -115,6 +115,10 @@ export class LocalSandbox implements Sandbox {
 
   get ending(): boolean {
     return this.#stopping !== null || this.#sandboxd.over
+  }
+
+  get #network(): ServerNetwork | null {
+    return this.#networkSetup?.network ?? null
   }
 
   get network(): 'own' | 'shared' {
@@ -261,7 +265,7 @@ export class LocalSandbox implements Sandbox {
 
   async #configure(): Promise<void> {
     const { launch, marker, group, options } = this.#start
-    const baseUrl = options.baseUrl(this.#sockets === null ? 'shared' : 'own')
+    const baseUrl = options.baseUrl(this.#networkSetup === null ? 'shared' : 'own')
     const errors = collectErrors(this.#process.stderr)
     const timer = setTimeout(() => this.#sandboxd.close('It was not ready in time.'), READY_MS)
     try {
@@ -271,7 +275,7 @@ export class LocalSandbox implements Sandbox {
         marker,
         confinement: launch.confinement,
         receivesTerminals: this.#terminals !== null,
-        sendsSockets: this.#sockets !== null,
+        sendsSockets: this.#networkSetup !== null,
         silenceMs: null,
         ...group.sandboxd,
       })
@@ -295,13 +299,9 @@ export class LocalSandbox implements Sandbox {
   }
 
   async #openNetwork(): Promise<void> {
-    const socket = this.#sockets
-    const { id, networks, relay, options } = this.#start
-    if (socket === null || networks === null || relay === null) return
-    this.#sockets = null
-    this.#network = networks.receive(socket)
-    const network = this.#network
-    await network.configure(options.path)
+    const { id, relay, options } = this.#start
+    const network = await this.#networkSetup?.finish()
+    if (network === undefined || relay === null) return
     const sockets = network.outboundSockets(options.machinePorts)
     this.#relayed = await relay.open(id, sockets, options.outbound, (refused) => {
       options.logger.warn('a server may not reach this', { serverId: id, ...refused })
@@ -318,13 +318,11 @@ export class LocalSandbox implements Sandbox {
     this.#sandboxd.close(why)
     this.#rest()
     this.#terminals?.close()
-    this.#network?.close()
+    const closed = this.#networkSetup?.stop()
     void this.#relayed?.close()
-    if (this.#sockets !== null) closeSync(this.#sockets)
-    this.#sockets = null
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
-    await this.#process.exited
+    await Promise.all([this.#process.exited, closed])
     const { marker, group, scanner } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.

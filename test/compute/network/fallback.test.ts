@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { run, TEST_PATH, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible } from './network-bench.ts'
+import { Programs } from './programs.ts'
 
 /** A bwrap that refuses to make networks, as gVisor's does. */
 const BWRAP = `#!/bin/sh
@@ -74,23 +75,3 @@ echo "$rules" | ${Bun.which('nft', { PATH: `${TEST_PATH}:/usr/sbin:/sbin` })} "$
     }
   })
 })
-
-/** Programs that take the place of the machine's. */
-class Programs implements Disposable {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'berth-programs-'))
-
-  constructor(programs: Record<string, string>) {
-    chmodSync(this.#dir, 0o755)
-    for (const [name, text] of Object.entries(programs)) {
-      writeFileSync(join(this.#dir, name), text, { mode: 0o755 })
-    }
-  }
-
-  get path(): string {
-    return `${this.#dir}:${TEST_PATH}`
-  }
-
-  [Symbol.dispose](): void {
-    rmSync(this.#dir, { recursive: true })
-  }
-}

@@ -1,22 +1,11 @@
 import { closeSync } from 'node:fs'
-import type { PortRange } from '../../../config/config.ts'
 import { ComputeError } from '../../driver.ts'
-import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
-import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
 import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
-import { DNS_PORT, OUTBOUND_PORT, OWN_MARK, PROJECTS_PORT, redirectOutbound } from './rules.ts'
-import {
-  isIPv6,
-  loadSocketCalls,
-  type NetworkHost,
-  OWN_IPV4,
-  type SocketCalls,
-  type SocketFacts,
-  socketAddress,
-} from './socket-calls.ts'
+import { DNS_PORT, OUTBOUND_PORT, OWN_MARK, PROJECTS_PORT } from './rules.ts'
+import { isIPv6, type NetworkHost, OWN_IPV4, type SocketCalls, socketAddress } from './socket-calls.ts'
 
 /** Port of the listeners by which new sockets are made; see `SocketSource`. */
 const SOURCE_PORT = 65_534
@@ -36,41 +25,6 @@ const CODES: Readonly<Record<number, string>> = {
 export interface NetworkListener {
   /** Closes it with its connections. May be called again. */
   stop(): void
-}
-
-/** Takes what sandboxds send, for all servers of a driver. */
-export class NetworkLoader {
-  readonly #calls = loadSocketCalls()
-  readonly #descriptors = loadDescriptorCalls()
-  readonly #ownNetwork = this.#calls.network()
-  readonly #projectPorts: ProjectPorts
-
-  /** @param projectPorts ports of projects that servers reach on their own loopback; null for none */
-  constructor(projectPorts: PortRange | null = null) {
-    this.#projectPorts = { range: projectPorts }
-  }
-
-  /**
-   * Receives the sockets that sandboxd has sent before it was ready. Closes the socket over which they came, so that
-   * nothing more can come.
-   *
-   * @param socket berth's end of the socket for descriptors
-   * @throws ComputeError if other descriptors came, or none
-   */
-  receive(socket: number): ServerNetwork {
-    let sockets: number[] = []
-    try {
-      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length)
-      checkSockets(this.#calls, sockets, this.#ownNetwork)
-      return new ServerNetwork(this.#calls, this.#projectPorts, sockets)
-    } catch (error) {
-      for (const descriptor of sockets) closeSync(descriptor)
-      const why = error instanceof Error ? error.message : String(error)
-      throw new ComputeError(`The server has no network: ${why}`, { cause: error })
-    } finally {
-      closeSync(socket)
-    }
-  }
 }
 
 /**
@@ -110,6 +64,11 @@ export class ServerNetwork {
     this.#udp = { v4: u, v6: u6 ?? null }
   }
 
+  /** Returns its network namespace, as an open descriptor; null if the kernel refuses it. */
+  namespace(): number | null {
+    return this.#udp.v4 === null ? null : this.#calls.networkOf(this.#udp.v4)
+  }
+
   /** Why nothing redirects what leaves the network, in a sentence; null if it is redirected. */
   get unredirected(): string | null {
     return this.#unredirected
@@ -121,33 +80,17 @@ export class ServerNetwork {
   }
 
   /**
-   * Gives the network its address and a route, and redirects what leaves it to `OUTBOUND_PORT` and `DNS_PORT`, if the
-   * system permits that: see `unredirected`.
+   * Gives the network its address and a route.
    *
-   * @param path the PATH that nsenter and nft are looked for in
+   * @param unredirected why nothing redirects what leaves the network, a sentence; null if it is redirected
    */
-  async configure(path: string): Promise<void> {
+  configure(unredirected: string | null): void {
     const socket = this.#udp.v4
     if (socket === null) throw this.#nothingLeft('a socket to configure it by')
     const error =
       assignIPv4(this.#calls, socket) || (this.#udp.v6 === null ? 0 : assignIPv6(this.#calls, this.#udp.v6))
     if (error !== 0) throw systemError(error, "give the server's network an address")
-    const namespaces = this.#calls.namespaces(socket)
-    if (namespaces === null) {
-      this.#unredirected = 'The kernel does not show who owns it.'
-      return
-    }
-    const { range } = this.#projectPorts
-    try {
-      this.#unredirected = await redirectOutbound(namespaces, range, path)
-      if (this.#unredirected === null || range === null) return
-      // The kernel may lack what only the projects' ports need.
-      this.#unredirected = await redirectOutbound(namespaces, null, path)
-      this.#projectPorts.range = null
-    } finally {
-      closeSync(namespaces.network)
-      closeSync(namespaces.owner)
-    }
+    this.#unredirected = unredirected
   }
 
   /**
@@ -336,38 +279,6 @@ class SocketSource {
     closeSync(this.#listener)
     closeSync(this.#connector)
   }
-}
-
-/**
- * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, all of one network, and that is
- * not berth's own.
- */
-function checkSockets(calls: SocketCalls, sockets: readonly number[], own: bigint): void {
-  const half = BLANK_SOCKETS.length / 2
-  if (sockets.length !== half && sockets.length !== BLANK_SOCKETS.length) {
-    throw new Error(`sandboxd has sent ${sockets.length} sockets.`)
-  }
-  const facts = sockets.map((descriptor) => calls.facts(descriptor))
-  for (const [index, fact] of facts.entries()) {
-    const wanted = BLANK_SOCKETS[index]
-    if (wanted === undefined || !isBlank(fact, wanted)) throw new Error('sandboxd has sent something else.')
-    if (fact.network === 0n) throw new Error('the kernel does not tell networks apart (Linux 5.14 does).')
-    if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
-    if (fact.network !== facts[0]?.network) throw new Error("sandboxd's sockets are of different networks.")
-  }
-}
-
-const IPPROTO_TCP = 6
-const IPPROTO_UDP = 17
-
-function isBlank(fact: SocketFacts, { domain, type }: { domain: number; type: number }): boolean {
-  return (
-    fact.domain === domain &&
-    fact.type === type &&
-    (fact.protocol === IPPROTO_TCP || fact.protocol === IPPROTO_UDP) &&
-    !fact.listens &&
-    !fact.connected
-  )
 }
 
 /** Returns an error of the system with its `code`. @param what what failed, such as `listen on ::1, port 80` */

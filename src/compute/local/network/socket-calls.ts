@@ -66,11 +66,10 @@ export interface SocketCalls {
   network(): bigint
   /** Calls ioctl(2) with a structure. @returns the error's number, 0 for none */
   control(fd: number, request: number, structure: Uint8Array): number
-  /**
-   * Returns the network namespace of a socket and the user namespace that owns it, as open descriptors; null if the
-   * kernel refuses them.
-   */
-  namespaces(fd: number): { network: number; owner: number } | null
+  /** Returns the network namespace of a socket, as an open descriptor; null if the kernel refuses it. */
+  networkOf(socket: number): number | null
+  /** Returns the user namespace that owns a namespace, as an open descriptor; null if the kernel refuses it. */
+  ownerOf(namespace: number): number | null
 }
 
 /** Loads the C library; about 0.3 ms. Throws if there is none. */
@@ -144,13 +143,13 @@ export function loadSocketCalls(): SocketCalls {
       closeSync(fd)
       return cookie
     },
-    namespaces(fd) {
-      const network = calls.ioctl(fd, SIOCGSKNS, null)
-      if (network < 0) return null
-      const owner = calls.ioctl(network, NS_GET_USERNS, null)
-      if (owner >= 0) return { network, owner }
-      closeSync(network)
-      return null
+    networkOf(socket) {
+      const network = calls.ioctl(socket, SIOCGSKNS, null)
+      return network < 0 ? null : network
+    },
+    ownerOf(namespace) {
+      const owner = calls.ioctl(namespace, NS_GET_USERNS, null)
+      return owner < 0 ? null : owner
     },
     control: (fd, request, structure) => errorOf(calls.ioctl(fd, request, ptr(structure))),
   }

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ifPresent } from '../../../src/runtime/if-present.ts'
+import { LIMITS, run, TEST_PATH, until } from '../bench.ts'
+import { NetworkBench, networkIsPossible } from './network-bench.ts'
+import { Programs } from './programs.ts'
+
+const NFT = Bun.which('nft', { PATH: `${TEST_PATH}:/usr/sbin:/sbin` })
+const BWRAP = Bun.which('bwrap', { PATH: TEST_PATH })
+
+describe.skipIf(!(await networkIsPossible()))('the start of a server with its own network', () => {
+  test('is over when the network is: what the first command connects to goes to berth, at servers started at once', async () => {
+    await using bench = new NetworkBench()
+    const servers = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const { sandbox } = await bench.start(`srv_${index}`)
+        await run(sandbox, 'curl --silent --max-time 10 http://203.0.113.9/')
+        return sandbox
+      }),
+    )
+    for (const { outboundControl } of servers) {
+      const refused = () => outboundControl?.refused.map(({ destination }) => destination) ?? []
+      await until('berth has refused it', () => refused().length > 0)
+      expect(refused()).toEqual(['203.0.113.9:80'])
+    }
+  })
+
+  test('waits for an nft that takes longer than the rest', async () => {
+    using programs = new Programs({ nft: `#!/bin/sh\nsleep 1\nexec ${NFT} "$@"\n` })
+    await using bench = new NetworkBench({ path: programs.path })
+    const { sandbox, network } = await bench.start('srv_a')
+    expect(network.unredirected).toBeNull()
+    await run(sandbox, 'curl --silent --max-time 10 http://203.0.113.9/')
+    await until('berth has refused it', () => (sandbox.outboundControl?.refused.length ?? 0) > 0)
+  })
+
+  test('sets the rules later if bwrap does not report what it has made', async () => {
+    using programs = new Programs({ bwrap: `#!/bin/sh\nexec ${BWRAP} "$@" 6>/dev/null\n` })
+    await using bench = new NetworkBench({ path: programs.path })
+    const { sandbox, network } = await bench.start('srv_a')
+    expect(network.unredirected).toBeNull()
+    await run(sandbox, 'curl --silent --max-time 10 http://203.0.113.9/')
+    await until('berth has refused it', () => (sandbox.outboundControl?.refused.length ?? 0) > 0)
+  })
+
+  test('leaves no process, network or descriptor if the server ends meanwhile', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-pid-'))
+    using programs = new Programs({
+      nft: `#!/bin/sh\necho $$ > "$HELD"\nexec sleep 300\n`.replace('$HELD', join(dir, 'pid')),
+    })
+    await using bench = new NetworkBench({ path: programs.path })
+    try {
+      const handle = await bench.driver.create('srv_a')
+      const before = openFiles()
+      const children = childrenOf(process.pid)
+      const outcome = bench.driver.start('srv_a', handle, LIMITS).then(
+        () => 'started',
+        (error: Error) => error.message,
+      )
+      let pid = 0
+      await until('nft runs', () => {
+        pid = Number(ifPresent(() => readFileSync(join(dir, 'pid'), 'latin1')))
+        return pid > 0
+      })
+      const network = readlinkSync(`/proc/${pid}/ns/net`)
+      expect(network).not.toBe(readlinkSync('/proc/self/ns/net'))
+      const [sandbox] = childrenOf(process.pid).filter((child) => child !== pid && !children.includes(child))
+      process.kill(sandbox ?? Number.NaN, 'SIGKILL')
+      expect(await outcome).toContain('did not start')
+      expect(ifPresent(() => readlinkSync(`/proc/${pid}/ns/net`))).toBeNull()
+      expect(networks()).not.toContain(network)
+      await until('every descriptor is closed', () => openFiles() <= before)
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+})
+
+/** How many descriptors this process has open to sockets, namespaces and pipes. */
+function openFiles(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    const target = ifPresent(() => readlinkSync(`/proc/self/fd/${fd}`)) ?? ''
+    return /^(socket|net|user|pipe):/.test(target)
+  }).length
+}
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
+
+/** The networks of all processes that may be looked at. */
+function networks(): string[] {
+  return readdirSync('/proc').flatMap((pid) => {
+    try {
+      return /^\d+$/.test(pid) ? readlinkSync(`/proc/${pid}/ns/net`) : []
+    } catch {
+      return []
+    }
+  })
+}
