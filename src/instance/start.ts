@@ -20,7 +20,7 @@ import { makeEphemeral } from '../storage/ephemeral.ts'
 import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
-import { InstanceState } from './state.ts'
+import type { InstanceState } from './state.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
@@ -132,7 +132,7 @@ async function compose(
   if (heartbeat) releases.push(() => heartbeat.close())
   let listener: Listener | undefined
   let routes: SiteRoutes | null = null
-  // The probe runs a process. Meanwhile the database opens and the app is created.
+  // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
     localDrivers({
@@ -153,6 +153,7 @@ async function compose(
     }),
   )
   selecting.catch(() => {})
+  const gate = new StartGate()
   releases.push(() => clock.stop())
 
   const startedAt = performance.now()
@@ -178,6 +179,11 @@ async function compose(
     })
   }
   const links = new SignInLinks({ clock, random: systemRandom })
+  const { InstanceState } = await import('./state.ts')
+  // Before the state is opened: Bun collects garbage when it begins to listen, and there is less yet.
+  const listening = listen(config.host, config.port, gate.respond)
+  listener = listening
+  releases.push(() => listening.close())
   const instance = new InstanceState({
     config,
     version,
@@ -207,13 +213,11 @@ async function compose(
     control,
   })
   releases.push(() => instance.close())
-  // While the probe runs, and before anybody can ask.
+  // While the probe runs, and before a request gets in.
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
-  const respond = responder(instance, config, logger, observe)
-  const listening = listen(config.host, config.port, respond)
-  listener = listening
+  gate.open(responder(instance, config, logger, observe))
   releases.push(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.
     await instance.stop(listening.drain())
@@ -268,6 +272,21 @@ async function compose(
       return stopping
     },
     abandon: () => ephemeral?.remove(),
+  }
+}
+
+/** Lets requests wait until the instance can respond to them. */
+class StartGate {
+  readonly #opened = Promise.withResolvers<Respond>()
+  #respond: Respond = async (request) => (await this.#opened.promise)(request)
+
+  /** Responds to a request. */
+  readonly respond: Respond = (request) => this.#respond(request)
+
+  /** Lets requests in, also those that have waited. */
+  open(respond: Respond): void {
+    this.#respond = respond
+    this.#opened.resolve(respond)
   }
 }
 

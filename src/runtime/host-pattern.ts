@@ -1,5 +1,3 @@
-import { isIP } from 'node:net'
-
 /** Matches hosts by name or address, and their ports. */
 export interface HostPattern {
   /** As it was given, such as `*.example.com:443`. */
@@ -33,7 +31,8 @@ export function parseHostPattern(given: string): HostPattern | null {
   const port = digits === undefined ? null : Number(digits)
   if (port !== null && (port < 1 || port > 65_535)) return null
   const [address = '', length, ...more] = host.split('/')
-  const version = address.includes('%') || more.length > 0 ? 0 : isIP(address)
+  const version =
+    address.includes('%') || more.length > 0 ? 0 : process.getBuiltinModule('node:net').isIP(address)
   if (version !== 0) {
     const bits = length === undefined ? null : Number(length)
     if (!/^\d{1,3}$/.test(length ?? '0') || (bits ?? 0) > (version === 4 ? 32 : 128)) return null

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../support/ports.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { run, serve, start, temporaryFolder } from './command.ts'
@@ -47,6 +48,26 @@ test('with --json stdout carries one line, the ready line with its keys in order
   expect(info.started_in_ms).toBeGreaterThan(0)
   expect(await child.exited).toBe(0)
   expect(await stderr).not.toContain(info.api_key)
+})
+
+test('a request that comes while berth starts waits for its response', async () => {
+  const port = freePort()
+  const request = async (): Promise<Response> => {
+    for (;;) {
+      try {
+        return await fetch(`http://127.0.0.1:${port}/openapi.json`)
+      } catch {
+        // It does not listen yet.
+      }
+    }
+  }
+  // Starts differ in what is ready first.
+  for (let times = 0; times < 5; times += 1) {
+    const starting = serve(['--port', `${port}`])
+    const { status } = await request()
+    await using _berth = await starting
+    expect(status).toBe(200)
+  }
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s ends the service in order with exit code 0', async (signal) => {
