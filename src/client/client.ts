@@ -116,7 +116,7 @@ interface Streams {
   'exec.run': {
     stdout: OutputChunk
     stderr: OutputChunk
-    exit: Pick<ResponseOf<'exec.run'>, 'exitCode' | 'timedOut' | 'truncated'>
+    exit: Pick<ResponseOf<'exec.run'>, 'exitCode' | 'timedOut' | 'truncated' | 'refused'>
   }
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream

@@ -1,4 +1,5 @@
 import type { OutboundMode } from '../config/values.ts'
+import { OncePerPeriod } from '../runtime/once-per-period.ts'
 
 /** What a server with a network of its own may reach. */
 export interface OutboundSettings {
@@ -45,4 +46,58 @@ export interface OutboundControl {
 
   /** The destinations that were refused since the last change of the settings, the newest last, 100 at most. */
   readonly refused: readonly RefusedDestination[]
+
+  /**
+   * Calls `listener` for each refused destination, at most ten times a second for each and 200 times a second.
+   *
+   * @returns a function that unsubscribes
+   */
+  subscribe(listener: (refused: RefusedDestination) => void): () => void
+
+  /** Resolves when the listeners have been called for everything that was refused before. */
+  reported(): Promise<void>
 }
+
+/** Destinations that are collected for one command, or noted in one log; a program can try any number. */
+const MOST_NOTED = 20
+
+/** Collects what a server is refused until `end`, each destination once and 20 of them. */
+export class RefusalCollector implements Disposable {
+  readonly #control: OutboundControl | null
+  readonly #refused: RefusedDestination[] = []
+  readonly #unsubscribe: () => void
+
+  /**
+   * @param control null for a server that is refused nothing
+   * @param onRefused called for each destination
+   */
+  constructor(control: OutboundControl | null, onRefused: (refused: RefusedDestination) => void = () => {}) {
+    this.#control = control
+    const noted = new OncePerPeriod(Number.POSITIVE_INFINITY, MOST_NOTED)
+    const subscribe = control?.subscribe((refused) => {
+      if (!noted.admits(refused.destination)) return
+      this.#refused.push(refused)
+      onRefused(refused)
+    })
+    this.#unsubscribe = subscribe ?? (() => {})
+  }
+
+  /**
+   * Ends, and returns what was refused.
+   *
+   * @param complete whether to wait for what was refused a moment ago
+   */
+  async end(complete: boolean): Promise<RefusedDestination[]> {
+    if (complete) await this.#control?.reported()
+    this[Symbol.dispose]()
+    return this.#refused
+  }
+
+  [Symbol.dispose](): void {
+    this.#unsubscribe()
+  }
+}
+
+/** Returns a refusal as a sentence for a person, with its remedy. */
+export const describeRefusal = ({ destination, reason, remedy }: RefusedDestination): string =>
+  `berth refused the server's connection to ${destination}: ${reason}. ${remedy}`

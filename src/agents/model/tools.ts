@@ -40,16 +40,15 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     async use({ command, folder, timeout_seconds = 600 }, { assignment, budget }) {
       const timeoutMs = Math.max(1, Math.min(timeout_seconds * 1_000, budget.leftMs))
       const cwd = folder === undefined ? {} : { cwd: folder }
-      const { exitCode, stdout, stderr, timedOut } = await assignment.workbench.run(command, {
-        timeoutMs,
-        ...cwd,
-      })
+      const result = await assignment.workbench.run(command, { timeoutMs, ...cwd })
+      const { exitCode, stdout, stderr, timedOut, refused = [] } = result
       const head = timedOut
         ? `ended after ${Math.round(timeoutMs / 1_000)} s, since it took longer`
         : `exit code ${exitCode}`
       const printed = [
         stdout === '' ? '' : `stdout:\n${truncateMiddle(stdout)}`,
         stderr === '' ? '' : `stderr:\n${truncateMiddle(stderr)}`,
+        ...(exitCode === 0 ? [] : refused),
       ]
       return { text: [head, ...printed].filter(Boolean).join('\n'), ok: exitCode === 0 }
     },

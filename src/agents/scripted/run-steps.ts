@@ -89,8 +89,9 @@ async function runCommand(
       ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
       ...(step.cwd === '' ? {} : { cwd: step.cwd }),
     })
-    const { exitCode, timedOut, stdout, stderr } = result
-    const outputText = describeOutput(stderr.trim() === '' ? stdout : stderr)
+    const { exitCode, timedOut, stdout, stderr, refused = [] } = result
+    const printed = describeOutput(stderr.trim() === '' ? stdout : stderr)
+    const outputText = [printed, ...refused].join('\n')
     if (timedOut)
       return { status: 'failed', result: `The command ${command} took too long and was ended${outputText}` }
     if (step.expect !== 'any' && exitCode !== step.expect) {

@@ -1,4 +1,5 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { describeRefusal, RefusalCollector } from '../../compute/outbound.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { messageOf } from '../../runtime/error-info.ts'
@@ -45,6 +46,8 @@ interface CommandResult {
   readonly exitCode: number
   readonly timedOut: boolean
   readonly truncated: boolean
+  /** Connections of the server that berth refused meanwhile; missing if there were none. */
+  readonly refused?: readonly string[]
 }
 
 /** The tools with which an agent works on a server. Reports each use and its result. */
@@ -186,11 +189,14 @@ export class Workbench {
       timeoutMs,
       onOutput: (stream, data) => output.write(stream, data),
     })
+    using refusals = new RefusalCollector(sandbox.outboundControl)
     using _abort = onAbort(signal, () => execution.cancel())
     try {
       const { exitCode, timedOut } = await execution.exit
       signal.throwIfAborted()
-      return { ...output.end(), exitCode, timedOut, truncated: output.truncated }
+      const refused = (await refusals.end(exitCode !== 0)).map(describeRefusal)
+      const result = { ...output.end(), exitCode, timedOut, truncated: output.truncated }
+      return refused.length === 0 ? result : { ...result, refused }
     } catch (error) {
       // The agent may continue if a command cannot be started, for example for lack of processes.
       if (error instanceof ComputeError && !sandbox.ending) throw new ToolError(error.message)

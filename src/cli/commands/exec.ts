@@ -1,4 +1,5 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
+import { describeRefusal } from '../../compute/outbound.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { Client } from '../client.ts'
@@ -104,6 +105,9 @@ async function runStreaming(
     if (event !== 'exit') continue
     if (data.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')
     if (data.timedOut) await stderr.write('berth: the command ran out of time and was ended\n')
+    if (data.exitCode !== 0) {
+      for (const refused of data.refused ?? []) await stderr.write(`${describeRefusal(refused)}\n`)
+    }
     return exitCodeOf(data)
   }
   throw new CommandError('The connection closed before the command ended. Is berth still running?')

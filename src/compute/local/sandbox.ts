@@ -303,9 +303,7 @@ export class LocalSandbox implements Sandbox {
     const network = await this.#networkSetup?.finish()
     if (network === undefined || relay === null) return
     const sockets = network.outboundSockets(options.machinePorts)
-    this.#relayed = await relay.open(id, sockets, options.outbound, (refused) => {
-      options.logger.warn('a server may not reach this', { serverId: id, ...refused })
-    })
+    this.#relayed = await relay.open(id, sockets, options.outbound)
     // The sandbox may have ended meanwhile.
     if (this.#sandboxd.over) await this.#relayed.close()
     await options.provide(id, network)

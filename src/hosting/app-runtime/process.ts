@@ -1,9 +1,11 @@
 import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
+import type { RefusalCollector } from '../../compute/outbound.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { type AppAddress, checkHealth } from './health.ts'
 import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
+import { noteRefusals } from './log/refusals.ts'
 import { AppFailure, type AppPlan } from './plan.ts'
 import type { AppPort } from './ports.ts'
 
@@ -60,6 +62,7 @@ export interface ProcessEnd {
 export class AppProcess {
   readonly #options: ProcessOptions
   readonly #output: LogOutput
+  readonly #refusals: RefusalCollector
   readonly #execution: Execution
   readonly #ended = new AbortController()
   /** Resolves when the process and everything it started have ended and the output is logged. Never rejects. */
@@ -82,6 +85,7 @@ export class AppProcess {
       background: 'ends',
       onOutput: (stream, data) => this.#output.write(stream, data),
     })
+    this.#refusals = noteRefusals(sandbox, log)
     this.exited = this.#waitForExit()
   }
 
@@ -133,6 +137,7 @@ export class AppProcess {
         return `Its output could not be logged: ${error}`
       },
     )
+    void this.#refusals.end(true)
     this.#output.end()
     this.#options.port.release()
     this.#ended.abort()

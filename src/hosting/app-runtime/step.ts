@@ -2,6 +2,7 @@ import type { Sandbox } from '../../compute/driver.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
+import { noteRefusals } from './log/refusals.ts'
 import { AppFailure } from './plan.ts'
 
 /** Default time limit of an installation or a build, in milliseconds. */
@@ -41,8 +42,9 @@ export async function runStep(step: PreparationStep): Promise<void> {
     background: 'ends',
     onOutput: (stream, data) => output.write(stream, data),
   })
+  const refusals = noteRefusals(sandbox, log)
   using _abort = signal === undefined ? null : onAbort(signal, () => execution.cancel())
-  const { exitCode, timedOut } = await execution.exit
+  const { exitCode, timedOut } = await execution.exit.finally(() => refusals.end(true))
   output.end()
   signal?.throwIfAborted()
   if (timedOut) {

@@ -39,6 +39,12 @@ export const ExecResult = t.Object(
     exitCode: integer({ description: '128+n where signal n ended the command.' }),
     timedOut: t.Boolean(),
     truncated: t.Boolean({ description: 'Each stream is kept to 10 MiB.' }),
+    refused: t.Optional(
+      t.Array(t.Object({ destination: t.String(), reason: t.String(), remedy: t.String() }), {
+        description:
+          'Connections of the server that berth refused meanwhile, each with what would allow it; missing if there were none.',
+      }),
+    ),
   },
   { $id: 'ExecResult', additionalProperties: true },
 )

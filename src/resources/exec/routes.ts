@@ -25,7 +25,7 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
         description:
           'Runs the command by `sh -c` and responds when it ends. A command that fails also gets 200; `exitCode` says how it ended. A sleeping server is woken. With `Accept: text/event-stream` the output is streamed; closing the connection ends the command.',
         events:
-          'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated"}`, or `error` with the body of a failure.',
+          'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.',
         success: { 200: ExecResult },
         errors: [400, 401, 402, 404, 502],
       },

@@ -1,4 +1,5 @@
 import { ComputeError, type ExecCommand, type ExecExit } from '../../compute/driver.ts'
+import { RefusalCollector, type RefusedDestination } from '../../compute/outbound.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -16,6 +17,9 @@ export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** The receiver of a command's output, and its limit. */
 type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
+
+/** How a command ended, and what its server was refused meanwhile. */
+type ExecEnd = ExecExit & { refused?: RefusedDestination[] }
 
 /** Runs commands on servers. */
 export class ExecService {
@@ -90,18 +94,20 @@ export class ExecService {
     request: ExecRequest,
     gone: AbortSignal,
     output: Output,
-  ): Promise<ExecExit> {
+  ): Promise<ExecEnd> {
     if (request.cwd !== undefined || request.env !== undefined) await this.check(caller, serverId, request)
     const { row, sandbox, done } = await this.#servers.use(caller, serverId)
     try {
       const env = { ...this.#secrets.environment(serverId), ...request.env }
+      using refusals = new RefusalCollector(sandbox.outboundControl)
       const execution = sandbox.exec({ ...commandOf(request), env, ...output })
       const cancel = () => execution.cancel()
       gone.addEventListener('abort', cancel)
       if (gone.aborted) cancel()
       const exit = await execution.exit
       gone.removeEventListener('abort', cancel)
-      return exit
+      const refused = await refusals.end(exit.exitCode !== 0)
+      return refused.length === 0 ? exit : { ...exit, refused }
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error
       throw new BerthError('compute_backend_error', `The command could not be run: ${error.message}`)

@@ -13,7 +13,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'servers.act':
     'stop ends all that runs on it and puts it to sleep, which costs nothing; start wakes it; restart does both. Commands, tasks and builds wake a sleeping server by themselves.',
   'exec.run':
-    'Runs `sh -c COMMAND` in the workspace and waits for its end. A command that fails is no error: look at exitCode and stderr. Standard input is empty unless `stdin` is given. What should go on after the call must be put in the background, with its output sent to a file; for an app use deployments_create or a project. With a progress token the output comes as progress while it runs.',
+    'Runs `sh -c COMMAND` in the workspace and waits for its end. A command that fails is no error: look at exitCode and stderr, and at `refused`: connections that berth did not let out, each with what would allow it. Standard input is empty unless `stdin` is given. What should go on after the call must be put in the background, with its output sent to a file; for an app use deployments_create or a project. With a progress token the output comes as progress while it runs.',
   'files.read':
     'Without `path` it lists all files of the workspace; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is "true".',
   'files.write':

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { networkInterfaces } from 'node:os'
 import { MAX_FORWARDED } from '../../../src/compute/local/network/forward.ts'
+import { run as berthCommand } from '../../cli/command.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { archiveOf, created, logged, settled } from '../../support/projects.ts'
 import { probedTiers } from '../../support/tiers.ts'
 
 const [, reason = null] = (await probedTiers()).find(([isolation]) => isolation === 'bubblewrap') ?? []
@@ -41,6 +43,37 @@ describe.skipIf(reason !== null)('what a server with its own network reaches', (
     expect(remedy).toContain(`berth servers network ${server} --add-host 10.255.255.254:81`)
     expect(berth.log()).toContain('10.255.255.254:81')
   })
+
+  test('is seen where the refused command is looked at: its result, the terminal, an app’s log, a task', async () => {
+    const destination = '10.255.255.254:82'
+    const remedy = `berth servers network ${server} --add-host ${destination}`
+    const curl = `curl -sS -m 8 http://${destination}/`
+    const { exitCode, refused } = (await berth.call('POST', `/servers/${server}/exec`, { command: curl }))
+      .body
+    expect(exitCode).not.toBe(0)
+    expect(refused).toEqual([
+      { destination, reason: expect.any(String), remedy: expect.stringContaining(remedy) },
+    ])
+    expect(
+      (await berth.call('POST', `/servers/${server}/exec`, { command: 'false' })).body,
+    ).not.toHaveProperty('refused')
+
+    const env = { BERTH_BASE_URL: berth.info.base_url, BERTH_API_KEY: berth.info.api_key }
+    const { stderr } = await berthCommand(['exec', server, '--', curl], { env })
+    expect(stderr).toContain(remedy)
+
+    // In a loop it is one line.
+    const install = `for n in 1 2 3; do ${curl}; sleep 0.15; done; exit 1`
+    const source = await archiveOf({ 'berth.json': JSON.stringify({ install, start: 'true' }) })
+    const project = await settled(berth, (await created(berth, server, { source })).id)
+    expect(project.init_phase).toBe('failed')
+    expect((await logged(berth, project.id)).split(remedy)).toHaveLength(2)
+
+    const { task_id } = (await berth.call('POST', `/servers/${server}/tasks`, { goal: `run: ${curl}` })).body
+    const wait = await berth.control('GET', `/wait?task=${task_id}&until=failed&timeout_ms=20000`)
+    expect(JSON.stringify(wait.body)).toContain(remedy)
+    await berth.call('DELETE', `/projects/${project.id}`)
+  }, 30_000)
 
   test('a port of this machine that is handed in is at the same port of its loopback, and no other is', async () => {
     expect(await get(`http://127.0.0.1:${port}/`)).toBe('the machine')

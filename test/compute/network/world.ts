@@ -143,7 +143,7 @@ async function main(): Promise<void> {
   Bun.serve({ hostname: '127.0.0.1', port: 5432, fetch: () => new Response('the machine, on loopback\n') })
 
   const relay = new OutboundRelay({
-    logger: { error: (...said: unknown[]) => console.error(...said) } as never,
+    logger: { error: (...said: unknown[]) => console.error(...said), warn() {} } as never,
     worker: relayWorkerUrl(false),
   })
   const seen: unknown[] = []
@@ -188,9 +188,8 @@ async function main(): Promise<void> {
                 port: step.machine,
               },
             ]
-      outbound = await relay.open('srv_world', [...sockets, ...machine], step.settings, (refused) =>
-        seen.push(refused),
-      )
+      outbound = await relay.open('srv_world', [...sockets, ...machine], step.settings)
+      outbound.subscribe((refused) => seen.push(refused))
       return null
     }
     if (step.do === 'run') return run(step.command)

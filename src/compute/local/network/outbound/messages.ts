@@ -24,6 +24,8 @@ export type ToRelay =
     }
   | { readonly kind: 'settings'; readonly server: number; readonly settings: OutboundSettings }
   | { readonly kind: 'fault'; readonly server: number; readonly fault: NetworkFault | null }
+  /** When it is confirmed, what was refused before has been reported. What is refused from then on is reported anew. */
+  | { readonly kind: 'sync'; readonly server: number }
   | { readonly kind: 'close'; readonly server: number }
 
 /** A message from the relay. `done` confirms that the oldest unconfirmed message to a server is in effect. */

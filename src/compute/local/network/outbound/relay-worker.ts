@@ -46,6 +46,7 @@ function runRelay(scope: WorkerScope): void {
       for (const socket of sockets) await opened.open(socket)
     } else if (kind === 'settings') servers.get(id)?.apply(message.settings)
     else if (kind === 'fault') servers.get(id)?.disturb(message.fault)
+    else if (kind === 'sync') servers.get(id)?.renewReports()
     else {
       servers.get(id)?.close()
       servers.delete(id)

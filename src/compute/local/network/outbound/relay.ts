@@ -1,4 +1,5 @@
 import type { Logger } from '../../../../runtime/logger.ts'
+import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type {
   NetworkFault,
   OutboundControl,
@@ -9,6 +10,13 @@ import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
 /** Refused destinations that are kept of a server. */
 const MOST_REFUSED = 100
+
+/** Milliseconds in which a destination is logged once, and the destinations of a server that are logged in them. */
+const LOG_PERIOD_MS = 60_000
+const MOST_LOGGED = 20
+
+/** Milliseconds to wait for the Worker's word of what was refused. */
+const SYNC_PATIENCE_MS = 250
 
 /** A message without its server. */
 type Message = ToRelay extends infer Kind ? (Kind extends ToRelay ? Omit<Kind, 'server'> : never) : never
@@ -39,23 +47,25 @@ export class OutboundRelay {
    *
    * @param serverId the server's id, for remedies
    * @param sockets belong to the relay from now on, which closes them
-   * @param onRefused called for a refused destination, once a minute for each
    * @throws Error if a descriptor is no such socket
    */
   async open(
     serverId: string,
     sockets: readonly RelayedSocket[],
     settings: OutboundSettings,
-    onRefused: (refused: RefusedDestination) => void,
   ): Promise<RelayedOutbound> {
     this.#worker ??= this.#start()
     const worker = this.#worker
     const server = this.#nextId++
     const outbound = new RelayedOutbound(
       (message) => worker.postMessage({ ...message, server } as ToRelay),
-      onRefused,
       () => this.#servers.delete(server),
     )
+    const logged = new OncePerPeriod(LOG_PERIOD_MS, MOST_LOGGED)
+    outbound.subscribe((refused) => {
+      if (!logged.admits(refused.destination)) return
+      this.#options.logger.warn('a server may not reach this', { serverId, ...refused })
+    })
     this.#servers.set(server, outbound)
     try {
       await outbound.request({ kind: 'open', serverId, sockets, settings })
@@ -97,20 +107,15 @@ export class OutboundRelay {
 /** The way out of one server. */
 export class RelayedOutbound implements OutboundControl {
   readonly #post: (message: Message) => void
-  readonly #onRefused: (refused: RefusedDestination) => void
+  readonly #listeners = new Set<(refused: RefusedDestination) => void>()
   readonly #onClosed: () => void
   readonly #unconfirmed: PromiseWithResolvers<void>[] = []
   readonly #refused = new Map<string, RefusedDestination>()
   #failure: Error | null = null
   #closing: Promise<void> | null = null
 
-  constructor(
-    post: (message: Message) => void,
-    onRefused: (refused: RefusedDestination) => void,
-    onClosed: () => void,
-  ) {
+  constructor(post: (message: Message) => void, onClosed: () => void) {
     this.#post = post
-    this.#onRefused = onRefused
     this.#onClosed = onClosed
   }
 
@@ -125,6 +130,17 @@ export class RelayedOutbound implements OutboundControl {
 
   get refused(): readonly RefusedDestination[] {
     return [...this.#refused.values()]
+  }
+
+  subscribe(listener: (refused: RefusedDestination) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  async reported(): Promise<void> {
+    if (this.#closing !== null) return
+    const confirmed = this.request({ kind: 'sync' }).catch(() => {})
+    await Promise.race([confirmed, Bun.sleep(SYNC_PATIENCE_MS)])
   }
 
   /** Cuts all connections and closes the sockets. Calling it again is harmless. */
@@ -159,7 +175,7 @@ export class RelayedOutbound implements OutboundControl {
         break
       }
     }
-    this.#onRefused({ destination, reason, remedy })
+    for (const listener of this.#listeners) listener({ destination, reason, remedy })
   }
 
   /** The relay has ended. */

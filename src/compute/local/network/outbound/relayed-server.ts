@@ -1,3 +1,4 @@
+import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
@@ -10,14 +11,12 @@ import { Tunnel, type TunnelSocket } from './tunnel.ts'
 
 const DNS_PORT = 53
 
-/** Milliseconds in which a destination is reported as refused once. */
-const REPORT_EVERY_MS = 60_000
+/** Milliseconds in which a destination is reported as refused once, and the destinations that are reported in them. */
+const REPORT_PERIOD_MS = 100
+const MOST_REPORTED = 20
 
 /** Queries of one server that are answered at a time. */
 const MOST_QUERIES = 500
-
-/** Destinations that are remembered as reported. */
-const MOST_REPORTED = 1_000
 
 /** A place that a connection goes to. */
 interface Place {
@@ -54,7 +53,7 @@ export class RelayedServer {
   readonly #names: NameServer
   readonly #connections = new Set<Connection>()
   readonly #stops: (() => void)[] = []
-  readonly #reported = new Map<string, number>()
+  readonly #reports = new OncePerPeriod(REPORT_PERIOD_MS, MOST_REPORTED)
   #policy: OutboundPolicy
   #disturbance: Disturbance | null = null
   /** Queries under way. */
@@ -95,10 +94,15 @@ export class RelayedServer {
   /** Changes what the server may reach. Cuts the connections that it no longer may have. */
   apply(settings: OutboundSettings): void {
     this.#policy = new OutboundPolicy(settings, this.#serverId)
-    this.#reported.clear()
+    this.#reports.reset()
     for (const { place, tunnel } of [...this.#connections]) {
       if (place !== null && this.#policy.judge(place) !== null) tunnel.cut()
     }
+  }
+
+  /** Reports destinations again that have just been reported. */
+  renewReports(): void {
+    this.#reports.reset()
   }
 
   /** Begins a fault, or ends it. */
@@ -325,13 +329,8 @@ export class RelayedServer {
   }
 
   #refused(destination: string, refusal: Refusal): void {
-    const now = performance.now()
-    const last = this.#reported.get(destination)
-    if (last !== undefined && now - last < REPORT_EVERY_MS) return
     // A server can try any number of destinations.
-    if (this.#reported.size >= MOST_REPORTED) this.#reported.clear()
-    this.#reported.set(destination, now)
-    this.#report({ destination, ...refusal })
+    if (this.#reports.admits(destination)) this.#report({ destination, ...refusal })
   }
 }
 

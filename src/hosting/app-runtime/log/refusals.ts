@@ -1,0 +1,7 @@
+import type { Sandbox } from '../../../compute/driver.ts'
+import { describeRefusal, RefusalCollector } from '../../../compute/outbound.ts'
+import type { AppLog } from './log.ts'
+
+/** Notes in an app's log what its server is refused until the result ends, with what would allow it. */
+export const noteRefusals = ({ outboundControl }: Sandbox, log: AppLog): RefusalCollector =>
+  new RefusalCollector(outboundControl, (refused) => log.append('berth', describeRefusal(refused)))
