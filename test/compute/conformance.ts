@@ -4,6 +4,7 @@ import { thorough } from '../support/thorough.ts'
 import { Bench, type Subject } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
 import { endTests, killedBerthTests } from './conformance/end.ts'
+import { kernelMemoryTests } from './conformance/kernel-memory.ts'
 import { limitTests } from './conformance/limits.ts'
 import { longTests, machinePortTests, portTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
@@ -38,6 +39,7 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
     if (!endIsTried) {
       killedBerthTests(name)
       limitTests(name, enforced)
+      kernelMemoryTests(name, enforced)
     }
     machinePortTests(name)
     folderTests(name)

@@ -42,11 +42,11 @@ export function canForbidProcWrites(): boolean {
  * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
-export function confine({ systemCalls, procWrites }: Confinement): void {
+export function confine({ systemCalls, procWrites }: Confinement, descriptorsShown = false): void {
   if (!systemCalls && !procWrites) return
   const call = loadSystemCall()
   if (procWrites) enterDomain(call)
-  if (systemCalls) filterSystemCalls(call)
+  if (systemCalls) filterSystemCalls(call, descriptorsShown)
 }
 
 /**
@@ -87,9 +87,9 @@ function allow(call: SystemCall, ruleset: number, path: string, right: bigint): 
   }
 }
 
-function filterSystemCalls(call: SystemCall): void {
+function filterSystemCalls(call: SystemCall, descriptorsShown: boolean): void {
   const threads = readdirSync('/proc/self/task').map(Number)
-  const filter = systemCallFilter(process.arch, threads)
+  const filter = systemCallFilter(process.arch, threads, descriptorsShown)
   if (filter === null) throw new Error(`There is no filter of system calls for ${process.arch}.`)
   // struct sock_fprog: the number of instructions, padding, and their address.
   const program = new BigUint64Array([BigInt(filter.length / INSTRUCTION_BYTES), BigInt(ptr(filter))])

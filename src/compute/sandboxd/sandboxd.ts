@@ -23,7 +23,7 @@ import {
   type SpawnRequest,
 } from './protocol.ts'
 import type { ServedCalls } from './served-calls.ts'
-import type { PrivateMemory } from './server-memory.ts'
+import { loadSocketMeter } from './socket-memory.ts'
 import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
@@ -40,8 +40,8 @@ const WARM_UP_ROUNDS = 100
 const CLOSE_MS = 1_000
 
 /** What only the server uses if namespaces contain it, and if not. */
-const OWN_NAMESPACES: PrivateMemory = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
-const SHARED: PrivateMemory = { mounts: [], ownSegments: false }
+const OWN_NAMESPACES = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
+const SHARED = { mounts: [], ownSegments: false }
 
 /** The options of `Sandboxd`. */
 export interface SandboxdOptions {
@@ -140,7 +140,11 @@ export class Sandboxd {
       this.#watchdog = new Watchdog({
         configuration,
         libc,
-        privateMemory: process.pid === 1 ? OWN_NAMESPACES : SHARED,
+        privateMemory: {
+          ...(process.pid === 1 ? OWN_NAMESPACES : SHARED),
+          sockets: configuration.sendsSockets ? loadSocketMeter() : null,
+          descriptorsShown: configuration.confinement.systemCalls,
+        },
         find: this.#find,
         commandsRun: () => this.#commands.size > 0,
       })
@@ -151,7 +155,7 @@ export class Sandboxd {
     libc.forbidTracing()
     void warmUp(libc)
       .then(() => {
-        confine(configuration.confinement)
+        confine(configuration.confinement, watch.memoryBytes !== undefined)
         channel.send(FRAME.ready, 0)
       })
       .catch((error: unknown) => this.#giveUp(error))

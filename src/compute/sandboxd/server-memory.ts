@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { signal } from '../terminate.ts'
 import type { Libc } from './libc.ts'
+import type { SocketMemory, SocketMeter } from './socket-memory.ts'
 
 /** Something that holds memory of a server. */
 export interface MemoryHolder {
@@ -21,48 +24,61 @@ export interface PrivateMemory {
   readonly mounts: readonly string[]
   /** Whether all System V shared memory is the server's; else only what a living process of it created. */
   readonly ownSegments: boolean
+  /** Measures the Unix sockets of the server's own network; null if it has none. */
+  readonly sockets: SocketMeter | null
+  /** Whether the filter of system calls keeps programs from hiding their descriptors. */
+  readonly descriptorsShown: boolean
 }
 
 /** Kernel memory of a file in memory, besides its content; about what an inode and its name take. */
 const INODE_BYTES = 1024
 
 /**
- * Measures a server's memory: what its processes have mapped, and what no process needs to have mapped to hold it: files
- * in memory that have no name (memfd_create(2), or deleted), System V segments, which outlive their process, and the
- * file systems in memory. Pages that several processes share are counted once.
+ * Measures a server's memory: what its processes have mapped and their page tables, and what no process needs to have
+ * mapped to hold it: files in memory that have no name (memfd_create(2), or deleted), System V segments, which outlive
+ * their process, the file systems in memory, and unread data in Unix sockets. What several processes share is counted
+ * once.
  *
  * Looks at more than the processes' own figures only if the machine has enough such memory for the limit to be exceeded.
  */
 export function measureMemory(
   pids: readonly number[],
   limit: number,
-  { mounts, ownSegments }: PrivateMemory,
+  { mounts, ownSegments, sockets, descriptorsShown }: PrivateMemory,
   libc: Pick<Libc, 'sharedMemory' | 'removeSegment'>,
 ): ServerMemory {
   const processes = pids.map(readUsage)
   const own = sum(processes.map(({ own }) => own))
-  const possible = own + libc.sharedMemory()
+  const possible = own + libc.sharedMemory() + (sockets?.most() ?? 0)
   if (possible <= limit) return { bytes: possible, holders: [] }
   const segments = readSegments().filter(({ creator }) => ownSegments || pids.includes(creator))
   const devices = mounts.map(deviceOf)
+  const unread: SocketMemory = sockets?.measure() ?? new Map()
   const files = new Map<string, number>()
-  const holders: MemoryHolder[] = processes.map(({ pid, own, shared }) => {
-    const held = readUnnamedFiles(pid, devices)
+  const holders: Array<MemoryHolder & { hides?: true }> = processes.map(({ pid, own, shared }) => {
+    const end = (): void => signal(pid, 'SIGKILL')
+    const links = readDescriptors(pid)
+    // A program has to be unreadable to hide them nevertheless. What it holds is not known, so it goes first.
+    if (links === null && descriptorsShown) return { bytes: limit + 1, end, hides: true }
+    const held = statUnnamedFiles(links ?? [], devices)
     if (shared > 0) addMappedFiles(pid, devices, held)
     for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
-    return { bytes: own + Math.max(shared, sum([...held.values()])), end: () => signal(pid, 'SIGKILL') }
+    const inSockets = new Set(links?.map(({ target }) => target).filter((target) => unread.has(target)))
+    const socketBytes = sum([...inSockets].map((target) => unread.get(target) ?? 0))
+    return { bytes: own + Math.max(shared, sum([...held.values()])) + socketBytes, end }
   })
   for (const { id, bytes, attached } of segments) {
     if (!attached) holders.push({ bytes, end: () => libc.removeSegment(id) })
   }
   const shared = [...files.values(), ...segments.map(({ bytes }) => bytes), ...mounts.map(usedBytes)]
-  return { bytes: own + sum(shared), holders }
+  const hiding = holders.filter(({ hides }) => hides).map(({ bytes }) => bytes)
+  return { bytes: own + sum([...shared, ...unread.values(), ...hiding]), holders }
 }
 
 /** What a process has mapped, in bytes. */
 interface ProcessUsage {
   readonly pid: number
-  /** Only its own pages. */
+  /** Only its own pages, and its page tables. */
   readonly own: number
   /** Pages of files in memory and of shared segments. */
   readonly shared: number
@@ -72,16 +88,38 @@ function readUsage(pid: number): ProcessUsage {
   const status = textOf(`/proc/${pid}/status`)
   const bytesOf = (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
-  return { pid, own: bytesOf('RssAnon'), shared: bytesOf('RssShmem') }
+  return { pid, own: bytesOf('RssAnon') + bytesOf('VmPTE'), shared: bytesOf('RssShmem') }
 }
 
-/** Returns the bytes of files in memory that a process has open and that have no name, by device and inode. */
-function readUnnamedFiles(pid: number, countedDevices: readonly number[]): Map<string, number> {
+/** A descriptor of a process: its path in /proc, and what it leads to. */
+interface DescriptorLink {
+  readonly path: string
+  readonly target: string
+}
+
+/** Returns the descriptors of a process; null if it hides them (PR_SET_DUMPABLE). */
+function readDescriptors(pid: number): DescriptorLink[] | null {
+  try {
+    const dir = `/proc/${pid}/fd`
+    return readdirSync(dir).flatMap((fd) => {
+      const path = `${dir}/${fd}`
+      const target = ifPresent(() => readlinkSync(path))
+      return target === null ? [] : [{ path, target }]
+    })
+  } catch (error) {
+    return codeOf(error) === 'EACCES' ? null : []
+  }
+}
+
+/** Returns the bytes of files in memory that have no name, by device and inode. */
+function statUnnamedFiles(
+  links: readonly DescriptorLink[],
+  countedDevices: readonly number[],
+): Map<string, number> {
   const found = new Map<string, number>()
-  for (const fd of namesIn(`/proc/${pid}/fd`)) {
-    const path = `/proc/${pid}/fd/${fd}`
+  for (const { path, target } of links) {
     try {
-      if (!readlinkSync(path).endsWith(' (deleted)')) continue
+      if (!target.endsWith(' (deleted)')) continue
       const { dev, ino, blocks } = statSync(path)
       if (!countedDevices.includes(dev) && isInMemory(path)) found.set(`${dev}:${ino}`, blocks * 512)
     } catch {
@@ -158,14 +196,6 @@ function textOf(path: string): string {
     return readFileSync(path, 'latin1')
   } catch {
     return ''
-  }
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir)
-  } catch {
-    return []
   }
 }
 

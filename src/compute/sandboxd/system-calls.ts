@@ -18,6 +18,7 @@ interface Architecture {
   socket: number
   /** prlimit64; changes a process's limits if it is given some. */
   limit: number
+  prctl: number
   /** setpriority and ioprio_set: the kind of group, then its number; the last kind is all processes of a user. */
   groups: readonly { number: number; user: number }[]
   /** sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr. */
@@ -36,6 +37,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     absent: [248, 249, 250, ...IO_URING],
     socket: 41,
     limit: 302,
+    prctl: 157,
     groups: [
       { number: 141, user: 2 },
       { number: 251, user: 3 },
@@ -48,6 +50,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     absent: [217, 218, 219, ...IO_URING],
     socket: 198,
     limit: 261,
+    prctl: 167,
     groups: [
       { number: 140, user: 2 },
       { number: 30, user: 3 },
@@ -59,6 +62,8 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
 
 /** The address families that no socket may have: AF_VSOCK. */
 const REFUSED_FAMILIES = [40]
+
+const PR_SET_DUMPABLE = 4
 
 const EPERM = 1
 const ENOSYS = 38
@@ -100,14 +105,17 @@ export function canFilterSystemCalls(): boolean {
  * know. Programs for another architecture (32-bit ones) are killed: their calls have other numbers.
  *
  * @param protectedThreads threads whose limits and priorities cannot be changed
+ * @param descriptorsShown whether a request to hide the process from others of its user has no effect: such a process
+ * hides its descriptors too, and with them its memory. Programs take it for granted, so it seems to succeed.
  */
 export function systemCallFilter(
   arch: NodeJS.Architecture,
   protectedThreads: readonly number[],
+  descriptorsShown: boolean,
 ): Uint8Array | null {
   const architecture = ARCHITECTURES[arch]
   if (architecture === undefined) return null
-  const { audit, absent, socket, limit, groups, schedule, otherInterface } = architecture
+  const { audit, absent, socket, limit, prctl, groups, schedule, otherInterface } = architecture
   const unlessProtected = (index: number): Instruction[] => [
     [LOAD, argument(index)],
     ...protectedThreads.flatMap((thread) => refuseIf(JUMP_IF_EQUAL, thread, EPERM)),
@@ -134,6 +142,14 @@ export function systemCallFilter(
       [RETURN, ALLOW],
       ...unlessProtected(0),
     ]),
+    ...(descriptorsShown
+      ? forCall(prctl, [
+          [LOAD, argument(0)],
+          [JUMP_IF_EQUAL, PR_SET_DUMPABLE, 1, 0],
+          [RETURN, ALLOW],
+          [RETURN, failWith(0)],
+        ])
+      : []),
     ...groups.flatMap(({ number, user }) =>
       forCall(number, [[LOAD, argument(0)], ...refuseIf(JUMP_IF_EQUAL, user, EPERM), ...unlessProtected(1)]),
     ),

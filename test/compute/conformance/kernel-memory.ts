@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'bun:test'
+import type { Enforced } from '../../../src/compute/driver.ts'
+import type { Isolation } from '../../../src/config/config.ts'
+import { Bench, run, TEST_PATH } from '../bench.ts'
+import { inScript } from '../confinement.ts'
+
+const hasPerl = Bun.which('perl', { PATH: TEST_PATH }) !== null
+
+/** memfd_create(2) and prctl(2), by processor. */
+const [MEMFD_CREATE, PRCTL] = process.arch === 'arm64' ? [279, 167] : [319, 157]
+
+/** Reads one byte of every 2 MiB of 256 GiB: no page of it is the process's own, but 512 MiB of page tables are. */
+const PAGE_TABLES = `
+  const { symbols } = dlopen('libc.so.6', {
+    mmap: { args: ['u64', 'u64', 'int', 'int', 'int', 'i64'], returns: 'u64' },
+    madvise: { args: ['u64', 'u64', 'int'], returns: 'int' },
+  })
+  const size = 2 ** 38
+  // Private, anonymous and without reserve; and without huge pages.
+  const start = symbols.mmap(0, size, 1, 0x4022, -1, 0)
+  symbols.madvise(start, size, 15)
+  for (let at = 0; at < size; at += 2 ** 21) {
+    read.u8(Number(start) + at)
+    if (at % 2 ** 32 === 0) await Bun.sleep(20)
+  }
+  await Bun.sleep(20_000)
+`
+
+/** Fills 3,000 pairs of sockets, 200 KB each, and closes every second sender. */
+const SOCKETS = `
+  use Socket; use Fcntl;
+  for $n (1..3000) {
+    socketpair(my $from, my $to, AF_UNIX, SOCK_STREAM, 0) or last;
+    fcntl($from, F_SETFL, O_NONBLOCK);
+    1 while syswrite($from, "x" x 65536);
+    push @kept, $n % 2 ? ($from, $to) : $to;
+    select(undef, undef, undef, 0.01) if $n % 10 == 0;
+  }
+  sleep 20;
+`
+
+/** Writes 600 MiB into a file in memory. */
+const FILE = `$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd); $piece = "x" x 2**20; for (1..600) { syswrite($out, $piece); select(undef, undef, undef, 0.01) } sleep 20`
+
+/** Memory that a program has without its being mapped, or visible to programs of the same user. */
+export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
+  const limited = memory !== 'none' && hasPerl
+  const ways: Array<[what: string, holds: boolean, command: (home: string) => string]> = [
+    ['page tables', limited, (home) => inScript(home, PAGE_TABLES)],
+    // Without a cgroup, the sockets of a network that servers share are not told apart.
+    [
+      'data in Unix sockets that nobody reads',
+      limited && (memory === 'cgroup' || name === 'bubblewrap'),
+      () => `ulimit -n $(ulimit -Hn); exec perl -e '${SOCKETS}'`,
+    ],
+    [
+      'a file in memory of a process that hides its descriptors',
+      limited && name !== 'none',
+      () => `exec perl -e 'syscall(${PRCTL}, 4, 0, 0, 0, 0); ${FILE}'`,
+    ],
+    [
+      'a file in memory of an unreadable program, whose descriptors are hidden',
+      limited && name !== 'none',
+      () => `cp "$(command -v perl)" hidden && chmod 0111 hidden && exec ./hidden -e '${FILE}'`,
+    ],
+  ]
+  describe('memory of the kernel', () => {
+    test.each(ways.filter(([, holds]) => holds))(
+      'counts as the server’s: %s',
+      async (_, __, command) => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const { exitCode } = await run(sandbox, command(sandbox.home), { timeoutMs: 15_000 })
+        expect(exitCode).toBe(137)
+        expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
+      },
+      60_000,
+    )
+  })
+}
