@@ -1,10 +1,10 @@
 /*
- * Ports from FIRST to END - 1 are handed out in blocks of SIZE. They lie below those that the kernel hands to who asks for
- * any, so that nothing that starts meanwhile gets one by chance, and below the blocks that `berth run` reserves.
+ * Ports from FIRST to END - 1 are handed out in blocks of SIZE, the lowest first. They lie below those that the kernel hands
+ * to who asks for any, so that nothing that starts meanwhile gets one by chance.
  */
 const FIRST = 10_000
-const END = 20_000
-const SIZE = 250
+const END = 32_000
+const SIZE = 500
 
 /** How many ports at the end of a block are for projects. */
 const PROJECTS = 200
@@ -18,9 +18,7 @@ let used = 0
  */
 function ownBlock(): number {
   if (block !== null) return block
-  const blocks = (END - FIRST) / SIZE
-  for (let tried = 0; tried < blocks; tried += 1) {
-    const first = FIRST + ((process.pid + tried) % blocks) * SIZE
+  for (let first = FIRST; first < END; first += SIZE) {
     try {
       Bun.listen({ hostname: '127.0.0.1', port: first, exclusive: true, socket: { data() {} } }).unref()
       block = first
