@@ -35,6 +35,7 @@ export class Callers {
   readonly #authenticate: Authenticate
   readonly #changes: CredentialChanges
   readonly #known = new WeakMap<Request, KnownCaller>()
+  readonly #refused = new WeakMap<Request, BerthError>()
 
   constructor(authenticate: Authenticate, changes: CredentialChanges) {
     this.#authenticate = authenticate
@@ -48,8 +49,10 @@ export class Callers {
    * @throws BerthError 401; 403 for a scoped key
    */
   admit(request: Request, needed: Access): Caller {
+    const refusal = this.#refused.get(request)
+    if (refusal) throw refusal
     const known = this.#known.get(request)
-    const stands = known && !this.#changes.hasChanged(known.caller.credentialId, known.since)
+    const stands = known && !this.#hasChanged(known)
     const caller = stands ? known.caller : this.#identify(request)
     if (needed === 'account' && isScoped(caller)) {
       throw new BerthError(
@@ -65,6 +68,27 @@ export class Callers {
     const caller = callerOf(request, this.#authenticate)
     this.#known.set(request, { caller, since })
     return caller
+  }
+
+  #hasChanged({ caller, since }: KnownCaller): boolean {
+    const { credentialId, parentId } = caller
+    return [credentialId, ...(parentId ? [parentId] : [])].some((id) => this.#changes.hasChanged(id, since))
+  }
+
+  /**
+   * Identifies the sender of a request that has no bearer token, by something else.
+   *
+   * @param identify returns the caller, or null if it finds none; a `BerthError` that it throws refuses the request
+   */
+  async identifyBy(request: Request, identify: () => Promise<Caller | null>): Promise<void> {
+    const since = this.#changes.count
+    try {
+      const caller = await identify()
+      if (caller) this.#known.set(request, { caller, since })
+    } catch (error) {
+      if (!(error instanceof BerthError)) throw error
+      this.#refused.set(request, error)
+    }
   }
 
   /** Admits a request as part of another that was admitted, even if its token has expired since. */
@@ -141,7 +165,13 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
            */
           const whileValid = (ended: () => void): (() => void) => {
             if (callers.admit(request, needed) !== caller) throw credentialChanged()
-            return changes.subscribe(caller.credentialId, ended)
+            const { credentialId, parentId } = caller
+            const ends = [credentialId, ...(parentId ? [parentId] : [])].map((id) =>
+              changes.subscribe(id, ended),
+            )
+            return () => {
+              for (const end of ends) end()
+            }
           }
           /** Responds with an event stream, which ends if the caller's credential changes. */
           const stream = (run: StreamRun): Response => {

@@ -9,8 +9,10 @@ export interface Scope {
 /** The sender of a request: the account and the scope of its credential. */
 export interface Caller extends Scope {
   readonly accountId: string
-  /** The id of the API key, or of the grant of the access token. */
+  /** The id of the API key, of the grant of the access token, or of the browser's session. */
   readonly credentialId: string
+  /** The id of the API key that began the session, which ends with it. */
+  readonly parentId?: string | undefined
 }
 
 /** Reports whether a key does not reach its whole account. Such a key is refused by account-level operations. */

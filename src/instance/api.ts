@@ -6,6 +6,8 @@ import { requestEntry } from '../http/entry.ts'
 import type { HostOptions } from '../http/host.ts'
 import { idempotencyKeys } from '../http/idempotency.ts'
 import { originOf } from '../http/origin.ts'
+import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
+import { wantsSocket } from '../http/web-socket.ts'
 import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
@@ -116,6 +118,12 @@ function groupOf(url: string): Group | typeof CONTROL_SEGMENT {
   return isGroup(first) ? first : 'servers'
 }
 
+/** Reports whether a browser that is signed in opens a WebSocket. */
+const isSessionSocket = (request: Request): boolean =>
+  wantsSocket(request) &&
+  !request.headers.has('authorization') &&
+  (request.headers.get('cookie') ?? '').includes(SESSION_COOKIE_PREFIX)
+
 /** Responds to requests: an Elysia app, or a wrapper around one. */
 export interface App {
   fetch(request: Request): Response | Promise<Response>
@@ -189,10 +197,25 @@ export function createApi(services: Services, host: HostOptions, control: () => 
     return app
   }
   const { faults } = services
+  const appOf = (group: Group | typeof CONTROL_SEGMENT): App | Promise<App> =>
+    faults.any && group !== CONTROL_SEGMENT ? faultyApp : (loaded.get(group) ?? load(group))
+  /** Browsers attach to terminals by their session. */
+  const terminalsApp: App = {
+    async fetch(request) {
+      if (isSessionSocket(request)) {
+        const { socketCaller } = await import('../signin/session/socket-caller.ts')
+        const { signIn, isSentFromServer } = services
+        await callers.identifyBy(request, async () =>
+          socketCaller(request, { host, sessions: await signIn.sessions(), isSentFromServer }),
+        )
+      }
+      return (await appOf('terminals')).fetch(request)
+    },
+  }
   const appAt: Api['appAt'] = (url) => {
     const group = groupOf(url)
-    if (faults.any && group !== CONTROL_SEGMENT) return faultyApp
-    return loaded.get(group) ?? load(group)
+    if (group === 'terminals') return terminalsApp
+    return appOf(group)
   }
   const respond = async (request: Request): Promise<Response> => (await appAt(request.url)).fetch(request)
   const parts = { access, services, host, callers, whole, handle: respond }

@@ -53,7 +53,8 @@ export class SignIn {
       const { openSessionDatabase } = await import('../storage/session-database.ts')
       const database = openSessionDatabase(dataDir)
       this.#closeSessions = () => database.close()
-      return new BrowserSessions({ database, clock, ids, random, isOwnerValid })
+      const onEnded = (id: string): void => credentialChanges.notify(id)
+      return new BrowserSessions({ database, clock, ids, random, isOwnerValid, onEnded })
     })
   }
 

@@ -37,6 +37,8 @@ export interface TerminalsDependencies {
   ids: Ids
   logger: Logger
   sockets: SocketUpgrader
+  /** Returns when a browser's session ends if it is not used again, milliseconds since 1970; null if it has ended. */
+  sessionEndsAt: (id: string) => Promise<number | null>
   /** Milliseconds without viewer and output after which a terminal ends; null for never. */
   terminalIdleMs: number | null
 }
@@ -150,12 +152,37 @@ export class TerminalsService implements ServerLifecycleListener {
     }
     const { columns, rows } = query
     const size = columns === undefined || rows === undefined ? null : { columns, rows }
-    const ended = caller.credentialId.startsWith('ses_') ? 'sessionEnded' : 'credentialChanged'
-    const unsubscribe = whileValid(() => viewer.close(SOCKET_ENDS[ended]))
+    const isSession = caller.credentialId.startsWith('ses_')
+    const close = (): void => viewer.close(SOCKET_ENDS[isSession ? 'sessionEnded' : 'credentialChanged'])
+    const ends = [
+      whileValid(close),
+      ...(isSession ? [this.#whenSessionExpires(caller.credentialId, close)] : []),
+    ]
+    const unsubscribe = (): void => {
+      for (const end of ends) end()
+    }
     const viewer = terminal.view(size, unsubscribe)
     if (this.#dependencies.sockets.upgrade(request, viewer, headers)) return
     unsubscribe()
     throw badRequest('The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key.')
+  }
+
+  /** Calls `expired` when a browser's session has ended by its age, unless the returned function is called. */
+  #whenSessionExpires(id: string, expired: () => void): () => void {
+    const { clock, sessionEndsAt } = this.#dependencies
+    let timer: Timer | null = null
+    let isOver = false
+    const watch = async (): Promise<void> => {
+      const endsAt = await sessionEndsAt(id)
+      if (isOver) return
+      if (endsAt === null) expired()
+      else timer = clock.after(Math.max(1, endsAt - clock.now()), watch)
+    }
+    void watch()
+    return () => {
+      isOver = true
+      timer?.cancel()
+    }
   }
 
   /**

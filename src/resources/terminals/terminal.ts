@@ -49,6 +49,7 @@ interface TerminalDependencies {
 export class LiveTerminal implements ViewedTerminal {
   readonly facts: TerminalFacts
   readonly #dependencies: TerminalDependencies
+  readonly #sandbox: Sandbox
   readonly #screen: TerminalScreen
   readonly #execution: TerminalExecution
   readonly #viewers = new Set<Viewer>()
@@ -72,6 +73,7 @@ export class LiveTerminal implements ViewedTerminal {
   ) {
     this.facts = facts
     this.#dependencies = dependencies
+    this.#sandbox = sandbox
     this.#size = start.size
     this.#lastUsedAt = facts.startedAt
     this.#screen = new TerminalScreen(start.size, dependencies.emulators, () => this.#release())
@@ -245,6 +247,8 @@ export class LiveTerminal implements ViewedTerminal {
     this.#use()
     void this.#screen.finish()
     // A viewer that waits for its screen is told after it.
+    // The program has not ended by itself, if its server has.
+    if (this.#sandbox.ending) this.closeViewers(SOCKET_ENDS.serverStopped)
     for (const viewer of [...this.#viewers]) {
       if (viewer.isCurrent) viewer.exit(exitCode)
       else this.#refresh(viewer)

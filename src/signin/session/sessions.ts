@@ -31,6 +31,8 @@ interface BrowserSessionsDependencies {
   random: Random
   /** Reports whether the account exists and, if a key began the session, that key. */
   isOwnerValid: (accountId: string, keyId: string | null) => boolean
+  /** Called when a session was ended before its time. */
+  onEnded: (id: string) => void
 }
 
 const DAY_MS = 24 * 3_600_000
@@ -61,13 +63,15 @@ export class BrowserSessions {
   readonly #ids: Ids
   readonly #random: Random
   readonly #isOwnerValid: BrowserSessionsDependencies['isOwnerValid']
+  readonly #onEnded: BrowserSessionsDependencies['onEnded']
 
-  constructor({ database, clock, ids, random, isOwnerValid }: BrowserSessionsDependencies) {
+  constructor({ database, clock, ids, random, isOwnerValid, onEnded }: BrowserSessionsDependencies) {
     this.#queries = database.queries
     this.#clock = clock
     this.#ids = ids
     this.#random = random
     this.#isOwnerValid = isOwnerValid
+    this.#onEnded = onEnded
   }
 
   /**
@@ -82,10 +86,12 @@ export class BrowserSessions {
     const id = this.#ids.next('ses', (id) => this.#read(eq(sessions.id, id)) !== null)
     const shown = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
     const row = { hash: hashOf(secret), id, accountId, keyId, userAgent: shown, createdAt: now, seenAt: now }
-    this.#queries.transaction((queries) => {
-      evictOldest(queries, accountId, now)
+    const evicted = this.#queries.transaction((queries) => {
+      const ids = evictOldest(queries, accountId, now)
       queries.insert(sessions).values(row).run()
+      return ids
     })
+    for (const id of evicted) this.#onEnded(id)
     return secret
   }
 
@@ -104,6 +110,13 @@ export class BrowserSessions {
       // The page matters more than this time. The next request writes it.
     }
     return { ...session, ...times }
+  }
+
+  /** Returns when a session ends if it is not used again, milliseconds since 1970; null if it has ended. */
+  endsAt(id: string): number | null {
+    const session = this.#read(eq(sessions.id, id))
+    if (session === null || !this.#isLive(session)) return null
+    return Math.min(session.createdAt + SESSION_MS, session.seenAt + IDLE_MS)
   }
 
   /** Reports whether a browser is still signed in. */
@@ -129,13 +142,16 @@ export class BrowserSessions {
    */
   end(accountId: string, id: string): boolean {
     const one = and(eq(sessions.accountId, accountId), eq(sessions.id, id))
-    return this.#queries.delete(sessions).where(one).returning({ id: sessions.id }).all().length > 0
+    const ended = this.#queries.delete(sessions).where(one).returning({ id: sessions.id }).all()
+    for (const { id } of ended) this.#onEnded(id)
+    return ended.length > 0
   }
 
   /** Signs out every browser of an account but one. @throws as `end` does */
   endOthers({ accountId, id }: BrowserSession): void {
     const others = and(eq(sessions.accountId, accountId), ne(sessions.id, id))
-    this.#queries.delete(sessions).where(others).run()
+    const ended = this.#queries.delete(sessions).where(others).returning({ id: sessions.id }).all()
+    for (const { id } of ended) this.#onEnded(id)
   }
 
   #read(where: SQL): BrowserSession | null {
@@ -151,10 +167,14 @@ export class BrowserSessions {
 /** The order in which sessions began. */
 const ROWID = sql`rowid`
 
-/** Deletes ended sessions, and the account's least recently used ones to make room for another. */
-function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): void {
+/**
+ * Deletes ended sessions, and the account's least recently used ones to make room for another.
+ *
+ * @returns the ids of the deleted sessions
+ */
+function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): string[] {
   const over = or(lte(sessions.createdAt, now - SESSION_MS), lte(sessions.seenAt, now - IDLE_MS))
-  queries.delete(sessions).where(over).run()
+  const expired = queries.delete(sessions).where(over).returning({ id: sessions.id }).all()
   const own = eq(sessions.accountId, accountId)
   const kept = queries
     .select({ hash: sessions.hash })
@@ -162,8 +182,10 @@ function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: str
     .where(own)
     .orderBy(desc(sessions.seenAt), desc(ROWID))
     .limit(MAX_PER_ACCOUNT - 1)
-  queries
+  const evicted = queries
     .delete(sessions)
     .where(and(own, notInArray(sessions.hash, kept)))
-    .run()
+    .returning({ id: sessions.id })
+    .all()
+  return [...expired, ...evicted].map(({ id }) => id)
 }
