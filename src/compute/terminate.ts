@@ -99,3 +99,13 @@ export async function killAll(find: () => number[] | Promise<number[]>): Promise
     await Bun.sleep(1)
   }
 }
+
+/** Kills the processes that `find` returns now, and none that start later. Resolves when they are gone. */
+export async function killPresent(find: () => number[]): Promise<void> {
+  const doomed = new Set<number>()
+  let isComplete = false
+  const ended = killAll(() => find().filter((pid) => (isComplete ? doomed : doomed.add(pid)).has(pid)))
+  // All have been stopped before the first wait; what starts from now on is not among them.
+  isComplete = true
+  await ended
+}

@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { SANDBOXD_ENVIRONMENT } from '../../src/compute/local/isolation.ts'
 import { spawnWithSocket } from '../../src/compute/local/spawn.ts'
 import { type KeepAlive, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import type { SandboxdConfiguration } from '../../src/compute/sandboxd/protocol.ts'
@@ -92,7 +93,11 @@ interface Carried {
 }
 
 const piped = (argv: string[], marker: string) =>
-  Bun.spawn([...argv, '--stdio', marker], { stdio: ['pipe', 'pipe', 'inherit'], killSignal: 'SIGKILL' })
+  Bun.spawn([...argv, '--stdio', marker], {
+    env: { ...SANDBOXD_ENVIRONMENT },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    killSignal: 'SIGKILL',
+  })
 
 const CARRY: Readonly<Record<Carrier, (argv: string[], marker: string) => Promise<Carried>>> = {
   async pipes(argv, marker) {
@@ -101,7 +106,10 @@ const CARRY: Readonly<Record<Carrier, (argv: string[], marker: string) => Promis
   },
 
   async 'a Unix socket'(argv, marker) {
-    const { process: sandboxd, socket } = spawnWithSocket({ argv: [...argv, marker], env: {} })
+    const { process: sandboxd, socket } = spawnWithSocket({
+      argv: [...argv, marker],
+      env: SANDBOXD_ENVIRONMENT,
+    })
     return { transport: new SocketTransport(socket), sandboxd, tcp: null }
   },
 

@@ -5,7 +5,7 @@ import { Bench, type Subject } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
 import { endTests, killedBerthTests } from './conformance/end.ts'
 import { kernelMemoryTests } from './conformance/kernel-memory.ts'
-import { limitTests } from './conformance/limits.ts'
+import { limitTests, storageTests } from './conformance/limits.ts'
 import { longTests, machinePortTests, portTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
 import { folderTests } from './conformance/server-directories.ts'
@@ -66,6 +66,7 @@ export function contract(subject: Subject, { output, end }: { output: boolean; e
   if (end) {
     endTests(subject)
     terminalEndTests(subject)
+    storageTests(subject)
   }
   portTests(subject)
   toolTests(subject)

@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import type { ComputeDriver, Handle, Limits, Probe, Sandbox } from '../../src/compute/driver.ts'
+import { DiskWatch } from '../../src/compute/local/disk-watch.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { NoIsolation } from '../../src/compute/none/isolation.ts'
 import { findMarked, STDIO } from '../../src/compute/processes.ts'
 import { RemoteSandbox } from '../../src/compute/remote/sandbox.ts'
+import { RemoteWorkspace } from '../../src/compute/remote/workspace.ts'
 import { KEEP_ALIVE } from '../../src/compute/sandboxd/client.ts'
 import { PipeTransport } from '../../src/compute/sandboxd/transport.ts'
 import type { SelfCommand } from '../../src/compute/self.ts'
@@ -18,6 +21,9 @@ export class PipedDriver implements ComputeDriver {
   readonly name = 'none'
   readonly #isolation: NoIsolation
   readonly #directories: ServerDirectories
+  readonly #logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
+  /** Those that run, by the directory of their server. */
+  readonly #running = new Map<string, RemoteSandbox>()
 
   constructor(
     private readonly local: ComputeDriver,
@@ -32,7 +38,7 @@ export class PipedDriver implements ComputeDriver {
       baseUrl: () => null,
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),
-      logger: createLogger('warn', (line) => process.stderr.write(line), Date.now),
+      logger: this.#logger,
     })
   }
 
@@ -56,7 +62,7 @@ export class PipedDriver implements ComputeDriver {
       stdio: ['pipe', 'pipe', 'inherit'],
       detached: true,
     })
-    return RemoteSandbox.start({
+    const sandbox = await RemoteSandbox.start({
       transport: new PipeTransport(sandboxd.stdout, sandboxd.stdin),
       keepAlive: KEEP_ALIVE,
       configuration: {
@@ -74,12 +80,22 @@ export class PipedDriver implements ComputeDriver {
       limits,
       memoryEnforcedBy: 'watchdog',
       remove: () => endSandbox(sandboxd, marker),
-      fillStorage: async () => {},
     })
+    this.#running.set(dir, sandbox)
+    void sandbox.exited.then(() => this.#running.delete(dir))
+    const usage = (): Promise<number> => this.workspace(handle).usage()
+    const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger: this.#logger })
+    watch.start()
+    sandbox.watchStorage(watch)
+    return sandbox
   }
 
+  /** The files of a server that runs are reached by its sandboxd; a volume elsewhere needs one for a sleeping server too. */
   workspace(handle: Handle): ReturnType<ComputeDriver['workspace']> {
-    return this.local.workspace(handle)
+    const dir = this.#directories.dir(handle)
+    const sandbox = this.#running.get(dir)
+    if (sandbox === undefined) return this.local.workspace(handle)
+    return new RemoteWorkspace({ connect: async () => sandbox, staging: join(dir, 'staging') })
   }
 
   reap(handles: Handle[]): Promise<void> {

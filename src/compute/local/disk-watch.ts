@@ -1,4 +1,5 @@
 import type { Logger } from '../../runtime/logger.ts'
+import type { StorageWatch } from '../sandboxd/sandbox-base.ts'
 
 /** Milliseconds between two looks, at least and at most. */
 const SHORTEST_MS = 2_000
@@ -17,7 +18,9 @@ export interface DiskWatchOptions {
   /** Measures the bytes in use. */
   usage(): Promise<number>
   sandbox: {
-    readonly occupied: boolean
+    /** Reports whether anything runs in it that could write. */
+    isOccupied(): boolean | Promise<boolean>
+    readonly ending: boolean
     readonly exited: Promise<unknown>
     endProcesses(reason: string): Promise<void>
   }
@@ -28,10 +31,12 @@ export interface DiskWatchOptions {
  * Ends a server's processes when its files exceed its storage and still grow; processes that only clean up may
  * continue. Looks only while processes run that could write: a server without any costs nothing.
  */
-export class DiskWatch {
+export class DiskWatch implements StorageWatch {
   readonly #options: DiskWatchOptions
   #timer: Timer | null = null
   #active = false
+  /** Whether a command has started since the last look began. */
+  #woken = false
   #over = false
   /** Bytes in use at the last look. */
   #last = 0
@@ -52,6 +57,7 @@ export class DiskWatch {
 
   /** Looks regularly from now on, until no process is left. Call it when a command starts. */
   wake(): void {
+    this.#woken = true
     if (this.#active) return
     this.#active = true
     this.#next(SHORTEST_MS)
@@ -80,12 +86,13 @@ export class DiskWatch {
   async #look(): Promise<void> {
     this.#timer = null
     const { limit, usage, sandbox, logger } = this.#options
-    if (!sandbox.occupied) {
-      this.#active = false
-      return
-    }
     const began = performance.now()
+    this.#woken = false
     try {
+      if (!(await sandbox.isOccupied()) && !this.#woken) {
+        this.#active = false
+        return
+      }
       const used = await usage()
       if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
         const cause = this.#full ? ', and its storage counts as full by a fault' : ''
@@ -93,6 +100,7 @@ export class DiskWatch {
       }
       this.#last = used
     } catch (error) {
+      if (sandbox.ending) return
       logger.warn('the disk usage of a server could not be measured', { error })
     }
     const room = this.#full ? 0 : (limit - this.#last) / DISK_SPEED

@@ -99,7 +99,7 @@ export class LocalDriver implements ComputeDriver {
       const usage = (): Promise<number> => this.#usage(handle)
       const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger })
       watch.start()
-      sandbox.faultInjection.storageWatch = watch
+      sandbox.watchStorage(watch)
       return sandbox
     } catch (error) {
       if (error instanceof ComputeError) throw error

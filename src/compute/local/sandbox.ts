@@ -3,23 +3,21 @@ import {
   ComputeError,
   type DialedConnection,
   type DialHandlers,
-  type ExecCommand,
   type Execution,
   type FaultInjection,
   type Limits,
   type LoopbackHost,
   type Sandbox,
-  type TerminalCommand,
-  type TerminalExecution,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import type { OutboundControl } from '../outbound.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
-import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
+import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
+import { SandboxBase } from '../sandboxd/sandbox-base.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
-import { GRACE_MS, killAll, signal, stopAll } from '../terminate.ts'
+import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import type { Launch, LocalDriverOptions } from './isolation.ts'
 import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
@@ -62,10 +60,9 @@ export interface SandboxStart {
 }
 
 /** A server's processes on this machine: sandboxd in its isolation, and everything it started. */
-export class LocalSandbox implements Sandbox {
-  readonly faultInjection: LocalFaultInjection
+export class LocalSandbox extends SandboxBase implements Sandbox {
+  readonly faultInjection: FaultInjection
   readonly #process: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
-  readonly #sandboxd: SandboxdClient
   readonly #start: SandboxStart
   readonly #exited: Promise<{ reason: string }>
   /** Opens terminals for a sandboxd that cannot; null for one that can. */
@@ -76,7 +73,6 @@ export class LocalSandbox implements Sandbox {
   #relayed: RelayedOutbound | null = null
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
-  #stopping: Promise<void> | null = null
   #looks: Timer | null = null
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
@@ -92,9 +88,9 @@ export class LocalSandbox implements Sandbox {
   }
 
   private constructor(spawned: Spawned, sandboxd: SandboxdClient, start: SandboxStart) {
+    super(sandboxd, STOP_MARGIN_MS)
     const { process, descriptors } = spawned
     this.#process = process
-    this.#sandboxd = sandboxd
     this.#start = start
     this.#networkSetup = start.networks?.begin(spawned) ?? null
     const sends = descriptors !== null && this.#networkSetup === null
@@ -106,15 +102,12 @@ export class LocalSandbox implements Sandbox {
       drained: () => sandboxd.drained(),
       limits: start.limits,
       memoryEnforcedBy: start.memoryEnforcedBy,
+      fillStorage: (full) => this.fillStorage(full),
     })
   }
 
   get exited(): Promise<{ reason: string }> {
     return this.#exited
-  }
-
-  get ending(): boolean {
-    return this.#stopping !== null || this.#sandboxd.over
   }
 
   get #network(): ServerNetwork | null {
@@ -149,8 +142,8 @@ export class LocalSandbox implements Sandbox {
   }
 
   /** Whether anything but sandboxd runs in it. */
-  get occupied(): boolean {
-    return this.#sandboxd.busy > 0 || this.#started().length > 0
+  isOccupied(): boolean {
+    return this.sandboxd.busy > 0 || this.#started().length > 0
   }
 
   /** Pid of the process that berth started for it. */
@@ -158,51 +151,20 @@ export class LocalSandbox implements Sandbox {
     return this.#process.pid
   }
 
-  exec(command: ExecCommand): Execution {
-    return this.#execute(command)
-  }
-
-  terminal({ size, onOutput, ...command }: TerminalCommand): TerminalExecution {
-    return this.#execute({ ...command, terminal: size, onOutput: (_, data) => onOutput(data) })
-  }
-
-  #execute(command: SandboxdCommand): TerminalExecution {
-    if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
-    if (command.terminal !== undefined && !this.#sandboxd.over) this.#terminals?.send()
+  protected override begin(command: SandboxdCommand): SandboxdExecution {
+    if (command.terminal !== undefined && !this.sandboxd.over) this.#terminals?.send()
     const env = this.leaves === 'proxy' ? { ...PROXY_ENVIRONMENT, ...command.env } : command.env
-    const execution = this.#sandboxd.exec(env === undefined ? command : { ...command, env })
-    this.faultInjection.storageWatch?.wake()
+    const execution = super.begin(env === undefined ? command : { ...command, env })
     this.#lookAtSandboxd()
-    const marker = commandMarker(this.#start.marker, execution.id)
-    return {
-      exit: execution.exit,
-      cancel: (graceMs) => execution.cancel(graceMs),
-      listening: async () =>
-        execution.over ? [] : listeningAddresses(this.#process.pid, marker, this.#networkOf),
-      started: execution.started,
-      get unread() {
-        return execution.unread
-      },
-      write: (data) => execution.type(data),
-      hangUp: () => execution.hangUp(),
-      resize: (size) => execution.resize(size),
-    }
+    return execution
   }
 
-  /**
-   * Ends everything that commands have started, in the background too. Writes the reason to the standard error of
-   * running commands.
-   */
-  async endProcesses(reason: string): Promise<void> {
-    for (const execution of this.#sandboxd.executions) execution.note(reason)
-    const doomed = new Set<number>()
-    let complete = false
-    const ended = killAll(() =>
-      this.#started().filter((pid) => (complete ? doomed : doomed.add(pid)).has(pid)),
-    )
-    // All have been stopped before the first wait; a command that starts from now on is not among them.
-    complete = true
-    await ended
+  protected async listening({ id }: SandboxdExecution): ReturnType<Execution['listening']> {
+    return listeningAddresses(this.#process.pid, commandMarker(this.#start.marker, id), this.#networkOf)
+  }
+
+  protected killStarted(): Promise<void> {
+    return killPresent(() => this.#started())
   }
 
   /**
@@ -212,8 +174,8 @@ export class LocalSandbox implements Sandbox {
   #lookAtSandboxd(): void {
     this.#looks ??= setInterval(() => {
       if ([this.#process.pid, ...this.#own].some(isStopped)) {
-        this.#sandboxd.close('sandboxd was stopped, so nothing held the server to its limits.')
-      } else if (!this.occupied) this.#rest()
+        this.sandboxd.close('sandboxd was stopped, so nothing held the server to its limits.')
+      } else if (!this.isOccupied()) this.#rest()
     }, STOPPED_MS).unref()
   }
 
@@ -227,7 +189,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   async pause(): Promise<() => void> {
-    await Promise.race([this.#sandboxd.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
+    await Promise.race([this.sandboxd.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
     const paused = stopAll(() => this.#started().filter((pid) => !isStopped(pid)))
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
@@ -251,25 +213,13 @@ export class LocalSandbox implements Sandbox {
     return network === null ? dialLoopback(port, host, handlers) : dialNetwork(network, port, host, handlers)
   }
 
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop()
-    return this.#stopping
-  }
-
-  async #stop(): Promise<void> {
-    this.#sandboxd.shutdown()
-    const timer = setTimeout(() => this.#sandboxd.close('It was stopped.'), GRACE_MS + STOP_MARGIN_MS)
-    await this.#exited
-    clearTimeout(timer)
-  }
-
   async #configure(): Promise<void> {
     const { launch, marker, group, options } = this.#start
     const baseUrl = options.baseUrl(this.#networkSetup === null ? 'shared' : 'own')
     const errors = collectErrors(this.#process.stderr)
-    const timer = setTimeout(() => this.#sandboxd.close('It was not ready in time.'), READY_MS)
+    const timer = setTimeout(() => this.sandboxd.close('It was not ready in time.'), READY_MS)
     try {
-      await this.#sandboxd.configure({
+      await this.sandboxd.configure({
         workspace: launch.workspace,
         env: { ...launch.commandEnv, ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }) },
         marker,
@@ -282,7 +232,7 @@ export class LocalSandbox implements Sandbox {
       this.#own = new Set(findDescendants(this.#process.pid))
       await this.#openNetwork()
     } catch (error) {
-      this.#sandboxd.close('It did not start.')
+      this.sandboxd.close('It did not start.')
       await this.#exited
       const said = await errors.text
       throw new ComputeError(said === '' ? messageOf(error) : `The sandbox did not start: ${said}`)
@@ -305,15 +255,15 @@ export class LocalSandbox implements Sandbox {
     const sockets = network.outboundSockets(options.machinePorts)
     this.#relayed = await relay.open(id, sockets, options.outbound)
     // The sandbox may have ended meanwhile.
-    if (this.#sandboxd.over) await this.#relayed.close()
+    if (this.sandboxd.over) await this.#relayed.close()
     await options.provide(id, network)
   }
 
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
   async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
-    const why = await Promise.race([this.#sandboxd.closed, ended])
-    this.#sandboxd.close(why)
+    const why = await Promise.race([this.sandboxd.closed, ended])
+    this.sandboxd.close(why)
     this.#rest()
     this.#terminals?.close()
     const closed = this.#networkSetup?.stop()
@@ -329,9 +279,9 @@ export class LocalSandbox implements Sandbox {
       const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
       return [...new Set(left)]
     })
-    const outOfMemory = group.memoryKills() > 0 && this.#stopping === null
+    const outOfMemory = group.memoryKills() > 0 && !this.isStopping
     await group.close()
-    if (this.#stopping !== null) return { reason: 'It was stopped.' }
+    if (this.isStopping) return { reason: 'It was stopped.' }
     return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
   }
 }
@@ -347,13 +297,12 @@ interface LocalFaultOptions {
   limits: Limits
   /** The mechanism that enforces the memory limit. */
   memoryEnforcedBy: string
+  fillStorage: FaultInjection['fillStorage']
 }
 
 /** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
 class LocalFaultInjection implements FaultInjection {
   readonly #options: LocalFaultOptions
-  /** The watch over its storage. */
-  storageWatch: { wake(): void; fill(full: boolean): Promise<void> } | null = null
 
   constructor(options: LocalFaultOptions) {
     this.#options = options
@@ -381,7 +330,7 @@ class LocalFaultInjection implements FaultInjection {
     for (const pid of this.#options.started()) signal(pid, 'SIGCONT')
   }
 
-  async fillStorage(full: boolean): Promise<void> {
-    await this.storageWatch?.fill(full)
+  fillStorage(full: boolean): Promise<void> {
+    return this.#options.fillStorage(full)
   }
 }

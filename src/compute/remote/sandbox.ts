@@ -2,22 +2,20 @@ import {
   ComputeError,
   type DialedConnection,
   type DialHandlers,
-  type ExecCommand,
   type Execution,
   type FaultInjection,
   type Limits,
   type LoopbackHost,
   type Sandbox,
-  type TerminalCommand,
-  type TerminalExecution,
 } from '../driver.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
-import type { SandboxdCommand } from '../sandboxd/client-execution.ts'
+import type { ClientCall } from '../sandboxd/client-calls.ts'
+import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
+import { SandboxBase } from '../sandboxd/sandbox-base.ts'
 import type { Transport } from '../sandboxd/transport.ts'
-import { GRACE_MS } from '../terminate.ts'
 import { dialThrough } from './dial.ts'
-import { readAddresses } from './shapes.ts'
+import { readAddresses, readBoolean } from './shapes.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000
@@ -38,8 +36,6 @@ export interface RemoteStart {
   memoryEnforcedBy: string
   /** Removes the sandbox with all that runs in it, whether sandboxd responds or not; resolves when it is gone. */
   remove(): Promise<void>
-  /** Makes the storage count as full, or by its limit again. */
-  fillStorage(full: boolean): Promise<void>
 }
 
 /**
@@ -47,14 +43,12 @@ export interface RemoteStart {
  * at no process and no socket of this machine; what it has to know, sandboxd says, and a command may have taken that
  * over. So nothing that sandboxd says is trusted beyond its own server.
  */
-export class RemoteSandbox implements Sandbox {
+export class RemoteSandbox extends SandboxBase implements Sandbox {
   readonly home: string
   readonly tools: string
   readonly exited: Promise<{ reason: string }>
   readonly faultInjection: FaultInjection
-  readonly #client: SandboxdClient
   readonly #network: RemoteStart['network']
-  #stopping: Promise<void> | null = null
 
   /** Configures sandboxd; resolves when it accepts commands. Throws `ComputeError`, after everything is removed. */
   static async start(start: RemoteStart): Promise<RemoteSandbox> {
@@ -71,12 +65,12 @@ export class RemoteSandbox implements Sandbox {
   }
 
   private constructor(client: SandboxdClient, start: RemoteStart) {
-    this.#client = client
+    super(client, STOP_MARGIN_MS)
     this.home = start.configuration.workspace
     this.tools = start.tools
     this.#network = start.network
     this.exited = this.#waitForExit(start.remove)
-    this.faultInjection = new RemoteFaultInjection(client, start)
+    this.faultInjection = new RemoteFaultInjection(client, start, (full) => this.fillStorage(full))
   }
 
   get network(): Sandbox['network'] {
@@ -91,44 +85,23 @@ export class RemoteSandbox implements Sandbox {
     this.#network.forward(port)
   }
 
-  get ending(): boolean {
-    return this.#stopping !== null || this.#client.over
+  /** Reports whether anything but sandboxd runs in it. */
+  async isOccupied(): Promise<boolean> {
+    if (this.sandboxd.busy > 0) return true
+    const call = this.call('occupied', {})
+    call.stream.end()
+    return readBoolean('occupied', await call.result)
   }
 
-  /** Whether commands run in it. Processes that have outlived theirs are not seen. */
-  get occupied(): boolean {
-    return this.#client.busy > 0
-  }
-
-  exec(command: ExecCommand): Execution {
-    return this.#execute(command)
-  }
-
-  terminal({ size, onOutput, ...command }: TerminalCommand): TerminalExecution {
-    return this.#execute({ ...command, terminal: size, onOutput: (_, data) => onOutput(data) })
-  }
-
-  #execute(command: SandboxdCommand): TerminalExecution {
-    if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
-    const execution = this.#client.exec(command)
-    return {
-      exit: execution.exit,
-      cancel: (graceMs) => execution.cancel(graceMs),
-      listening: () => (execution.over ? Promise.resolve([]) : this.#listening(execution.id)),
-      started: execution.started,
-      get unread() {
-        return execution.unread
-      },
-      write: (data) => execution.type(data),
-      hangUp: () => execution.hangUp(),
-      resize: (size) => execution.resize(size),
-    }
+  /** Calls a service of its sandboxd, such as those of `RemoteWorkspace`. Throws `ComputeError` when it is gone. */
+  call(...call: Parameters<SandboxdClient['call']>): ClientCall {
+    return this.sandboxd.call(...call)
   }
 
   /** A lie can only lead to the server's own ports: its addresses are dialed inside. */
-  async #listening(execution: number): ReturnType<Execution['listening']> {
+  protected async listening({ id: execution }: SandboxdExecution): ReturnType<Execution['listening']> {
     try {
-      const call = this.#client.call('listening', { execution })
+      const call = this.call('listening', { execution })
       call.stream.end()
       return readAddresses(await call.result)
     } catch {
@@ -137,40 +110,26 @@ export class RemoteSandbox implements Sandbox {
   }
 
   async dial(port: number, host: LoopbackHost, handlers: DialHandlers): Promise<DialedConnection> {
-    if (this.#stopping !== null) throw new ComputeError('The server is being stopped.')
-    return dialThrough(this.#client, port, host, handlers)
+    if (this.isStopping) throw new ComputeError('The server is being stopped.')
+    return dialThrough(this.sandboxd, port, host, handlers)
   }
 
   async pause(): Promise<() => void> {
-    const call = this.#client.call('pause', {})
+    const call = this.call('pause', {})
     await call.result
     return () => call.stream.end()
   }
 
-  /** Ends everything that commands have started. Writes the reason to the standard error of running commands. */
-  async endProcesses(reason: string): Promise<void> {
-    for (const execution of this.#client.executions) execution.note(reason)
-    const call = this.#client.call('kill', {})
+  protected async killStarted(): Promise<void> {
+    const call = this.call('kill', {})
     call.stream.end()
     await call.result
   }
 
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop()
-    return this.#stopping
-  }
-
-  async #stop(): Promise<void> {
-    this.#client.shutdown()
-    const timer = setTimeout(() => this.#client.close('It was stopped.'), GRACE_MS + STOP_MARGIN_MS)
-    await this.exited
-    clearTimeout(timer)
-  }
-
   async #waitForExit(remove: () => Promise<void>): Promise<{ reason: string }> {
-    const reason = await this.#client.closed
+    const reason = await this.sandboxd.closed
     await remove()
-    return { reason: this.#stopping === null ? reason : 'It was stopped.' }
+    return { reason: this.isStopping ? 'It was stopped.' : reason }
   }
 }
 
@@ -180,10 +139,12 @@ class RemoteFaultInjection implements FaultInjection {
   readonly storage: FaultInjection['storage']
   readonly #client: SandboxdClient
   readonly #start: RemoteStart
+  readonly fillStorage: FaultInjection['fillStorage']
   #thaw: (() => void) | null = null
 
-  constructor(client: SandboxdClient, start: RemoteStart) {
+  constructor(client: SandboxdClient, start: RemoteStart, fillStorage: FaultInjection['fillStorage']) {
     this.#client = client
+    this.fillStorage = fillStorage
     this.#start = start
     this.memory = { limit: start.limits.memoryBytes, enforcedBy: start.memoryEnforcedBy }
     this.storage = { limit: start.limits.storageBytes }
@@ -203,9 +164,5 @@ class RemoteFaultInjection implements FaultInjection {
   thaw(): void {
     this.#thaw?.()
     this.#thaw = null
-  }
-
-  fillStorage(full: boolean): Promise<void> {
-    return this.#start.fillStorage(full)
   }
 }

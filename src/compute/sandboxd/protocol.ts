@@ -147,7 +147,7 @@ export interface SpawnRequest {
 }
 
 /** Services of sandboxd. */
-export type CallName = 'dial' | 'listening' | 'pause' | 'kill' | FileCallName
+export type CallName = 'dial' | 'listening' | 'occupied' | 'pause' | 'kill' | FileCallName
 
 /** Those about the workspace's files: the methods of `Workspace` of these names. */
 export type FileCallName =

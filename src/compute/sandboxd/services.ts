@@ -2,7 +2,7 @@ import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { LoopbackHost } from '../driver.ts'
 import { listeningAddresses } from '../local/ports.ts'
 import { commandMarker, isStopped } from '../processes.ts'
-import { killAll, signal, stopAll } from '../terminate.ts'
+import { killPresent, signal, stopAll } from '../terminate.ts'
 import type { CallStream, ServedCall } from './call-stream.ts'
 import type { CallName, FileCallName } from './protocol.ts'
 
@@ -44,6 +44,11 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
     respond(listeningAddresses(root, commandMarker(marker, Number(input.execution)), process.pid))
   },
 
+  /** Answers whether any process that commands have started still runs. */
+  async occupied({ respond }, { find }) {
+    respond(find().length > 0)
+  },
+
   /**
    * Stops every process until the call's stream ends. Those that were stopped before stay so, unless `all` is set.
    */
@@ -59,12 +64,7 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
 
   /** Ends every process that runs now; answers when they are gone. */
   async kill(call, { find }) {
-    const doomed = new Set<number>()
-    let isComplete = false
-    const ended = killAll(() => find().filter((pid) => (isComplete ? doomed : doomed.add(pid)).has(pid)))
-    // All have been stopped before the first wait; a command that starts from now on is not among them.
-    isComplete = true
-    await ended
+    await killPresent(find)
     call.respond({})
   },
 

@@ -100,6 +100,10 @@ export function commandTests(name: Subject): void {
       const sandbox = await bench.startAgain('srv_a', handle)
       expect((await run(sandbox, 'cat in.txt; echo -n there > out.txt')).stdout).toBe('hello')
       expect(new TextDecoder().decode(await workspace.read('out.txt'))).toBe('there')
+      const ofRunning = bench.driver.workspace(handle)
+      await ofRunning.write('while.txt', new TextEncoder().encode('it runs'))
+      expect((await run(sandbox, 'cat while.txt')).stdout).toBe('it runs')
+      expect(await ofRunning.list({ all: true })).toEqual(['in.txt', 'out.txt', 'while.txt'])
     })
 
     test('has a writable folder for temporary files', async () => {

@@ -4,7 +4,7 @@ import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run, TEST_PATH, until } from '../bench.ts'
+import { Bench, run, type Subject, TEST_PATH, until } from '../bench.ts'
 
 const perl = Bun.which('perl', { PATH: TEST_PATH })
 if (perl === null) console.error('SKIP: memory that no process has mapped, since perl is not installed')
@@ -188,6 +188,21 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       60_000,
     )
 
+    test('an endless printer costs little once its output is dropped', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const running = run(sandbox, 'yes', { outputLimit: 1000, timeoutMs: 2000 })
+      await until('it to run', async () => (await bench.commands()).length > 0)
+      const result = await running
+      expect(result).toMatchObject({ timedOut: true, truncated: true })
+      expect(result.stdout.length).toBe(1000)
+    })
+  })
+}
+
+/** A server's files take no more than its storage. */
+export function storageTests(name: Subject): void {
+  describe('the storage', () => {
     test('a single file beyond the storage cannot be written', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start('srv_a', { storageBytes: 2 ** 22 })
@@ -215,16 +230,6 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
       await until('it to be ended', async () => (await bench.commands()).length === 0, 15_000)
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
     }, 60_000)
-
-    test('an endless printer costs little once its output is dropped', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
-      const running = run(sandbox, 'yes', { outputLimit: 1000, timeoutMs: 2000 })
-      await until('it to run', async () => (await bench.commands()).length > 0)
-      const result = await running
-      expect(result).toMatchObject({ timedOut: true, truncated: true })
-      expect(result.stdout.length).toBe(1000)
-    })
   })
 }
 

@@ -1,0 +1,107 @@
+import type { TerminalCommand, TerminalExecution } from '../driver.ts'
+import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
+import { GRACE_MS } from '../terminate.ts'
+import type { SandboxdClient } from './client.ts'
+import type { SandboxdCommand, SandboxdExecution } from './client-execution.ts'
+
+/** Holds a server to its storage limit while commands run. */
+export interface StorageWatch {
+  /** Looks regularly from now on, until nothing runs. */
+  wake(): void
+  /** Makes the storage count as full, or by its limit again. */
+  fill(full: boolean): Promise<void>
+}
+
+/** What sandboxes have in common, wherever they are: their sandboxd runs the commands and ends in order. */
+export abstract class SandboxBase
+  implements Pick<Sandbox, 'exec' | 'terminal' | 'stop' | 'ending' | 'exited'>
+{
+  abstract readonly exited: Promise<{ reason: string }>
+  protected readonly sandboxd: SandboxdClient
+  readonly #stopMarginMs: number
+  #stopping: Promise<void> | null = null
+  #storageWatch: StorageWatch | null = null
+
+  /** @param stopMarginMs milliseconds beyond the grace of its commands in which sandboxd has to end */
+  protected constructor(sandboxd: SandboxdClient, stopMarginMs: number) {
+    this.sandboxd = sandboxd
+    this.#stopMarginMs = stopMarginMs
+  }
+
+  /** Has its storage watched from now on. */
+  watchStorage(watch: StorageWatch): void {
+    this.#storageWatch = watch
+  }
+
+  /** See `FaultInjection.fillStorage`. */
+  protected async fillStorage(full: boolean): Promise<void> {
+    await this.#storageWatch?.fill(full)
+  }
+
+  /** Starts a command. */
+  protected begin(command: SandboxdCommand): SandboxdExecution {
+    return this.sandboxd.exec(command)
+  }
+
+  /** See `Execution.listening`, of a command that runs. */
+  protected abstract listening(execution: SandboxdExecution): ReturnType<Execution['listening']>
+
+  /** Ends every process that commands have started until now. */
+  protected abstract killStarted(): Promise<void>
+
+  get ending(): boolean {
+    return this.isStopping || this.sandboxd.over
+  }
+
+  /** Whether `stop` was called. */
+  protected get isStopping(): boolean {
+    return this.#stopping !== null
+  }
+
+  exec(command: ExecCommand): Execution {
+    return this.#execute(command)
+  }
+
+  terminal({ size, onOutput, ...command }: TerminalCommand): TerminalExecution {
+    return this.#execute({ ...command, terminal: size, onOutput: (_, data) => onOutput(data) })
+  }
+
+  #execute(command: SandboxdCommand): TerminalExecution {
+    if (this.isStopping) throw new ComputeError('The server is being stopped.')
+    const execution = this.begin(command)
+    this.#storageWatch?.wake()
+    return {
+      exit: execution.exit,
+      cancel: (graceMs) => execution.cancel(graceMs),
+      listening: async () => (execution.over ? [] : this.listening(execution)),
+      started: execution.started,
+      get unread() {
+        return execution.unread
+      },
+      write: (data) => execution.type(data),
+      hangUp: () => execution.hangUp(),
+      resize: (size) => execution.resize(size),
+    }
+  }
+
+  /**
+   * Ends everything that commands have started, in the background too. Writes the reason to the standard error of
+   * running commands.
+   */
+  async endProcesses(reason: string): Promise<void> {
+    for (const execution of this.sandboxd.executions) execution.note(reason)
+    await this.killStarted()
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    this.sandboxd.shutdown()
+    const timer = setTimeout(() => this.sandboxd.close('It was stopped.'), GRACE_MS + this.#stopMarginMs)
+    await this.exited
+    clearTimeout(timer)
+  }
+}
