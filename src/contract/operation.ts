@@ -1,10 +1,11 @@
-import { CloneType, type TSchema } from '@sinclair/typebox'
+import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, t } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'
 import type { Admission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
 import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'
+import { checkedResponse } from './response.ts'
 import { oneOf } from './schema.ts'
 import { tagOf } from './tags.ts'
 
@@ -153,7 +154,7 @@ export function operation<
     ...(query ? { query: checkedQuery(query) } : {}),
     ...admitting(access, form),
     ...(secret ? { transform: keepOutOfCaches } : {}),
-    response: cloned(success),
+    response: checked(success),
     detail: {
       operationId: id,
       summary,
@@ -177,9 +178,9 @@ const keepOutOfCaches = ({ set }: { set: { headers: Record<string, string | numb
   set.headers['cache-control'] = 'no-store'
 }
 
-/** Copies shapes for one app. Elysia modifies shapes that it compiles, which must not affect documents. */
-const cloned = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
-  Object.fromEntries(Object.entries(shapes).map(([status, shape]) => [status, CloneType(shape)]))
+/** Returns the checked responses of shapes by status. */
+const checked = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
+  Object.fromEntries(Object.entries(shapes).map(([status, shape]) => [status, checkedResponse(shape)]))
 
 function admitting(access: OperationAccess, form: FormShape | undefined): object {
   if (access === 'public') return {}

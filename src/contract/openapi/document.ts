@@ -1,6 +1,8 @@
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import type { TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { isOptionalBody, shapeOf } from '../request.ts'
+import { responseShapeOf } from '../response.ts'
 import { Examples } from './examples.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { OpenApiDocument, Paths } from './model.ts'
@@ -53,13 +55,17 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
 function generatePaths(routes: Route[]): Record<string, Record<string, Generated>> {
   // Berth reads and checks bodies itself, where the generator cannot see it. All are JSON.
   const declared = routes.map((route) => {
-    const { body, query, ...hooks } = route.hooks
-    const shapes = { body: shapeOf(body), query: shapeOf(query) }
+    const { body, query, response, ...hooks } = route.hooks
+    const shapes = { body: shapeOf(body), query: shapeOf(query), response: responseShapes(response) }
     return { ...route, hooks: { ...hooks, ...shapes, parse: [{ fn: 'json' }] } }
   })
   const described = { getGlobalRoutes: () => declared } as unknown as AnyElysia
   return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
 }
+
+/** Returns the shapes of checked responses by status. */
+const responseShapes = (responses: Record<string, TSchema> = {}): Record<string, TSchema> =>
+  Object.fromEntries(Object.entries(responses).map(([status, one]) => [status, responseShapeOf(one)]))
 
 /** Adds an example to each JSON body of requests and successful responses. */
 function addExamples(paths: Paths, examples: Examples): void {
