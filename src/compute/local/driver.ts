@@ -22,6 +22,7 @@ import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
 import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
 import { findOccupants } from './mount-tables.ts'
+import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
 import type { LocalSandbox } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
@@ -54,6 +55,7 @@ export class LocalDriver implements ComputeDriver {
     const { NetworkLoader } = await import('./network/network-setup.ts')
     return new NetworkLoader(this.#options.projectPorts, this.#options.path)
   })
+  readonly #maxOpenFiles = once(maxOpenFiles)
   #limiter: Promise<Limiter> | null = null
   #outboundKind: Promise<'redirected' | 'proxy'> | null = null
 
@@ -94,6 +96,7 @@ export class LocalDriver implements ComputeDriver {
 
   async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
     const { logger } = this.#options
+    checkOpenFiles(this.#maxOpenFiles())
     try {
       const sandbox = await this.#launch(serverId, handle, limits)
       const usage = (): Promise<number> => this.#usage(handle)

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { messageOf } from '../../../../runtime/error-info.ts'
+import { maxOpenFiles } from '../../open-files.ts'
 import type { FromRelay, ToRelay } from './messages.ts'
 import { loadOriginalDestination } from './original-destination.ts'
 import { RelayedServer } from './relayed-server.ts'
@@ -65,12 +65,8 @@ function runRelay(scope: WorkerScope): void {
 
 /** Returns the number of connections that leaves descriptors for the rest of berth. */
 function mostConnections(): number {
-  try {
-    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return limit === undefined ? DEFAULT_CONNECTIONS : Math.floor((Number(limit) * DESCRIPTOR_SHARE) / 2)
-  } catch {
-    return DEFAULT_CONNECTIONS
-  }
+  const limit = maxOpenFiles()
+  return limit === null ? DEFAULT_CONNECTIONS : Math.floor((limit * DESCRIPTOR_SHARE) / 2)
 }
 
 runRelay(globalThis as unknown as WorkerScope)
