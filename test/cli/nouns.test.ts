@@ -100,6 +100,25 @@ test('files', async () => {
   ).toMatchSnapshot()
 })
 
+test('terminals', async () => {
+  const server = await idOf('servers')
+  expect(
+    await transcript(
+      `terminals --server ${server}`,
+      `terminals create 'sleep 300' --name one --columns 100 --rows 30 --server ${server}`,
+      `terminals create 'sleep 300' --name one --server ${server}`,
+      `terminals create 'sleep 301' --json --server ${server}`,
+      `terminals list --server ${server}`,
+      `terminals get one --server ${server}`,
+      `terminals get one --json --server ${server}`,
+      `terminals delete one --server ${server}`,
+      `terminals rm sleep --json --server ${server}`,
+      `terminals get none --server ${server}`,
+      `terminals create --columns 0 --server ${server}`,
+    ),
+  ).toMatchSnapshot()
+})
+
 test('deployments', async () => {
   expect(await transcript('deployments', 'deploy', 'deployments', 'deployments --json')).toMatchSnapshot()
 })

@@ -18,11 +18,13 @@ import { servers } from './servers.ts'
 import { snapshots } from './snapshots.ts'
 import { tasks } from './tasks.ts'
 import { templates } from './templates.ts'
+import { terminals } from './terminals.ts'
 import { webhooks } from './webhooks.ts'
 
 /** The nouns of the API, in the order of the help text. */
 export const API_NOUNS: readonly Noun[] = [
   servers,
+  terminals,
   files,
   tasks,
   builds,

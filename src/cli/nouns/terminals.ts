@@ -1,0 +1,132 @@
+import type { Terminal } from '../../resources/terminals/model.ts'
+import type { Client } from '../client.ts'
+import { type Named, type NameWords, pick } from '../names.ts'
+import { text, wholeNumber } from '../options.ts'
+import { action, call, factSheet, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
+
+const WORDS: NameWords = {
+  one: 'terminal',
+  by: ['name'],
+  listedBy: 'berth terminals',
+  none: 'Open one with "berth terminals create".',
+}
+
+const command = (terminal: Terminal): string => terminal.command ?? 'login shell'
+
+const state = ({ exit_code: code }: Terminal): string => (code === null ? 'running' : `exited with ${code}`)
+
+const COLUMNS: readonly Column<Terminal>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'NAME', cell: ({ name }) => name },
+  { heading: 'COMMAND', cell: command, elastic: true },
+  { heading: 'STATE', cell: state, style: ({ exit_code }) => (exit_code === null ? 'green' : 'dim') },
+  { heading: 'SIZE', cell: ({ columns, rows }) => `${columns}×${rows}`, minor: 2 },
+  { heading: 'VIEWERS', cell: ({ viewers }) => String(viewers), right: true, minor: 3 },
+  { heading: 'LAST USED', cell: ({ last_used_at }) => last_used_at, minor: 1 },
+]
+
+const server = text('SERVER', 'the server that it is on; needed where there are several')
+const cells = (placeholder: string, description: string) =>
+  wholeNumber(placeholder, description, { most: 10_000, expected: 'a whole number from 1 to 10000' })
+
+/** `berth terminals` */
+export const terminals: Noun = {
+  name: 'terminals',
+  summary: 'terminals of a server, which run on without viewers',
+  description: 'Lists, opens and ends terminals of a server. Plain "berth terminals" lists them.',
+  names: [{ placeholder: 'TERMINAL', words: null, list: listNamed }],
+  commands: [
+    action({
+      usage: 'list',
+      description: 'list the terminals of a server, newest first',
+      access: 'api',
+      options: { server },
+      async run({ connect, server, print }) {
+        const client = await connect()
+        const list = await client.call('terminals.list', { params: { serverId: await server() } })
+        await print(list, rows('terminals', COLUMNS, `No terminals yet. ${WORDS.none}\n`))
+      },
+    }),
+    call('terminals.create', {
+      usage: 'create [COMMAND]',
+      description: 'start a command on a new terminal, or a login shell without one',
+      hints: { 'too many arguments': 'Put a command of several words in quotes.\n' },
+      options: {
+        server,
+        name: text('NAME', 'a name for it (default by the program)'),
+        cwd: text('DIR', 'folder of the workspace to begin in'),
+        columns: cells('N', 'characters in a row (default 80)'),
+        rows: cells('N', 'rows of the screen (default 24)'),
+      },
+      request: async ([command], { name, cwd, columns, rows }, { server }) => ({
+        params: { serverId: await server() },
+        body: { command, name, cwd, columns, rows },
+      }),
+      show: ({ terminal }) => `Opened ${terminal.id}, named ${terminal.name}.\n`,
+    }),
+    action({
+      usage: 'get [TERMINAL]',
+      description: 'show one terminal, by its id or name',
+      access: 'api',
+      options: { server },
+      async run({ args: [named], connect, server, print }) {
+        const terminal = await findTerminal(await connect(), await server(), named)
+        await print(
+          { terminal },
+          factSheet(({ terminal }) => [
+            ['ID', terminal.id],
+            ['Name', terminal.name],
+            ['Command', command(terminal)],
+            ['Folder', terminal.cwd || '~'],
+            ['State', state(terminal)],
+            ['Size', `${terminal.columns}×${terminal.rows}`],
+            ['Viewers', String(terminal.viewers)],
+            ['Started', terminal.started_at],
+            ['Last used', terminal.last_used_at],
+          ]),
+        )
+      },
+    }),
+    action({
+      usage: 'delete <TERMINAL>',
+      description: 'hang a terminal up, by its id or name',
+      access: 'api',
+      options: { server },
+      async run({ args: [named], connect, server, print }) {
+        const client = await connect()
+        const serverId = await server()
+        const { id } = await findTerminal(client, serverId, named)
+        const deleted = await client.call('terminals.delete', { params: { serverId, terminalId: id } })
+        await print(deleted, () => `Hung ${id} up.\n`)
+      },
+    }),
+  ],
+}
+
+/**
+ * Returns the terminal that a person means. One that runs goes before one of the same name that has ended.
+ *
+ * @throws CommandError if there is none, or more than one
+ */
+async function findTerminal(client: Client, serverId: string, named: string | undefined): Promise<Terminal> {
+  const { terminals: all } = await client.call('terminals.list', { params: { serverId } })
+  const running = all.find(({ name, exit_code }) => exit_code === null && name === named)
+  return running ?? pick(all.map(withNames), named, WORDS, 'TERMINAL')
+}
+
+const withNames = (terminal: Terminal) => ({ ...terminal, names: [terminal.name] })
+
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
+  const { servers } = await client.call('servers.list', { signal })
+  const lists = await Promise.all(
+    servers.map(({ id }) => client.call('terminals.list', { params: { serverId: id }, signal })),
+  )
+  return lists.flatMap(({ terminals }) =>
+    terminals.map((terminal) => ({
+      id: terminal.id,
+      names: [terminal.name],
+      description: `${state(terminal)}, ${command(terminal)}`,
+    })),
+  )
+}
