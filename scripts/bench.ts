@@ -9,6 +9,7 @@ const parts: Record<string, () => Promise<void>> = {
   startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
   disposable: async () => (await import('./benchmarks/disposable.ts')).benchDisposable(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
+  terminals: async () => (await import('./benchmarks/terminals.ts')).benchTerminals(),
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
   journal: async () => (await import('./benchmarks/journal.ts')).benchJournal(),
   access: async () => (await import('./benchmarks/access.ts')).benchAccess(),
