@@ -8,6 +8,7 @@ import { join } from 'node:path'
 const parts: Record<string, () => Promise<void>> = {
   startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
   disposable: async () => (await import('./benchmarks/disposable.ts')).benchDisposable(),
+  files: async () => (await import('./benchmarks/files.ts')).benchFiles(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
   terminals: async () => (await import('./benchmarks/terminals.ts')).benchTerminals(),
   throughput: async () => (await import('./benchmarks/throughput.ts')).benchThroughput(),
