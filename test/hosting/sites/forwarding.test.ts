@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import { until } from '../../support/processes.ts'
-import { app, appOn, get, Raw, rawApp, testSite } from './support.ts'
+import { app, appOn, get, Raw, rawApp, rawWay, testSite } from './support.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 describe('a request reaches the app', () => {
   test('as it was sent, but for what means the connection and what a proxy tells', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(
       get(
         '/a/../b%2e%2e//c?x=%00&y=\xe9',
@@ -53,9 +52,8 @@ describe('a request reaches the app', () => {
   })
 
   test('from HTTP/1.0 too, without a Host, and the answer ends with the connection', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, site, client } = way
     client.send('GET / HTTP/1.0\r\n\r\n')
     const upstream = await backend.connection()
     expect(await upstream.until('\r\n\r\n')).toContain(`HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\n`)
@@ -77,9 +75,8 @@ describe('a request reaches the app', () => {
   })
 
   test('with its body in chunks and its trailers, byte for byte', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n'
     const body = '3\r\nabc\r\nA;ext="v"\r\n0123456789\r\n0\r\nX-Sum: 42\r\n\r\n'
     client.send(head)
@@ -94,9 +91,8 @@ describe('a request reaches the app', () => {
   test.each(['evil.example', 'evil.example:80', '127.0.0.1.evil.example', '192.168.0.1', ''])(
     'not for the Host %j: a name that was rebound to this machine gets 403',
     async (host) => {
-      await using backend = await rawApp()
-      await using site = await testSite(backend)
-      using client = await Raw.to(site.port)
+      await using way = await rawWay()
+      const { backend, client } = way
       client.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
       expect(await client.end()).toStartWith('HTTP/1.1 403 Forbidden\r\n')
       expect(backend.connections).toEqual([])
@@ -106,9 +102,8 @@ describe('a request reaches the app', () => {
 
 describe('an answer reaches the client', () => {
   test('with trailers', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
@@ -126,9 +121,8 @@ describe('an answer reaches the client', () => {
     ['GET', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
     ['DELETE', 'HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n'],
   ])('without a body: %s %j, and the connection goes on', async (method, answer) => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     for (let round = 0; round < 2; round++) {
       client.send(`${method} / HTTP/1.1\r\nHost: localhost\r\n\r\n`)
       await until(() => backend.connections.some((one) => one.received.endsWith('\r\n\r\n')), 'it comes')
@@ -140,9 +134,8 @@ describe('an answer reaches the client', () => {
   })
 
   test('without a length, to the end of the connection', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
@@ -157,9 +150,8 @@ describe('an answer reaches the client', () => {
   })
 
   test('with what comes before it: 100 to a client that waits for it, and 103', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n')
     const upstream = await backend.connection()
     expect(await upstream.until('\r\n\r\n')).toContain('Expect: 100-continue\r\n')
@@ -172,9 +164,8 @@ describe('an answer reaches the client', () => {
   })
 
   test('before the request is whole, and the rest of that still goes to the app', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf')
     const upstream = await backend.connection()
     await upstream.until('half')
@@ -222,9 +213,8 @@ describe('an answer reaches the client', () => {
     ['a length spelt with an underscore', 'Content_Length: 2\r\n\r\nok'],
     ['an encoding spelt with an underscore', 'Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n'],
   ])('never with %s: 502', async (_name, rest) => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
@@ -275,9 +265,8 @@ describe('who goes away', () => {
     ['it comes in chunks', 'Transfer-Encoding: chunked\r\n\r\n8\r\nhalf', false],
     ['its end would be the end of the connection', '\r\nhalf', true],
   ])('the app, by a failure amid an answer: the client sees it where %s', async (_name, rest, reset) => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')

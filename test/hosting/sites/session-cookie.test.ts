@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { SlugHosts } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { setsSession, withoutSession } from '../../../src/http/session-cookie.ts'
-import { app, get, Raw, rawApp, testSite } from './support.ts'
+import { app, get, rawWay, testSite } from './support.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -35,9 +35,8 @@ test.each([
 
 describe('the port of a project', () => {
   test('passes all cookies on but the session of berth itself, byte for byte', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     const lines = ['X-A: 1', 'Cookie: a="\xe9, b";berth_session_4747=s3cret; b=2;  c', 'X-B: 2']
     client.send(get('/', ...lines, 'cookie: berth_session_1=s3cret', 'X-C: 3'))
     const upstream = await backend.connection()
@@ -54,9 +53,8 @@ describe('the port of a project', () => {
   })
 
   test('lets no answer set or end that session; other cookies and an untouched answer stay as they are', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
@@ -76,9 +74,8 @@ describe('the port of a project', () => {
   })
 
   test('keeps it from WebSockets, in both directions', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(
       get('/', 'Connection: Upgrade', 'Upgrade: websocket', 'Cookie: a=b; berth_session_4747=s3cret'),
     )
@@ -95,9 +92,8 @@ describe('the port of a project', () => {
   })
 
   test('takes no cookie behind a body, where it would pass unseen', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
     client.send('0\r\nCookie: berth_session_4747=s3cret\r\n\r\n')
     expect(await client.end()).toStartWith('HTTP/1.1 400 ')

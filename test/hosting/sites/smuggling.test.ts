@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { Body } from '../../../src/hosting/sites/http1/body.ts'
-import { get, Raw, rawApp, testSite } from './support.ts'
+import { get, Raw, rawApp, rawWay, testSite } from './support.ts'
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
 
@@ -46,9 +46,8 @@ describe('what programs may read in different ways is refused, and the connectio
     ['another protocol', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a tunnel', 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n'],
   ])('%s', async (_name, request) => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(`${request}${get('/smuggled')}`)
     const answer = await client.end()
     expect(answer).toMatch(/^HTTP\/1\.1 (?:400|403|501) [\s\S]*\r\nConnection: close\r\n/)
@@ -83,9 +82,8 @@ describe('what programs may read in different ways is refused, and the connectio
     ['a trailer that only a proxy may tell', '0\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n'],
     ['trailers without end', `0\r\n${'A: b\r\n'.repeat(10_000)}`],
   ])('a chunk with %s, at once or octet by octet', async (_name, chunks) => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, site, client } = way
     client.send(CHUNKED + chunks)
     expect(await client.end()).toStartWith('HTTP/1.1 400 ')
     expect(backend.connections).toEqual([])

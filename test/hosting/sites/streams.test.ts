@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { until } from '../../support/processes.ts'
-import { app, get, Raw, rawApp, testSite } from './support.ts'
+import { app, get, Raw, rawWay, testSite } from './support.ts'
 
 const MB = 1024 * 1024
 const SIZE = 100 * MB
@@ -108,9 +108,8 @@ describe('nothing is heaped up in between', () => {
   }
 
   test('where the client does not read', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
@@ -124,9 +123,8 @@ describe('nothing is heaped up in between', () => {
   })
 
   test('where the app does not read', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, client } = way
     client.send(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${SIZE}\r\n\r\n`)
     const upstream = await backend.connection()
     upstream.socket.pause()
@@ -197,9 +195,8 @@ describe('a WebSocket', () => {
   })
 
   test('outlives a switch; frames that come with the handshake are not lost', async () => {
-    await using backend = await rawApp()
-    await using site = await testSite(backend)
-    using client = await Raw.to(site.port)
+    await using way = await rawWay()
+    const { backend, site, client } = way
     client.send(`${get('/', 'Connection: keep-alive, Upgrade', 'Upgrade: websocket')}early`)
     const upstream = await backend.connection()
     const head = await upstream.until('\r\n\r\n')

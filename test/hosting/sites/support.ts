@@ -175,6 +175,23 @@ export async function rawApp(onConnection: (app: Raw) => void = () => {}): Promi
   }
 }
 
+/** The whole way of bytes: a client, a site and an app, both ends as the test wants them. */
+export interface RawWay extends AsyncDisposable {
+  readonly client: Raw
+  readonly site: TestSite
+  readonly backend: RawApp
+}
+
+/** Starts an app and opens its site, with one client connected. */
+export async function rawWay(): Promise<RawWay> {
+  await using parts = new AsyncDisposableStack()
+  const backend = parts.use(await rawApp())
+  const site = parts.use(await testSite(backend))
+  const client = parts.use(await Raw.to(site.port))
+  const started = parts.move()
+  return { client, site, backend, [Symbol.asyncDispose]: () => started.disposeAsync() }
+}
+
 /** An app made with `Bun.serve`. */
 export function app(
   fetch: (
