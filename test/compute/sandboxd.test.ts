@@ -211,7 +211,7 @@ describe('a sandboxd on standard input and output', () => {
 
   test('that does not respond is given up', async () => {
     await using sandboxd = piped()
-    const connection = await SandboxdClient.open(transportOf(sandboxd), { everyMs: 50, silenceMs: 2_000 })
+    const connection = await SandboxdClient.open(transportOf(sandboxd), { everyMs: 50, silenceMs: 4_000 })
     await connection.configure(CONFIGURATION)
     sandboxd.kill('SIGSTOP')
     expect(await connection.closed).toBe('sandboxd does not respond.')
@@ -219,10 +219,11 @@ describe('a sandboxd on standard input and output', () => {
 
   test('ends when berth is silent, and not before', async () => {
     await using sandboxd = piped()
-    const silenceMs = 1_500
+    // Far more than either process waits for a processor on a busy machine.
+    const silenceMs = 3_000
     const connection = await SandboxdClient.open(transportOf(sandboxd), { everyMs: 100, silenceMs })
     await connection.configure({ ...CONFIGURATION, silenceMs })
-    await Bun.sleep(2 * silenceMs)
+    await Bun.sleep(1.5 * silenceMs)
     expect((await connection.exec(COMMAND).exit).exitCode).toBe(0)
     connection.close('enough')
     await sandboxd.exited
