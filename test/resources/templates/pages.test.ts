@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, launchBrowser, watchedPage } from '../../support/browser.ts'
+import { browserPath, launchBrowser, type WatchedPage, watchedPage } from '../../support/browser.ts'
 import { runsHere, startTemplate, type TemplateApp } from './app.ts'
 import { startProxy } from './proxy.ts'
 
@@ -56,32 +56,51 @@ const SCREENS = [
   ['a narrow, dark screen', { viewport: { width: 360, height: 740 }, colorScheme: 'dark' }],
 ] as const
 
-describe.skipIf(browserPath === null)('the page of a template (needs Chromium)', () => {
-  let browser: Browser
+let browser: Browser
+if (browserPath !== null) {
   beforeAll(async () => {
     browser = await launchBrowser()
   })
   afterAll(() => browser?.close())
+}
 
-  const cases = Object.keys(USES)
-    .filter(runsHere)
-    .flatMap((id) => SCREENS.map(([name, options]) => [id, name, options] as const))
-  test.each(cases)('%s on %s works, fits, and asks nobody but its app', async (id, _name, options) => {
-    await using app = await startTemplate(id)
-    await using watched = await watchedPage(browser, options)
-    const { page, requests, problems } = watched
-    await page.goto(app.url)
-    await USES[id]?.(page)
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-    const [red = 0] = String(await page.evaluate('getComputedStyle(document.body).backgroundColor'))
-      .match(/\d+/g)
-      ?.map(Number) ?? [Number.NaN]
-    // The static site was just switched to the other scheme.
-    const dark = (options.colorScheme === 'dark') !== (id === 'static-site')
-    expect(red < 128).toBe(dark)
-    expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([app.url]))
-    expect(problems).toEqual([])
-  })
+describe.skipIf(browserPath === null)('the page of a template (needs Chromium)', () => {
+  // In one profile for all of them, since a profile of its own costs more than the rest of a test. Apps have ports of their
+  // own, so that nothing but cookies is common to them.
+  for (const [name, options] of SCREENS) {
+    describe(`on ${name}`, () => {
+      let watched: WatchedPage
+      beforeAll(async () => {
+        watched = await watchedPage(browser, options)
+      })
+      afterAll(() => watched?.[Symbol.asyncDispose]())
+
+      test.each(Object.keys(USES).filter(runsHere))(
+        '%s works, fits, and asks nobody but its app',
+        async (id) => {
+          await using app = await startTemplate(id)
+          const { page, requests, problems } = watched
+          await page.goto('about:blank')
+          await page.context().clearCookies()
+          requests.length = 0
+          problems.length = 0
+          await page.goto(app.url)
+          await USES[id]?.(page)
+          expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
+          const [red = 0] = String(await page.evaluate('getComputedStyle(document.body).backgroundColor'))
+            .match(/\d+/g)
+            ?.map(Number) ?? [Number.NaN]
+          // The static site was just switched to the other scheme.
+          const dark = (options.colorScheme === 'dark') !== (id === 'static-site')
+          expect(red < 128).toBe(dark)
+          expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([app.url]))
+          expect(problems).toEqual([])
+          // Before the app ends: what waits for it would be a problem of the next one.
+          await page.goto('about:blank')
+        },
+      )
+    })
+  }
 
   test('static-site has a page for addresses of any depth that there are not', async () => {
     await using app = await startTemplate('static-site')
@@ -124,16 +143,11 @@ describe.skipIf(browserPath === null)('the page of a template (needs Chromium)',
 })
 
 describe.skipIf(browserPath === null)('websocket-chat between two pages (needs Chromium)', () => {
-  let browser: Browser
   let app: TemplateApp
   beforeAll(async () => {
-    browser = await launchBrowser()
     app = await startTemplate('websocket-chat')
   })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const enter = async (page: Page, name: string, room: string) => {
     await page.goto(`${app.url}/#${room}`)
@@ -182,12 +196,6 @@ describe.skipIf(browserPath === null)('websocket-chat between two pages (needs C
 })
 
 describe.skipIf(browserPath === null)('fullstack while it is edited, behind a proxy (needs Chromium)', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launchBrowser()
-  })
-  afterAll(() => browser?.close())
-
   test('the page takes over styles and code, the API changes, votes stay, a restart reloads it', async () => {
     await using app = await startTemplate('fullstack')
     await using proxy = startProxy(app.port)
