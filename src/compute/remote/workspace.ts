@@ -70,7 +70,7 @@ export class RemoteWorkspace implements Workspace {
       const size = readSize(await call.result)
       if (size > MAX_READ_BYTES)
         throw new ComputeError(`A file of ${size} bytes is too large to read at once.`)
-      return await call.stream.readAll(size)
+      return await readFile(call, size)
     })
   }
 
@@ -202,6 +202,18 @@ export class RemoteWorkspace implements Workspace {
 async function readList(call: ClientCall): Promise<Uint8Array> {
   await call.result
   return await call.stream.readAll(MAX_LIST_BYTES)
+}
+
+/** Receives a file of at most `size` bytes; it may have become shorter. */
+async function readFile(call: ClientCall, size: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(size)
+  let received = 0
+  for await (const chunk of call.stream.chunks()) {
+    if (received + chunk.length > size) throw wrongResponse('read')
+    bytes.set(chunk, received)
+    received += chunk.length
+  }
+  return received === size ? bytes : bytes.subarray(0, received)
 }
 
 /** Passes on what a watch reports, until it ends. */
