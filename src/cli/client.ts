@@ -3,6 +3,7 @@ import {
   type ArgumentsOf,
   type CallId,
   type HttpRequest,
+  type PartsOf,
   type ResponseOf,
   requestOf,
   type StreamEventOf,
@@ -70,6 +71,14 @@ export class Client {
       if (error instanceof SyntaxError) throw this.notBerthError(response.status)
       this.throwConnectionLost(error, request)
     }
+  }
+
+  /** Opens a WebSocket, with the credential in its handshake. */
+  socket(id: 'terminals.attach', parts: PartsOf<'terminals.attach'>): WebSocket {
+    const { path } = requestOf(id, parts)
+    const { baseUrl, credential } = this.instance
+    const headers = { 'x-berth-client': 'cli', authorization: `Bearer ${credential}` }
+    return new WebSocket(`${baseUrl.replace(/^http/, 'ws')}${path}`, { headers })
   }
 
   private async send(request: HttpRequest, accept: string): Promise<Response> {

@@ -12,6 +12,7 @@ import { open } from './commands/open.ts'
 import { openapi } from './commands/openapi.ts'
 import { registerRun } from './commands/run.ts'
 import { registerServe } from './commands/serve-options.ts'
+import { shell } from './commands/shell.ts'
 import { trigger } from './commands/trigger.ts'
 import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
@@ -42,7 +43,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
   ['Run berth:', [list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
-  ['Use the API:', [...API_NOUNS, exec, deploy, use]],
+  ['Use the API:', [...API_NOUNS, shell, exec, deploy, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
   ['About berth:', [completion, openapi, version]],
 ]

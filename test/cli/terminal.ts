@@ -7,6 +7,8 @@ export interface Typed extends AsyncDisposable {
   type(keys: string): void
   /** Resolves when the output so far holds the text; rejects after half a minute, or `withinMs`, with what came instead. */
   shows(text: string | RegExp, withinMs?: number): Promise<void>
+  /** Changes its size, as a person does who resizes the window. */
+  resize(columns: number, rows: number): void
   /** All output so far. */
   output(): string
   /** Resolves when it has ended and all its output has come. */
@@ -40,6 +42,7 @@ export function onTerminal(
   return {
     pid: child.pid,
     type: (keys) => void child.terminal?.write(keys),
+    resize: (columns, rows) => void child.terminal?.resize(columns, rows),
     output: () => output,
     exited: closed.promise.then(() => child.exited),
     shows: (text, withinMs = 30_000) =>

@@ -21,6 +21,7 @@ const options = {
   env: repeated('NAME=VALUE', 'variable for it; may be given several times'),
   timeout: text('DURATION', 'end it after this long, such as 30s or 5m'),
   stdin: flag('pass standard input to it (text)', { short: 'i' }),
+  tty: flag('run it on a terminal, for programs that draw or ask', { short: 't' }),
 }
 
 /** `berth exec` */
@@ -37,9 +38,19 @@ export const exec = action({
 Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… -- grep -r "two words" src
   berth exec srv_… 'cd app && npm test | tail -5'
+  berth exec -t srv_… -- top
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
   async run({ session: { context }, args: [words], options, connect, server }) {
+    if (options.tty) {
+      const { command, cwd, env } = await requestBody(words, { ...options, stdin: undefined }, context)
+      if (options.json || options.timeout !== undefined)
+        throw new UsageError('-t shows a program as it runs: it takes neither --json nor --timeout.')
+      const { attachHere, requireTerminal } = await import('../shell/open.ts')
+      requireTerminal(context, 'Leave -t out in a script.')
+      const client = await connect()
+      return attachHere(client, context, { serverId: await server(), body: { command, cwd, env } })
+    }
     const body = await requestBody(words, options, context)
     const client = await connect()
     const params = { serverId: await server() }

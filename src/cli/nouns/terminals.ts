@@ -9,7 +9,7 @@ const WORDS: NameWords = {
   one: 'terminal',
   by: ['name'],
   listedBy: 'berth terminals',
-  none: 'Open one with "berth terminals create".',
+  none: 'Open one with "berth shell".',
 }
 
 const command = (terminal: Terminal): string => terminal.command ?? 'login shell'
@@ -109,7 +109,11 @@ export const terminals: Noun = {
  *
  * @throws CommandError if there is none, or more than one
  */
-async function findTerminal(client: Client, serverId: string, named: string | undefined): Promise<Terminal> {
+export async function findTerminal(
+  client: Client,
+  serverId: string,
+  named: string | undefined,
+): Promise<Terminal> {
   const { terminals: all } = await client.call('terminals.list', { params: { serverId } })
   const running = all.find(({ name, exit_code }) => exit_code === null && name === named)
   return running ?? pick(all.map(withNames), named, WORDS, 'TERMINAL')
