@@ -1,5 +1,8 @@
-import { type Instance, memoryOf, startInstance } from './instance.ts'
-import { median, ms, print, quantile } from './measure.ts'
+import { closeSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadPtyCalls } from '../../src/compute/sandboxd/pty.ts'
+import { type Instance, memoryOf, startInstance, temporaryFolder } from './instance.ts'
+import { median, ms, print, quantile, times } from './measure.ts'
 
 const KEYS = 1_000
 const OPENED = 30
@@ -19,6 +22,7 @@ export async function benchTerminals(): Promise<void> {
   const { id } = await berth.call('POST', '/servers')
   const prompts = await timesToPrompt(berth, id)
   const keys = await echoes(berth, id)
+  const bare = await bareSpeed()
   print(`Terminals (isolation ${berth.isolation})`, [
     {
       what: `POST to the prompt, attached, median of ${OPENED}`,
@@ -32,9 +36,9 @@ export async function benchTerminals(): Promise<void> {
       goal: '≤ 5 ms',
       met: quantile(keys, 0.99) <= 5,
     },
-    ...(await printed(berth, id, 'plain', 1)),
-    ...(await printed(berth, id, 'plain', 0)),
-    ...(await printed(berth, id, 'coloured', 1)),
+    ...(await printed(berth, id, 'plain', 1, bare)),
+    ...(await printed(berth, id, 'plain', 0, bare)),
+    ...(await printed(berth, id, 'coloured', 1, bare)),
   ])
 }
 
@@ -70,8 +74,27 @@ async function echoes(berth: Instance, id: string): Promise<number[]> {
   return taken.slice(50)
 }
 
+/** Megabytes a second that a pseudo-terminal of this machine passes on to this process, without berth. */
+async function bareSpeed(): Promise<number> {
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'plain')
+  writeFileSync(file, 'request 1 took 1 ms and was answered\n'.repeat(1_500_000))
+  const { master, slave } = loadPtyCalls().open()
+  const cat = Bun.spawn(['cat', file], { stdio: [slave, slave, slave] as never })
+  closeSync(slave)
+  const begun = performance.now()
+  let bytes = 0
+  try {
+    for await (const chunk of Bun.file(master).stream()) bytes += chunk.length
+  } catch {
+    // The end of a terminal is an error (EIO).
+  }
+  await cat.exited
+  return bytes / 1e3 / (performance.now() - begun)
+}
+
 /** Prints a file on a terminal, with one viewer that reads or none. */
-async function printed(berth: Instance, id: string, kind: keyof typeof FILES, viewers: number) {
+async function printed(berth: Instance, id: string, kind: keyof typeof FILES, viewers: number, bare: number) {
   const make = `seq 9000000 | awk '{printf "${FILES[kind]}\\n", $1, $1 % 977}' | head -c ${FILE_BYTES} > ${kind}`
   await berth.call('POST', `/servers/${id}/exec`, {
     command: `[ -e ${kind} ] || ${make}; cat ${kind} > /dev/null`,
@@ -100,7 +123,8 @@ async function printed(berth: Instance, id: string, kind: keyof typeof FILES, vi
     {
       what: `cat of ${FILE_BYTES / 1e6} MB, ${kind} lines, ${who}`,
       measured: `${speed.toFixed(0)} MB/s`,
-      baseline: `memory + ${grown.toFixed(0)} MiB`,
+      baseline: `a bare pseudo-terminal ${bare.toFixed(0)} MB/s; memory + ${grown.toFixed(0)} MiB`,
+      ratio: times(speed / bare),
       ...(kind === 'plain' ? { goal: '≥ 50 MB/s', met: speed >= 50 } : {}),
     },
   ]

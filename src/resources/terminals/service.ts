@@ -28,6 +28,9 @@ const ENDED_MS = 3_600_000
 /** Milliseconds between records of the use of a server by what its terminals print. */
 const TOUCH_MS = 1_000
 
+/** Characters of a server's id that tell it from others: the prefix and the time. */
+const BRIEF_ID = 'srv_'.length + 10
+
 /** Dependencies of the terminals. */
 export interface TerminalsDependencies {
   servers: ServersService
@@ -336,7 +339,11 @@ function startOf(
   const size = { columns: columns ?? DEFAULT_SIZE.columns, rows: rows ?? DEFAULT_SIZE.rows }
   const given: Record<string, string> = { COLORTERM: 'truecolor', ...secrets, ...env }
   if (command !== undefined) return { command, cwd, env: given, size }
-  const shell = loginShellEnvironment({ name: task || id, tools, shell: given.SHELL ?? '' })
+  const shell = loginShellEnvironment({
+    name: task || id.slice(0, BRIEF_ID),
+    tools,
+    shell: given.SHELL ?? '',
+  })
   return { command: LOGIN_SHELL, cwd, env: { ...shell, ...given }, size }
 }
 

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { until } from '../../support/processes.ts'
+import { TestViewer } from '../../support/viewer.ts'
+
+// Tens of megabytes pass through a pseudo-terminal, on a busy machine.
+setDefaultTimeout(60_000)
+
+let berth: TestBerth
+let server: string
+beforeAll(async () => {
+  berth = await testBerth()
+  server = await berth.server({ tier: 'medium' })
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+async function opened(request: object): Promise<string> {
+  const { body } = await berth.call('POST', `/servers/${server}/terminals`, request)
+  return `/servers/${server}/terminals/${body.terminal.id}`
+}
+
+/** A viewer whose socket is not read until it is resumed; gathers the raw bytes of its frames. */
+async function slowViewer(path: string): Promise<{ socket: Socket; received: () => Buffer }> {
+  const { port, host } = new URL(berth.info.base_url)
+  const socket = connect(Number(port), '127.0.0.1')
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.on('error', () => {})
+  socket.write(
+    [
+      `GET ${path}/attach HTTP/1.1`,
+      `Host: ${host}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      `Authorization: Bearer ${berth.info.api_key}\r\n\r\n`,
+    ].join('\r\n'),
+  )
+  await until(() => chunks.length > 0, 'the handshake')
+  socket.pause()
+  return { socket, received: () => Buffer.concat(chunks) }
+}
+
+test('a viewer that does not read holds nobody up who does, and is sent the screen anew when it reads', async () => {
+  const path = await opened({ command: 'read -r go; seq 1 3000000; sleep 300' })
+  const { socket, received } = await slowViewer(path)
+  const reader = await TestViewer.attach(berth, `${path}/attach`)
+  reader.type('go\r')
+  await reader.shows('\r\n3000000\r\n', 30_000)
+  // Everything, in order.
+  expect(reader.text.replaceAll('\r', '').split('\n').slice(-3_000_001, -1).at(0)).toBe('1')
+  expect(reader.text.length).toBeGreaterThan(22_000_000)
+  socket.resume()
+  await until(() => received().includes('\r\n3000000\r\n'), 'the screen anew')
+  expect(received().includes('\x18\x1bc')).toBe(true)
+  expect(received().length).toBeLessThan(15_000_000)
+  socket.destroy()
+  reader.close()
+  await berth.call('DELETE', path)
+})
+
+test('a program that nobody watches runs on, and its screen is the end of what it has printed', async () => {
+  const path = await opened({ command: 'seq 1 2000000; sleep 300' })
+  const done = async () => (await berth.exec(server, 'pgrep -x sleep')).exitCode === 0
+  await until(done, 'the end of the output', 30_000)
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  expect(viewer.text.slice(-18)).toBe('1999999\r\n2000000\r\n')
+  const lines = viewer.text.trimEnd().split('\r\n').map(Number)
+  // Without a gap, although most lines were never drawn.
+  expect(lines.every((line, index) => index === 0 || line === (lines[index - 1] ?? 0) + 1)).toBe(true)
+  expect(lines.length).toBeGreaterThan(4_000)
+  await berth.call('DELETE', path)
+})
+
+test('coloured lines, which have to be drawn, arrive whole at the viewer and on the screen', async () => {
+  const line =
+    'awk \'BEGIN { for (n = 1; n <= 100000; n++) printf "\\033[3%dmline %d\\033[m\\n", n % 8, n }\''
+  const path = await opened({ command: `${line}; sleep 300` })
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  await viewer.shows('line 100000\x1b[m\r\n', 30_000)
+  const next = await TestViewer.attach(berth, `${path}/attach`)
+  expect(next.text).toContain('line 99999')
+  expect((await next.screen()).at(-2)).toBe('line 100000')
+  await berth.call('DELETE', path)
+})
+
+test('a paste of a megabyte arrives whole, bracketed too, and so does one that nobody reads yet', async () => {
+  const path = await opened({
+    command:
+      'stty raw -echo; printf ready; until [ -e go ]; do sleep 0.05; done; head -c 1000012 | md5sum; sleep 300',
+  })
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  await viewer.shows('ready')
+  const paste = `\x1b[200~${'a paste\r'.repeat(125_000)}\x1b[201~`
+  viewer.type(paste)
+  await berth.exec(server, 'touch go')
+  await viewer.shows(new Bun.CryptoHasher('md5').update(paste).digest('hex'), 30_000)
+  await berth.call('DELETE', path)
+})
+
+test('a viewer that types more than is kept is closed with a reason', async () => {
+  const path = await opened({ command: 'stty raw -echo; printf ready; sleep 300' })
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  await viewer.shows('ready')
+  for (let n = 0; n < 18; n += 1) viewer.type(new Uint8Array(1024 * 1024))
+  expect((await viewer.closed).code).toBe(4009)
+  await berth.call('DELETE', path)
+})
