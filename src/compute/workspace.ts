@@ -48,15 +48,16 @@ export interface Workspace {
   stat(path: string): Promise<WorkspaceEntry | null>
 
   /**
-   * Creates an empty directory on this machine in which berth prepares files for `moveIn`. It is on the workspace's
-   * file system and out of reach of processes on the server. The next start removes one that a killed berth leaves.
+   * Creates an empty directory on this machine in which berth prepares files for `moveIn`, out of reach of processes
+   * on the server. The next start removes one that a killed berth leaves.
    */
   staging(): Promise<Staging>
 
   /**
    * Moves a directory in a `staging` directory, or that directory itself, to a path, replacing any entry there. A
-   * reader sees the old tree, for an instant nothing, or the new tree, never a part. A link at the path is replaced,
-   * not followed. Creates missing parent directories. Directories become 0755, files 0644 or 0755.
+   * reader sees the old tree, for an instant nothing, or the new tree, never a part, even if the workspace is on
+   * another machine. A link at the path is replaced, not followed. Creates missing parent directories. Directories
+   * become 0755, files 0644 or 0755.
    *
    * Throws `WorkspaceError` `outside`, `not_a_file` (a file on the way), `root`, `invalid`, `disk_full`; Error if the
    * directory holds a device, a pipe, a socket or a file with a second hard link.
