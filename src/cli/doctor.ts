@@ -101,6 +101,7 @@ const LIMIT_NAMES: [keyof Enforced, string][] = [
   ['processes', 'process limit'],
   ['disk', 'disk limit'],
   ['network', 'network'],
+  ['user', 'user of servers'],
 ]
 
 /**
@@ -134,16 +135,18 @@ export async function examineIsolation(
 
 function limit(label: string, mechanism: string): Finding {
   if (mechanism === 'none') return { name: label, status: 'absent', detail: 'not enforced on this machine' }
-  const remedy = NETWORK_REMEDIES[mechanism]
+  const remedy = REMEDIES[mechanism]
   return remedy === undefined ? ok(label, mechanism) : absent(label, mechanism, remedy)
 }
 
-/** What a person can do for more, by `Enforced.network`. */
-const NETWORK_REMEDIES: Readonly<Record<string, string>> = {
+/** What a person can do for more, by `Enforced.network` and `Enforced.user`. */
+const REMEDIES: Readonly<Record<string, string>> = {
   'own, outbound by proxy':
     'Some programs use no proxy. Install nftables (nft) and util-linux (nsenter); the kernel needs nft_redir.',
   'shared with this machine':
     'Servers reach all that this machine reaches. A network of their own takes bubblewrap, Linux 5.14 and a system that permits network namespaces.',
+  'shared with root':
+    'To the kernel, commands are root without capabilities. A user for each server takes bubblewrap, setpriv (util-linux), Linux 5.12, and a file system that maps owners (not overlayfs). Or run berth as an ordinary user.',
 }
 
 /** Limits for the one command. */

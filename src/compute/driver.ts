@@ -26,6 +26,8 @@ export interface Enforced {
   processes: string
   disk: string
   network: string
+  /** Whom the kernel takes a server's processes for. */
+  user: string
 }
 
 /** Outcome of a driver's probe: it ran the real thing once, it did not read settings. */

@@ -11,7 +11,10 @@ import {
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 
-const ENFORCED = { cpu: 'cgroup', memory: 'watchdog', processes: 'none', disk: 'quota', network: 'none' }
+const ENFORCED = {
+  ...{ cpu: 'cgroup', memory: 'watchdog', processes: 'none', disk: 'quota', network: 'none' },
+  user: 'shared with berth',
+}
 
 const driver = (name: ComputeDriver['name'], probe: boolean): ComputeDriver =>
   ({

@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { makeReadable } from '../local/readable.ts'
 import { etcFiles, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */
@@ -32,7 +33,7 @@ export class EtcDirectory {
    * @param accounts contents of passwd and group
    */
   prepare(accounts: { passwd: string; group: string }): SystemPath[] {
-    mkdirSync(this.path, { recursive: true, mode: 0o700 })
+    mkdirSync(this.path, { recursive: true })
     for (const [name, text] of Object.entries(accounts)) writeFileSync(join(this.path, name), text)
     const directories: SystemPath[] = []
     for (const entry of etcFiles()) {
@@ -41,6 +42,7 @@ export class EtcDirectory {
     }
     for (const { path } of directories) mkdirSync(this.#place(path), { recursive: true })
     if (this.#nameServer !== null) this.#writeNameServer(this.#nameServer)
+    makeReadable(this.path)
     return directories
   }
 

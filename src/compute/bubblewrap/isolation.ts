@@ -1,10 +1,12 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
 import {
   baseEnvironment,
   type IsolationProbe,
   type Launch,
+  type LaunchUser,
   type LocalDriverOptions,
   type LocalIsolation,
   SANDBOXD_ENVIRONMENT,
@@ -24,6 +26,8 @@ import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 import { KernelSettings } from './kernel-settings.ts'
+import { explainFailure, MISSING } from './refusal.ts'
+import type { ServerUsers } from './server-users.ts'
 
 /**
  * Keeps commands from creating user namespaces. They would have all capabilities in one; if berth is root, that is
@@ -32,6 +36,16 @@ import { KernelSettings } from './kernel-settings.ts'
 const NO_NESTING = '--disable-userns'
 
 const NESTING_NOTE = `commands can make user namespaces of their own, since this bwrap has no ${NO_NESTING} (0.8 has)`
+
+/** The same in a user namespace that bwrap does not make: none below it. bwrap writes it as `KernelSettings`. */
+const NO_NAMESPACES: [path: string, contents: Uint8Array] = [
+  '/proc/sys/user/max_user_namespaces',
+  new TextEncoder().encode('0'),
+]
+
+/** Said once if berth is root and its servers cannot have other users. */
+const WITHOUT_USERS =
+  "To the kernel, servers' commands are of the user root, and share its limits with each other"
 
 /**
  * Makes sandboxd process 1. The kernel keeps signals of the sandbox's processes from it, so no command can stop it and
@@ -73,9 +87,14 @@ export class BubblewrapIsolation implements LocalIsolation {
   #nested: 'refused' | 'possible' = 'refused'
   /** Whose network servers have; null before the kernel was asked. */
   #network: 'own' | 'shared' | null = null
+  /** Gives servers users of the kernel's own, if berth is root; null if that cannot be, undefined before the first. */
+  #users: ServerUsers | null | undefined
+  /** Whether a server has started with a user of its own. */
+  #usersWork = false
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
+    if (!isRoot()) this.#users = null
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
 
@@ -83,7 +102,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     const program = this.#program()
     if (program === null) return { available: false, ...MISSING }
     const { dataDir } = this.#options
-    const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES }
+    const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES, user: null }
     // A start waits for this: it mounts what is there already, and leaves it to the first server to write files.
     const fixed = this.#makeFixedArgs({ etc: '/etc', directories: [], tools: dataDir })
     const { code, said } = await runOnce(this.#plan(program, fixed, place, ['/bin/sh', '-c', ':']))
@@ -112,17 +131,24 @@ export class BubblewrapIsolation implements LocalIsolation {
     ]
   }
 
-  async launch({ id, workspace, limits }: ServerToStart): Promise<Launch> {
+  async launch(server: ServerToStart): Promise<Launch> {
+    const user = await this.#takeUser(server)
+    try {
+      return await this.#launchAs(user, server)
+    } catch (error) {
+      user?.release()
+      throw error
+    }
+  }
+
+  async #launchAs(user: OwnUser | null, { id, workspace, limits }: ServerToStart): Promise<Launch> {
     const program = this.#program()
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())
-    const plan = this.#plan(program, this.#fixed, { id, workspace, tmpBytes }, [
-      PROGRAM,
-      ...main,
-      '__sandboxd',
-    ])
+    const place = { id, workspace, tmpBytes, user }
+    const plan = this.#plan(program, this.#fixed, place, [PROGRAM, ...main, '__sandboxd'])
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
@@ -135,34 +161,62 @@ export class BubblewrapIsolation implements LocalIsolation {
       tools: TOOLS,
       confinement: {
         systemCalls: canFilterSystemCalls(),
-        procWrites: isRoot() && (await import('../sandboxd/confinement.ts')).canForbidProcWrites(),
+        procWrites:
+          isRoot() && user === null && (await import('../sandboxd/confinement.ts')).canForbidProcWrites(),
       },
+      ...(user === null ? {} : { user }),
     }
   }
 
-  #plan(
-    program: string,
-    { system, devices, own, path }: FixedArgs,
-    place: SandboxMounts,
-    inner: string[],
-  ): SpawnPlan {
-    const nesting = this.#nested === 'refused' ? [NO_NESTING] : []
+  /** Returns a user of the kernel's own for a server, if berth is root and the machine permits it. */
+  async #takeUser(server: ServerToStart): Promise<OwnUser | null> {
+    if (this.#users === null) return null
+    const keep = (reason: string): void => {
+      if (this.#users !== null) this.#options.logger.warn(`${WITHOUT_USERS}: ${reason}`)
+      this.#users = null
+    }
+    const setpriv = Bun.which('setpriv', { PATH: this.#options.path })
+    try {
+      if (setpriv === null) throw new Error('setpriv (package util-linux) is not installed.')
+      const { ServerUsers } = await import('./server-users.ts')
+      this.#users ??= new ServerUsers()
+      const user = this.#users.take(server.workspace)
+      const fallback = this.#usersWork ? null : { launch: () => this.#launchAs(null, server), keep }
+      const attachWorkspace = (pid: number): void => {
+        user.attachWorkspace(pid)
+        this.#usersWork = true
+      }
+      // The kernel ends process 1 of the sandbox together with bwrap only if both have the same user.
+      const become = [setpriv, `--reuid=${user.id}`, `--regid=${user.id}`, '--clear-groups']
+      return { ...user, attachWorkspace, fallback, become }
+    } catch (error) {
+      if (this.#usersWork) throw error
+      keep(messageOf(error))
+      return null
+    }
+  }
+
+  #plan(program: string, fixed: FixedArgs, place: SandboxMounts, inner: string[]): SpawnPlan {
+    const { system, masks, devices, own, path } = fixed
+    const { user } = place
     const ownNetwork = this.#chooseNetwork() === 'own'
     const network = ownNetwork ? ['--unshare-net', '--info-fd', String(REPORT_FD)] : []
-    const settings = ownNetwork ? this.#settings.files : []
+    const settings = [...(ownNetwork ? this.#settings.files : []), ...(user === null ? [] : [NO_NAMESPACES])]
     const written = settings.flatMap(([path], index) => ['--file', String(FILES_FD + index), path])
+    const namespace = user === null ? this.#newUser() : ['--userns', String(FILES_FD + settings.length)]
     const all = [
-      ...[AS_PROCESS_1, ...nesting, ...network, ...system, ...written, ...devices],
-      ...[...memoryArgs(place), ...own, ...serverArgs(place)],
+      ...[AS_PROCESS_1, ...namespace, ...network, ...system, ...written, ...devices],
+      ...[...(user === null ? masks : []), ...memoryArgs(place), ...own, ...serverArgs(place)],
     ]
     return {
-      argv: [program, '--args', '4', '--', ...inner],
+      argv: [...(user?.become ?? []), program, '--args', '4', '--', ...inner],
       // bwrap stays as process 1, whose environment every command can read.
       env: { PATH: path },
       // Passed through a descriptor, because every process of the sandbox can read the command line.
       input: new TextEncoder().encode(all.map((argument) => `${argument}\0`).join('')),
       reports: ownNetwork,
       files: settings.map(([, contents]) => contents),
+      ...(user === null ? {} : { userNamespace: user.namespace }),
     }
   }
 
@@ -170,6 +224,11 @@ export class BubblewrapIsolation implements LocalIsolation {
   #chooseNetwork(): 'own' | 'shared' {
     this.#network ??= loadSocketCalls().network() === 0n ? 'shared' : 'own'
     return this.#network
+  }
+
+  /** Returns the arguments for a user namespace that bwrap makes, with berth's user in it. */
+  #newUser(): string[] {
+    return ['--unshare-user', ...(this.#nested === 'refused' ? [NO_NESTING] : [])]
   }
 
   #program(): string | null {
@@ -194,7 +253,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     const tools = toolDirectories(path, hiddenDirectories(dataDir))
     const { program, sources } = selfFiles(self)
     const system = [
-      ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+      ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
       ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
       ...['--ro-bind', '/usr', '/usr'],
       ...systemDirectories().flatMap(linkOrBind),
@@ -206,9 +265,9 @@ export class BubblewrapIsolation implements LocalIsolation {
       // The kernel takes root in a sandbox that root started for root: it may change kernel settings without a
       // capability.
       ...['--ro-bind', '/proc/sys', '/proc/sys'],
-      ...(isRoot() ? ownersFiles().flatMap((path) => ['--ro-bind', '/dev/null', path]) : []),
       ...['--dev', '/dev', '--size', String(RUN_BYTES), '--tmpfs', '/run'],
     ]
+    const masks = isRoot() ? ownersFiles().flatMap((path) => ['--ro-bind', '/dev/null', path]) : []
     // After /tmp and /run, because some of these paths may be below them.
     const own = [
       ...tools.directories.flatMap(bind),
@@ -217,8 +276,16 @@ export class BubblewrapIsolation implements LocalIsolation {
       ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
       ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
     ]
-    return { system, devices, own, path: tools.path }
+    return { system, masks, devices, own, path: tools.path }
   }
+}
+
+/** A user of the kernel's that a sandbox has for itself. */
+interface OwnUser extends LaunchUser {
+  /** Descriptor of the sandbox's user namespace. */
+  readonly namespace: number
+  /** Command prefix by which a process of root becomes the user. */
+  readonly become: readonly string[]
 }
 
 /** Absolute paths that every sandbox has mounted. */
@@ -237,6 +304,8 @@ interface FixedArgs {
   system: string[]
   /** What takes the settings from programs, and devices. */
   devices: string[]
+  /** Files of /proc that a sandbox whose user is root to the kernel may not see. */
+  masks: string[]
   /** Tools of PATH and sandboxd's executable. */
   own: string[]
   /** The PATH inside. */
@@ -248,6 +317,8 @@ interface SandboxMounts {
   id: string
   workspace: string
   tmpBytes: number
+  /** The user of the sandbox, as whom its workspace comes later; null if it is berth's. */
+  user: OwnUser | null
 }
 
 function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
@@ -255,10 +326,11 @@ function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
   return ['--size', size, '--tmpfs', '/tmp', '--size', size, '--tmpfs', '/dev/shm']
 }
 
-function serverArgs({ id, workspace }: SandboxMounts): string[] {
+function serverArgs({ id, workspace, user }: SandboxMounts): string[] {
   return [
     // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
-    ...['--bind', workspace, WORKSPACE, '--remount-ro', '/dev', '--remount-ro', '/'],
+    ...(user === null ? ['--bind', workspace, WORKSPACE] : ['--dir', WORKSPACE]),
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--hostname', id, '--chdir', '/'],
   ]
 }
@@ -286,62 +358,4 @@ function ownersFiles(): string[] {
       const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0o077
       return (mode & 0o077) === 0
     })
-}
-
-/** Why an isolation cannot be used, and what a person can do about it. */
-interface Refusal {
-  reason: string
-  remedy: string
-}
-
-/** bwrap is not installed. */
-const MISSING: Refusal = {
-  reason: 'bubblewrap is not installed: there is no bwrap on PATH.',
-  remedy:
-    'Install it: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap.',
-}
-
-/** Turns bwrap's error output into cause and remedy. */
-function explainFailure(said: string): Refusal {
-  const reason = `bwrap failed: ${said === '' ? 'it said nothing' : said}`
-  if (/mount proc|proc on .*newroot/i.test(said)) {
-    return {
-      reason,
-      remedy:
-        'A /proc of its own may not be mounted, as in an unprivileged container: start the container with --security-opt systempaths=unconfined.',
-    }
-  }
-  if (!/namespace|Operation not permitted|Permission denied|uid map|No space/i.test(said)) {
-    return { reason, remedy: 'Run the same bwrap by hand to see more; a newer bubblewrap may help.' }
-  }
-  if (setting('apparmor_restrict_unprivileged_userns') === '1') {
-    return {
-      reason,
-      remedy:
-        'AppArmor keeps programs from making user namespaces. Allow it to bwrap with a profile (apt-get install apparmor-profiles has one), or for all: sysctl kernel.apparmor_restrict_unprivileged_userns=0.',
-    }
-  }
-  if (setting('unprivileged_userns_clone') === '0') {
-    return { reason, remedy: 'User namespaces are switched off: sysctl kernel.unprivileged_userns_clone=1.' }
-  }
-  if (existsSync('/.dockerenv') || existsSync('/run/.containerenv')) {
-    return {
-      reason,
-      remedy:
-        'The container forbids namespaces: start it with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined on Ubuntu).',
-    }
-  }
-  return {
-    reason,
-    remedy:
-      'User namespaces are refused: look at sysctl user.max_user_namespaces, and at the seccomp profile of a container.',
-  }
-}
-
-function setting(name: string): string | null {
-  try {
-    return readFileSync(`/proc/sys/kernel/${name}`, 'utf8').trim()
-  } catch {
-    return null
-  }
 }

@@ -20,10 +20,10 @@ import { selfCommand } from '../self.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
-import type { LocalDriverOptions, LocalIsolation } from './isolation.ts'
+import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import { findOccupants } from './mount-tables.ts'
 import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
-import type { LocalSandbox } from './sandbox.ts'
+import type { LocalSandbox, SandboxStart } from './sandbox.ts'
 import { ServerDirectories } from './server-directories.ts'
 
 /** What `Enforced.network` says. */
@@ -32,6 +32,22 @@ const NETWORK_NAMES = {
   proxy: 'own, outbound by proxy',
   shared: 'shared with this machine',
 } as const
+
+/** What a server has, as seen at the first. */
+interface SeenSandbox {
+  /** How connections leave the network; `shared` if it is the machine's. */
+  leaves: keyof typeof NETWORK_NAMES
+  /** Whether its processes have a user of the kernel's own. */
+  ownUser: boolean
+}
+
+const seenAt = ({ leaves, hasOwnUser }: LocalSandbox): SeenSandbox => ({
+  leaves: leaves ?? 'shared',
+  ownUser: hasOwnUser,
+})
+
+/** Servers without namespaces. */
+const AS_ON_THE_MACHINE: SeenSandbox = { leaves: 'shared', ownUser: false }
 
 /** The server that is started to see how connections leave it, and what it may use. */
 const TRIAL_SERVER = 'srv_trial'
@@ -57,7 +73,7 @@ export class LocalDriver implements ComputeDriver {
   })
   readonly #maxOpenFiles = once(maxOpenFiles)
   #limiter: Promise<Limiter> | null = null
-  #outboundKind: Promise<'redirected' | 'proxy'> | null = null
+  #seen: Promise<SeenSandbox> | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
     this.#isolation = isolation
@@ -79,8 +95,14 @@ export class LocalDriver implements ComputeDriver {
         network,
         enforced: async () => {
           const { enforced } = await this.#chosenLimiter()
-          const named = NETWORK_NAMES[network === 'shared' ? network : await this.#outbound()]
-          return { isolation: this.name, ...enforced, disk: 'watchdog', network: named }
+          const { leaves, ownUser } = await this.#see()
+          return {
+            isolation: this.name,
+            ...enforced,
+            disk: 'watchdog',
+            network: NETWORK_NAMES[leaves],
+            user: ownUser ? 'own' : `shared with ${process.getuid?.() === 0 ? 'root' : 'berth'}`,
+          }
         },
         ...(notes === undefined || notes.length === 0 ? {} : { notes }),
       }
@@ -157,18 +179,18 @@ export class LocalDriver implements ComputeDriver {
     return (await this.workspace(handle).usage()) + inTemporary
   }
 
-  /** Returns how connections leave servers with their own network: as seen at a server, or at one started for it. */
-  #outbound(): Promise<'redirected' | 'proxy'> {
-    this.#outboundKind ??= this.#tryOutbound()
-    return this.#outboundKind
+  /** Returns what servers have here: what a server has that was started, or one that is started for it. */
+  #see(): Promise<SeenSandbox> {
+    this.#seen ??= this.#isolation.userNamespace ? this.#trySandbox() : Promise.resolve(AS_ON_THE_MACHINE)
+    return this.#seen
   }
 
-  async #tryOutbound(): Promise<'redirected' | 'proxy'> {
+  async #trySandbox(): Promise<SeenSandbox> {
     const handle = await this.create(TRIAL_SERVER)
     try {
       const sandbox = await this.#launch(TRIAL_SERVER, handle, TRIAL_LIMITS)
       await sandbox.stop()
-      return sandbox.leaves ?? 'proxy'
+      return seenAt(sandbox)
     } finally {
       await this.destroy(handle)
     }
@@ -182,6 +204,22 @@ export class LocalDriver implements ComputeDriver {
     }
     const marker = this.#directories.serverMarker(handle)
     const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
+    const start = { id, marker, limits }
+    const { fallback = null } = launch.user ?? {}
+    try {
+      return await this.#startSandbox({ ...start, launch })
+    } catch (error) {
+      if (fallback === null || !(error instanceof LaunchRefused)) throw error
+      const sandbox = await this.#startSandbox({ ...start, launch: await fallback.launch() })
+      fallback.keep(messageOf(error))
+      return sandbox
+    }
+  }
+
+  async #startSandbox(
+    start: Pick<SandboxStart, 'id' | 'marker' | 'limits' | 'launch'>,
+  ): Promise<LocalSandbox> {
+    const { id, limits, launch } = start
     const hasNetwork = launch.descriptors === 'sockets'
     const [limiter, networks, relay, { LocalSandbox }] = await Promise.all([
       this.#chosenLimiter(),
@@ -192,32 +230,29 @@ export class LocalDriver implements ComputeDriver {
     relay?.warmUp()
     const group = limiter.openGroup(id, limits)
     try {
-      const memoryEnforcedBy = limiter.enforced.memory
       const sandbox = await LocalSandbox.start({
-        id,
+        ...start,
         options: this.#options,
         relay,
-        launch,
-        marker,
         group,
         scanner: this.#scanner,
-        limits,
-        memoryEnforcedBy,
+        memoryEnforcedBy: limiter.enforced.memory,
         networks,
       })
       this.#reportOutbound(sandbox)
       return sandbox
     } catch (error) {
       await group.close()
+      launch.user?.release()
       throw error
     }
   }
 
   /** Logs, once, that programs of servers find no way out by themselves. */
-  #reportOutbound({ leaves, unredirected }: LocalSandbox): void {
-    const isFirst = this.#outboundKind === null
-    if (leaves === null) return
-    this.#outboundKind ??= Promise.resolve(leaves)
+  #reportOutbound(sandbox: LocalSandbox): void {
+    const isFirst = this.#seen === null
+    this.#seen ??= Promise.resolve(seenAt(sandbox))
+    const { unredirected } = sandbox
     if (!isFirst || unredirected === null) return
     this.#options.logger.warn(
       `Servers reach the outside by a proxy, which some programs do not use: ${unredirected} Install nftables (nft) and util-linux (nsenter); the kernel needs nft_redir.`,

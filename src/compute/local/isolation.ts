@@ -1,6 +1,6 @@
 import type { Isolation, PortRange } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Limits } from '../driver.ts'
+import { ComputeError, type Limits } from '../driver.ts'
 import type { OutboundSettings } from '../outbound.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
@@ -57,6 +57,28 @@ export interface Launch extends SpawnPlan {
   tools: string
   /** What sandboxd gives up before the first command. */
   confinement: Confinement
+  /** The user of the kernel's that the sandbox has for itself; none if it has berth's. */
+  user?: LaunchUser
+}
+
+/** The system refuses a way to start a sandbox; another may work. */
+export class LaunchRefused extends ComputeError {}
+
+/** A user of the kernel's for one sandbox. */
+export interface LaunchUser {
+  /** Completes the sandbox that a process is in, when sandboxd is ready and before the first command. */
+  attachWorkspace(pid: number): void
+  /** Gives the user back, when nothing of the sandbox runs. May be called again. */
+  release(): void
+  /**
+   * The way to start the sandbox without such a user, if `LaunchRefused` is thrown: this machine may not permit it. Null
+   * if another sandbox has started so.
+   */
+  readonly fallback: {
+    launch(): Promise<Launch>
+    /** Takes note that it has worked, unlike the other for a reason, so it is used from now on. */
+    keep(reason: string): void
+  } | null
 }
 
 /** Outcome of trying an isolation on this machine. */

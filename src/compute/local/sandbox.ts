@@ -19,7 +19,7 @@ import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
 import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
-import type { Launch, LocalDriverOptions } from './isolation.ts'
+import { type Launch, LaunchRefused, type LocalDriverOptions } from './isolation.ts'
 import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from './network/rules.ts'
@@ -29,6 +29,9 @@ import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 
 /** Milliseconds in which sandboxd has to be ready. */
 const READY_MS = 15_000
+
+/** The first exit status of a process that was ended by a signal, so not by what it could not do. */
+const SIGNALLED = 128
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 500
@@ -77,10 +80,8 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
-    const spawned = spawnWithSocket({
-      ...start.launch,
-      argv: [...start.group.enter, ...start.launch.argv],
-    })
+    const { launch, group } = start
+    const spawned = spawnWithSocket({ ...launch, argv: [...group.enter, ...launch.argv] })
     const sandboxd = await SandboxdClient.open(new SocketTransport(spawned.socket))
     const sandbox = new LocalSandbox(spawned, sandboxd, start)
     await sandbox.#configure()
@@ -139,6 +140,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
   /** Why connections are not redirected, a sentence; null if they are, or if there is no own network. */
   get unredirected(): string | null {
     return this.#network?.unredirected ?? null
+  }
+
+  /** Whether its processes have a user of the kernel's own. */
+  get hasOwnUser(): boolean {
+    return this.#start.launch.user !== undefined
   }
 
   /** Whether anything but sandboxd runs in it. */
@@ -229,16 +235,30 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
         silenceMs: null,
         ...group.sandboxd,
       })
-      this.#own = new Set(findDescendants(this.#process.pid))
+      const own = findDescendants(this.#process.pid)
+      this.#own = new Set(own)
+      this.#attachWorkspace(own[0] ?? this.#process.pid)
       await this.#openNetwork()
     } catch (error) {
       this.sandboxd.close('It did not start.')
       await this.#exited
       const said = await errors.text
-      throw new ComputeError(said === '' ? messageOf(error) : `The sandbox did not start: ${said}`)
+      if (error instanceof LaunchRefused) throw error
+      if (said === '') throw new ComputeError(messageOf(error))
+      const reason = `The sandbox did not start: ${said}`
+      const status = this.#process.exitCode ?? SIGNALLED
+      throw status < SIGNALLED ? new LaunchRefused(reason) : new ComputeError(reason)
     } finally {
       clearTimeout(timer)
       errors.stop()
+    }
+  }
+
+  #attachWorkspace(pid: number): void {
+    try {
+      this.#start.launch.user?.attachWorkspace(pid)
+    } catch (error) {
+      throw new LaunchRefused(`The workspace cannot be mounted: ${messageOf(error)}`, { cause: error })
     }
   }
 
@@ -271,7 +291,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
     await Promise.all([this.#process.exited, closed])
-    const { marker, group, scanner } = this.#start
+    const { marker, group, scanner, launch } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
     await killAll(async () => {
@@ -279,6 +299,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
       const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
       return [...new Set(left)]
     })
+    launch.user?.release()
     const outOfMemory = group.memoryKills() > 0 && !this.isStopping
     await group.close()
     if (this.isStopping) return { reason: 'It was stopped.' }

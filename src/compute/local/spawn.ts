@@ -1,4 +1,5 @@
 import { closeSync, writeSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
 
 /** Most characters kept of a start's error output. */
 const MAX_SAID = 2000
@@ -21,6 +22,8 @@ export interface SpawnPlan {
   reports?: boolean
   /** More to read: the first on `FILES_FD`, each of the others on the next descriptor. */
   files?: readonly Uint8Array[]
+  /** Descriptor of a user namespace, the next one after those of `files`; stays the caller's to close. */
+  userNamespace?: number
 }
 
 /** A process under way. */
@@ -45,6 +48,7 @@ export function spawnWithSocket({
   descriptors,
   reports = false,
   files = [],
+  userNamespace,
 }: SpawnPlan): Spawned {
   const wanted = [true, input !== undefined, descriptors !== undefined, reports, ...files.map(() => true)]
   const more = wanted.slice(0, wanted.lastIndexOf(true) + 1)
@@ -54,6 +58,7 @@ export function spawnWithSocket({
     stdio: [
       ...(['ignore', 'ignore', 'pipe'] as const),
       ...more.map((isPipe) => (isPipe ? ('pipe' as const) : ('ignore' as const))),
+      ...(userNamespace === undefined ? [] : [userNamespace]),
     ],
     // Ctrl-C on berth's terminal reaches berth only, which then stops its servers in order.
     detached: true,
@@ -97,10 +102,12 @@ export function collectErrors(stream: ReadableStream<Uint8Array>): { text: Promi
   return { text: read().catch(() => ''), stop: () => void reader.cancel().catch(() => {}) }
 }
 
-/** A few KiB fit into the socket's buffer, so this does not block. */
+/** A few KiB fit into the socket's buffer, so this does not block. A process that has ended says why in its own words. */
 function writeAndClose(fd: number, bytes: Uint8Array): void {
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+  } catch (error) {
+    if (codeOf(error) !== 'EPIPE') throw error
   } finally {
     closeSync(fd)
   }

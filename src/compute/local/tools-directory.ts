@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
+import { makeReadable } from './readable.ts'
 
 /**
  * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
@@ -51,6 +52,7 @@ export class ToolsDirectory {
     keepScript(join(this.path, 'bin/bunx'), `BUN_BE_BUN=1 exec ${quote(this.#program)} x "$@"\n`)
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
     keep(join(this.path, NPM_SETTINGS_FILE), NPM_SETTINGS, 0o444)
+    makeReadable(this.path)
     this.#prepared = true
   }
 }

@@ -27,6 +27,7 @@ const Health = t.Object(
         processes: t.String(),
         disk: t.String(),
         network: t.String(),
+        user: t.String(),
       },
       { description: 'What holds on this machine, never more.' },
     ),
