@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
 import type { OutboundSettings } from '../../../src/compute/outbound.ts'
 import type { Step } from './world.ts'
 
@@ -198,6 +199,90 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
   }, 60_000)
 })
 
+describe.skipIf(!hasWorlds)('a relay that ends', () => {
+  test('is started again with what it held: sockets, settings and the network fault', async () => {
+    const world = await openWorld()
+    const hosts = ['93.184.216.34']
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect', machine: 5432 })
+    await world.step({ do: 'apply', settings: { mode: 'list', hosts } })
+    await world.step({ do: 'disturb', fault: { offline: true, hosts: ['example.test.example'], seed: 1 } })
+    expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+
+    expect(await world.step({ do: 'end the relay' })).toContain('is started again')
+    expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+    expect(await world.get('http://93.184.216.35/')).toStartWith('failed')
+    expect(await world.get('http://example.test.example/')).toStartWith('failed')
+    expect(await world.run('curl -sS -m 5 http://127.0.0.1:5432/')).toBe('the machine, on loopback')
+    await world.step({ do: 'apply', settings: { mode: 'none', hosts: [] } })
+    expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
+  }, 60_000)
+
+  test('refuses connections at once where it ends again and again', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    for (let time = 1; time <= 5; time++) {
+      expect(await world.step({ do: 'end the relay' })).toContain('is started again')
+      expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+    }
+    expect(await world.step({ do: 'end the relay' })).toContain('until they are started again')
+    expect(await world.get('http://93.184.216.34/')).toBe('failed 7')
+    expect(world.step({ do: 'apply', settings: PUBLIC })).rejects.toThrow(
+      'The relay of the servers has ended',
+    )
+  }, 60_000)
+})
+
+/**
+ * Sends DNS queries over TCP and reads no answer, 400 queries at a time, until nothing more is taken for a second. Prints
+ * the bytes that were taken, 20 MB at most.
+ */
+const UNREAD_ANSWERS = `
+  use Socket; use Fcntl; $SIG{PIPE} = "IGNORE";
+  socket(my $s, AF_INET, SOCK_STREAM, 0);
+  setsockopt($s, SOL_SOCKET, SO_RCVBUF, 4096); setsockopt($s, SOL_SOCKET, SO_SNDBUF, 16384);
+  connect($s, sockaddr_in(53, inet_aton("93.184.216.53"))) or die;
+  fcntl($s, F_SETFL, O_NONBLOCK);
+  my $query = pack("nnnnnn", 1, 256, 1, 0, 0, 0) . "\\x05other\\x04test\\x07example\\0" . pack("nn", 1, 1);
+  my $batch = (pack("n", length $query) . $query) x 400;
+  my ($sent, $at, $idle) = (0, 0, 0);
+  while ($idle < 200 && $sent < 2e7) {
+    my $n = syswrite($s, $batch, length($batch) - $at, $at);
+    if (defined $n) { $sent += $n; $at = ($at + $n) % length $batch; $idle = 0 } else { $idle++ }
+    select(undef, undef, undef, 0.005);
+  }
+  print $sent;
+`
+
+describe.skipIf(!hasWorlds)('what a server can have the relay keep', () => {
+  test.skipIf(Bun.which('perl') === null)(
+    'are no answers to name look-ups that it does not read',
+    async () => {
+      const world = await openWorld()
+      await world.step({ do: 'open', settings: { mode: 'list', hosts: ['x.example'] }, way: 'redirect' })
+      const sent = Number(await world.run(`perl -e '${UNREAD_ANSWERS}'`))
+      expect(sent).toBeGreaterThan(100_000)
+      expect(sent).toBeLessThan(10_000_000)
+    },
+    60_000,
+  )
+
+  test('is a piece of a message in time that grows with its bytes, however small the pieces are', () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(64 * 1024))
+    const received = new ReceivedBytes()
+    const begun = process.cpuUsage()
+    for (let round = 0; round < 4; round++) {
+      for (let at = 0; at < bytes.length; at++) received.append(bytes.subarray(at, at + 1))
+      expect(received.take(bytes.length)).toEqual(Buffer.from(bytes))
+    }
+    // Copying all that has come with each piece takes seconds.
+    expect(process.cpuUsage(begun).user).toBeLessThan(500_000)
+    received.append(bytes.subarray(0, 10))
+    expect(received.take(4)).toEqual(Buffer.from(bytes.subarray(0, 4)))
+    received.append(bytes.subarray(10, 20))
+    expect(received.bytes).toEqual(Buffer.from(bytes.subarray(4, 20)))
+  })
+})
+
 describe.skipIf(!hasWorlds)('outbound by proxy', () => {
   test('programs get out by the variables, judged by the same policy, with http and with tunnels', async () => {
     const world = await openWorld()
@@ -217,7 +302,7 @@ describe.skipIf(!hasWorlds)('outbound by proxy', () => {
 })
 
 describe.skipIf(!hasWorlds)('network faults', () => {
-  test('offline, refused names, latency and loss hold for what they name, and end without a trace', async () => {
+  test('offline, refused names, latency, jitter and loss hold for what they name, and end without a trace', async () => {
     const world = await openWorld()
     await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
     const time = async (): Promise<number> => {
@@ -240,6 +325,14 @@ describe.skipIf(!hasWorlds)('network faults', () => {
     expect(await time()).toBeGreaterThan(790)
     await world.step({ do: 'disturb', fault: { latencyMs: 400, hosts: ['93.184.216.35'], seed: 1 } })
     expect(await time()).toBeLessThan(390)
+
+    await world.step({ do: 'disturb', fault: { latencyMs: 300, jitterMs: 250, seed: 3 } })
+    const times: number[] = []
+    for (let n = 0; n < 6; n++) times.push(await time())
+    // Twice between 50 and 550 ms, and different each time.
+    expect(Math.min(...times)).toBeGreaterThan(95)
+    expect(Math.max(...times)).toBeLessThan(1_500)
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(100)
 
     await world.step({ do: 'disturb', fault: { loss: 1, seed: 1 } })
     expect(await world.get('http://93.184.216.34/')).toStartWith('failed')

@@ -8,7 +8,7 @@
 import { dlopen, ptr } from 'bun:ffi'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { OutboundRelay, relayWorkerUrl } from '../../../src/compute/local/network/outbound/relay.ts'
+import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
 import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound.ts'
 import { NAME_SERVER } from './internet.ts'
@@ -28,6 +28,7 @@ export type Step =
   | { readonly do: 'await' }
   | { readonly do: 'refused' }
   | { readonly do: 'close' }
+  | { readonly do: 'end the relay' }
 
 const RELAY_PORT = 65_535
 
@@ -142,9 +143,11 @@ async function main(): Promise<void> {
   Bun.serve({ hostname: '0.0.0.0', port: 9001, fetch: () => new Response('the machine, everywhere\n') })
   Bun.serve({ hostname: '127.0.0.1', port: 5432, fetch: () => new Response('the machine, on loopback\n') })
 
+  // Expected only while the relay is ended.
+  let onError = (message: string): void => console.error(message)
   const relay = new OutboundRelay({
-    logger: { error: (...said: unknown[]) => console.error(...said), warn() {} } as never,
-    worker: relayWorkerUrl(false),
+    logger: { error: (message: string) => onError(message), warn() {} } as never,
+    worker: new URL('./ending-worker.ts', import.meta.url).href,
   })
   const seen: unknown[] = []
   let outbound: Awaited<ReturnType<OutboundRelay['open']>> | null = null
@@ -199,6 +202,13 @@ async function main(): Promise<void> {
     }
     if (step.do === 'await') return begun
     if (outbound === null) throw new Error('Nothing is open.')
+    if (step.do === 'end the relay') {
+      const said = new Promise<string>((resolve) => {
+        onError = resolve
+      })
+      new BroadcastChannel('end of the relay').postMessage(null)
+      return said
+    }
     if (step.do === 'apply') return outbound.apply(step.settings)
     if (step.do === 'disturb') return outbound.disturb(step.fault)
     if (step.do === 'refused') return { told: seen, kept: outbound.refused }

@@ -6,6 +6,7 @@ import { addressKind, isAddress } from '../../../../runtime/address.ts'
 import { codeOf } from '../../../../runtime/error-info.ts'
 import { type Question, RCODE, RECORD, readQuestion, writeResponse } from './dns-message.ts'
 import { isLoopbackName } from './policy.ts'
+import { ReceivedBytes } from './received-bytes.ts'
 
 /** Milliseconds to wait for the machine's name servers. */
 const FORWARD_MS = 5_000
@@ -166,15 +167,17 @@ async function askByStream(
   query: Uint8Array,
   answered: Answered,
 ): Promise<() => void> {
-  let received = Buffer.alloc(0)
+  const received = new ReceivedBytes()
   const socket = await Bun.connect({
     hostname,
     port,
     socket: {
       data(_, bytes) {
-        received = Buffer.concat([received, bytes])
-        const length = received.length < 2 ? null : received.readUInt16BE(0)
-        if (length !== null && received.length >= length + 2) answered(received.subarray(2, length + 2))
+        received.append(bytes)
+        const length = received.bytes.length < 2 ? null : received.bytes.readUInt16BE(0)
+        if (length !== null && received.bytes.length >= length + 2) {
+          answered(received.take(length + 2).subarray(2))
+        }
       },
       close: () => answered(null),
       error: () => answered(null),

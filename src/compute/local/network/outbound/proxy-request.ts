@@ -13,9 +13,13 @@ export interface ProxyRequest {
 /** Headers that are for the proxy alone, or about the connection to it. */
 const OWN_HEADERS = /^(?:proxy-[a-z-]+|connection|keep-alive)$/
 
-/** Returns where the head of a request ends in bytes; -1 if its end has not come yet. */
-export const headEnd = (bytes: Buffer): number => {
-  const at = bytes.indexOf('\r\n\r\n')
+/**
+ * Returns where the head of a request ends in bytes; -1 if its end has not come yet.
+ *
+ * @param searched how many of the bytes were searched in vain before
+ */
+export const headEnd = (bytes: Buffer, searched: number): number => {
+  const at = bytes.indexOf('\r\n\r\n', Math.max(0, searched - 3))
   return at === -1 ? -1 : at + 4
 }
 

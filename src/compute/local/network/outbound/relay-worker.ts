@@ -10,6 +10,10 @@ const DEFAULT_CONNECTIONS = 1_000
 /** Share of the process's descriptors that connections may take; each takes two. */
 const DESCRIPTOR_SHARE = 0.5
 
+/** Connections that one server may have; and a server leaves most of the room to the others. */
+const SERVER_CONNECTIONS = 2_000
+const SERVER_SHARE = 0.25
+
 /** The part of the global scope that a Worker talks through. */
 interface WorkerScope {
   onmessage: ((event: { data: ToRelay }) => void) | null
@@ -32,8 +36,8 @@ function runRelay(scope: WorkerScope): void {
       connections -= 1
     }
   }
-  // One server leaves most of the room to the others.
-  const commons = { originalDestination, admit, mostConnections: Math.ceil(most / 4) }
+  const mostOfServer = Math.min(SERVER_CONNECTIONS, Math.ceil(most * SERVER_SHARE))
+  const commons = { originalDestination, admit, mostConnections: mostOfServer }
   const servers = new Map<number, RelayedServer>()
   const act = async (message: ToRelay): Promise<void> => {
     const { kind, server: id } = message

@@ -1,3 +1,4 @@
+import { closeSync } from 'node:fs'
 import type { Logger } from '../../../../runtime/logger.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type {
@@ -6,6 +7,7 @@ import type {
   OutboundSettings,
   RefusedDestination,
 } from '../../../outbound.ts'
+import { openLibc } from '../../../sandboxd/libc.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
 /** Refused destinations that are kept of a server. */
@@ -17,6 +19,13 @@ const MOST_LOGGED = 20
 
 /** Milliseconds to wait for the Worker's word of what was refused. */
 const SYNC_PATIENCE_MS = 250
+
+/** How often the Worker is started again, and the milliseconds in which that counts. */
+const MOST_RESTARTS = 5
+const RESTARTS_MS = 60_000
+
+/** Of fcntl(2). */
+const F_DUPFD_CLOEXEC = 1030
 
 /** A message without its server. */
 type Message = ToRelay extends infer Kind ? (Kind extends ToRelay ? Omit<Kind, 'server'> : never) : never
@@ -37,6 +46,9 @@ export class OutboundRelay {
   readonly #servers = new Map<number, RelayedOutbound>()
   #worker: Worker | null = null
   #nextId = 1
+  #duplicate: ((fd: number) => number) | null = null
+  /** When Workers have ended by themselves, by `performance.now()`. */
+  #ends: number[] = []
 
   constructor(options: OutboundRelayOptions) {
     this.#options = options
@@ -54,13 +66,17 @@ export class OutboundRelay {
     sockets: readonly RelayedSocket[],
     settings: OutboundSettings,
   ): Promise<RelayedOutbound> {
-    this.#worker ??= this.#start()
-    const worker = this.#worker
+    this.warmUp()
+    this.#duplicate ??= loadDuplicate()
     const server = this.#nextId++
-    const outbound = new RelayedOutbound(
-      (message) => worker.postMessage({ ...message, server } as ToRelay),
-      () => this.#servers.delete(server),
-    )
+    const outbound = new RelayedOutbound({
+      serverId,
+      sockets,
+      settings,
+      duplicate: this.#duplicate,
+      post: (message) => this.#worker?.postMessage({ ...message, server } as ToRelay),
+      onClosed: () => this.#servers.delete(server),
+    })
     const logged = new OncePerPeriod(LOG_PERIOD_MS, MOST_LOGGED)
     outbound.subscribe((refused) => {
       if (!logged.admits(refused.destination)) return
@@ -68,7 +84,7 @@ export class OutboundRelay {
     })
     this.#servers.set(server, outbound)
     try {
-      await outbound.request({ kind: 'open', serverId, sockets, settings })
+      await outbound.begin()
     } catch (error) {
       await outbound.close()
       throw error
@@ -84,8 +100,9 @@ export class OutboundRelay {
   /** Ends all connections. */
   async close(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.close()))
-    this.#worker?.terminate()
+    const worker = this.#worker
     this.#worker = null
+    worker?.terminate()
   }
 
   #start(): Worker {
@@ -95,36 +112,104 @@ export class OutboundRelay {
         this.#options.logger.error('a connection of a server failed', { error: data.error })
       else this.#servers.get(data.server)?.notify(data)
     })
+    let why = 'its thread ended'
     worker.addEventListener('error', ({ message }) => {
-      this.#options.logger.error('the relay of the servers ended', { error: message })
-      if (this.#worker === worker) this.#worker = null
-      for (const server of this.#servers.values()) server.fail(message)
+      why = message
+    })
+    worker.addEventListener('close', () => {
+      if (this.#worker === worker) this.#replace(why)
     })
     return worker
   }
+
+  /** Starts another Worker in place of one that has ended; gives up if that happens again and again. */
+  #replace(why: string): void {
+    const now = performance.now()
+    this.#ends = [...this.#ends.filter((at) => now - at < RESTARTS_MS), now]
+    if (this.#ends.length > MOST_RESTARTS) {
+      this.#worker = null
+      this.#options.logger.error('servers reach nothing outside until they are started again', { error: why })
+      for (const server of this.#servers.values()) server.fail(why)
+      return
+    }
+    this.#options.logger.error('the relay of the servers ended and is started again', { error: why })
+    this.#worker = this.#start()
+    for (const server of this.#servers.values()) server.beginAgain()
+  }
+}
+
+/** The options of a `RelayedOutbound`. */
+interface RelayedOutboundOptions {
+  /** The server's id, for remedies. */
+  serverId: string
+  /** Belong to it; the Worker gets duplicates. */
+  sockets: readonly RelayedSocket[]
+  settings: OutboundSettings
+  duplicate(fd: number): number
+  post(message: Message): void
+  onClosed(): void
+}
+
+/** Returns a function that gives a descriptor another number too, which no program inherits. */
+function loadDuplicate(): (fd: number) => number {
+  const { fcntl } = openLibc({ fcntl: { args: ['int', 'int', 'int'], returns: 'int' } })
+  return (fd) => fcntl(fd, F_DUPFD_CLOEXEC, 0)
 }
 
 /** The way out of one server. */
 export class RelayedOutbound implements OutboundControl {
-  readonly #post: (message: Message) => void
+  readonly #options: RelayedOutboundOptions
   readonly #listeners = new Set<(refused: RefusedDestination) => void>()
-  readonly #onClosed: () => void
   readonly #unconfirmed: PromiseWithResolvers<void>[] = []
   readonly #refused = new Map<string, RefusedDestination>()
+  #settings: OutboundSettings
+  #fault: NetworkFault | null = null
   #failure: Error | null = null
+  #socketsClosed = false
   #closing: Promise<void> | null = null
 
-  constructor(post: (message: Message) => void, onClosed: () => void) {
-    this.#post = post
-    this.#onClosed = onClosed
+  constructor(options: RelayedOutboundOptions) {
+    this.#options = options
+    this.#settings = options.settings
+  }
+
+  /**
+   * Has the sockets served.
+   *
+   * @throws Error if a descriptor is no such socket
+   */
+  begin(): Promise<void> {
+    const { serverId, sockets, duplicate } = this.#options
+    // A Worker closes what it has taken when it ends.
+    const own = sockets.map((socket) => ({ ...socket, fd: duplicate(socket.fd) }))
+    return this.request({ kind: 'open', serverId, sockets: own, settings: this.#settings })
+  }
+
+  /** Begins again with a new Worker. With that, all that the last one had not confirmed is in effect. */
+  beginAgain(): void {
+    const lost = this.#unconfirmed.splice(0)
+    const begun = this.#closing === null ? this.begin() : Promise.resolve()
+    const disturbed = begun.then(() =>
+      this.#fault === null ? undefined : this.request({ kind: 'fault', fault: this.#fault }),
+    )
+    disturbed.then(
+      () => {
+        for (const confirmed of lost) confirmed.resolve()
+      },
+      (error: unknown) => {
+        for (const confirmed of lost) confirmed.reject(error)
+      },
+    )
   }
 
   async apply(settings: OutboundSettings): Promise<void> {
+    this.#settings = settings
     this.#refused.clear()
     await this.request({ kind: 'settings', settings })
   }
 
   async disturb(fault: NetworkFault | null): Promise<void> {
+    this.#fault = fault
     await this.request({ kind: 'fault', fault })
   }
 
@@ -145,7 +230,12 @@ export class RelayedOutbound implements OutboundControl {
 
   /** Cuts all connections and closes the sockets. Calling it again is harmless. */
   close(): Promise<void> {
-    this.#closing ??= this.request({ kind: 'close' }).then(this.#onClosed, this.#onClosed)
+    this.#closing ??= this.request({ kind: 'close' })
+      .catch(() => {})
+      .then(() => {
+        this.#closeSockets()
+        this.#options.onClosed()
+      })
     return this.#closing
   }
 
@@ -154,7 +244,7 @@ export class RelayedOutbound implements OutboundControl {
     if (this.#failure !== null) return Promise.reject(this.#failure)
     const confirmed = Promise.withResolvers<void>()
     this.#unconfirmed.push(confirmed)
-    this.#post(message)
+    this.#options.post(message)
     return confirmed.promise
   }
 
@@ -182,6 +272,14 @@ export class RelayedOutbound implements OutboundControl {
   fail(why: string): void {
     this.#failure = new Error(`The relay of the servers has ended: ${why}`)
     for (const confirmed of this.#unconfirmed.splice(0)) confirmed.reject(this.#failure)
+    // So that programs are refused rather than wait.
+    this.#closeSockets()
+  }
+
+  #closeSockets(): void {
+    if (this.#socketsClosed) return
+    this.#socketsClosed = true
+    for (const { fd } of this.#options.sockets) closeSync(fd)
   }
 }
 

@@ -7,7 +7,8 @@ import { framed, NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
 import { isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
 import { HEAD_LIMIT, headEnd, proxyResponse, readProxyRequest } from './proxy-request.ts'
-import { Tunnel, type TunnelSocket } from './tunnel.ts'
+import { ReceivedBytes } from './received-bytes.ts'
+import { Tunnel, type TunnelSocket, WaitingBytes } from './tunnel.ts'
 
 const DNS_PORT = 53
 
@@ -15,8 +16,15 @@ const DNS_PORT = 53
 const REPORT_PERIOD_MS = 100
 const MOST_REPORTED = 20
 
+/** Milliseconds in which the head of a request to the proxy has to arrive. */
+const HEAD_MS = 30_000
+
 /** Queries of one server that are answered at a time. */
 const MOST_QUERIES = 500
+
+/** The same, of one connection; and bytes of its queries, or of answers that are not read, before it is cut. */
+const MOST_STREAM_QUERIES = 32
+const MOST_UNREAD = 2 ** 18
 
 /** A place that a connection goes to. */
 interface Place {
@@ -41,6 +49,8 @@ interface Connection {
   place: Place | null
   /** Takes bytes, and null for the end, in place of the tunnel. */
   reader: ((bytes: Buffer | null) => void) | null
+  /** Cuts it if the head of its request does not arrive. */
+  timer: Timer | undefined
 }
 
 type Socket = Bun.Socket<Connection>
@@ -52,6 +62,7 @@ export class RelayedServer {
   readonly #report: (refused: RefusedDestination) => void
   readonly #names: NameServer
   readonly #connections = new Set<Connection>()
+  readonly #waiting = new WaitingBytes()
   readonly #stops: (() => void)[] = []
   readonly #reports = new OncePerPeriod(REPORT_PERIOD_MS, MOST_REPORTED)
   #policy: OutboundPolicy
@@ -165,11 +176,13 @@ export class RelayedServer {
       return null
     }
     socket.setNoDelay(true)
-    const tunnel = new Tunnel(socket as TunnelSocket, () => {
+    const tunnel = new Tunnel(socket as TunnelSocket, this.#waiting, () => {
+      clearTimeout(connection.timer)
+      connection.reader = null
       this.#connections.delete(connection)
       release()
     })
-    const connection: Connection = { tunnel, place: null, reader: null }
+    const connection: Connection = { tunnel, place: null, reader: null, timer: undefined }
     socket.data = connection
     this.#connections.add(connection)
     return connection
@@ -228,28 +241,32 @@ export class RelayedServer {
   /** Serves as an HTTP proxy (RFC 9110, section 9.3.6; RFC 9112, section 3.2.2). */
   #readProxyRequest(connection: Connection): void {
     const { tunnel } = connection
-    let received = Buffer.alloc(0)
+    const received = new ReceivedBytes()
+    connection.timer = setTimeout(() => tunnel.cut(), HEAD_MS)
     const refuse = (status: string, why: string): void => {
+      clearTimeout(connection.timer)
       connection.reader = () => {}
       tunnel.respond(proxyResponse(status, why))
       tunnel.end()
     }
     connection.reader = (bytes) => {
       if (bytes === null) return tunnel.cut()
-      received = Buffer.concat([received, bytes])
-      const end = headEnd(received)
+      const searched = received.bytes.length
+      received.append(bytes)
+      const end = headEnd(received.bytes, searched)
       if (end === -1) {
-        if (received.length > HEAD_LIMIT)
+        if (received.bytes.length > HEAD_LIMIT)
           refuse('431 Request Header Fields Too Large', 'The head is too long.')
         return
       }
+      clearTimeout(connection.timer)
       connection.reader = null
-      const request = readProxyRequest(received.subarray(0, end - 4).toString('latin1'))
+      const request = readProxyRequest(received.take(end).toString('latin1', 0, end - 4))
       if (request === null)
         return refuse('400 Bad Request', 'Only CONNECT and http:// URLs are proxied here.')
       const { host, port, head } = request
       if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
-      if (end < received.length) tunnel.receive(received.subarray(end))
+      if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
       void this.#placesOf(host, port).then(
         (places) => {
           if (tunnel.closed) return
@@ -276,22 +293,29 @@ export class RelayedServer {
     return addresses.map((address) => ({ address, port, names: [host] }))
   }
 
-  /** Answers DNS queries over TCP (RFC 7766). */
+  /** Answers DNS queries over TCP (RFC 7766). Cuts the connection of a program that does not read the answers. */
   #readQueries(connection: Connection): void {
     const { tunnel } = connection
-    let received = Buffer.alloc(0)
-    connection.reader = (bytes) => {
-      if (bytes === null) return tunnel.end()
-      received = Buffer.concat([received, bytes])
-      while (received.length >= 2 && received.length >= 2 + received.readUInt16BE(0)) {
-        const length = received.readUInt16BE(0)
-        const query = received.subarray(2, 2 + length)
-        received = received.subarray(2 + length)
-        void this.#answer(query, true).then((answer) => {
-          if (answer === null) tunnel.cut()
+    const received = new ReceivedBytes()
+    let answering = 0
+    const answerNext = (): void => {
+      while (answering < MOST_STREAM_QUERIES && !tunnel.closed) {
+        const { bytes } = received
+        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return
+        answering += 1
+        void this.#answer(received.take(2 + bytes.readUInt16BE(0)).subarray(2), true).then((answer) => {
+          answering -= 1
+          if (answer === null || tunnel.unread > MOST_UNREAD) tunnel.cut()
           else if (!tunnel.closed) tunnel.respond(framed(answer))
+          answerNext()
         })
       }
+    }
+    connection.reader = (bytes) => {
+      if (bytes === null) return tunnel.end()
+      received.append(bytes)
+      if (received.bytes.length > MOST_UNREAD) tunnel.cut()
+      else answerNext()
     }
   }
 

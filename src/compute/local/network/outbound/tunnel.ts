@@ -6,6 +6,23 @@ export type TunnelSocket = Bun.Socket<unknown>
 /** Bytes that wait for a side that does not read, or that are late, before the other side is no longer read. */
 const WAITING_LIMIT = 256 * 1024
 
+/** The same, of all connections of a server together. */
+const SERVER_WAITING_LIMIT = 32 * 2 ** 20
+
+/** Counts the bytes that wait in all tunnels of a server. */
+export class WaitingBytes {
+  #bytes = 0
+
+  add(bytes: number): void {
+    this.#bytes += bytes
+  }
+
+  /** Bytes of one direction of a tunnel before its source is no longer read. */
+  get limit(): number {
+    return this.#bytes < SERVER_WAITING_LIMIT ? WAITING_LIMIT : 1
+  }
+}
+
 /** What is to be written to a socket, after all that was to be written before. */
 interface Waiting {
   /** Null for the end. */
@@ -16,6 +33,7 @@ interface Waiting {
 
 /** One direction of a tunnel: writes to one socket what another one receives, in order, and no faster than it is taken. */
 class Flow {
+  readonly #total: WaitingBytes
   readonly #waiting: Waiting[] = []
   #size = 0
   #source: TunnelSocket | null = null
@@ -23,8 +41,13 @@ class Flow {
   #paused = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastDue = 0
+  #stopped = false
   /** Whether the end closes the socket for both directions. */
   closes = false
+
+  constructor(total: WaitingBytes) {
+    this.#total = total
+  }
 
   /** The side that is read. It may already be paused. */
   set source(socket: TunnelSocket) {
@@ -39,6 +62,7 @@ class Flow {
 
   /** Passes bytes on; null is the end. */
   push(bytes: Uint8Array | null, lateMs = 0): void {
+    if (this.#stopped) return
     if (this.#waiting.length === 0 && lateMs === 0 && this.#target !== null) {
       if (bytes === null) {
         this.#end(this.#target)
@@ -54,7 +78,7 @@ class Flow {
       this.#add({ bytes, due: this.#lastDue })
       this.flush()
     }
-    if (this.#size >= WAITING_LIMIT && !this.#paused) {
+    if (this.#size >= this.#total.limit && !this.#paused) {
       this.#paused = true
       this.#source?.pause()
     }
@@ -76,7 +100,9 @@ class Flow {
       if (next.bytes === null) this.#end(target)
       else {
         const written = Math.max(0, target.write(next.bytes))
-        this.#size -= written
+        // Writing may have found the connection closed.
+        if (this.#stopped) return
+        this.#count(-written)
         if (written < next.bytes.length) {
           this.#waiting[0] = { bytes: next.bytes.subarray(written), due: 0 }
           break
@@ -84,10 +110,15 @@ class Flow {
       }
       this.#waiting.shift()
     }
-    if (this.#paused && this.#size < WAITING_LIMIT / 2) {
+    if (this.#paused && this.#size < this.#total.limit / 2) {
       this.#paused = false
       this.#source?.resume()
     }
+  }
+
+  /** Bytes that wait. */
+  get size(): number {
+    return this.#size
   }
 
   /** Whether nothing waits. */
@@ -96,8 +127,12 @@ class Flow {
   }
 
   stop(): void {
+    this.#stopped = true
     clearTimeout(this.#timer)
     this.#target = null
+    this.#source = null
+    this.#waiting.length = 0
+    this.#count(-this.#size)
   }
 
   #end(target: TunnelSocket): void {
@@ -106,17 +141,23 @@ class Flow {
   }
 
   #add(waiting: Waiting): void {
+    if (this.#stopped) return
     this.#waiting.push(waiting)
-    this.#size += waiting.bytes?.length ?? 0
+    this.#count(waiting.bytes?.length ?? 0)
+  }
+
+  #count(bytes: number): void {
+    this.#size += bytes
+    this.#total.add(bytes)
   }
 }
 
 /** A connection of a server and the connection to the outside that continues it. */
 export class Tunnel {
   /** From the server to the outside. */
-  readonly #out = new Flow()
+  readonly #out: Flow
   /** From the outside to the server. */
-  readonly #in = new Flow()
+  readonly #in: Flow
   readonly #inside: TunnelSocket
   readonly #onClosed: () => void
   #outside: TunnelSocket | null = null
@@ -126,8 +167,13 @@ export class Tunnel {
   /** Delays what comes from the outside; null for none. */
   disturbance: Disturbance | null = null
 
-  /** @param onClosed called once when it is over, or cut */
-  constructor(inside: TunnelSocket, onClosed: () => void) {
+  /**
+   * @param waiting counts what waits in all tunnels of the server
+   * @param onClosed called once when it is over, or cut
+   */
+  constructor(inside: TunnelSocket, waiting: WaitingBytes, onClosed: () => void) {
+    this.#out = new Flow(waiting)
+    this.#in = new Flow(waiting)
     this.#inside = inside
     this.#onClosed = onClosed
     this.#out.source = inside
@@ -136,6 +182,11 @@ export class Tunnel {
 
   get closed(): boolean {
     return this.#closed
+  }
+
+  /** Bytes for the server that it has not read. */
+  get unread(): number {
+    return this.#in.size
   }
 
   /** Writes to the server something of berth's own. */
