@@ -141,12 +141,14 @@ test('ids and paths reach the API as they were typed', async () => {
     port: 0,
     fetch(request) {
       seen.push(`${request.method} ${request.url.slice(other.url.href.length - 1)}`)
-      return Response.json({ path: 'x', deleted: true })
+      const servers = [{ id: 'srv/1?a=b#c', task: '', status: 'running' }]
+      return Response.json(request.method === 'GET' ? { servers } : { path: 'x', deleted: true })
     },
   })
   const connection = ['--base-url', other.url.href, '--api-key', 'sk_live_x']
   await run(['files', 'delete', 'srv/1?a=b#c', 'a b&c=d', ...connection])
-  expect(seen).toEqual(['DELETE /servers/srv%2F1%3Fa%3Db%23c/files?path=a+b%26c%3Dd'])
+  // The first looks for a server of that name.
+  expect(seen).toEqual(['GET /servers', 'DELETE /servers/srv%2F1%3Fa%3Db%23c/files?path=a+b%26c%3Dd'])
 })
 
 test('what a refusal quotes cannot steer the terminal', async () => {

@@ -7,7 +7,8 @@ import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { schemaChecker } from '../../support/openapi-rules.ts'
 import { connect, type McpClient } from './clients.ts'
 
-const operations = describedOperations(await describedApp())
+// A WebSocket is no tool.
+const operations = describedOperations(await describedApp()).filter(({ id }) => id !== 'terminals.attach')
 
 let berth: TestBerth
 let mcp: McpClient

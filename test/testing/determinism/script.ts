@@ -147,6 +147,13 @@ export async function everyOperation(
   await call('GET', `${at}/builds/${build}/logs`)
   await call('GET', `${at}/builds`)
 
+  const terminals = `/servers/${second}/terminals`
+  const { id: terminal } = await call('POST', terminals, { command: 'cat' })
+  await call('GET', terminals)
+  await call('GET', `${terminals}/${terminal}`)
+  await call('GET', `${terminals}/${terminal}/attach`)
+  await call('DELETE', `${terminals}/${terminal}`)
+
   await call('PUT', `/servers/${second}/files`, { path: 'index.html', content: '<p>hi</p>' })
   await call('POST', `/servers/${second}/deployments`)
   await call('GET', `/servers/${second}/deployments`)
