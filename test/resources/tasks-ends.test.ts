@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { until } from '../support/processes.ts'
+import { killServer, until } from '../support/processes.ts'
 import { setScenarios, TaskCalls } from '../support/tasks.ts'
 
 let berth: TestBerth
@@ -150,12 +150,11 @@ test('a server with a task is not idle, and is so again when the task is over', 
   expect((await tasks.get(id)).status).toBe('completed')
 })
 
-test('a server that is killed from inside fails its tasks', async () => {
+test('a server that is killed fails its tasks', async () => {
   const { tasks, id } = await inTheMiddle('ask: Still there?')
   const busy = await tasks.begin('run: sleep 600')
   await until(async () => (await tasks.events(busy)).length > 1, 'it is under way')
-  // Whoever runs the sandbox from within: its first process, or all that may be ended.
-  await berth.call('POST', `/servers/${tasks.serverId}/exec`, { command: 'kill -9 $PPID; kill -9 -1' })
+  killServer(berth.dataDir, tasks.serverId)
   for (const one of [id, busy]) {
     const task = await tasks.ends(one)
     expect(task.status).toBe('failed')

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** Processes of this machine that have to do with a folder: their working folder, root or command line lies in it. */
 export function processesOf(folder: string): string[] {
@@ -11,6 +12,13 @@ export function processesOf(folder: string): string[] {
       const inside = cwd.startsWith(folder) || command.includes(folder) || mounts.includes(`${folder}/`)
       return inside ? [`${pid} ${command}`] : []
     })
+}
+
+/** Kills all processes of a server from outside, as its sandbox ends when the machine runs out of memory. */
+export function killServer(dataDir: string, serverId: string): void {
+  const processes = processesOf(join(dataDir, 'servers', serverId))
+  if (processes.length === 0) throw new Error(`${serverId} has no process`)
+  for (const line of processes) process.kill(Number.parseInt(line, 10), 'SIGKILL')
 }
 
 /** Waits until a condition holds, asking again and again. @throws where it does not within `ms` */
