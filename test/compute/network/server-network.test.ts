@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { readdirSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { run, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible, SAYING } from './network-bench.ts'
 
@@ -127,7 +128,44 @@ describe.skipIf(!(await networkIsPossible()))('a server’s own network', () => 
       expect(() => network.listen(81, '127.0.0.1', { data() {} })).toThrow('not running')
     }
   })
+
+  test('is gone after kill -9 of berth: no process is in it, and none holds it open', async () => {
+    await using bench = new NetworkBench()
+    const host = join(import.meta.dir, '../conformance/host.ts')
+    const command =
+      'bun -e "Bun.listen({ hostname: String(), port: 80, socket: {} })" & readlink /proc/self/ns/net > name; wait'
+    const child = Bun.spawn([process.execPath, host, 'bubblewrap', bench.dataDir, command], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    const file = join(bench.dataDir, 'servers/srv_host/workspace/name')
+    await until('its network has a name', () => existsSync(file) && readFileSync(file, 'utf8').length > 0)
+    const name = readFileSync(file, 'utf8').trim()
+    expect(holdersOf(name).length).toBeGreaterThan(0)
+    child.kill('SIGKILL')
+    await child.exited
+    await until('nobody holds it', () => holdersOf(name).length === 0, 5_000)
+  })
 })
+
+/** The processes that are in a network, or have it open; `name` is as /proc/PID/ns/net leads to it. */
+function holdersOf(name: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d/.test(pid)) return false
+    const leadsThere = (path: string): boolean => {
+      try {
+        return readlinkSync(path) === name
+      } catch {
+        return false
+      }
+    }
+    if (leadsThere(`/proc/${pid}/ns/net`)) return true
+    try {
+      return readdirSync(`/proc/${pid}/fd`).some((fd) => leadsThere(`/proc/${pid}/fd/${fd}`))
+    } catch {
+      return false
+    }
+  })
+}
 
 /** A command that prints what a port says. */
 const READING = (port: number, host: string): string =>
