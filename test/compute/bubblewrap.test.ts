@@ -31,6 +31,7 @@ await conformance('bubblewrap', () => {
         'proc',
         'run',
         'sbin',
+        'sys',
         'tmp',
         'usr',
         'workspace',
@@ -41,6 +42,9 @@ await conformance('bubblewrap', () => {
           .split('\n')
           .filter((name) => !shown.includes(name)),
       ).toEqual([])
+      expect((await run(sandbox, 'test ! -e /sys || ls -A /sys /sys/fs')).stdout).toMatch(
+        /^(?:\/sys:\nfs\n\n\/sys\/fs:\ncgroup\n)?$/,
+      )
       expect((await run(sandbox, 'ls -A /workspace /tmp')).stdout).toBe('/tmp:\n\n/workspace:\n')
     })
 

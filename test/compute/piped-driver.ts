@@ -54,7 +54,7 @@ export class PipedDriver implements ComputeDriver {
     const dir = this.#directories.dir(handle)
     const marker = this.#directories.serverMarker(handle)
     const workspace = this.#directories.workspace(handle)
-    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
+    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits, groups: [] })
     const [marked = '', ...command] = [...launch.argv].reverse()
     const sandboxd = Bun.spawn([...command.reverse(), STDIO, marked], {
       cwd: '/',

@@ -2,6 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
+import type { ShownGroup } from '../limits/limiter.ts'
 import {
   baseEnvironment,
   type IsolationProbe,
@@ -102,7 +103,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     const program = this.#program()
     if (program === null) return { available: false, ...MISSING }
     const { dataDir } = this.#options
-    const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES, user: null }
+    const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES, user: null, groups: [] }
     // A start waits for this: it mounts what is there already, and leaves it to the first server to write files.
     const fixed = this.#makeFixedArgs({ etc: '/etc', directories: [], tools: dataDir })
     const { code, said } = await runOnce(this.#plan(program, fixed, place, ['/bin/sh', '-c', ':']))
@@ -141,13 +142,14 @@ export class BubblewrapIsolation implements LocalIsolation {
     }
   }
 
-  async #launchAs(user: OwnUser | null, { id, workspace, limits }: ServerToStart): Promise<Launch> {
+  async #launchAs(user: OwnUser | null, server: ServerToStart): Promise<Launch> {
+    const { id, workspace, limits, groups } = server
     const program = this.#program()
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())
-    const place = { id, workspace, tmpBytes, user }
+    const place = { id, workspace, tmpBytes, user, groups }
     const plan = this.#plan(program, this.#fixed, place, [PROGRAM, ...main, '__sandboxd'])
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
@@ -319,6 +321,8 @@ interface SandboxMounts {
   tmpBytes: number
   /** The user of the sandbox, as whom its workspace comes later; null if it is berth's. */
   user: OwnUser | null
+  /** Its control groups, which are shown read-only. */
+  groups: readonly ShownGroup[]
 }
 
 function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
@@ -326,8 +330,9 @@ function memoryArgs({ tmpBytes }: SandboxMounts): string[] {
   return ['--size', size, '--tmpfs', '/tmp', '--size', size, '--tmpfs', '/dev/shm']
 }
 
-function serverArgs({ id, workspace, user }: SandboxMounts): string[] {
+function serverArgs({ id, workspace, user, groups }: SandboxMounts): string[] {
   return [
+    ...groups.flatMap(({ dir, path }) => ['--ro-bind-try', dir, path]),
     // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
     ...(user === null ? ['--bind', workspace, WORKSPACE] : ['--dir', WORKSPACE]),
     ...['--remount-ro', '/dev', '--remount-ro', '/'],

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import type { Limits } from '../driver.ts'
 
 /** The resources that a cgroup can limit. */
@@ -12,6 +12,8 @@ export type Resource = (typeof RESOURCES)[number]
 export interface CgroupBase {
   dir: string
   version: 1 | 2
+  /** Name of the mount that it is in: for version 1 the controllers', such as `memory`. */
+  mount: string
   resources: readonly Resource[]
 }
 
@@ -39,7 +41,7 @@ export function findBases(): Record<Resource, CgroupBase[]> {
       for (const dir of new Set(directories)) {
         if (!`${dir}/`.startsWith(`${point}/`) || !existsSync(dir)) continue
         if (version === 2 && !offers(dir, controller)) continue
-        bases[resource].push({ dir, version, resources: [resource] })
+        bases[resource].push({ dir, version, mount: basename(point), resources: [resource] })
       }
     }
   }

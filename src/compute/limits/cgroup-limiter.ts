@@ -1,4 +1,5 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
@@ -6,7 +7,7 @@ import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
 import { type CgroupBase, entrance, memoryEvents, type Resource, settings } from './cgroup-layout.ts'
 import { ABANDONED_MS, dataDirectoryGroups, processesOf, removeGroups } from './groups.ts'
-import type { Limiter, LimitGroup } from './limiter.ts'
+import type { Limiter, LimitGroup, ShownGroup } from './limiter.ts'
 
 /** Processes and threads of berth's own in each sandbox, which do not count against the server. */
 const OWN_PROCESSES = 24
@@ -18,6 +19,9 @@ const EMPTY_MS = 1000
  * How often groups are made that another berth removes meanwhile. Each pause between is 1 ms longer than the last.
  */
 const MAX_ATTEMPTS = 10
+
+/** Where control groups are mounted, by convention. */
+const MOUNT = '/sys/fs/cgroup'
 
 /** A shell script that writes its own pid into the files before `--`, then executes the command after it. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
@@ -52,6 +56,19 @@ export class CgroupLimiter implements Limiter {
     }
   }
 
+  /**
+   * Returns those of version 1 by controller, or the one of version 2: where the system mounts them, and runtimes read
+   * them.
+   */
+  shownGroups(serverId: string): ShownGroup[] {
+    const bases = Object.values(this.#bases)
+    const old = bases.filter(({ version }) => version === 1)
+    if (old.length === 0) {
+      return bases.slice(0, 1).map((base) => ({ dir: this.#dir(base, serverId), path: MOUNT }))
+    }
+    return old.map((base) => ({ dir: this.#dir(base, serverId), path: join(MOUNT, base.mount) }))
+  }
+
   /** Throws if a group cannot be made or set. */
   openGroup(serverId: string, limits: Limits): LimitGroup {
     this.#openGroups.add(serverId)
@@ -62,6 +79,7 @@ export class CgroupLimiter implements Limiter {
     return {
       enter:
         directories.length === 0 ? [] : ['/bin/sh', '-c', ENTER, 'sh', ...this.#entrances(serverId), '--'],
+      environment: this.#bases.cpu ? threadVariables(limits.cpus) : {},
       pids: () => [...new Set(directories.flatMap(processesOf))],
       memoryKills: () => (memory ? countKills(this.#dir(memory, serverId), memory.version) : 0),
       close: async () => {
@@ -141,6 +159,16 @@ export class CgroupLimiter implements Limiter {
   #dir(base: CgroupBase, serverId: string): string {
     return join(base.dir, this.#parent, serverId)
   }
+}
+
+/**
+ * Returns variables that set the number of threads of OpenMP programs, nproc(1) and Go, if a server has fewer
+ * processors than the machine. More threads than that would only wait for each other.
+ */
+function threadVariables(cpus: number): Record<string, string> {
+  const threads = Math.max(1, Math.ceil(cpus))
+  if (threads >= availableParallelism()) return {}
+  return { OMP_NUM_THREADS: String(threads), GOMAXPROCS: String(threads) }
 }
 
 /**

@@ -8,6 +8,8 @@ export interface LimitGroup {
    * so at once; one that is moved by another waits 10 ms for the kernel.
    */
   readonly enter: readonly string[]
+  /** Variables by which programs that read no control group learn the limits. */
+  readonly environment: Readonly<Record<string, string>>
   /**
    * Returns the processes in the group, including those that left their parent; empty if the mechanism does not know.
    */
@@ -20,10 +22,20 @@ export interface LimitGroup {
   readonly sandboxd: Pick<SandboxdConfiguration, 'watch' | 'rlimits'>
 }
 
+/** A control group that programs read their limits from. */
+export interface ShownGroup {
+  /** Absolute path of its directory on this machine. */
+  readonly dir: string
+  /** Absolute path at which programs look for it. */
+  readonly path: string
+}
+
 /** One way to hold servers to their limits, as strong as this machine allows. */
 export interface Limiter {
   /** What this limiter really enforces. */
   readonly enforced: Pick<Enforced, 'cpu' | 'memory' | 'processes'>
+  /** Returns the control groups that a server will have, and where its programs look for them. */
+  shownGroups(serverId: string): readonly ShownGroup[]
   /** Makes the group of one server. */
   openGroup(serverId: string, limits: Limits): LimitGroup
   /** Ends what a killed berth left in these servers' groups, and removes the groups. */

@@ -25,10 +25,15 @@ export class WatchdogLimiter implements Limiter {
     }
   }
 
+  shownGroups(): [] {
+    return []
+  }
+
   openGroup(_serverId: string, limits: Limits): LimitGroup {
     const { memoryBytes, processes, storageBytes } = limits
     const ceiling = (): number => this.#ceiling(processes)
     return {
+      environment: {},
       sandboxd: this.#countedByKernel
         ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
         : {

@@ -203,7 +203,8 @@ export class LocalDriver implements ComputeDriver {
       throw new ComputeError(`The server's files are gone: there is no folder ${workspace}.`)
     }
     const marker = this.#directories.serverMarker(handle)
-    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits })
+    const groups = (await this.#chosenLimiter()).shownGroups(id)
+    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits, groups })
     const start = { id, marker, limits }
     const { fallback = null } = launch.user ?? {}
     try {

@@ -1,6 +1,7 @@
 import type { Isolation, PortRange } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { ComputeError, type Limits } from '../driver.ts'
+import type { ShownGroup } from '../limits/limiter.ts'
 import type { OutboundSettings } from '../outbound.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
@@ -45,6 +46,8 @@ export interface ServerToStart {
   /** First 24 hex digits of its processes' markers. */
   marker: string
   limits: Limits
+  /** Its control groups, which exist when sandboxd's process starts. */
+  groups: readonly ShownGroup[]
 }
 
 /** How sandboxd's process is started, and its commands after it. */

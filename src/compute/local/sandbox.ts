@@ -227,7 +227,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     try {
       await this.sandboxd.configure({
         workspace: launch.workspace,
-        env: { ...launch.commandEnv, ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }) },
+        env: {
+          ...launch.commandEnv,
+          ...group.environment,
+          ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }),
+        },
         marker,
         confinement: launch.confinement,
         receivesTerminals: this.#terminals !== null,

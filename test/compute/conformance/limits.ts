@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { ComputeError, type Enforced } from '../../../src/compute/driver.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
@@ -186,6 +187,32 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(user + system).toBeLessThan(100)
       },
       60_000,
+    )
+
+    test.skipIf(enforced.cpu !== 'cgroup' || availableParallelism() < 2)(
+      'programs see the share of the processor: nproc, make, OpenMP and Go by the environment',
+      async () => {
+        await using bench = new Bench(name)
+        const small = await bench.start('srv_a', { cpus: 0.5 })
+        expect((await run(small, 'nproc; echo $GOMAXPROCS')).stdout).toBe('1\n1\n')
+        const whole = await bench.start('srv_b', { cpus: availableParallelism() })
+        expect((await run(whole, 'nproc; env')).stdout).not.toContain('GOMAXPROCS')
+      },
+    )
+
+    test.skipIf(enforced.memory !== 'cgroup' || name !== 'bubblewrap')(
+      'programs see the limits in their control group, read-only, and no other group',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 28 })
+        const { stdout } = await run(
+          sandbox,
+          `cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes memory.max 2>/dev/null
+           for file in $(find . -name cgroup.procs -o -name '*limit_in_bytes' -o -name memory.max); do echo 1 > $file; done 2>&1 | grep -v 'Read-only'
+           find . -mindepth 2 -type d; find / -maxdepth 4 -name 'berth-*' -not -path '/proc/*' 2>/dev/null`,
+        )
+        expect(stdout).toBe(`${2 ** 28}\n`)
+      },
     )
 
     test('an endless printer costs little once its output is dropped', async () => {
