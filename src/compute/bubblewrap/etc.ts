@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { makeReadable } from '../local/readable.ts'
-import { etcFiles, type SystemPath } from '../local/system-files.ts'
+import { etcFiles, findSystemPath, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */
 const RESOLV_CONF = '/etc/resolv.conf'
@@ -48,7 +48,7 @@ export class EtcDirectory {
 
   /** Copies again the files that may have changed since. */
   refresh(): void {
-    for (const entry of etcFiles()) if (VOLATILE.includes(entry.path)) this.#copy(entry)
+    for (const entry of VOLATILE.flatMap(findSystemPath)) this.#copy(entry)
     if (this.#nameServer !== null) this.#writeNameServer(this.#nameServer)
   }
 

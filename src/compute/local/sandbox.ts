@@ -277,10 +277,12 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const network = await this.#networkSetup?.finish()
     if (network === undefined || relay === null) return
     const sockets = network.outboundSockets(options.machinePorts)
-    this.#relayed = await relay.open(id, sockets, options.outbound)
-    // The sandbox may have ended meanwhile.
-    if (this.sandboxd.over) await this.#relayed.close()
-    await options.provide(id, network)
+    const open = async (): Promise<void> => {
+      this.#relayed = await relay.open(id, sockets, options.outbound)
+      // The sandbox may have ended meanwhile.
+      if (this.sandboxd.over) await this.#relayed.close()
+    }
+    await Promise.all([open(), options.provide(id, network)])
   }
 
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */

@@ -48,12 +48,12 @@ export interface SystemPath {
 
 /** Returns the directories beside /usr on this system: real ones, or links into it. */
 export function systemDirectories(): SystemPath[] {
-  return BESIDE_USR.map((name) => `/${name}`).flatMap(found)
+  return BESIDE_USR.map((name) => `/${name}`).flatMap(findSystemPath)
 }
 
 /** Returns the files and directories of /etc that programs need. */
 export function etcFiles(): SystemPath[] {
-  return ETC.map((name) => `/etc/${name}`).flatMap(found)
+  return ETC.map((name) => `/etc/${name}`).flatMap(findSystemPath)
 }
 
 /** The directories of a PATH that commands keep. */
@@ -109,7 +109,8 @@ function realDirectory(path: string): string | null {
   }
 }
 
-function found(path: string): SystemPath[] {
+/** Returns a path with its real one; nothing if it leads nowhere. */
+export function findSystemPath(path: string): SystemPath[] {
   try {
     return [{ path, real: realpathSync(path) }]
   } catch {

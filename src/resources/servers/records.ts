@@ -23,6 +23,7 @@ export class ServerRecords {
   readonly #metering: Metering
   readonly #listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
   readonly #listByAccount
+  readonly #find
   readonly #ofAccountById
   readonly #count
 
@@ -37,6 +38,13 @@ export class ServerRecords {
         .from(servers)
         .where(eq(servers.accountId, sql.placeholder('accountId')))
         .orderBy(sql`rowid desc`)
+        .prepare(),
+    )
+    this.#find = once(() =>
+      queries
+        .select()
+        .from(servers)
+        .where(eq(servers.id, sql.placeholder('id')))
         .prepare(),
     )
     this.#ofAccountById = once(() =>
@@ -74,7 +82,7 @@ export class ServerRecords {
 
   /** Returns a server of any account. */
   find(id: string): ServerRow | undefined {
-    return this.#queries.select().from(servers).where(eq(servers.id, id)).get()
+    return this.#find().get({ id })
   }
 
   /** Records the URL of the published workspace; null for none. */
