@@ -48,6 +48,8 @@ export interface SandboxdOptions {
   libc: Libc
   /** The connection to berth. */
   channel: FrameChannel
+  /** Resolves when Bun has the threads that it needs. */
+  warm: Promise<void>
   /** Ends sandboxd's process. */
   exit(): Promise<void>
 }
@@ -153,7 +155,7 @@ export class Sandboxd {
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = openOomScore()
     libc.forbidTracing()
-    void warmUp(libc)
+    void this.#options.warm
       .then(() => {
         confine(configuration.confinement, watch.memoryBytes !== undefined)
         channel.send(FRAME.ready, 0)
@@ -304,6 +306,9 @@ function adoptOrphans(libc: Libc, own: () => number[]): void {
 export async function runSandboxd(args: readonly string[]): Promise<void> {
   const libc = loadLibc()
   libc.leaveKeyring()
+  // Its threads start while the rest of this process does.
+  const warm = warmUp(libc)
+  warm.catch(() => {})
   // Ends with its socket, in order, not by a terminal's signals, which are meant for berth.
   for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(name, () => {})
   const exit = async (): Promise<void> => {
@@ -320,7 +325,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
       void exit()
     },
   })
-  const sandboxd = new Sandboxd({ libc, channel, exit })
+  const sandboxd = new Sandboxd({ libc, channel, warm, exit })
   await channel.open()
   // What runs from here on is worth compiling early, unlike the start.
   Bun.unsafe.setJITPolicy(1)
