@@ -23,6 +23,7 @@ const parts: Record<string, () => Promise<void>> = {
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
   builds: async () => (await import('./benchmarks/builds.ts')).benchBuilds(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
+  network: async () => (await import('./benchmarks/network.ts')).benchNetwork(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
   suite: async () => (await import('./benchmarks/suite.ts')).benchSuite(),
