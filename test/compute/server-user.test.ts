@@ -134,19 +134,22 @@ describe.skipIf(reason !== null)('a server of a berth that runs as root', () => 
     expect(stderr.toString()).toContain('mount_setattr failed with error 22')
   })
 
-  test('keeps the user of berth where it does not start with another', async () => {
-    using folder = new Folder()
-    const programs = join(folder.path, 'programs')
-    mkdirSync(programs)
-    writeFileSync(join(programs, 'setpriv'), '#!/bin/sh\necho "setpriv: not here" >&2; exit 1\n', {
-      mode: 0o755,
-    })
-    expect(await isolationOf(folder.path, `${programs}:${TEST_PATH}`)).toEqual({
-      said: 'shared with root',
-      users: [0],
-      wrote: 'written\nberth\n',
-    })
-  })
+  test.each(['echo "setpriv: not here" >&2', ':'])(
+    'keeps the user of berth where it does not start with another: %s',
+    async (says) => {
+      using folder = new Folder()
+      const programs = join(folder.path, 'programs')
+      mkdirSync(programs)
+      writeFileSync(join(programs, 'setpriv'), `#!/bin/sh\n${says}; exit 1\n`, {
+        mode: 0o755,
+      })
+      expect(await isolationOf(folder.path, `${programs}:${TEST_PATH}`)).toEqual({
+        said: 'shared with root',
+        users: [0],
+        wrote: 'written\nberth\n',
+      })
+    },
+  )
 })
 
 /** Pids of the processes that have a mount of a data folder's servers. */

@@ -248,10 +248,9 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
       await this.#exited
       const said = await errors.text
       if (error instanceof LaunchRefused) throw error
-      if (said === '') throw new ComputeError(messageOf(error))
-      const reason = `The sandbox did not start: ${said}`
+      const reason = said === '' ? messageOf(error) : `The sandbox did not start: ${said}`
       const status = this.#process.exitCode ?? SIGNALLED
-      throw status < SIGNALLED ? new LaunchRefused(reason) : new ComputeError(reason)
+      throw status > 0 && status < SIGNALLED ? new LaunchRefused(reason) : new ComputeError(reason)
     } finally {
       clearTimeout(timer)
       errors.stop()
