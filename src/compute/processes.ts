@@ -66,13 +66,18 @@ export const isStopped = (pid: number): boolean => {
   return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
 }
 
+/** The field of /proc/PID/stat with the number of threads, counted from the state (proc_pid_stat(5)). */
+const THREADS_FIELD = 17
+
 /** Returns a process, or null if it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
   // The name is in parentheses and may contain any character, including parentheses.
-  const [state, parent, group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 4)
-  if (state === 'Z' || state === 'X') return null
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', THREADS_FIELD + 1)
+  const [state, parent, group, session] = fields
+  // One whose first thread alone has ended looks like one that waits to be reaped, and goes on.
+  if (state === 'X' || (state === 'Z' && Number(fields[THREADS_FIELD]) <= 1)) return null
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
 }
 

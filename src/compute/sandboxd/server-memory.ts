@@ -55,13 +55,13 @@ export function measureMemory(
   const devices = mounts.map(deviceOf)
   const unread: SocketMemory = sockets?.measure() ?? new Map()
   const files = new Map<string, number>()
-  const holders: Array<MemoryHolder & { hides?: true }> = processes.map(({ pid, own, shared }) => {
+  const holders: Array<MemoryHolder & { hides?: true }> = processes.map(({ pid, directory, own, shared }) => {
     const end = (): void => signal(pid, 'SIGKILL')
-    const links = readDescriptors(pid)
+    const links = readDescriptors(directory)
     // A program has to be unreadable to hide them nevertheless. What it holds is not known, so it goes first.
     if (links === null && descriptorsShown) return { bytes: limit + 1, end, hides: true }
     const held = statUnnamedFiles(links ?? [], devices)
-    if (shared > 0) addMappedFiles(pid, devices, held)
+    if (shared > 0) addMappedFiles(directory, devices, held)
     for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
     const inSockets = new Set(links?.map(({ target }) => target).filter((target) => unread.has(target)))
     const socketBytes = sum([...inSockets].map((target) => unread.get(target) ?? 0))
@@ -78,6 +78,8 @@ export function measureMemory(
 /** What a process has mapped, in bytes. */
 interface ProcessUsage {
   readonly pid: number
+  /** Where /proc shows what it has: see `liveDirectory`. */
+  readonly directory: string
   /** Only its own pages, and its page tables. */
   readonly own: number
   /** Pages of files in memory and of shared segments. */
@@ -85,10 +87,25 @@ interface ProcessUsage {
 }
 
 function readUsage(pid: number): ProcessUsage {
-  const status = textOf(`/proc/${pid}/status`)
+  const directory = liveDirectory(pid)
+  const status = textOf(`${directory}/status`)
   const bytesOf = (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
-  return { pid, own: bytesOf('RssAnon') + bytesOf('VmPTE'), shared: bytesOf('RssShmem') }
+  return { pid, directory, own: bytesOf('RssAnon') + bytesOf('VmPTE'), shared: bytesOf('RssShmem') }
+}
+
+/**
+ * Returns the directory of /proc that shows a process's memory and descriptors. Its own is empty when its first thread
+ * has ended; then it is that of a thread that goes on.
+ */
+function liveDirectory(pid: number): string {
+  const own = `/proc/${pid}`
+  if (!/^State:\tZ/m.test(textOf(`${own}/status`))) return own
+  const threads = ifPresent(() => readdirSync(`${own}/task`)) ?? []
+  const living = threads
+    .map((thread) => `${own}/task/${thread}`)
+    .find((thread) => /^RssAnon:/m.test(textOf(`${thread}/status`)))
+  return living ?? own
 }
 
 /** A descriptor of a process: its path in /proc, and what it leads to. */
@@ -97,10 +114,14 @@ interface DescriptorLink {
   readonly target: string
 }
 
-/** Returns the descriptors of a process; null if it hides them (PR_SET_DUMPABLE). */
-function readDescriptors(pid: number): DescriptorLink[] | null {
+/**
+ * Returns the descriptors of a process; null if it hides them (PR_SET_DUMPABLE).
+ *
+ * @param directory its directory in /proc
+ */
+function readDescriptors(directory: string): DescriptorLink[] | null {
   try {
-    const dir = `/proc/${pid}/fd`
+    const dir = `${directory}/fd`
     return readdirSync(dir).flatMap((fd) => {
       const path = `${dir}/${fd}`
       const target = ifPresent(() => readlinkSync(path))
@@ -133,10 +154,14 @@ function statUnnamedFiles(
 const MAPPING = /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ ([0-9a-f]+):([0-9a-f]+) (\d+)\s*(.*)$/
 
 /** Adds the bytes of files in memory that a process has mapped, perhaps without having them open, by device and inode. */
-function addMappedFiles(pid: number, countedDevices: readonly number[], held: Map<string, number>): void {
+function addMappedFiles(
+  directory: string,
+  countedDevices: readonly number[],
+  held: Map<string, number>,
+): void {
   const mapped = new Map<string, number>()
   let file: string | null = null
-  for (const line of textOf(`/proc/${pid}/smaps`).split('\n')) {
+  for (const line of textOf(`${directory}/smaps`).split('\n')) {
     const [, major = '', minor = '', inode = '0', name = ''] = MAPPING.exec(line) ?? []
     if (major !== '') {
       const device = deviceNumber(Number.parseInt(major, 16), Number.parseInt(minor, 16))

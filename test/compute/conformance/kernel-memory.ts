@@ -6,8 +6,8 @@ import { inScript } from '../confinement.ts'
 
 const hasPerl = Bun.which('perl', { PATH: TEST_PATH }) !== null
 
-/** memfd_create(2) and prctl(2), by processor. */
-const [MEMFD_CREATE, PRCTL] = process.arch === 'arm64' ? [279, 167] : [319, 157]
+/** memfd_create(2), prctl(2) and the exit(2) of one thread, by processor. */
+const [MEMFD_CREATE, PRCTL, EXIT_THREAD] = process.arch === 'arm64' ? [279, 167, 93] : [319, 157, 60]
 
 /** Reads one byte of every 2 MiB of 256 GiB: no page of it is the process's own, but 512 MiB of page tables are. */
 const PAGE_TABLES = `
@@ -42,6 +42,13 @@ const SOCKETS = `
 /** Writes 600 MiB into a file in memory. */
 const FILE = `$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd); $piece = "x" x 2**20; for (1..600) { syswrite($out, $piece); select(undef, undef, undef, 0.01) } sleep 20`
 
+/** Fills 600 MiB in a second thread, after the first one has ended: /proc shows such a process as one that is over. */
+const SECOND_THREAD = `
+  use threads;
+  threads->create(sub { for (1..600) { push @kept, "x" x 2**20; select(undef, undef, undef, 0.01) } sleep 20 });
+  syscall(${EXIT_THREAD}, 0);
+`
+
 /** Memory that a program has without its being mapped, or visible to programs of the same user. */
 export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
   const limited = memory !== 'none' && hasPerl
@@ -58,6 +65,7 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
       limited && name !== 'none',
       () => `exec perl -e 'syscall(${PRCTL}, 4, 0, 0, 0, 0); ${FILE}'`,
     ],
+    ['a thread that has outlived the first one', limited, () => `exec perl -e '${SECOND_THREAD}'`],
     [
       'a file in memory of an unreadable program, whose descriptors are hidden',
       limited && name !== 'none',
@@ -70,8 +78,8 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
       async (_, __, command) => {
         await using bench = new Bench(name)
         const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
-        const { exitCode } = await run(sandbox, command(sandbox.home), { timeoutMs: 15_000 })
-        expect(exitCode).toBe(137)
+        const ended = await run(sandbox, command(sandbox.home), { timeoutMs: 15_000 })
+        expect(ended).toMatchObject({ exitCode: 137, timedOut: false })
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
       60_000,
