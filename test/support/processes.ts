@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../../src/runtime/error-info.ts'
 
 /** Processes of this machine that have to do with a folder: their working folder, root or command line lies in it. */
 export function processesOf(folder: string): string[] {
@@ -18,7 +19,14 @@ export function processesOf(folder: string): string[] {
 export function killServer(dataDir: string, serverId: string): void {
   const processes = processesOf(join(dataDir, 'servers', serverId))
   if (processes.length === 0) throw new Error(`${serverId} has no process`)
-  for (const line of processes) process.kill(Number.parseInt(line, 10), 'SIGKILL')
+  for (const line of processes) {
+    try {
+      process.kill(Number.parseInt(line, 10), 'SIGKILL')
+    } catch (error) {
+      // The end of process 1 has ended it already.
+      if (codeOf(error) !== 'ESRCH') throw error
+    }
+  }
 }
 
 /** Waits until a condition holds, asking again and again. @throws where it does not within `ms` */

@@ -14,7 +14,10 @@ const DRAW_BYTES = 256 * 1024
 const FULL_BYTES = 4 * 1024 * 1024
 
 /** Most bytes of output that are shown to a first viewer as they are. */
-const RAW_BYTES = 64 * 1024
+const RAW_BYTES = 192 * 1024
+
+/** Bytes of output from which a program waits for its first viewer; fewer, since one more piece comes. */
+const UNSEEN_BYTES = 64 * 1024
 
 /**
  * The screen of a terminal, with its scrollback. What the program prints is kept and drawn later, when there is much of
@@ -47,6 +50,11 @@ export class TerminalScreen {
   /** Whether the program has to wait until more is drawn. */
   get isFull(): boolean {
     return this.#pending.bytes >= FULL_BYTES
+  }
+
+  /** Whether so much was printed that nobody has seen that a first viewer would soon miss some. */
+  get isLongUnseen(): boolean {
+    return this.#isUnseen && this.#pending.bytes >= UNSEEN_BYTES
   }
 
   /** Adds output. */

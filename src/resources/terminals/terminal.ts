@@ -13,6 +13,12 @@ const MAX_TYPED = 16 * 1024 * 1024
 /** Milliseconds for which a program is held up while no viewer reads. */
 const PATIENCE_MS = 10_000
 
+/**
+ * Milliseconds for which a program that prints much waits for its first viewer. Who opens a terminal attaches at once,
+ * and would otherwise miss what exceeds the scrollback.
+ */
+const FIRST_VIEWER_MS = 1_000
+
 /** What does not change about a terminal. */
 export interface TerminalFacts {
   readonly id: string
@@ -59,6 +65,8 @@ export class LiveTerminal implements ViewedTerminal {
   /** Ends the wait of the program for its viewers and the screen; null while it runs. */
   #resume: (() => void) | null = null
   #impatience: Timer | undefined
+  /** Runs while the first viewer is expected. */
+  #expected: Timer | null
 
   /**
    * Starts the program.
@@ -77,6 +85,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#size = start.size
     this.#lastUsedAt = facts.startedAt
     this.#screen = new TerminalScreen(start.size, dependencies.emulators, () => this.#release())
+    this.#expected = setTimeout(() => this.#expectNobody(), FIRST_VIEWER_MS)
     this.#execution = sandbox.terminal({
       ...start,
       timeoutMs: null,
@@ -152,6 +161,7 @@ export class LiveTerminal implements ViewedTerminal {
     if (this.#viewers.size === 1) this.#dependencies.onWatched(true)
     void this.#show(viewer, true)
     this.resized()
+    this.#expectNobody()
   }
 
   leave(viewer: Viewer): void {
@@ -216,9 +226,19 @@ export class LiveTerminal implements ViewedTerminal {
     return promise
   }
 
-  /** Whether the program has to wait: for the screen, or because nobody of those who watch reads. */
+  /**
+   * Whether the program has to wait: for the screen, for its first viewer, or because nobody of those who watch reads.
+   */
   get #isHeldUp(): boolean {
-    return this.#screen.isFull || this.#viewersAreFull
+    const isEarly = this.#expected !== null && this.#screen.isLongUnseen
+    return isEarly || this.#screen.isFull || this.#viewersAreFull
+  }
+
+  #expectNobody(): void {
+    if (this.#expected === null) return
+    clearTimeout(this.#expected)
+    this.#expected = null
+    this.#release()
   }
 
   get #viewersAreFull(): boolean {
@@ -238,11 +258,13 @@ export class LiveTerminal implements ViewedTerminal {
 
   /** Waits no longer for viewers that do not read. */
   #giveUp(): void {
+    this.#expectNobody()
     for (const viewer of this.#viewers) if (viewer.isFull) viewer.fallBehind()
     this.#release()
   }
 
   #finish(exitCode: number): void {
+    this.#expectNobody()
     this.#exitCode = exitCode
     this.#use()
     void this.#screen.finish()

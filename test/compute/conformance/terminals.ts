@@ -258,7 +258,7 @@ export function terminalEndTests(name: Subject): void {
       await terminal.shows('ready> ')
       terminal.type('nohup sleep 302 >/dev/null 2>&1 &\n')
       terminal.type('sleep 301\n')
-      await until('the job in front', () => isAsleep(bench))
+      await until('the job in front', () => isAsleep(bench, '301'))
       terminal.type(CTRL_Z)
       await terminal.shows('Stopped')
       terminal.hangUp()
@@ -332,7 +332,7 @@ function commandLine(pid: number): string {
  * Whether a command has become `sleep`: between its fork and that, a shell's child is not yet in front, and minds
  * signals as the shell does.
  */
-async function isAsleep(bench: Bench): Promise<boolean> {
+async function isAsleep(bench: Bench, seconds = ''): Promise<boolean> {
   const commands = await bench.commands()
-  return commands.some((pid) => commandLine(pid).startsWith('sleep '))
+  return commands.some((pid) => commandLine(pid).startsWith(`sleep ${seconds}`))
 }
