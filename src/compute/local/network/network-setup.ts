@@ -122,6 +122,8 @@ export class NetworkSetup {
       this.#redirection = late
       unredirected = await late
     }
+    // The sandbox may have ended meanwhile, and then the network is closed.
+    if (this.#ended.signal.aborted) throw new ComputeError('The sandbox did not start: it ended meanwhile.')
     network.configure(unredirected)
     return network
   }

@@ -206,7 +206,12 @@ export class ServerNetwork {
     this.#listeners.clear()
     this.#sources.v4.close()
     this.#sources.v6?.close()
-    for (const descriptor of [this.#udp.v4, this.#udp.v6]) if (descriptor !== null) closeSync(descriptor)
+    for (const version of ['v4', 'v6'] as const) {
+      const descriptor = this.#udp[version]
+      // Its number is soon that of something else.
+      this.#udp[version] = null
+      if (descriptor !== null) closeSync(descriptor)
+    }
   }
 
   #blank(host: NetworkHost): number {
