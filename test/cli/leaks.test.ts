@@ -216,7 +216,9 @@ test.skipIf(!existsSync('/dev/shm'))(
     expect((await here.leaks('--data', data)).kinds).not.toContain('file')
 
     rmSync(data, { recursive: true })
-    expect((await here.leaks()).leaks).toContainEqual(expect.objectContaining({ kind: 'file', id: path }))
+    const { leaks } = await here.leaks()
+    // Any berth that starts meanwhile removes it too.
+    if (existsSync(path)) expect(leaks).toContainEqual(expect.objectContaining({ kind: 'file', id: path }))
     expect(await here.leaks('--fix')).toMatchObject({ leaks: [] })
     expect(heartbeats()).toEqual([])
   },

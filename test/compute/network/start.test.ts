@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readName } from '../../../src/compute/processes.ts'
 import { ifPresent } from '../../../src/runtime/if-present.ts'
 import { LIMITS, run, TEST_PATH, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible } from './network-bench.ts'
@@ -66,7 +67,9 @@ describe.skipIf(!(await networkIsPossible()))('the start of a server with its ow
       })
       const network = readlinkSync(`/proc/${pid}/ns/net`)
       expect(network).not.toBe(readlinkSync('/proc/self/ns/net'))
-      const [sandbox] = childrenOf(process.pid).filter((child) => child !== pid && !children.includes(child))
+      const [sandbox] = childrenOf(process.pid).filter(
+        (child) => !children.includes(child) && readName(child) === 'bwrap',
+      )
       process.kill(sandbox ?? Number.NaN, 'SIGKILL')
       expect(await outcome).toContain('did not start')
       expect(ifPresent(() => readlinkSync(`/proc/${pid}/ns/net`))).toBeNull()
