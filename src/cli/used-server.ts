@@ -47,10 +47,11 @@ export function useServer(context: Context, baseUrl: string, serverId: string | 
   if (before === null && serverId === null) return null
   const all = existsSync(path) ? read(path) : {}
   const directory = serverId === null && before ? before.directory : resolve(context.cwd)
-  const { [baseUrl]: _, ...others } = all[directory] ?? {}
-  const kept = serverId === null ? others : { ...others, [baseUrl]: serverId }
-  const { [directory]: __, ...rest } = all
-  const changed: UsedServers = Object.keys(kept).length === 0 ? rest : { ...rest, [directory]: kept }
+  const choices = { ...all[directory] }
+  if (serverId === null) delete choices[baseUrl]
+  else choices[baseUrl] = serverId
+  const changed: UsedServers = { ...all, [directory]: choices }
+  if (Object.keys(choices).length === 0) delete changed[directory]
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     writePrivate(path, `${JSON.stringify(changed, null, 2)}\n`)
