@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
+import { Html, html } from '../../http/pages/html.ts'
+import { htmlDocument } from '../../http/pages/page.ts'
+import css from '../../http/pages/style.css' with { type: 'text' }
 import { isSameText } from '../../runtime/secret.ts'
-import { Html, html } from '../../signin/pages/html.ts'
-import { htmlDocument } from '../../signin/pages/page.ts'
-import css from '../../signin/pages/style.css' with { type: 'text' }
 
 /** The result of a sign-in for the browser's page. */
 export interface ResultPage {

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { once } from '../../runtime/once.ts'
 import { isUnchanged } from '../etag.ts'
+import { STYLE_PATH, styleResponse } from '../pages/page.ts'
 import type { DocsPageOptions } from './page.ts'
 
 const HIDDEN = { detail: { hide: true } }
@@ -15,27 +16,30 @@ const viewerLoader = () =>
   })
 
 /**
- * Serves `GET /docs`, the API reference for people. Scalar renders it from `/openapi.json`. Scalar is part of the
- * executable, and nothing is fetched from elsewhere.
+ * Serves `GET /docs`, the API reference for people, and the stylesheet of all pages. Scalar renders the reference from
+ * `/openapi.json`. Scalar is part of the executable, and nothing is fetched from elsewhere.
  */
 export const docsRoutes = () => {
   const viewer = viewerLoader()
-  return new Elysia({ name: 'berth/docs' }).use(docsPageRoute('/docs', API, viewer)).get(
-    '/docs/scalar.js',
-    async ({ request }) => {
-      const { script, etag } = (await viewer()).loaded
-      const headers = {
-        'content-type': 'text/javascript; charset=utf-8',
-        // The page's URL of the script contains its version, so a new berth never runs an old script.
-        'cache-control': 'public, max-age=31536000, immutable',
-        etag,
-        'x-content-type-options': 'nosniff',
-      }
-      if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
-      return new Response(script, { headers })
-    },
-    HIDDEN,
-  )
+  return new Elysia({ name: 'berth/docs' })
+    .use(docsPageRoute('/docs', API, viewer))
+    .get(STYLE_PATH, ({ request }) => styleResponse(request), HIDDEN)
+    .get(
+      '/docs/scalar.js',
+      async ({ request }) => {
+        const { script, etag } = (await viewer()).loaded
+        const headers = {
+          'content-type': 'text/javascript; charset=utf-8',
+          // The page's URL of the script contains its version, so a new berth never runs an old script.
+          'cache-control': 'public, max-age=31536000, immutable',
+          etag,
+          'x-content-type-options': 'nosniff',
+        }
+        if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
+        return new Response(script, { headers })
+      },
+      HIDDEN,
+    )
 }
 
 /** Serves a page of the viewer. `docsRoutes` serves its script. */

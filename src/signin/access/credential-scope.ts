@@ -1,7 +1,7 @@
+import { type Html, html } from '../../http/pages/html.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { AccountResources } from '../account-resources.ts'
 import type { GrantView } from '../oauth/grants.ts'
-import { type Html, html } from '../pages/html.ts'
 import { quotedName } from '../pages/names.ts'
 
 /** Number of names in a long list. */

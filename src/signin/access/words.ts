@@ -1,5 +1,5 @@
+import { type Html, html } from '../../http/pages/html.ts'
 import { toIso } from '../../runtime/clock.ts'
-import { type Html, html } from '../pages/html.ts'
 
 /**
  * Renders a time in UTC, to the minute.

@@ -1,6 +1,6 @@
+import { html } from '../../http/pages/html.ts'
 import { isChallenge } from '../../runtime/pkce.ts'
 import { PageFailure } from '../pages/failure.ts'
-import { html } from '../pages/html.ts'
 import { plainName } from '../pages/names.ts'
 
 /** A terminal's request for a key, as the browser carries it. */

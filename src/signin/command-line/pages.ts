@@ -1,7 +1,7 @@
+import { type Html, html } from '../../http/pages/html.ts'
+import { pageResponse } from '../../http/pages/page.ts'
 import { CSRF_FIELD } from '../pages/header.ts'
-import { type Html, html } from '../pages/html.ts'
 import { shownName } from '../pages/names.ts'
-import { pageResponse } from '../pages/page.ts'
 import { CODE_MS } from './codes.ts'
 import { fieldsOf, type KeyRequest } from './key-request.ts'
 

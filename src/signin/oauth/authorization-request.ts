@@ -1,6 +1,6 @@
+import { html } from '../../http/pages/html.ts'
 import { isChallenge } from '../../runtime/pkce.ts'
 import { PageFailure } from '../pages/failure.ts'
-import { html } from '../pages/html.ts'
 import type { OAuthClient, OAuthClients } from './clients.ts'
 import type { Parameters } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'

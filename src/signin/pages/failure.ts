@@ -1,6 +1,6 @@
 import { BerthError } from '../../errors.ts'
-import { type Html, html } from './html.ts'
-import { pageResponse } from './page.ts'
+import { type Html, html } from '../../http/pages/html.ts'
+import { pageResponse } from '../../http/pages/page.ts'
 
 /** A request for a page that fails, with an explanation and a remedy for the person. */
 export class PageFailure extends Error {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../../http/pages/html.ts'
 
 /** Pages in the header. */
 const PAGES = [

@@ -1,4 +1,4 @@
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../../http/pages/html.ts'
 
 /**
  * Characters that are invisible or change the direction of text. Some of them count as letters (Unicode,

@@ -1,5 +1,5 @@
+import { redirectResponse } from '../../http/pages/page.ts'
 import { failurePage } from '../pages/failure.ts'
-import { redirectResponse } from '../pages/page.ts'
 
 /** The options of a page's route. It reads its own body, and the OpenAPI document leaves it out. */
 export const PAGE = { parse: 'none', detail: { hide: true } } as const

@@ -1,11 +1,11 @@
 import { Elysia } from 'elysia'
 import { isScoped } from '../../http/caller.ts'
+import { html } from '../../http/pages/html.ts'
+import { redirectResponse } from '../../http/pages/page.ts'
 import { returnPath } from '../../http/return-path.ts'
 import { LINK_PATH } from '../../http/secret-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { PageFailure } from '../pages/failure.ts'
-import { html } from '../pages/html.ts'
-import { redirectResponse, STYLE_PATH, styleResponse } from '../pages/page.ts'
 import type { BrowserRequests } from './browser-requests.ts'
 import { cookieFor, expiredCookie } from './cookie.ts'
 import type { SignInLinks } from './links.ts'
@@ -36,7 +36,6 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
     return redirectResponse(returnTo, { 'set-cookie': cookieFor(origin, secret) })
   }
   return new Elysia({ name: 'berth/session' })
-    .get(STYLE_PATH, ({ request }) => styleResponse(request), PAGE)
     .get(
       '/',
       pageRoute(async (request) => {

@@ -1,5 +1,5 @@
-import { type Html, html } from '../pages/html.ts'
-import { pageResponse } from '../pages/page.ts'
+import { type Html, html } from '../../http/pages/html.ts'
+import { pageResponse } from '../../http/pages/page.ts'
 
 /** Content of the sign-in page. */
 interface SignInPageContent {

@@ -1,9 +1,9 @@
-import { etagOf, isUnchanged } from '../../http/etag.ts'
+import { etagOf, isUnchanged } from '../etag.ts'
 import { type Html, html, type Part } from './html.ts'
 import css from './style.css' with { type: 'text' }
 
 /** The path of the stylesheet. */
-export const STYLE_PATH = '/signin/style.css'
+export const STYLE_PATH = '/pages/style.css'
 
 const etag = etagOf(css)
 
