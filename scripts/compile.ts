@@ -7,7 +7,7 @@ const root = join(import.meta.dir, '..')
  * Folders that are embedded as they are. Each lies, by its own name, in the `import.meta.dir` that all
  * code of the executable has; permission bits are lost.
  */
-const ASSETS = ['src/resources/templates/apps']
+const ASSETS = ['src/resources/templates/apps', 'docs']
 
 /**
  * Factor of the counts of calls after which JavaScriptCore compiles a function, until the program calls

@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
+import { guideNames } from '../http/docs/guide/pages.ts'
 import { expandDefaults, findOption, type ParsedWords, parseWords, splitOption } from './arguments.ts'
 import { placeholderOf } from './runner.ts'
 
@@ -76,6 +77,12 @@ function completeOperand(
   return argument ? valuesOf(argument, '', current) : matchPrefix(current, [])
 }
 
+/** Values of placeholders that no instance needs to be asked for. */
+const CHOICES: Readonly<Record<string, () => readonly string[]>> = {
+  OPERATION: () => API_OPERATION_IDS,
+  TOPIC: guideNames,
+}
+
 /** Completes the value of an option or argument: with its choices, else with the values of its placeholder. */
 function completeValue(
   of: Option | Argument,
@@ -84,7 +91,7 @@ function completeValue(
   placeholders: Placeholders,
 ): Completion {
   const name = 'flags' in of ? valueName(of) : of.name()
-  const choices = name === 'OPERATION' ? API_OPERATION_IDS : of.argChoices
+  const choices = CHOICES[name ?? '']?.() ?? of.argChoices
   if (choices) {
     const candidates = choices.map((choice) => ({ value: choice, description: '' }))
     const { candidates: values } = matchPrefix(current, candidates)

@@ -1,4 +1,4 @@
-import { Help } from 'commander'
+import { type Command, Help } from 'commander'
 import { CONNECTION_GROUP } from './runner.ts'
 
 /** Orders the groups of a help text, the connection options last. It overrides a method of the library's Help. */
@@ -41,4 +41,56 @@ function wrapParagraph(paragraph: readonly string[], width: number): string[] {
     } else line = line === '' ? word : `${line} ${word}`
   }
   return [...lines, line]
+}
+
+/** The page of the guide about each command, by the command's name. */
+export const GUIDE_PAGES: Readonly<Record<string, string>> = {
+  serve: 'options',
+  run: 'instances',
+  list: 'instances',
+  wait: 'instances',
+  env: 'instances',
+  stop: 'instances',
+  open: 'browser',
+  doctor: 'troubleshooting',
+  login: 'login',
+  logout: 'login',
+  whoami: 'login',
+  servers: 'api',
+  files: 'api',
+  exec: 'api',
+  shell: 'terminals',
+  terminals: 'terminals',
+  tasks: 'tasks',
+  builds: 'builds',
+  projects: 'projects',
+  secrets: 'projects',
+  deployments: 'projects',
+  deploy: 'projects',
+  templates: 'templates',
+  keys: 'keys',
+  events: 'webhooks',
+  webhooks: 'webhooks',
+  deliveries: 'webhooks',
+  use: 'command-line',
+  reset: 'snapshots',
+  snapshots: 'snapshots',
+  accounts: 'accounts',
+  clock: 'accounts',
+  faults: 'faults',
+  fixtures: 'fixtures',
+  scenarios: 'scenarios',
+  inbox: 'webhook-testing',
+  listen: 'webhook-testing',
+  trigger: 'webhook-testing',
+  logs: 'journal',
+  completion: 'command-line',
+}
+
+/** Adds a last line to the help of commands that the guide tells more about. */
+export function addGuideHints(program: Command): void {
+  for (const command of program.commands) {
+    const page = GUIDE_PAGES[command.name()]
+    if (page !== undefined) command.addHelpText('after', `\nThe guide tells more: berth guide ${page}`)
+  }
 }

@@ -1,9 +1,11 @@
 import { type Argument, Command, CommanderError } from 'commander'
+import { guideNames } from '../http/docs/guide/pages.ts'
 import { expandDefaults, markLeftOutServer, truncateAtUnknownCommand } from './arguments.ts'
 import { completion, registerCompletion } from './commands/completion.ts'
 import { deploy } from './commands/deploy.ts'
 import { doctor } from './commands/doctor.ts'
 import { exec } from './commands/exec.ts'
+import { guide } from './commands/guide.ts'
 import { env, list, stop, wait } from './commands/instances.ts'
 import { listen } from './commands/listen.ts'
 import { login, logout, whoami } from './commands/login.ts'
@@ -16,7 +18,7 @@ import { shell } from './commands/shell.ts'
 import { trigger } from './commands/trigger.ts'
 import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
-import { groupItems, reflow } from './help.ts'
+import { addGuideHints, groupItems, reflow } from './help.ts'
 import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
@@ -36,7 +38,7 @@ Examples:
   berth builds run "A notes page"         build an app for a goal, behind a URL
 
 The commands find the instance of the nearest .berth directory by themselves.
-"berth COMMAND --help" explains one command.
+"berth COMMAND --help" explains one command, "berth guide" lists the pages of the guide.
 `
 
 /** The groups of the help text with their members, after `serve` and `run`. */
@@ -45,7 +47,7 @@ const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun
   ['Sign in:', [login, logout, whoami]],
   ['Use the API:', [...API_NOUNS, shell, exec, deploy, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
-  ['About berth:', [completion, openapi, version]],
+  ['About berth:', [guide, completion, openapi, version]],
 ]
 
 /** Returns all commands with their options and help, ready to parse. */
@@ -76,7 +78,10 @@ export function createProgram(session: CliSession): Command {
     })
     .helpOption('-h, --help', 'explain the command')
     .addHelpCommand(
-      new Command('help').argument('[command]').description('explain a command').helpGroup('About berth:'),
+      new Command('help')
+        .argument('[topic]')
+        .description('explain a command, or show a page of the guide')
+        .helpGroup('About berth:'),
     )
     .option('-v, --version', 'print the version')
     // Options after a command's name are the command's own.
@@ -94,6 +99,7 @@ export function createProgram(session: CliSession): Command {
   }
   registerCompletion(program, session)
   addHelpHints(program, 'berth')
+  addGuideHints(program)
   return program
 }
 
@@ -126,6 +132,14 @@ function argumentTerm(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`
 }
 
+/** Makes `help TOPIC` the guide's command where the topic is a page and no command. */
+function helpArguments(program: Command, args: readonly string[]): readonly string[] {
+  const [first, topic, ...rest] = args
+  if (first !== 'help' || topic === undefined || topic.startsWith('-')) return args
+  const isCommand = program.commands.some((one) => one.name() === topic || one.aliases().includes(topic))
+  return !isCommand && guideNames().includes(topic) ? ['guide', topic, ...rest] : args
+}
+
 /** Returns the state of an invocation that has just begun. */
 export const newSession = (context: ProcessContext): CliSession => ({
   context,
@@ -138,7 +152,7 @@ export async function runProgram(args: readonly string[], context: ProcessContex
   const session = newSession(context)
   try {
     const program = createProgram(session)
-    const words = truncateAtUnknownCommand(program, expandDefaults(args))
+    const words = truncateAtUnknownCommand(program, expandDefaults(helpArguments(program, args)))
     await program.parseAsync(markLeftOutServer(program, words), { from: 'user' })
     return session.exitCode
   } catch (error) {

@@ -134,7 +134,8 @@ export const AGENT_OPTIONS = [
   {
     name: 'agent-command',
     value: 'COMMAND',
-    description: 'the command line that is the command agent, run on the server (see docs/command-agent.md)',
+    description:
+      'the command line that is the command agent, run on the server (see "berth guide command-agent")',
     setting: 'agentCommand',
     kind: { kind: 'text' },
   },
@@ -156,7 +157,7 @@ export const AGENT_OPTIONS = [
   {
     name: 'agent-limits',
     value: 'JSON',
-    description: 'what a piece of work may use, such as {"steps":50,"time":"10m"} (see docs/agents.md)',
+    description: 'what a piece of work may use, such as {"steps":50,"time":"10m"} (see "berth guide agents")',
     setting: 'agentLimits',
     kind: { kind: 'agent-limits' },
   },
@@ -165,7 +166,7 @@ export const AGENT_OPTIONS = [
     value: 'FILE',
     repeatable: true,
     description:
-      'a file that says what there is at the start (see docs/fixtures.md); may be repeated, the variable takes several with ":" between',
+      'a file that says what there is at the start (see "berth guide fixtures"); may be repeated, the variable takes several with ":" between',
     setting: 'fixtures',
     kind: list('files'),
   },

@@ -253,7 +253,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   {
     name: 'plan',
     value: 'JSON',
-    description: 'what accounts may have and pay, such as {"servers":5} (see docs/accounts.md)',
+    description: 'what accounts may have and pay, such as {"servers":5} (see "berth guide accounts")',
     setting: 'plan',
     kind: { kind: 'object', example: '{"servers":5}' },
   },

@@ -79,6 +79,7 @@ const GROUPS_BY_FIRST_SEGMENT: Readonly<Record<string, Group | typeof CONTROL_SE
   [CONTROL_SEGMENT]: CONTROL_SEGMENT,
   docs: 'documents',
   'openapi.json': 'documents',
+  'llms.txt': 'documents',
   pages: 'documents',
   '': 'signIn',
   '.well-known': 'signIn',

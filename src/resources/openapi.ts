@@ -26,7 +26,9 @@ sign-in of a terminal, which is no operation, answers 429: after too many wrong 
 **Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every answer carries an \`x-request-id\`,
 which the log shows too.
 
-**Tests** steer the instance by an API apart from this one, the [control API](/_berth/docs).`,
+**Tests** steer the instance by an API apart from this one, the [control API](/_berth/docs).
+
+The [guide](/docs/guide) tells how all of it is used.`,
 }
 
 /** What the API's document says beside its operations. */

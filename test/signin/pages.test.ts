@@ -96,7 +96,7 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     {},
     async ({ page }) => {
       // Of radio buttons of a name Tab comes to one, which arrow keys leave.
-      const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])']
+      const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])', '[tabindex="0"]']
       const all = await page.locator(controls.map((one) => `${one}:visible`).join()).count()
       for (let presses = 0; presses < all + 5; presses += 1) {
         await page.keyboard.press('Tab')

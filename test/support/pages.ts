@@ -21,7 +21,7 @@ async function keyOf(berth: TestBerth): Promise<string> {
   return (await berth.call('POST', '/keys', wish)).body.id
 }
 
-/** Every page on which people sign in, consent or manage what has access: each is checked in a browser. */
+/** Every page on which people sign in, consent, manage what has access or read: each is checked in a browser. */
 export const SEEN_PAGES: readonly SeenPage[] = [
   { name: 'sign-in', heading: 'Sign in', open: (page, berth) => page.goto(`${berth.info.base_url}/signin`) },
   {
@@ -116,5 +116,21 @@ export const SEEN_PAGES: readonly SeenPage[] = [
     name: 'consent to a program that is not known',
     heading: 'This request for access cannot be answered',
     open: (page, berth) => signInTo(page, berth, '/oauth/authorize?client_id=none'),
+  },
+  { name: 'guide', heading: 'Guide', open: (page, berth) => page.goto(`${berth.info.base_url}/docs/guide`) },
+  {
+    name: 'guide with wide tables',
+    heading: 'The command line',
+    open: (page, berth) => page.goto(`${berth.info.base_url}/docs/guide/command-line`),
+  },
+  {
+    name: 'search in the guide',
+    heading: 'Guide',
+    async open(page, berth) {
+      await page.goto(`${berth.info.base_url}/docs/guide`)
+      await page.getByLabel('Search the guide').fill('idempotency key')
+      await page.getByRole('button', { name: 'Search' }).click()
+      await page.getByRole('status').waitFor()
+    },
   },
 ]

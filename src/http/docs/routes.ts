@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import { once } from '../../runtime/once.ts'
 import { isUnchanged } from '../etag.ts'
 import { STYLE_PATH, styleResponse } from '../pages/page.ts'
+import { guideRoutes } from './guide/routes.ts'
 import type { DocsPageOptions } from './page.ts'
 
 const HIDDEN = { detail: { hide: true } }
@@ -16,13 +17,14 @@ const viewerLoader = () =>
   })
 
 /**
- * Serves `GET /docs`, the API reference for people, and the stylesheet of all pages. Scalar renders the reference from
+ * Serves `GET /docs`, the API reference for people, the guide, and the stylesheet of all pages. Scalar renders the reference from
  * `/openapi.json`. Scalar is part of the executable, and nothing is fetched from elsewhere.
  */
 export const docsRoutes = () => {
   const viewer = viewerLoader()
   return new Elysia({ name: 'berth/docs' })
     .use(docsPageRoute('/docs', API, viewer))
+    .use(guideRoutes())
     .get(STYLE_PATH, ({ request }) => styleResponse(request), HIDDEN)
     .get(
       '/docs/scalar.js',

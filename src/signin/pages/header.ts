@@ -4,6 +4,7 @@ import { type Html, html } from '../../http/pages/html.ts'
 /** Pages in the header. */
 const PAGES = [
   { path: '/access', name: 'Access' },
+  { path: '/docs/guide', name: 'Guide' },
   { path: '/docs', name: 'API reference' },
 ] as const
 

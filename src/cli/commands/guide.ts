@@ -1,0 +1,72 @@
+import { guideIndex, guidePage, searchGuide } from '../../http/docs/guide/pages.ts'
+import { CommandError } from '../errors.ts'
+import { paint } from '../output.ts'
+import { printPaged } from '../pager.ts'
+import type { OutputStream } from '../process-context.ts'
+import { action } from '../runner.ts'
+import { renderMarkdown } from '../terminal-markdown.ts'
+
+/** Most matches that a search prints. */
+const MATCHES = 20
+
+/** `berth guide` */
+export const guide = action({
+  usage: 'guide [TOPIC...]',
+  summary: 'read or search the guide, which is part of berth',
+  description:
+    'Prints a page of the guide, or the parts of it that have the words. Without TOPIC it lists the pages.',
+  access: 'none',
+  json: 'the pages, the page or the matches as JSON, for programs',
+  help: `
+On a terminal a page is shown by $PAGER (less by default). Elsewhere it is printed as Markdown.
+An instance shows the same at /docs/guide.
+
+Examples:
+  berth guide
+  berth guide faults
+  berth guide idempotency key
+`,
+  async run({ session, args: [words], print }) {
+    const { context } = session
+    const { stdout } = context
+    const [only] = words
+    if (only === undefined) {
+      const groups = await guideIndex()
+      return print(groups, () => indexText(stdout, groups))
+    }
+    const page = words.length === 1 ? await guidePage(only.replace(/\.md$/, '')) : null
+    if (page) {
+      return print(page, async () => {
+        if (!stdout.isTTY) return page.markdown
+        await printPaged(renderMarkdown(page.markdown, stdout), context)
+        return ''
+      })
+    }
+    const matches = (await searchGuide(words)).slice(0, MATCHES)
+    if (matches.length === 0) {
+      const sought = words.map((word) => `"${word}"`).join(' and ')
+      throw new CommandError(`Nothing in the guide has ${sought}. "berth guide" lists its pages.`)
+    }
+    return print(
+      matches.map(({ page: { name }, heading, fragment, excerpt }) => ({ name, heading, fragment, excerpt })),
+      () =>
+        matches
+          .map(({ page: found, heading, excerpt }) => {
+            const part = heading === found.title ? found.title : `${found.title}: ${heading}`
+            return `${paint(stdout, 'bold', part)}\n  ${excerpt}\n  ${paint(stdout, 'dim', `berth guide ${found.name}`)}\n`
+          })
+          .join('\n'),
+    )
+  },
+})
+
+function indexText(out: OutputStream, groups: Awaited<ReturnType<typeof guideIndex>>): string {
+  const width = Math.max(...groups.flatMap(({ entries }) => entries.map(({ name }) => name.length)))
+  const parts = groups.map(({ heading, entries }) =>
+    [
+      paint(out, 'bold', heading),
+      ...entries.map(({ name, purpose }) => `  ${name.padEnd(width)}  ${purpose}`),
+    ].join('\n'),
+  )
+  return `${parts.join('\n\n')}\n\n"berth guide TOPIC" shows a page, "berth guide WORDS" searches all of them.\n`
+}

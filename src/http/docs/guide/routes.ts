@@ -1,0 +1,181 @@
+import { Elysia } from 'elysia'
+import { Html, html } from '../../pages/html.ts'
+import { type Page, pageResponse } from '../../pages/page.ts'
+import {
+  type GuideMatch,
+  type GuidePage,
+  guideFile,
+  guideIndex,
+  guidePage,
+  guidePages,
+  searchGuide,
+} from './pages.ts'
+
+const HIDDEN = { detail: { hide: true } }
+
+/** The path of the guide's index. Pages are below it. */
+export const GUIDE_PATH = '/docs/guide'
+
+/** Most matches that a search shows. */
+const MATCHES = 40
+
+/** Serves the guide as pages and as Markdown, and `/llms.txt`, by which language models find it (llmstxt.org). */
+export const guideRoutes = () =>
+  new Elysia({ name: 'berth/guide' })
+    .get(
+      GUIDE_PATH,
+      ({ request }) => {
+        const sought = new URL(request.url).searchParams.get('q')?.trim() ?? ''
+        return sought === '' ? indexPage() : searchPage(sought)
+      },
+      HIDDEN,
+    )
+    .get(`${GUIDE_PATH}/*`, ({ params }) => below(params['*']), HIDDEN)
+    .get('/llms.txt', async () => text(await llmsText()), HIDDEN)
+
+/** Responds to a path below the guide's. */
+async function below(path: string): Promise<Response> {
+  const page = await guidePage(path.replace(/\.md$/, ''))
+  if (page) return path.endsWith('.md') ? text(page.markdown, 'text/markdown') : contentPage(page)
+  const file = await guideFile(path)
+  if (file === null) return missingPage(path)
+  return Array.isArray(file) ? directoryPage(path, file) : text(file)
+}
+
+const text = (content: string | Uint8Array, type = 'text/plain'): Response =>
+  new Response(typeof content === 'string' ? content : Buffer.from(content), {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+    },
+  })
+
+async function indexPage(): Promise<Response> {
+  const groups = await guideIndex()
+  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  return guideResponse({
+    title: 'Guide',
+    body: html`${searchForm('')}
+${groups.map(
+  ({ heading, entries }) => html`<h2>${heading}</h2>
+<ul>
+${entries.map(
+  ({ name, purpose }) =>
+    html`<li><a href="${GUIDE_PATH}/${name}">${titles.get(name) ?? name}</a>: ${purpose}</li>\n`,
+)}</ul>\n`,
+)}
+<h2>Reference</h2>
+<ul>
+<li><a href="/docs">API</a>: every operation of the API, to read and to try</li>
+<li><a href="/_berth/docs">Control API</a>: the operations by which tests steer an instance</li>
+</ul>`,
+  })
+}
+
+async function searchPage(sought: string): Promise<Response> {
+  const matches = await searchGuide(sought.split(/\s+/))
+  return guideResponse({
+    title: 'Guide',
+    body: html`${searchForm(sought)}
+<p class="quiet" role="status">${matches.length === 0 ? html`Nothing has all of these words. Try fewer.` : `${matches.length} ${matches.length === 1 ? 'part has' : 'parts have'} these words.`}</p>
+<ul class="entries">
+${matches.slice(0, MATCHES).map(matchEntry)}</ul>`,
+  })
+}
+
+const matchEntry = ({ page, heading, fragment, excerpt }: GuideMatch): Html =>
+  html`<li><div class="what"><p><a href="${GUIDE_PATH}/${page.name}${fragment && `#${fragment}`}">${heading === page.title ? page.title : `${page.title}: ${heading}`}</a></p>
+<p class="quiet">${excerpt}</p></div></li>\n`
+
+const searchForm = (sought: string): Html =>
+  html`<form class="search" role="search" action="${GUIDE_PATH}"><label for="q" class="hidden">Search the guide</label>
+<input type="search" id="q" name="q" value="${sought}" placeholder="Search the guide"><button>Search</button></form>`
+
+/** Renders a page. Links to other pages lead to their URLs, and are named by their titles where they name the file. */
+async function contentPage(page: GuidePage): Promise<Response> {
+  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  const content = page.markdown.replace(/^# .+\n/, '')
+  const linked = withoutCode(content, (prose) =>
+    prose.replaceAll(/\[([^\]]+)\]\(([^)\s]+)\)/g, (link, label: string, target: string) => {
+      if (/^(https?:|#)/.test(target)) return link
+      if (target.startsWith('../')) return label
+      const [file = '', fragment] = target.split('#')
+      const name = file.replace(/\.md$/, '')
+      const shown = label === file ? (titles.get(name) ?? label) : label
+      return `[${shown}](${GUIDE_PATH}/${name}${fragment ? `#${fragment}` : ''})`
+    }),
+  )
+  const rendered = Bun.markdown.html(linked, { headings: { ids: true } })
+  return guideResponse({
+    title: page.title,
+    body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a> · <a href="${GUIDE_PATH}/${page.name}.md">as Markdown</a> · in a terminal: <code>berth guide ${page.name}</code></p>
+<div class="prose">${new Html(scrollable(rendered))}</div>`,
+  })
+}
+
+/** Lets wide tables and code scroll, also by the keyboard, and leaves no heading empty. */
+const scrollable = (rendered: string): string =>
+  rendered
+    .replaceAll('<pre>', '<pre tabindex="0">')
+    .replaceAll('<table>', '<div class="scroll" tabindex="0"><table>')
+    .replaceAll('</table>', '</table></div>')
+    // The first column of many tables names what the row is about and needs no heading.
+    .replaceAll('<th></th>', '<td></td>')
+
+/** Changes the parts of a Markdown text that are not in a block of code. */
+const withoutCode = (markdown: string, change: (prose: string) => string): string =>
+  markdown
+    .split(/^(```[\s\S]*?^```$)/m)
+    .map((part) => (part.startsWith('```') ? part : change(part)))
+    .join('')
+
+const directoryPage = (path: string, names: readonly string[]): Response =>
+  guideResponse({
+    title: path,
+    body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a></p>
+<ul>
+${names.map((name) => html`<li><a href="${GUIDE_PATH}/${path}/${name.replace('/', '')}">${name}</a></li>\n`)}</ul>`,
+  })
+
+const missingPage = (path: string): Response =>
+  guideResponse({
+    title: 'No such page',
+    status: 404,
+    body: html`<p>The guide has no page <code>${path}</code>. <a href="${GUIDE_PATH}">All pages</a></p>${searchForm('')}`,
+  })
+
+const guideResponse = (page: Pick<Page, 'title' | 'body' | 'status'>): Response =>
+  pageResponse({
+    ...page,
+    header: html`<nav aria-label="Pages"><a href="/access">Access</a><a href="${GUIDE_PATH}" aria-current="page">Guide</a><a href="/docs">API reference</a></nav>`,
+    headers: { 'cache-control': 'no-cache' },
+  })
+
+async function llmsText(): Promise<string> {
+  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  const groups = (await guideIndex()).map(({ heading, entries }) =>
+    [
+      `## ${heading}`,
+      '',
+      ...entries.map(
+        ({ name, purpose }) => `- [${titles.get(name) ?? name}](${GUIDE_PATH}/${name}.md): ${purpose}`,
+      ),
+    ].join('\n'),
+  )
+  return `# berth
+
+> A local server-provisioning and agent-task API in one executable: servers that run commands and agents, builds,
+> projects behind URLs, webhooks, and faults on request for tests.
+
+Every request but for these pages needs \`Authorization: Bearer KEY\`. \`berth env\` prints the address and a key.
+
+## Reference
+
+- [OpenAPI document of the API](/openapi.json): every operation with its schemas and examples
+- [OpenAPI document of the control API](/_berth/openapi.json): the operations by which tests steer an instance
+- \`/mcp\`: the same operations as tools for MCP hosts
+
+${groups.join('\n\n')}
+`
+}

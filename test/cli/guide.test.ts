@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { GUIDE_PAGES } from '../../src/cli/help.ts'
+import { run } from './command.ts'
+
+const DOCS = join(import.meta.dir, '../../docs')
+
+test('a page is printed as it is where nobody sits at a terminal, also as a topic of help', async () => {
+  const source = await Bun.file(join(DOCS, 'storage.md')).text()
+  for (const args of [
+    ['guide', 'storage'],
+    ['help', 'storage'],
+  ])
+    expect(await run(args)).toMatchObject({ exitCode: 0, stdout: source, stderr: '' })
+})
+
+test('without a topic the pages are listed by what a person wants to do', async () => {
+  const { stdout } = await run(['guide'])
+  expect(stdout).toContain('Test against berth\n')
+  expect(stdout).toMatch(/^ {2}faults +make requests fail/m)
+})
+
+test('other words are searched for, and named if nothing has them', async () => {
+  const { stdout } = await run(['guide', 'idempotency', 'key'])
+  expect(stdout).toStartWith('The API: Idempotency-Key\n')
+  expect(stdout).toContain('\n  berth guide api\n')
+  const found = JSON.parse((await run(['guide', 'idempotency', 'key', '--json'])).stdout)
+  expect(found[0]).toMatchObject({ name: 'api', heading: 'Idempotency-Key', fragment: 'idempotency-key' })
+  expect(await run(['guide', 'zzyzx'])).toMatchObject({
+    exitCode: 1,
+    stdout: '',
+    stderr: 'berth: Nothing in the guide has "zzyzx". "berth guide" lists its pages.\n',
+  })
+})
+
+test('help on a command ends with the page that tells more, and each such page exists', async () => {
+  const { stdout } = await run(['help', 'faults'])
+  expect(stdout).toEndWith('\nThe guide tells more: berth guide faults\n')
+  const missing = Object.values(GUIDE_PAGES).filter((page) => !existsSync(join(DOCS, `${page}.md`)))
+  expect(missing).toEqual([])
+})
