@@ -51,13 +51,17 @@ describe('the document', () => {
 })
 
 describe('operations', () => {
-  test('every route is one, but the document itself and its page', async () => {
+  test('every route is one, but the document itself and the pages for people', async () => {
     const { routes } = await describedApp()
     const hidden = routes.filter(({ hooks }) => hooks.detail?.hide)
     expect(hidden.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
       'GET /docs',
+      'GET /docs/guide',
+      'GET /docs/guide/*',
       'GET /docs/scalar.js',
+      'GET /llms.txt',
       'GET /openapi.json',
+      'GET /pages/style.css',
     ])
     expect(operations.length).toBe(routes.length - hidden.length)
   })
