@@ -12,6 +12,16 @@ export interface Workspace {
    */
   list(options: { all: boolean }): Promise<string[]>
 
+  /**
+   * Describes files and links below a directory by their content, sorted by code point. No link is followed.
+   *
+   * @param directory an empty path is the workspace itself
+   * @param paths relative to the directory, each a file or a link; others are left out. Null describes everything but
+   * `.git` and `node_modules` directories. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`, `invalid` (a
+   * path that is no plain one).
+   */
+  manifest(directory: string, paths: readonly string[] | null): Promise<ManifestEntry[]>
+
   /** Returns the bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`. */
   read(path: string): Promise<Uint8Array>
 
@@ -65,6 +75,14 @@ export interface Workspace {
   moveIn(dir: string, path: string): Promise<void>
 
   /**
+   * Moves the files and links of such a directory into another one, each to the same path there, in place of any file or
+   * link. What else is there stays. Creates missing directories. Each file is replaced in one step, all of them are not.
+   *
+   * Throws as `moveIn` does, and `WorkspaceError` `not_a_file` for a directory at the path of a file.
+   */
+  mergeIn(dir: string, path: string): Promise<void>
+
+  /**
    * Reports changes below a directory, from the time this resolves until the watch is closed. Throws `WorkspaceError`
    * `outside`, `missing`.
    */
@@ -93,6 +111,20 @@ export interface WorkspaceEntry {
   /** Bytes, for a file. */
   size: number
 }
+
+/** A file or a link of a tree, described by its content. */
+export type ManifestEntry =
+  | {
+      readonly kind: 'file'
+      readonly path: string
+      /** In bytes. */
+      readonly size: number
+      /** In hexadecimal. */
+      readonly sha256: string
+      /** Whether its owner may execute it. */
+      readonly executable: boolean
+    }
+  | { readonly kind: 'link'; readonly path: string; readonly target: string }
 
 /** A directory to prepare things in. Disposing of it removes it with all that was not placed. */
 export interface Staging extends AsyncDisposable {

@@ -20,6 +20,7 @@ export const API_OPERATIONS = {
   'files.read': 'GET /servers/{serverId}/files',
   'files.write': 'PUT /servers/{serverId}/files',
   'files.delete': 'DELETE /servers/{serverId}/files',
+  'files.manifest': 'POST /servers/{serverId}/files/manifest',
   'deployments.list': 'GET /servers/{serverId}/deployments',
   'deployments.create': 'POST /servers/{serverId}/deployments',
   'tasks.list': 'GET /servers/{serverId}/tasks',

@@ -54,6 +54,7 @@ export const EXAMPLES: Record<string, Example> = {
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
   'files.delete': { query: { path: 'file.txt' } },
+  'files.manifest': { body: { paths: ['file.txt'] }, invalid: { paths: 5 } },
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},

@@ -37,6 +37,33 @@ describe('files', () => {
     expect(await list('?all=true')).toEqual(['.env', '.git/HEAD', 'node_modules/x/y', 'src/a.ts', 'z'])
   })
 
+  test('a manifest describes files by their content, and leaves out what is not there', async () => {
+    await fresh()
+    await write('app/a.txt', 'hello')
+    await write('other.txt', 'x')
+    await berth.exec(server, 'ln -s a.txt app/link && chmod +x other.txt')
+    const manifest = (body: object) => berth.call('POST', `/servers/${server}/files/manifest`, body)
+    const sha256 = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
+    const hello = { path: 'a.txt', size: 5, sha256, executable: false }
+    expect((await manifest({ directory: 'app' })).body).toEqual({
+      files: [hello],
+      links: [{ path: 'link', target: 'a.txt' }],
+    })
+    expect((await manifest({ directory: 'app', paths: ['a.txt', 'none'] })).body).toEqual({
+      files: [hello],
+      links: [],
+    })
+    const { body } = await manifest({})
+    expect(
+      body.files.map((file: { path: string; executable: boolean }) => [file.path, file.executable]),
+    ).toEqual([
+      ['app/a.txt', false],
+      ['other.txt', true],
+    ])
+    expect((await manifest({ directory: 'none' })).status).toBe(404)
+    expect((await manifest({ paths: ['../x'] })).status).toBe(400)
+  })
+
   test('bytes that are no text survive as base64', async () => {
     await fresh()
     await write('bytes', '/wD+gA==', { encoding: 'base64' })

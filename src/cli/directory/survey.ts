@@ -15,6 +15,8 @@ export interface LocalFile {
   readonly isExecutable: boolean
   /** Milliseconds since 1970. */
   readonly modifiedAt: number
+  /** When anything of it last changed, milliseconds since 1970. */
+  readonly changedAt: number
 }
 
 /** A symbolic link to send to a server. Its target is in the directory. */
@@ -127,8 +129,9 @@ class Surveyor implements DirectorySurvey {
         `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore file.`,
       )
     }
-    const { size, mode, mtimeMs } = await lstat(full)
-    return { path: this.#path(full), size, isExecutable: (mode & 0o100) !== 0, modifiedAt: mtimeMs }
+    const { size, mode, mtimeMs, ctimeMs } = await lstat(full)
+    const isExecutable = (mode & 0o100) !== 0
+    return { path: this.#path(full), size, isExecutable, modifiedAt: mtimeMs, changedAt: ctimeMs }
   }
 
   async #link(full: string): Promise<LocalLink> {

@@ -46,6 +46,19 @@ export function parseLink(target: string, root: string): (Route & { absolute: bo
   return null
 }
 
+/**
+ * Returns paths sorted by code point, each once. Throws `WorkspaceError` `invalid` for one that has other than names
+ * between single slashes.
+ */
+export function plainPaths(paths: readonly string[]): string[] {
+  for (const path of paths) {
+    parsePath(path)
+    if (path.split('/').some((name) => name === '' || name === '.' || name === '..'))
+      throw invalid(path, 'is no plain path below the directory')
+  }
+  return [...new Set(paths)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+}
+
 /** Removes `name/..` pairs. Correct only if the first name does not exist, because then no link can be among them. */
 export function cancelParents(names: string[]): string[] {
   const kept: string[] = []

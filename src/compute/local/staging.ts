@@ -4,7 +4,7 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import type { Staging } from '../workspace.ts'
 import { Pace } from './pace.ts'
-import { quote, theRoot } from './path.ts'
+import { notAFile, quote, theRoot } from './path.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
 import { resolvePath, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
 import { isStale, isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
@@ -130,6 +130,44 @@ async function swap(root: WorkspaceRoot, area: StagingArea, dir: string, path: s
   }
   // A process that still writes into the old directory may keep it from being removed; the next start removes it.
   await old.remove().catch(() => {})
+}
+
+/**
+ * Moves each file and link of a prepared directory to its path below another one, in place of any file or link there.
+ *
+ * Throws as `Workspace.mergeIn` does.
+ */
+export async function mergeStaged(
+  root: WorkspaceRoot,
+  area: StagingArea,
+  dir: string,
+  path: string,
+): Promise<void> {
+  await area.check(dir)
+  const pace = new Pace()
+  const pending = ['']
+  for (let below = pending.pop(); below !== undefined; below = pending.pop()) {
+    for (const entry of readdirSync(join(dir, below), { withFileTypes: true })) {
+      if (pace.due) await pace.rest()
+      const name = below === '' ? entry.name : `${below}/${entry.name}`
+      if (entry.isDirectory()) pending.push(name)
+      else mergeEntry(root, join(dir, name), path === '' ? name : `${path}/${name}`)
+    }
+  }
+}
+
+function mergeEntry(root: WorkspaceRoot, from: string, path: string): void {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      using target = resolvePath(root, path, { follow: false, makeParents: true })
+      if (target.entry?.stats.isDirectory()) throw notAFile(path)
+      renameSync(from, childPath(target.parent, target.name))
+      return
+    } catch (error) {
+      // A directory on the way was removed meanwhile.
+      if (codeOf(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw toWorkspaceError(error, path)
+    }
+  }
 }
 
 function putBack(from: string, to: string | Buffer): void {

@@ -31,12 +31,17 @@ interface SortedEntry {
  * Lists the regular files below a pinned directory as relative paths, by code point. Does not follow links. Skips
  * unreadable directories, names that are not UTF-8 and paths beyond the system's limit, which no path of the API
  * could name.
+ *
+ * @param all whether `.git` and `node_modules` directories are listed too
+ * @param others whether links, sockets, pipes and devices are listed too
  */
-export async function listFiles(root: PinnedEntry, all: boolean): Promise<string[]> {
+export async function listFiles(root: PinnedEntry, all: boolean, others = false): Promise<string[]> {
   const files: string[] = []
   const pace = new Pace()
   using chain = new DirectoryChain(root)
-  const frames: ListFrame[] = [{ prefix: '', entries: arrange(await readDirectory(root), all), next: 0 }]
+  const frames: ListFrame[] = [
+    { prefix: '', entries: arrange(await readDirectory(root), all, others), next: 0 },
+  ]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries[frame.next]
     frame.next += 1
@@ -52,7 +57,7 @@ export async function listFiles(root: PinnedEntry, all: boolean): Promise<string
       const depth = chain.depth
       try {
         const dir = chain.enter(entry.name)
-        const entries = arrange(await readDirectory(dir), all)
+        const entries = arrange(await readDirectory(dir), all, others)
         frames.push({ prefix: frame.prefix + entry.key, entries, next: 0 })
       } catch (error) {
         if (chain.depth > depth) chain.leave()
@@ -63,11 +68,11 @@ export async function listFiles(root: PinnedEntry, all: boolean): Promise<string
   return files
 }
 
-function arrange(listed: ListedEntry[], all: boolean): SortedEntry[] {
+function arrange(listed: ListedEntry[], all: boolean, others: boolean): SortedEntry[] {
   const entries: SortedEntry[] = []
   let plain = true
   for (const { name, kind } of listed) {
-    if (typeof name !== 'string' || kind === 'other' || isTemporary(name)) continue
+    if (typeof name !== 'string' || (kind === 'other' && !others) || isTemporary(name)) continue
     if (kind === 'directory' && !all && LEFT_OUT.has(name)) continue
     // Beyond the Basic Multilingual Plane the order of UTF-16 units differs from that of code points.
     if (plain && /[\ud800-\udfff]/.test(name)) plain = false

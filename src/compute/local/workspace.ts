@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
+  type ManifestEntry,
   type Staging,
   type WatchOptions,
   type Workspace,
@@ -13,7 +14,7 @@ import {
 } from '../workspace.ts'
 import { readDirectory } from './directories.ts'
 import { identityOf, LocalFile } from './file.ts'
-import { invalid, missing, notAFile, parsePath, quote, theRoot } from './path.ts'
+import { invalid, missing, notAFile, parsePath, plainPaths, quote, theRoot } from './path.ts'
 import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
   type ResolvedPath,
@@ -22,7 +23,7 @@ import {
   toWorkspaceError,
   type WorkspaceRoot,
 } from './resolve-path.ts'
-import { moveStaged, STAGING, StagingArea } from './staging.ts'
+import { mergeStaged, moveStaged, STAGING, StagingArea } from './staging.ts'
 import { isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
 import { listFiles, measureUsage, removeEntry } from './tree.ts'
 import { watchDirectory } from './watch-directory.ts'
@@ -57,6 +58,16 @@ export class LocalWorkspace implements Workspace {
   async list(options: { all: boolean }): Promise<string[]> {
     using root = this.#pinRoot()
     return await listFiles(root, options.all)
+  }
+
+  /** See `Workspace.manifest`. */
+  async manifest(directory: string, paths: readonly string[] | null): Promise<ManifestEntry[]> {
+    using root = directory === '' ? this.#pinRoot() : this.#pinDirectory(directory)
+    const { describeEntries } = await import('./manifest.ts')
+    return await describeEntries(
+      root,
+      paths === null ? await listFiles(root, false, true) : plainPaths(paths),
+    )
   }
 
   /** See `Workspace.read`. Reads a growing file up to the size it had when it was opened. */
@@ -180,6 +191,11 @@ export class LocalWorkspace implements Workspace {
     return moveStaged(this.#root, this.#area, dir, path)
   }
 
+  /** See `Workspace.mergeIn`. */
+  mergeIn(dir: string, path: string): Promise<void> {
+    return mergeStaged(this.#root, this.#area, dir, path)
+  }
+
   /** See `Workspace.watch`. */
   async watch(path: string, options: WatchOptions): Promise<WorkspaceWatch> {
     using found = this.#resolve(path, { follow: false })
@@ -204,6 +220,15 @@ export class LocalWorkspace implements Workspace {
   async usage(): Promise<number> {
     using root = this.#pinRoot()
     return await measureUsage(root)
+  }
+
+  /** Pins a directory. The caller disposes of it. Throws `WorkspaceError`. */
+  #pinDirectory(path: string): PinnedEntry {
+    const { parent, entry } = this.#resolve(path, { follow: true })
+    if (entry !== parent) parent[Symbol.dispose]()
+    if (entry?.stats.isDirectory()) return entry
+    entry?.[Symbol.dispose]()
+    throw entry === null ? missing(path) : new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
   }
 
   #pinRoot(): PinnedEntry {

@@ -1,5 +1,5 @@
 import { ComputeError, type LoopbackAddress } from '../driver.ts'
-import type { DirectoryEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
+import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
 /** Most addresses taken from one response. */
 const MAX_ADDRESSES = 10_000
@@ -8,6 +8,8 @@ const MAX_ADDRESSES = 10_000
 export const MAX_LIST_BYTES = 64 * 1024 * 1024
 
 const MAX_IDENTITY = 200
+
+const SHA256 = /^[0-9a-f]{64}$/
 
 const KINDS = { f: 'file', d: 'directory', o: 'other' } as const
 
@@ -45,6 +47,25 @@ export function readEntries(bytes: Uint8Array): DirectoryEntry[] {
     if (!isEntry || compare(previous, name) >= 0) throw wrongResponse('entries')
     previous = name
     return { name, kind }
+  })
+}
+
+/**
+ * Reads what `manifest` streams: only paths that were asked for, sorted, each once, and below the directory. Throws
+ * `ComputeError`.
+ */
+export function readManifest(bytes: Uint8Array, paths: readonly string[] | null): ManifestEntry[] {
+  const wanted = paths === null ? null : new Set(paths)
+  let previous = ''
+  return readJsonList('manifest', bytes).map((value) => {
+    const { kind, path, size, sha256, executable, target } = fields(value)
+    const isWanted = typeof path === 'string' && isPathBelow(path) && (wanted?.has(path) ?? true)
+    if (!isWanted || compare(previous, path) >= 0) throw wrongResponse('manifest')
+    previous = path
+    if (kind === 'link' && typeof target === 'string') return { kind, path, target }
+    const isFile = kind === 'file' && isCount(size) && typeof executable === 'boolean'
+    if (!isFile || typeof sha256 !== 'string' || !SHA256.test(sha256)) throw wrongResponse('manifest')
+    return { kind, path, size, sha256, executable }
   })
 }
 
@@ -99,6 +120,16 @@ function readList(service: string, bytes: Uint8Array): string[] {
   } catch {
     throw wrongResponse(service)
   }
+}
+
+function readJsonList(service: string, bytes: Uint8Array): unknown[] {
+  try {
+    const list: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    if (Array.isArray(list)) return list
+  } catch {
+    // Told below.
+  }
+  throw wrongResponse(service)
 }
 
 /** A name of an entry; nothing that leads elsewhere. */

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { ComputeError } from '../driver.ts'
+import { plainPaths } from '../local/path.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
@@ -7,6 +8,7 @@ import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
 import {
   type DirectoryEntry,
+  type ManifestEntry,
   type Staging,
   type WatchOptions,
   WORKSPACE_FAULTS,
@@ -25,6 +27,7 @@ import {
   readEntries,
   readEntry,
   readFileFacts,
+  readManifest,
   readPaths,
   readSize,
   readUsage,
@@ -63,6 +66,19 @@ export class RemoteWorkspace implements Workspace {
 
   async list({ all }: { all: boolean }): Promise<string[]> {
     return readPaths(await this.#receive('list', { all }, readList))
+  }
+
+  async manifest(directory: string, paths: readonly string[] | null): Promise<ManifestEntry[]> {
+    const wanted = paths === null ? [] : [Buffer.from(plainPaths(paths).join('\0'))]
+    const call = await this.#call('manifest', { path: directory, all: paths === null })
+    try {
+      for (const piece of wanted) await call.stream.send(piece)
+      call.stream.end()
+      return readManifest(await readList(call), paths)
+    } catch (error) {
+      call.drop()
+      throw toWorkspaceError(error)
+    }
   }
 
   async read(path: string): Promise<Uint8Array> {
@@ -108,14 +124,12 @@ export class RemoteWorkspace implements Workspace {
     return this.#area.make()
   }
 
-  async moveIn(dir: string, path: string): Promise<void> {
-    await this.#area.check(dir)
-    const { packTree } = await import('../local/pack-tree.ts')
-    {
-      using root = pinRoot(dir, process.platform === 'linux')
-      await this.#send('moveIn', { path }, packTree(root))
-    }
-    await rm(dir, { recursive: true, force: true })
+  moveIn(dir: string, path: string): Promise<void> {
+    return this.#sendStaged('moveIn', dir, path)
+  }
+
+  mergeIn(dir: string, path: string): Promise<void> {
+    return this.#sendStaged('mergeIn', dir, path)
   }
 
   async *pack(): AsyncGenerator<Uint8Array> {
@@ -153,6 +167,17 @@ export class RemoteWorkspace implements Workspace {
 
   async usage(): Promise<number> {
     return readUsage(await this.#ask('usage', {}))
+  }
+
+  /** Sends a prepared directory, and removes it here. */
+  async #sendStaged(name: FileCallName, dir: string, path: string): Promise<void> {
+    await this.#area.check(dir)
+    const { packTree } = await import('../local/pack-tree.ts')
+    {
+      using root = pinRoot(dir, process.platform === 'linux')
+      await this.#send(name, { path }, packTree(root))
+    }
+    await rm(dir, { recursive: true, force: true })
   }
 
   async #call(name: FileCallName, input: object): Promise<ClientCall> {

@@ -1,9 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { LocalWorkspace } from '../local/workspace.ts'
-import type { WatchFilter, Workspace, WorkspaceFile } from '../workspace.ts'
+import type { Staging, WatchFilter, Workspace, WorkspaceFile } from '../workspace.ts'
 import type { ServedCall } from './call-stream.ts'
 import { FILE_PIECE, type FileCallName, READ_REQUEST_BYTES } from './protocol.ts'
+
+/** Most bytes of the paths of a manifest. */
+const MAX_PATHS_BYTES = 64 * 1024 * 1024
 
 /**
  * Carries out a call about the workspace's files: as berth does itself for a workspace of its own machine, with the same
@@ -76,13 +79,26 @@ const FILE_SERVICES: Readonly<
     respond(null)
   },
 
+  /** Takes the paths, separated by NUL, unless `all` is set. Streams the entries as JSON. */
+  async manifest({ input, stream, respond }, workspace) {
+    const paths = Buffer.from(await stream.readAll(MAX_PATHS_BYTES)).toString()
+    const wanted = input.all === true ? null : paths === '' ? [] : paths.split('\0')
+    const entries = await workspace.manifest(pathOf(input), wanted)
+    respond(null)
+    await stream.send(Buffer.from(JSON.stringify(entries)))
+  },
+
   /** Takes the directory as a tar. */
   async moveIn({ input, stream, respond }, workspace) {
     await using staging = await workspace.staging()
-    const dir = join(staging.path, 'tree')
-    mkdirSync(dir)
-    await new LocalWorkspace(dir).unpack(stream.chunks())
-    await workspace.moveIn(dir, pathOf(input))
+    await workspace.moveIn(await unpackStaged(staging, stream), pathOf(input))
+    respond(null)
+  },
+
+  /** Takes the directory as a tar. */
+  async mergeIn({ input, stream, respond }, workspace) {
+    await using staging = await workspace.staging()
+    await workspace.mergeIn(await unpackStaged(staging, stream), pathOf(input))
     respond(null)
   },
 
@@ -133,6 +149,14 @@ const FILE_SERVICES: Readonly<
 }
 
 const pathOf = (input: ServedCall['input']): string => String(input.path)
+
+/** Unpacks a tar into a new directory of a staging directory. */
+async function unpackStaged({ path }: Staging, stream: ServedCall['stream']): Promise<string> {
+  const dir = join(path, 'tree')
+  mkdirSync(dir)
+  await new LocalWorkspace(dir).unpack(stream.chunks())
+  return dir
+}
 
 /** Sends a part of a file in pieces. @returns the number of bytes, fewer than `length` at the end of the file */
 async function sendPart(

@@ -152,7 +152,7 @@ export type CallName = 'dial' | 'listening' | 'occupied' | 'pause' | 'kill' | Fi
 /** Those about the workspace's files: the methods of `Workspace` of these names. */
 export type FileCallName =
   | ('list' | 'entries' | 'stat' | 'unchanged' | 'read' | 'open' | 'write' | 'remove')
-  | ('moveIn' | 'pack' | 'unpack' | 'watch' | 'usage')
+  | ('moveIn' | 'mergeIn' | 'manifest' | 'pack' | 'unpack' | 'watch' | 'usage')
 
 /** Largest piece of a file that is read at a time. */
 export const FILE_PIECE = 256 * 1024

@@ -77,6 +77,8 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
   write: files('write'),
   remove: files('remove'),
   moveIn: files('moveIn'),
+  mergeIn: files('mergeIn'),
+  manifest: files('manifest'),
   pack: files('pack'),
   unpack: files('unpack'),
   watch: files('watch'),

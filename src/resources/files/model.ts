@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { oneOf } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 
 /** The encoding of `content`: text, or base64 for bytes that are not UTF-8. */
 const Encoding = oneOf(['utf-8', 'base64'])
@@ -60,3 +60,47 @@ export const FileQuery = t.Object(
 
 /** The file or directory to remove. */
 export const FileDeleteQuery = t.Object({ path: t.String({ minLength: 1 }) }, { additionalProperties: true })
+
+/** What a manifest describes. */
+export const FileManifestQuery = t.Object(
+  {
+    directory: t.Optional(
+      t.String({
+        description: 'Relative to the workspace, or beginning with /workspace/; its own by default.',
+      }),
+    ),
+    paths: t.Optional(
+      t.Array(t.String({ minLength: 1 }), {
+        maxItems: 20_000,
+        description:
+          'Files and links, relative to the directory. Without it: all, but for `.git` and `node_modules`.',
+      }),
+    ),
+  },
+  { $id: 'FileManifestQuery', additionalProperties: true, examples: [{ directory: 'projects/shop' }] },
+)
+export type FileManifestQuery = Static<typeof FileManifestQuery>
+
+/** A file of a manifest. */
+const ManifestFile = t.Object(
+  {
+    path: t.String({ description: 'Relative to the directory.' }),
+    size: integer({ minimum: 0, description: 'In bytes.' }),
+    sha256: t.String({ description: 'Of its content, in hexadecimal.' }),
+    executable: t.Boolean({ description: 'Whether its owner may execute it.' }),
+  },
+  { $id: 'ManifestFile', additionalProperties: true },
+)
+
+/** A symbolic link of a manifest. */
+const ManifestLink = t.Object(
+  { path: t.String(), target: t.String({ description: 'As in the link.' }) },
+  { $id: 'ManifestLink', additionalProperties: true },
+)
+
+/** Files and links by their content. */
+export const FileManifest = t.Object(
+  { files: t.Array(ManifestFile), links: t.Array(ManifestLink) },
+  { $id: 'FileManifest', additionalProperties: true },
+)
+export type FileManifest = Static<typeof FileManifest>

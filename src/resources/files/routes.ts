@@ -6,6 +6,8 @@ import {
   FileDeleted,
   FileDeleteQuery,
   FileList,
+  FileManifest,
+  FileManifestQuery,
   FileQuery,
   FileWrite,
   FileWritten,
@@ -70,5 +72,21 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
           errors: [400, 401, 404],
         },
         { query: FileDeleteQuery },
+      ),
+    )
+    .post(
+      '/manifest',
+      ({ caller, params: { serverId }, body }) => files.manifest(caller, serverId, body ?? {}),
+      operation(
+        'files.manifest',
+        {
+          access: 'resource',
+          summary: 'Describe files by their content',
+          description:
+            'Returns size and SHA-256 of files, and the targets of symbolic links, so that a caller sends or fetches only what differs. A path at which there is neither is left out.',
+          success: { 200: FileManifest },
+          errors: [400, 401, 404],
+        },
+        { body: t.Optional(FileManifestQuery) },
       ),
     )

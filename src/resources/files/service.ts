@@ -3,7 +3,8 @@ import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { FileContent, FileWrite } from './model.ts'
+import { type FileManifest, toManifest } from './manifest.ts'
+import type { FileContent, FileManifestQuery, FileWrite } from './model.ts'
 
 /** Largest size of a file in a JSON response, in bytes. A command can split a larger one. */
 const READ_LIMIT = 32 * 1024 * 1024
@@ -23,6 +24,27 @@ export class FilesService {
    */
   async list(caller: Caller, serverId: string, all: boolean): Promise<string[]> {
     return this.#workspace(this.#touch(caller, serverId)).list({ all })
+  }
+
+  /**
+   * Describes files and links below a directory by their content.
+   *
+   * @throws BerthError 400, 404
+   */
+  async manifest(
+    caller: Caller,
+    serverId: string,
+    { directory = '', paths }: FileManifestQuery,
+  ): Promise<FileManifest> {
+    const workspace = this.#workspace(this.#touch(caller, serverId))
+    try {
+      return toManifest(await workspace.manifest(directory, paths ?? null))
+    } catch (error) {
+      if (error instanceof WorkspaceError && error.fault === 'missing')
+        throw notFound(`The directory ${JSON.stringify(directory)}`)
+      if (error instanceof WorkspaceError && REFUSED.has(error.fault)) throw badRequest(error.message)
+      throw error
+    }
   }
 
   /**

@@ -19,6 +19,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'files.write':
     'Creates the file, with its parent folders, or replaces it whole. Paths are relative to the workspace. For bytes that are no text, send base64 and say so in `encoding`.',
   'files.delete': 'A folder is removed with all that is in it.',
+  'files.manifest':
+    'Size and SHA-256 of files, without their content: tells whether two files, or two trees, are the same. Name the `paths`, or a `directory` to get all below it.',
   'deployments.list': 'Shows what the server has published and whether it answers.',
   'deployments.create':
     'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',

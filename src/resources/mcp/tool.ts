@@ -154,15 +154,21 @@ function inlined(
 }
 
 /** Effects of a tool that its method does not imply. */
-type Exception = Partial<Pick<ToolAnnotations, 'destructiveHint' | 'idempotentHint' | 'openWorldHint'>>
+type Exception = Partial<
+  Pick<ToolAnnotations, 'readOnlyHint' | 'destructiveHint' | 'idempotentHint' | 'openWorldHint'>
+>
 
 /** A command, an agent or an app can do anything. */
 const RUNS_CODE: Exception = { destructiveHint: true, openWorldHint: true }
+
+/** A POST because of the size of its question. */
+const READS: Exception = { readOnlyHint: true, idempotentHint: true }
 
 /** Keyed by operation id. */
 const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'servers.act': { destructiveHint: true },
   'exec.run': RUNS_CODE,
+  'files.manifest': READS,
   'terminals.create': RUNS_CODE,
   'tasks.create': RUNS_CODE,
   'tasks.answer': RUNS_CODE,

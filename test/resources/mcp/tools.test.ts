@@ -154,6 +154,7 @@ describe('the tools', () => {
       'files.read': READS,
       'files.write': REPLACES,
       'files.delete': REPLACES,
+      'files.manifest': READS,
       'deployments.list': READS,
       'deployments.create': RUNS,
       'tasks.list': READS,

@@ -31,6 +31,7 @@ export function fullWorkspace(
     new WorkspaceError('disk_full', 'No space is left in the storage of the server.')
   return {
     list: (options) => inner.list(options),
+    manifest: (directory, paths) => inner.manifest(directory, paths),
     read: (path) => inner.read(path),
     open: (path) => inner.open(path),
     unchanged: (path, identity) => inner.unchanged(path, identity),
@@ -47,6 +48,9 @@ export function fullWorkspace(
     stat: (path) => inner.stat(path),
     staging: () => inner.staging(),
     async moveIn() {
+      throw refusal()
+    },
+    async mergeIn() {
       throw refusal()
     },
     pack: () => inner.pack(),

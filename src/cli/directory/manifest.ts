@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto'
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FileManifest } from '../../resources/files/manifest.ts'
+import { isGone } from '../../runtime/if-present.ts'
+import { unreadable } from '../local-file.ts'
+import type { DirectorySurvey, LocalFile } from './survey.ts'
+
+/** Bytes of a large file that are read at a time. */
+const PIECE = 4 * 1024 * 1024
+
+/**
+ * Describes surveyed files by their content. Remembers the hash of a file until its size or a time of it changes, so a
+ * second manifest of the same directory reads only what has changed.
+ */
+export class ManifestReader {
+  readonly #known = new Map<string, { stamp: string; sha256: string }>()
+
+  /**
+   * Returns the manifest of a directory. Leaves out a file that another program has removed since the survey.
+   *
+   * @throws CommandError if a file cannot be read
+   */
+  read({ root, files, links }: DirectorySurvey): FileManifest {
+    const described: FileManifest['files'] = []
+    for (const file of files) {
+      const sha256 = this.#hashOf(root, file)
+      const { path, size, isExecutable: executable } = file
+      if (sha256 !== null) described.push({ path, size, sha256, executable })
+    }
+    return { files: described, links: links.map(({ path, target }) => ({ path, target })) }
+  }
+
+  #hashOf(root: string, { path, size, modifiedAt, changedAt }: LocalFile): string | null {
+    const full = join(root, path)
+    const stamp = `${size} ${modifiedAt} ${changedAt}`
+    const known = this.#known.get(full)
+    if (known?.stamp === stamp) return known.sha256
+    try {
+      const sha256 = digest(full, size)
+      this.#known.set(full, { stamp, sha256 })
+      return sha256
+    } catch (error) {
+      if (isGone(error)) return null
+      throw unreadable(path, error)
+    }
+  }
+}
+
+/** Returns the SHA-256 of a file in hexadecimal. One call reads a small file, which takes least time. */
+function digest(path: string, size: number): string {
+  const hash = createHash('sha256')
+  if (size <= PIECE) return hash.update(readFileSync(path)).digest('hex')
+  const descriptor = openSync(path, 'r')
+  try {
+    const bytes = Buffer.alloc(PIECE)
+    for (let count = readSync(descriptor, bytes); count > 0; count = readSync(descriptor, bytes))
+      hash.update(bytes.subarray(0, count))
+    return hash.digest('hex')
+  } finally {
+    closeSync(descriptor)
+  }
+}

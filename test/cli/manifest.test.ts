@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ManifestReader } from '../../src/cli/directory/manifest.ts'
+import { surveyDirectory } from '../../src/cli/directory/survey.ts'
+import { compareManifests } from '../../src/resources/files/manifest.ts'
+import { temporaryFolder } from './command.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => folder[Symbol.dispose]())
+
+const at = (path: string) => join(folder.path, path)
+
+test('a manifest tells which files, modes and links differ, and what only the other tree has', async () => {
+  const reader = new ManifestReader()
+  const read = async () => reader.read(await surveyDirectory(folder.path))
+  mkdirSync(at('src'))
+  for (const name of ['src/a.js', 'b.js', 'c.js', 'run']) writeFileSync(at(name), 'one')
+  symlinkSync('b.js', at('link'))
+  const before = await read()
+  expect(compareManifests(before, before)).toEqual({ changed: [], extra: [] })
+  writeFileSync(at('src/a.js'), 'two')
+  chmodSync(at('run'), 0o755)
+  rmSync(at('c.js'))
+  rmSync(at('link'))
+  symlinkSync('run', at('link'))
+  writeFileSync(at('new.js'), '')
+  const after = await read()
+  expect(compareManifests(after, before)).toEqual({
+    changed: ['new.js', 'run', 'src/a.js', 'link'],
+    extra: ['c.js'],
+  })
+  expect(compareManifests(after, { files: [], links: [] }).changed).toHaveLength(5)
+})
+
+test('a hash is taken of the whole of a large file', async () => {
+  const content = Buffer.alloc(9_000_001, 'berth')
+  writeFileSync(at('large'), content)
+  const { files } = new ManifestReader().read(await surveyDirectory(folder.path))
+  expect(files[0]?.sha256).toBe(new Bun.CryptoHasher('sha256').update(content).digest('hex'))
+})
