@@ -47,6 +47,8 @@ export interface RunnableCommand extends CommandSpec {
   /** Description of `--json`; null for no such option. */
   readonly json: string | null
   run(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<unknown>
+  /** Returns what it removes for good, as a sentence. A person is then asked before, unless `--yes` is given. */
+  loss?(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<string>
 }
 
 /** A noun with its commands: plain `berth NOUN` is its `list`. */
@@ -142,6 +144,7 @@ interface CallSpec<Id extends CallId, Usage extends string, Specs extends Option
     invocation: Pick<Invocation<unknown, unknown>, 'connect' | 'server' | 'idOf'>,
   ) => PartsOf<Id> | Promise<PartsOf<Id>>
   readonly show: Show<ResponseOf<Id>, ArgsOf<Usage>>
+  readonly loss?: ActionSpec<Usage, Specs>['loss']
 }
 
 /** Declares a command of one API call: it connects, calls, and prints the response. */
@@ -172,6 +175,8 @@ interface ActionSpec<Usage extends string, Specs extends OptionSpecs> extends Co
   readonly json?: string | null
   /** Resolves to the exit code; undefined means 0. */
   run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<number | undefined>
+  /** Returns what it removes for good, as a sentence. A person is then asked before, unless `--yes` is given. */
+  loss?(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<string>
 }
 
 /** Declares a command with its own action. */
@@ -241,6 +246,7 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     command.addOption(commanderOption('wide', WIDE)).addOption(commanderOption('quiet', QUIET))
   }
   if (takesServer(command)) command.addOption(commanderOption('server', SERVER_OPTION))
+  if (spec.loss) command.addOption(commanderOption('yes', YES))
   if (spec.json !== null) command.option('--json', spec.json)
   if (spec.access !== 'none') addConnectionOptions(command, spec.access)
   if (spec.hints) command.configureOutput({ outputError: withHints(spec.hints) })
@@ -250,7 +256,16 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     const options = optionsOf(command, spec)
     if (server && options.server !== undefined)
       throw new UsageError('Name the server once: as an argument or with --server.')
-    const code = await spec.run(invocationOf(session, spec.access, args, options, server || options.server))
+    const invocation = invocationOf(session, spec.access, args, options, server || options.server)
+    if (spec.loss && !options.yes) {
+      const { confirmLoss } = await import('./confirm.ts')
+      await confirmLoss(
+        async () => (await spec.loss?.(invocation)) ?? '',
+        invocation.connect,
+        session.context,
+      )
+    }
+    const code = await spec.run(invocation)
     if (typeof code === 'number') session.exitCode = code
   })
 }
@@ -258,6 +273,9 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
 /** The options of lists. */
 const WIDE = flag('whole ids and times and all columns, also on a narrow terminal')
 const QUIET = flag('only the first column: the ids, one a line', { short: 'q' })
+
+/** The option of commands that ask a person before. */
+const YES = flag('do not ask before', { short: 'y' })
 
 /** The other way to name the server of a command whose usage begins with `[SERVER]`. */
 const SERVER_OPTION = text('SERVER', 'the same as SERVER')

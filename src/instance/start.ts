@@ -169,6 +169,7 @@ async function compose(
       },
       instance: {
         version,
+        ephemeral: config.ephemeral,
         enforced: async () => (await selecting).enforced(),
         uptimeMs: () => Math.round(performance.now() - startedAt),
         isReady: () => instance.ready,

@@ -1,6 +1,7 @@
 import { messageOf } from '../../runtime/error-info.ts'
 import { openInBrowser } from '../browser.ts'
 import { Client } from '../client.ts'
+import { saveUndo } from '../nouns/snapshots.ts'
 import { paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { followRequests, hasSeveralAccounts } from '../requests/follow.ts'
@@ -46,8 +47,10 @@ export function openConsole(instance: ConsoleInstance, context: ProcessContext, 
   let isAsking = false
 
   const reset = async (): Promise<void> => {
+    if (instance.isKept) await saveUndo(client)
     const { took_ms } = await client.call('control.reset')
-    await say(`Reset in ${Math.round(took_ms)} ms.`)
+    const undo = instance.isKept ? ' Undo it with "berth snapshot restore before-reset".' : ''
+    await say(`Reset in ${Math.round(took_ms)} ms.${undo}`)
   }
   const open = async (): Promise<void> => {
     const { url } = await client.call('control.signInLinks.create', { body: {} })
@@ -61,7 +64,9 @@ export function openConsole(instance: ConsoleInstance, context: ProcessContext, 
     r: async () => {
       if (!instance.isKept) return reset()
       isAsking = true
-      await stdout.write('Reset? Servers, files, projects and keys of this data directory are lost. [y/N] ')
+      await stdout.write(
+        'Reset? Servers, files, projects and keys of this data directory are removed. [y/N] ',
+      )
     },
     q: quit,
     '\x03': quit,

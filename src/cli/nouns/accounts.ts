@@ -129,6 +129,8 @@ Examples:
       description: 'remove an account with everything in it',
       request: async ([named], _, { idOf }) => ({ params: { accountId: await idOf('ACCOUNT', named) } }),
       show: ({ id }) => `Deleted ${id}.\n`,
+      loss: async ({ args: [named], idOf }) =>
+        `The account ${await idOf('ACCOUNT', named)} is deleted with all its servers, projects, tasks and keys.`,
     }),
   ],
 }

@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, tail, text } from '../options.ts'
-import { facts, type Style } from '../output.ts'
+import { facts, printable, type Style } from '../output.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
@@ -216,6 +216,10 @@ ${EXIT_CODES}
       description: 'end its app and remove it with its files',
       request: ([named], _, invocation) => projectParams(named, invocation),
       show: ({ id }) => `Deleted ${id}.\n`,
+      async loss({ args: [named], connect }) {
+        const { id, slug } = await findProject(await connect(), named)
+        return `${id} (${printable(slug)}) is deleted with its files.`
+      },
     }),
     call('projects.cleanup', {
       usage: 'cleanup [PROJECT]',

@@ -5,7 +5,7 @@ import type { Server } from '../../resources/servers/model.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, flag, repeated, text } from '../options.ts'
-import { facts, printable, type Style } from '../output.ts'
+import { count, facts, printable, type Style } from '../output.ts'
 import { action, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
 import type { Column } from '../table.ts'
 
@@ -110,6 +110,18 @@ export const servers: Noun = {
       description: 'delete a server with everything on it',
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ id }) => `Deleted ${id}.\n`,
+      async loss({ connect, server }) {
+        const client = await connect()
+        const params = { serverId: await server() }
+        const [found, { projects }] = await Promise.all([
+          client.call('servers.get', { params }),
+          client.call('projects.list', { params }),
+        ])
+        const { id, task } = found.server
+        const label = task === '' ? '' : ` (${printable(task)})`
+        const apps = projects.length === 0 ? '' : ` and its ${count(projects.length, 'project')}`
+        return `${id}${label} is deleted with all files on it${apps}.`
+      },
     }),
     action({
       usage: 'network [SERVER]',

@@ -1,8 +1,11 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
+import { isKept } from '../confirm.ts'
+import { CommandError } from '../errors.ts'
 import type { Named } from '../names.ts'
+import { flag } from '../options.ts'
 import { formatBytes } from '../output.ts'
-import { call, type Noun, rows } from '../runner.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
@@ -40,12 +43,14 @@ export const snapshots: Noun = {
       description: 'put a snapshot in place of the state; what there is now is lost',
       request: ([name]) => ({ params: { name } }),
       show: ({ took_ms }, { args: [name] }) => `Restored ${name} in ${took_ms} ms.\n`,
+      loss: async ({ args: [name] }) => `${name} takes the place of the state; what there is now is lost.`,
     }),
     call('control.snapshots.delete', {
       usage: 'delete <SNAPSHOT>',
       description: 'remove a snapshot',
       request: ([name]) => ({ params: { name } }),
       show: ({ name }) => `Removed ${name}.\n`,
+      loss: async ({ args: [name] }) => `The snapshot ${name} is removed.`,
     }),
   ],
 }
@@ -55,11 +60,42 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
   return all.map(({ name, created_at }) => ({ id: name, description: created_at }))
 }
 
+/** Name of the snapshot that a reset can be undone with. */
+const UNDO = 'before-reset'
+
 /** `berth reset` */
-export const reset = call('control.reset', {
+export const reset = action({
   usage: 'reset',
   summary: 'back to just-started',
   description:
-    'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay.',
-  show: ({ took_ms }) => `Reset in ${took_ms} ms.\n`,
+    'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first.',
+  access: 'control',
+  options: { noUndo: flag('save no snapshot of the state before') },
+  loss: async ({ options: { noUndo } }) =>
+    `All servers with their files, projects, tasks, keys and other accounts of this instance are removed${noUndo ? ', without an undo' : ''}.`,
+  async run({ options: { noUndo }, connect, print }) {
+    const client = await connect()
+    const saved = !noUndo && (await isKept(client)) ? await saveUndo(client) : null
+    return print(await client.call('control.reset'), ({ took_ms }) => {
+      const undo = saved === null ? '' : ` Undo it with "berth snapshot restore ${UNDO}".`
+      return `Reset in ${took_ms} ms.${undo}\n`
+    })
+  },
 })
+
+/**
+ * Saves the state before a reset, in place of that before an earlier one.
+ *
+ * @throws CommandError that says how to do without
+ */
+export async function saveUndo(client: Client): Promise<Snapshot> {
+  try {
+    return await client.call('control.snapshots.create', { body: { name: UNDO } })
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError(
+      `The state cannot be saved before the reset: ${error.message} "berth reset --no-undo" resets without that.`,
+      error.exitCode,
+    )
+  }
+}

@@ -127,6 +127,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   took_ms: 12,
   tool: 'run',
   uptime_ms: 60_000,
+  ephemeral: false,
   url: 'https://notes.example.com/',
   verified: true,
   version: '1.0.0',

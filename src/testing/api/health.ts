@@ -5,6 +5,8 @@ import { operation } from '../../contract/operation.ts'
 /** The instance's status, as the control API shows it. */
 export interface InstanceStatus {
   version: string
+  /** The data directory is removed at the stop. */
+  ephemeral: boolean
   enforced(): Promise<Enforced>
   /** Milliseconds since the start, by a clock that never jumps. */
   uptimeMs(): number
@@ -19,6 +21,7 @@ const Health = t.Object(
     status: t.Literal('ok'),
     version: t.String(),
     uptime_ms: t.Number(),
+    ephemeral: t.Boolean({ description: 'Whether everything is removed when the instance stops.' }),
     enforced: t.Object(
       {
         isolation: t.String(),
@@ -44,6 +47,7 @@ export const instanceRoutes = (instance: InstanceStatus) =>
         status: 'ok' as const,
         version: instance.version,
         uptime_ms: instance.uptimeMs(),
+        ephemeral: instance.ephemeral,
         enforced: await instance.enforced(),
       }),
       operation('control.health', {

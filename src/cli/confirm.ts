@@ -1,0 +1,40 @@
+import type { Client } from './client.ts'
+import { CommandError } from './errors.ts'
+import { untilInterrupted } from './interrupt.ts'
+import { paint } from './output.ts'
+import type { ProcessContext } from './process-context.ts'
+import { isInteractive, promptLine } from './prompt.ts'
+
+/**
+ * Asks a person before something is lost. Asks nobody without a terminal, and not if the instance removes everything
+ * when it stops.
+ *
+ * @param describe returns what is lost, as a sentence
+ * @throws CommandError if the person does not say yes; with exit code 130 after Ctrl-C
+ */
+export async function confirmLoss(
+  describe: () => Promise<string>,
+  connect: () => Promise<Client>,
+  context: ProcessContext,
+): Promise<void> {
+  if (!isInteractive(context) || !(await isKept(await connect()))) return
+  const question = `${await describe()} ${paint(context.stderr, 'bold', 'Go on? [y/N]')} `
+  let answer: string | null = null
+  const interrupted = await untilInterrupted(async (signal) => {
+    answer = await promptLine(question, signal)
+    signal.throwIfAborted()
+    return 0
+  })
+  if (interrupted !== 0) throw new CommandError('Nothing was changed.', interrupted)
+  if (!/^\s*y(?:es)?\s*$/i.test(answer ?? '')) throw new CommandError('Nothing was changed.')
+}
+
+/** Reports whether an instance keeps its data after it stops. One that does not tell is taken for one that does. */
+export async function isKept(client: Client): Promise<boolean> {
+  try {
+    return !(await client.call('control.health')).ephemeral
+  } catch (error) {
+    if (error instanceof CommandError) return true
+    throw error
+  }
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { command as berthCommand } from '../support/serve.ts'
+import { type Served, serve } from './command.ts'
+import { onTerminal } from './terminal.ts'
+
+let kept: Served
+beforeAll(async () => {
+  kept = await serve()
+})
+afterAll(() => kept[Symbol.asyncDispose]())
+
+/** Runs a command on a terminal, and answers its question. */
+async function answering(berth: Served, args: readonly string[], typed: string) {
+  await using terminal = onTerminal([...berthCommand, ...args], { cwd: berth.cwd })
+  await terminal.shows('Go on? [y/N]')
+  terminal.type(typed)
+  const exitCode = await terminal.exited
+  return { exitCode, output: Bun.stripANSI(terminal.output()) }
+}
+
+const count = async (berth: Served): Promise<number> =>
+  (await berth.run(['servers', '-q'])).stdout.split('\n').filter(Boolean).length
+
+test('a person is asked before a server is deleted, told what goes with it, and anything but yes keeps it', async () => {
+  const { stdout } = await kept.run(['servers', 'create', '--task', 'shop', '--json'])
+  const { id } = JSON.parse(stdout)
+  await kept.run(['projects', 'create', '--server', id, '--name', 'front'])
+  for (const typed of ['\r', 'no\r', 'yep\r']) {
+    const refused = await answering(kept, ['servers', 'delete'], typed)
+    expect(refused.exitCode).toBe(1)
+    expect(refused.output).toContain(`${id} (shop) is deleted with all files on it and its 1 project.`)
+    expect(refused.output).toContain('Nothing was changed.')
+  }
+  expect((await answering(kept, ['servers', 'delete'], '\x03')).exitCode).toBe(130)
+  expect(await count(kept)).toBe(1)
+  expect((await answering(kept, ['servers', 'delete'], 'y\r')).output).toContain(`Deleted ${id}.`)
+  expect(await count(kept)).toBe(0)
+})
+
+test('nobody is asked with --yes, nor where nobody sits at a terminal', async () => {
+  await kept.server()
+  await using terminal = onTerminal([...berthCommand, 'servers', 'delete', '--yes'], { cwd: kept.cwd })
+  expect(await terminal.exited).toBe(0)
+  expect(terminal.output()).not.toContain('[y/N]')
+  await kept.server()
+  expect(await kept.run(['servers', 'delete'])).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(await count(kept)).toBe(0)
+})
+
+test('a reset of data that is kept can be undone, and is asked about', async () => {
+  await kept.server()
+  expect((await answering(kept, ['reset'], 'n\r')).exitCode).toBe(1)
+  expect(await count(kept)).toBe(1)
+  const { output } = await answering(kept, ['reset'], 'y\r')
+  expect(output).toMatch(/Reset in [\d.]+ ms\. Undo it with "berth snapshot restore before-reset"\./)
+  expect(await count(kept)).toBe(0)
+  expect((await answering(kept, ['snapshot', 'restore', 'before-reset'], 'y\r')).exitCode).toBe(0)
+  expect(await count(kept)).toBe(1)
+})
+
+test('a reset without an undo saves nothing, and says so before', async () => {
+  await kept.run(['snapshot', 'delete', 'before-reset'])
+  const { output } = await answering(kept, ['reset', '--no-undo'], 'y\r')
+  expect(output).toContain('are removed, without an undo.')
+  expect(output).not.toContain('Undo it')
+  expect((await kept.run(['snapshot', '-q'])).stdout).toBe('')
+})
+
+test('an instance that keeps nothing is reset at once and saves nothing', async () => {
+  await using ephemeral = await serve(['--ephemeral'])
+  const { data_dir } = ephemeral.info
+  await using terminal = onTerminal([...berthCommand, 'reset', '--data', data_dir], { cwd: ephemeral.cwd })
+  expect(await terminal.exited).toBe(0)
+  expect(terminal.output()).toMatch(/^Reset in [\d.]+ ms\.\r?\n$/)
+  expect((await ephemeral.run(['snapshot', '-q', '--data', data_dir])).stdout).toBe('')
+})
