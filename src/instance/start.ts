@@ -18,6 +18,7 @@ import { SignInLinks } from '../signin/session/links.ts'
 import { takeDataDirectory } from '../storage/data-directory.ts'
 import { makeEphemeral } from '../storage/ephemeral.ts'
 import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
+import { SCHEMA, schemaOf } from '../storage/migrate.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import type { ControlMaker } from './generation.ts'
 import type { InstanceState } from './state.ts'
@@ -179,6 +180,12 @@ async function compose(
       stopping,
     })
   }
+  const schema = schemaOf(dataDirectory.database)
+  if (schema !== null && schema !== SCHEMA) {
+    const { prepareUpgrade } = await import('./upgrade.ts')
+    await prepareUpgrade({ dataDirectory, schema, version, clock, logger })
+  }
+  if (!ephemeral && dataDirectory.readVersion() !== version) dataDirectory.writeVersion(version)
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
   // Before the state is opened: Bun collects garbage when it begins to listen, and there is less yet.

@@ -4,6 +4,7 @@ import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
 import { checkState } from '../storage/master-key.ts'
+import { SCHEMA } from '../storage/migrate.ts'
 import { StateSwap } from '../storage/state.ts'
 import type { StateOperations, StateReplacement } from '../testing/api/states.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
@@ -126,7 +127,8 @@ export class InstanceState implements StateOperations {
         const resume = await this.#generation.services.servers.pause()
         try {
           this.#generation.services.metering.writeAll()
-          const file = { name, created_at: toIso(clock.now()), version, clock: clock.state }
+          const created_at = toIso(clock.now())
+          const file = { name, created_at, version, schema: SCHEMA, clock: clock.state }
           const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
           return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
         } finally {

@@ -35,6 +35,10 @@ export interface DataDirectory {
   readCredentials(): CredentialsFile | null
   writeCredentials(credentials: CredentialsFile): void
   writeInstance(instance: InstanceFile): void
+  /** Returns the version of the berth that wrote here last, or null if none is recorded. */
+  readVersion(): string | null
+  /** Records the version of the berth that writes here. */
+  writeVersion(version: string): void
   /** Returns the text of `master.key`, or null if there is no such file. */
   readMasterKey(): string | null
   writeMasterKey(text: string): void
@@ -57,6 +61,7 @@ export function takeDataDirectory(path: string): DataDirectory {
   const instanceFile = join(path, 'instance.json')
   const credentialsFile = join(path, 'credentials.json')
   const masterKeyFile = join(path, 'master.key')
+  const versionFile = join(path, 'version')
   prepareDirectory(path, instanceFile, lock)
   return {
     path,
@@ -73,6 +78,8 @@ export function takeDataDirectory(path: string): DataDirectory {
     },
     writeCredentials: (credentials) => writePrivate(credentialsFile, toJson(credentials)),
     writeInstance: (instance) => writePrivate(instanceFile, toJson(instance)),
+    readVersion: () => ifPresent(() => readFileSync(versionFile, 'utf8').trim()) ?? null,
+    writeVersion: (version) => writePrivate(versionFile, `${version}\n`),
     readMasterKey: () => (existsSync(masterKeyFile) ? readFileSync(masterKeyFile, 'utf8') : null),
     writeMasterKey: (text) => writePrivate(masterKeyFile, text),
     release() {

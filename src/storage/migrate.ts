@@ -1,5 +1,7 @@
 import { Database as Sqlite } from 'bun:sqlite'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { StartupError } from '../errors.ts'
+import { ifPresent } from '../runtime/if-present.ts'
 import servers from './migrations/0001_servers.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
 import keys from './migrations/0003_keys.sql' with { type: 'text' }
@@ -32,6 +34,34 @@ const STATE_MIGRATIONS: readonly string[] = [
 
 /** The number of the state's schema that this berth writes. */
 export const SCHEMA = STATE_MIGRATIONS.length
+
+/** Bytes of a database's header (sqlite.org/fileformat2.html, section 1.3). */
+const HEADER = 100
+
+/** Position of `user_version` in the header, in which the number of the schema is. */
+const USER_VERSION = 60
+
+/**
+ * Returns the number of a database's schema; null if there is none yet. The header of the current schema is read
+ * without opening the database, which a start would notice.
+ */
+export function schemaOf(path: string): number | null {
+  const header = Buffer.alloc(HEADER)
+  const isWhole = ifPresent(() => {
+    const file = openSync(path, 'r')
+    try {
+      return readSync(file, header, 0, HEADER, 0) === HEADER
+    } finally {
+      closeSync(file)
+    }
+  })
+  if (!isWhole || !header.toString('latin1').startsWith('SQLite format 3\0')) return null
+  const written = header.readUInt32BE(USER_VERSION)
+  if (written === SCHEMA) return written
+  // The write-ahead log of a killed berth may have a later one.
+  using sqlite = new Sqlite(path, { readwrite: true, create: false })
+  return sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? null
+}
 
 /**
  * Runs the migrations that the file lacks, in one transaction with their number (`user_version`): after a crash

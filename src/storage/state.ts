@@ -16,6 +16,8 @@ const BESIDE_STATE: readonly RegExp[] = [
   // Browsers stay signed in.
   /^sessions\.(?:db|json)/,
   /^master\.key/,
+  // The version of the berth that wrote here last.
+  /^version/,
   // The log of an instance in the background.
   /^berth\.log/,
   // What sandboxes can see, recreated at each start.

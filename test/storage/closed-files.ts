@@ -17,7 +17,13 @@ import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 
 const MODES = { 'go/mod': 0o555, closed: 0o000, 'closed-too': 0o300, secret: 0o000 }
 const clock = { frozen: false, offset: 0, now: 0 } as never
-const file = (name: string) => ({ name, created_at: new Date(0).toISOString(), version: '0', clock })
+const file = (name: string) => ({
+  name,
+  created_at: new Date(0).toISOString(),
+  version: '0',
+  schema: 1,
+  clock,
+})
 
 function fill(folder: string): string {
   const workspace = join(folder, 'servers/a/workspace')

@@ -63,7 +63,7 @@ export class Snapshots {
    * @throws BerthError 400 for an invalid name
    */
   async save(
-    file: Omit<SnapshotFile, 'schema' | 'bytes'>,
+    file: Omit<SnapshotFile, 'bytes'>,
     copyDatabase: (path: string) => void,
     signal?: AbortSignal,
   ): Promise<Snapshot> {
@@ -81,7 +81,7 @@ export class Snapshots {
         fresh,
         signal,
       )
-      const content: SnapshotFile = { ...file, schema: SCHEMA, bytes: await bytesOf(fresh) }
+      const content: SnapshotFile = { ...file, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
       const old = join(this.#dir, `.old-${file.name}`)
       removeTree(old)

@@ -1,0 +1,67 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { closeSync, openSync } from 'node:fs'
+import { StartupError } from '../errors.ts'
+import { type SteerableClock, toIso } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/error-info.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { DataDirectory } from '../storage/data-directory.ts'
+import { SCHEMA } from '../storage/migrate.ts'
+import { Snapshots } from '../testing/snapshots/snapshots.ts'
+
+/** Dependencies of `prepareUpgrade`. */
+interface UpgradeOptions {
+  dataDirectory: DataDirectory
+  /** The number of the schema in the data directory, which is not this berth's. */
+  schema: number
+  /** The version of this berth. */
+  version: string
+  clock: SteerableClock
+  logger: Logger
+}
+
+const PREFIX = 'before-upgrade-'
+
+/**
+ * Saves the state as the snapshot `before-upgrade-A-B`, because this berth is about to change the schema of its
+ * database. A and B are the versions of the berth that wrote it and of this one.
+ *
+ * @throws StartupError if the state cannot be saved, or a newer berth wrote it
+ */
+export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
+  const { dataDirectory, schema, version, clock, logger } = options
+  const writer = dataDirectory.readVersion() ?? `schema${schema}`
+  if (schema > SCHEMA) throw newerState(options, writer)
+  const name = `${PREFIX}${writer}-${version}`
+  const file = { name, created_at: toIso(clock.now()), version: writer, schema, clock: clock.state }
+  try {
+    await new Snapshots(dataDirectory.path).save(file, (copy) => copyDatabase(dataDirectory.database, copy))
+  } catch (error) {
+    throw new StartupError(
+      `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another folder with --data.`,
+    )
+  }
+  logger.info(
+    `the state of berth ${writer} was saved as the snapshot ${name} before berth ${version} changed it`,
+  )
+}
+
+/** Copies a database as it is, whatever its schema. */
+function copyDatabase(from: string, to: string): void {
+  closeSync(openSync(to, 'wx', 0o600))
+  using sqlite = new Sqlite(from, { readwrite: true, create: false })
+  sqlite.query('VACUUM INTO ?').run(to)
+}
+
+/** Returns the refusal of a state that a newer berth wrote, and how to go on with what it was before. */
+function newerState({ dataDirectory, schema, version }: UpgradeOptions, writer: string): StartupError {
+  const { path } = dataDirectory
+  const before = new Snapshots(path)
+    .list()
+    .find(({ name, schema: saved }) => name.startsWith(PREFIX) && saved <= SCHEMA)
+  const remedy = before
+    ? ` What it held before that upgrade is in the snapshot ${before.name}: copy ${path}/snapshots/${before.name}, with master.key and credentials.json of ${path}, to a new folder, and name that with --data.`
+    : ' Or choose another folder with --data.'
+  return new StartupError(
+    `The data folder ${path} was written by the newer berth ${writer} (schema ${schema}); this is berth ${version} (schema ${SCHEMA}). Run that version.${remedy}`,
+  )
+}

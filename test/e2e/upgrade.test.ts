@@ -1,0 +1,82 @@
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SCHEMA } from '../../src/storage/migrate.ts'
+import { run, type Served, serve, temporaryFolder } from '../cli/command.ts'
+import { serve as serveProcess } from '../support/serve.ts'
+
+const ended = async ({ child }: Served): Promise<void> => {
+  child.kill('SIGTERM')
+  await child.exited
+}
+
+/** A directory with a server and a file, as berth 0.0.9 with the schema before this one left it. */
+async function olderDirectory(cwd: string): Promise<string> {
+  const berth = await serve([], { cwd })
+  const id = await berth.server()
+  await berth.run(['files', 'write', 'note.txt'], { stdin: Buffer.from('kept') })
+  await ended(berth)
+  const data = join(cwd, '.berth')
+  using database = new Database(join(data, 'berth.db'))
+  database.run('ALTER TABLE servers DROP COLUMN network')
+  database.run(`PRAGMA user_version = ${SCHEMA - 1}`)
+  writeFileSync(join(data, 'version'), '0.0.9\n')
+  return id
+}
+
+const { version } = JSON.parse(readFileSync(join(import.meta.dir, '../../package.json'), 'utf8'))
+const snapshot = `before-upgrade-0.0.9-${version}`
+
+test('a newer berth saves the state of an older one before it changes it, and says so in one line', async () => {
+  using folder = temporaryFolder()
+  const id = await olderDirectory(folder.path)
+  const upgraded = serveProcess(['--port', '0', '--data', join(folder.path, '.berth')])
+  await upgraded.ready
+  upgraded.child.kill('SIGTERM')
+  expect((await upgraded.stderr).match(/the state of berth .*/g)).toEqual([
+    expect.stringContaining(
+      `the state of berth 0.0.9 was saved as the snapshot ${snapshot} before berth ${version} changed it`,
+    ),
+  ])
+  const berth = await serve([], { cwd: folder.path })
+  expect((await berth.run(['servers', '-q'])).stdout).toBe(`${id}\n`)
+  const [saved] = JSON.parse((await berth.run(['snapshot', '--json'])).stdout).snapshots
+  expect(saved).toMatchObject({ name: snapshot, version: '0.0.9', schema: SCHEMA - 1 })
+  // It can be restored: its schema is changed then.
+  await berth.run(['servers', 'delete', id])
+  await berth.run(['snapshot', 'restore', snapshot])
+  expect((await berth.run(['files', 'read', 'note.txt'])).stdout).toBe('kept')
+  await ended(berth)
+  expect(readFileSync(join(folder.path, '.berth/version'), 'utf8')).toBe(`${version}\n`)
+  // Nothing is saved where nothing changes.
+  const again = await serve([], { cwd: folder.path })
+  expect((await again.run(['snapshot', '-q'])).stdout).toBe(`${snapshot}\n`)
+  await ended(again)
+})
+
+test('an older berth refuses the state of a newer one, with both versions and the way back', async () => {
+  using folder = temporaryFolder()
+  const id = await olderDirectory(folder.path)
+  await ended(await serve([], { cwd: folder.path }))
+  const data = join(folder.path, '.berth')
+  {
+    using database = new Database(join(data, 'berth.db'))
+    database.run('PRAGMA user_version = 999')
+  }
+  writeFileSync(join(data, 'version'), '9.9.9\n')
+  const { exitCode, stderr } = await run(['serve', '--port', '0'], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('was written by the newer berth 9.9.9 (schema 999)')
+  expect(stderr).toContain(`this is berth ${version} (schema ${SCHEMA})`)
+  expect(stderr).toContain(`copy ${data}/snapshots/${snapshot}`)
+  // The way back that it names.
+  const copy = join(folder.path, 'copy')
+  mkdirSync(copy)
+  cpSync(join(data, 'snapshots', snapshot), copy, { recursive: true })
+  for (const name of ['master.key', 'credentials.json'])
+    if (existsSync(join(data, name))) cpSync(join(data, name), join(copy, name))
+  const back = await serve(['--data', copy], { cwd: folder.path })
+  expect((await back.run(['servers', '-q', '--data', copy])).stdout).toBe(`${id}\n`)
+  await ended(back)
+})
