@@ -26,6 +26,7 @@ const BESIDE = [
   'sessions.db',
   'snapshots',
   'swap',
+  'version',
 ]
 
 /** The files of the state, without the database's, which hold the same in another order of pages. */
