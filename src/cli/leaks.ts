@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isServerUser } from '../compute/bubblewrap/server-users.ts'
 import {
   ABANDONED_MS,
   allDataDirectoryGroups,
@@ -12,7 +13,14 @@ import { portsOf } from '../compute/local/ports.ts'
 import { dataMarkerOf, serverMarkerOf } from '../compute/local/server-directories.ts'
 import { STAGING } from '../compute/local/staging.ts'
 import { isTemporary } from '../compute/local/temporary.ts'
-import { listProcesses, type ProcessInfo, readEnvironment, readMarker } from '../compute/processes.ts'
+import {
+  listProcesses,
+  type ProcessInfo,
+  readEnvironment,
+  readMarker,
+  readProcess,
+  SANDBOXD_COMMAND,
+} from '../compute/processes.ts'
 import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
 import { isInUse } from '../storage/data-directory.ts'
@@ -189,12 +197,14 @@ function classifyDirectories(known: readonly string[], held: readonly string[]):
 
 const markerOf = (directory: string): string => dataMarkerOf(realPath(directory))
 
-/** Returns the processes of this user. */
+/** Returns the processes of this user, and for root those of the users that only servers have. */
 function ownProcesses(): ProcessInfo[] {
   const user = process.getuid?.()
-  return listProcesses().filter(
-    ({ pid }) => pid !== process.pid && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user,
-  )
+  return listProcesses().filter(({ pid }) => {
+    const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid
+    if (pid === process.pid || owner === undefined) return false
+    return owner === user || (user === 0 && isServerUser(owner))
+  })
 }
 
 /** Returns the data directories that processes of this user hold. */
@@ -236,11 +246,20 @@ function directoryOf(pid: number, marker: string): string | null {
   return marker.startsWith(serverMarkerOf(dataMarkerOf(dataDir), serverId)) ? dataDir : null
 }
 
-/** Reports whether a process is a sandboxd whose parent is no berth. */
-function isOrphanedSandboxd({ pid, parent }: ProcessInfo): boolean {
-  const isSandboxd = readText(`/proc/${pid}/cmdline`).includes('\0__sandboxd\0')
-  return isSandboxd && directoriesHeldBy(parent).length === 0
+/**
+ * Reports whether a process is a sandboxd, or one that starts it, whose parent is no berth. The inner process of bwrap
+ * waits for the outer one, and waits for ever if that was killed before it had set up the sandbox's users: then nobody
+ * leads their session.
+ */
+function isOrphanedSandboxd({ pid, parent, session }: ProcessInfo): boolean {
+  if (!isSandboxd(pid)) return false
+  if (nameOf(pid) === 'bwrap') return session !== pid && readProcess(session) === null
+  const above = isSandboxd(parent) ? readProcess(parent) : null
+  return above === null ? directoriesHeldBy(parent).length === 0 : isOrphanedSandboxd(above)
 }
+
+const isSandboxd = (pid: number): boolean =>
+  readText(`/proc/${pid}/cmdline`).includes(`\0${SANDBOXD_COMMAND}\0`)
 
 /** Returns the leak of a process. */
 function processLeak({ pid, dataDir }: LeakedProcess): Leak {

@@ -16,8 +16,8 @@ export const STDIO = '--stdio'
 const SANDBOXD_ARGUMENTS = /\0__sandboxd\0(?:--stdio\0)?([0-9a-f]{24})\0$/
 
 /**
- * Returns sandboxd's arguments outside a PID namespace. They identify its server, because it forbids being traced and
- * so only root can read its environment.
+ * Returns sandboxd's arguments. They identify its server, because it forbids being traced and so only root can read its
+ * environment. They also identify the processes that start it, such as bwrap's, which have no marker.
  */
 export function sandboxdArguments(serverMarker: string): string[] {
   return [SANDBOXD_COMMAND, serverMarker]

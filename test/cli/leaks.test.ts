@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFamily, readProcess } from '../../src/compute/processes.ts'
+import { haltedBwrap } from '../support/halted-bwrap.ts'
 import { until } from '../support/processes.ts'
 import { startSurvivor } from '../support/survivor.ts'
-import { run, serve, temporaryFolder } from './command.ts'
+import { run, serve, start, temporaryFolder } from './command.ts'
 
 const bwrap = ['bwrap', '--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']
 const canSandbox = Bun.which('bwrap') !== null && Bun.spawnSync(bwrap).success
@@ -137,6 +138,39 @@ test.skipIf(!canSandbox)(
     expect((await here.leaks('--fix')).leaks).toEqual([])
     await survivor.exited
     expect(pids.filter((pid) => readProcess(pid) !== null)).toEqual([])
+  },
+)
+
+test.skipIf(!canSandbox)(
+  'an inner bwrap that waits for a killed one is found, where the folder of its instance is gone too',
+  async () => {
+    using here = place()
+    using halted = haltedBwrap(here.path)
+    const env = { ...here.env, PATH: `${halted.dir}:${process.env.PATH}` }
+    const found = async (cwd: string, ...more: string[]): Promise<Leak[]> => {
+      const { stdout } = await run(['doctor', '--leaks', '--json', ...more], { cwd, env: here.env })
+      const { leaks, removed } = JSON.parse(stdout)
+      return [...leaks, ...removed]
+    }
+    const killed = start(['serve', '--port', '0', '--isolation', 'bubblewrap'], { cwd: here.path, env })
+    await until(() => halted.processes().length === 2, 'both processes of bwrap')
+    const [outer = 0, inner = 0] = halted.processes()
+    expect((await found(here.path)).map(({ id }) => id)).not.toContain(String(inner))
+    killed.kill('SIGKILL')
+    await killed.exited
+    await until(() => readProcess(outer) === null, 'the outer one to be gone')
+    expect(halted.processes()).toEqual([inner])
+
+    const leak = { kind: 'process', id: String(inner), remedy: `kill -9 ${inner}` }
+    expect(await found(here.path)).toContainEqual(
+      expect.objectContaining({ ...leak, detail: `bwrap, of a server on ${here.path}/.berth` }),
+    )
+    rmSync(join(here.path, '.berth'), { recursive: true })
+    await run(['list'], { env: here.env })
+    expect(await found(halted.dir, '--fix')).toContainEqual(
+      expect.objectContaining({ ...leak, detail: 'bwrap, of an instance that is gone' }),
+    )
+    expect(halted.processes()).toEqual([])
   },
 )
 

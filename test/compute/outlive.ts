@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isStopped, listProcesses } from '../../src/compute/processes.ts'
+import { ComputeError } from '../../src/compute/driver.ts'
+import { isStopped, listProcesses, readProcess } from '../../src/compute/processes.ts'
+import { haltedBwrap } from '../support/halted-bwrap.ts'
 import { startSurvivor } from '../support/survivor.ts'
-import { Bench, driverOn, run, until } from './bench.ts'
+import { Bench, driverOn, LIMITS, run, TEST_PATH, until } from './bench.ts'
 import { EPERM, inScript, runScript } from './confinement.ts'
 
 const ATTACH = 16
@@ -100,6 +102,37 @@ export function outliveTests(): void {
       expect((await run(sandbox, command)).stdout).toStartWith('x\n')
       expect((await runScript(sandbox, script)).stdout).toBe('moved\n')
     })
+  })
+
+  test('an inner bwrap whose outer one was killed before it was set up ends with the server’s start', async () => {
+    await using bench = new Bench('bubblewrap')
+    using halted = haltedBwrap(bench.dataDir)
+    const driver = driverOn('bubblewrap', bench.dataDir, `${halted.dir}:${TEST_PATH}`)
+    const starting = driver.start('srv_a', await driver.create('srv_a'), LIMITS)
+    starting.catch(() => {})
+    await until('both processes of bwrap', () => halted.processes().length === 2)
+    const [outer = 0] = halted.processes()
+    process.kill(outer, 'SIGKILL')
+    expect(starting).rejects.toThrow(ComputeError)
+    await starting.catch(() => {})
+    expect(halted.processes()).toEqual([])
+  })
+
+  test('an inner bwrap whose berth was killed before it was set up is ended by `reap`', async () => {
+    await using bench = new Bench('bubblewrap')
+    using halted = haltedBwrap(bench.dataDir)
+    const args = ['bubblewrap', bench.dataDir, 'true', `${halted.dir}:${TEST_PATH}`]
+    const host = Bun.spawn([process.execPath, join(import.meta.dir, 'conformance/host.ts'), ...args], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    await until('both processes of bwrap', () => halted.processes().length === 2)
+    const [outer = 0, inner = 0] = halted.processes()
+    host.kill('SIGKILL')
+    await host.exited
+    await until('the outer process to be gone', () => readProcess(outer) === null)
+    expect(halted.processes()).toEqual([inner])
+    await driverOn('bubblewrap', bench.dataDir).reap([{ kind: 'local', folder: 'servers/srv_host' }])
+    expect(halted.processes()).toEqual([])
   })
 
   test('what outlived its berth without a marker is ended by `reap`, with its sandbox', async () => {

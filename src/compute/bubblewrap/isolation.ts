@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../driver.ts'
@@ -15,6 +15,7 @@ import {
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
+import { dataMarkerOf, serverMarkerOf } from '../local/server-directories.ts'
 import { FILES_FD, REPORT_FD, runOnce, type SpawnPlan } from '../local/spawn.ts'
 import {
   hiddenDirectories,
@@ -23,6 +24,7 @@ import {
   toolDirectories,
 } from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
+import { sandboxdArguments } from '../processes.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
@@ -106,7 +108,9 @@ export class BubblewrapIsolation implements LocalIsolation {
     const place = { id: 'probe', workspace: dataDir, tmpBytes: RUN_BYTES, user: null, groups: [] }
     // A start waits for this: it mounts what is there already, and leaves it to the first server to write files.
     const fixed = this.#makeFixedArgs({ etc: '/etc', directories: [], tools: dataDir })
-    const { code, said } = await runOnce(this.#plan(program, fixed, place, ['/bin/sh', '-c', ':']))
+    const marker = serverMarkerOf(dataMarkerOf(realpathSync(dataDir)), place.id)
+    const inner = ['/bin/sh', '-c', ':', ...sandboxdArguments(marker)]
+    const { code, said } = await runOnce(this.#plan(program, fixed, place, inner))
     if (code === 0)
       return {
         available: true,
@@ -143,14 +147,14 @@ export class BubblewrapIsolation implements LocalIsolation {
   }
 
   async #launchAs(user: OwnUser | null, server: ServerToStart): Promise<Launch> {
-    const { id, workspace, limits, groups } = server
+    const { id, workspace, marker, limits, groups } = server
     const program = this.#program()
     if (program === null) throw new ComputeError(`${MISSING.reason} ${MISSING.remedy}`)
     const tmpBytes = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
     const main = this.#options.self.compiled ? [] : [`${SOURCES}/main.ts`]
     this.#fixed ??= this.#makeFixedArgs(this.#prepare())
     const place = { id, workspace, tmpBytes, user, groups }
-    const plan = this.#plan(program, this.#fixed, place, [PROGRAM, ...main, '__sandboxd'])
+    const plan = this.#plan(program, this.#fixed, place, [PROGRAM, ...main, ...sandboxdArguments(marker)])
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')

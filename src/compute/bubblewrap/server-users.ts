@@ -127,6 +127,10 @@ export class ServerUsers {
   }
 }
 
+/** Reports whether an id is one that only servers have, or in a small container may have. */
+export const isServerUser = (id: number): boolean =>
+  CANDIDATES.some(({ first, count }) => id >= first && id < first + count)
+
 /** Reports whether a range exists as users and as groups in this process's user namespace. */
 function isMapped({ first, count }: Range): boolean {
   return ['uid_map', 'gid_map'].every((file) =>
