@@ -39,8 +39,67 @@ export function dialNetwork(
   host: LoopbackHost,
   handlers: DialHandlers,
 ): Promise<DialedConnection> {
-  const connecting = network.connect(port, host, { data: handlers, socket: EVENTS })
-  return connecting.catch((error) => Promise.reject(dialError(error, port, host)))
+  const connection = new NetworkConnection(network, host, handlers)
+  const connecting = network.connect(port, host, { data: connection, socket: NETWORK_EVENTS })
+  return connecting.then(
+    () => connection,
+    (error) => Promise.reject(dialError(error, port, host)),
+  )
+}
+
+/** A connection to a port of a server's own network, which gets the socket back at the end. */
+class NetworkConnection implements DialedConnection {
+  readonly handlers: DialHandlers
+  readonly #network: ServerNetwork
+  readonly #host: LoopbackHost
+  #socket: Bun.Socket<NetworkConnection> | null = null
+
+  constructor(network: ServerNetwork, host: LoopbackHost, handlers: DialHandlers) {
+    this.#network = network
+    this.#host = host
+    this.handlers = handlers
+  }
+
+  opened(socket: Bun.Socket<NetworkConnection>): void {
+    this.#socket = socket
+    this.handlers.opened(this)
+  }
+
+  closed(failed: boolean): void {
+    this.#socket = null
+    this.handlers.closed(failed)
+  }
+
+  write(bytes: Uint8Array, offset = 0, length = bytes.length - offset): number {
+    return this.#socket?.write(bytes, offset, length) ?? -1
+  }
+
+  pause(): void {
+    this.#socket?.pause()
+  }
+
+  resume(): void {
+    this.#socket?.resume()
+  }
+
+  end(): void {
+    if (this.#socket !== null) this.#network.end(this.#socket, this.#host)
+  }
+
+  terminate(): void {
+    this.#socket?.terminate()
+  }
+}
+
+const NETWORK_EVENTS: Bun.SocketHandler<NetworkConnection> = {
+  open(socket) {
+    socket.setNoDelay(true)
+    socket.data.opened(socket)
+  },
+  data: (socket, chunk) => socket.data.handlers.data(chunk),
+  drain: (socket) => socket.data.handlers.drain(),
+  close: (socket, error) => socket.data.closed(error !== undefined && error !== null),
+  error: () => {},
 }
 
 /** Returns the error of `Sandbox.dial` for a connection that could not be opened. */

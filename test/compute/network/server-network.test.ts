@@ -100,6 +100,66 @@ describe.skipIf(!(await networkIsPossible()))('a server’s own network', () => 
     expect(hash.digest('hex')).toBe(new Bun.CryptoHasher('sha1').update(sent).digest('hex'))
   })
 
+  test('uses the socket of an ended connection again, with nothing left of that in it', async () => {
+    await using bench = new NetworkBench()
+    const server = await bench.start('srv_a')
+    const { network } = server
+    // Says a word at once, and another after the end, which the next connection must not get.
+    const app = `bun -e 'require("net").createServer({ allowHalfOpen: true }, (s) => { s.write("hello"); s.on("end", () => s.end("late")) }).listen(3000, "127.0.0.1")'`
+    server.sandbox.exec({ command: app, timeoutMs: null, onOutput() {} })
+    const open = async (): Promise<{ inode: string; said: () => string; socket: Bun.Socket<null> }> => {
+      let said = ''
+      const { promise: greeted, resolve } = Promise.withResolvers<void>()
+      const socket = await network.connect(3000, '127.0.0.1', {
+        data: null,
+        socket: {
+          data(_, chunk) {
+            said += chunk.toString()
+            resolve()
+          },
+        },
+      })
+      await greeted
+      return { inode: inodeOf(socket), said: () => said, socket }
+    }
+    await until('the app listens', () =>
+      open().then(
+        ({ socket }) => !socket.end(),
+        () => false,
+      ),
+    )
+    const before = openSockets()
+    let last = ''
+    await until('a socket is used again', async () => {
+      const { inode, said, socket } = await open()
+      expect(said()).toBe('hello')
+      const isUsedAgain = inode === last
+      last = inode
+      network.end(socket, '127.0.0.1')
+      return isUsedAgain
+    })
+    await until('no socket is kept', () => openSockets() <= before)
+  })
+
+  test('ends a connection for good, also where the app goes on with it', async () => {
+    await using bench = new NetworkBench()
+    const server = await bench.start('srv_a')
+    const { network } = server
+    // Sends without an end, and says on its standard output when it cannot any more.
+    const app = `bun -e 'require("net").createServer({ allowHalfOpen: true }, (s) => { const t = setInterval(() => s.write("x"), 1); s.on("error", () => {}); s.on("end", () => console.log("ended")); s.on("close", () => { clearInterval(t); console.log("closed") }) }).listen(3000, "127.0.0.1", () => console.log("listens"))'`
+    let output = ''
+    const onOutput = (_: unknown, bytes: Uint8Array): void => {
+      output += new TextDecoder().decode(bytes)
+    }
+    server.sandbox.exec({ command: app, timeoutMs: null, onOutput })
+    await until('the app listens', () => output.includes('listens'))
+    const before = openSockets()
+    const socket = await network.connect(3000, '127.0.0.1', { data: null, socket: { data() {} } })
+    network.end(socket, '127.0.0.1')
+    await until('the app sees the end, and is cut off', () => output.includes('ended\nclosed'))
+    await until('no socket is kept', () => openSockets() <= before)
+  })
+
   test('still lets berth in while a program floods the port by which sockets are made', async () => {
     await using bench = new NetworkBench()
     const server = await bench.start('srv_a')
@@ -181,3 +241,7 @@ function openSockets(): number {
     }
   }).length
 }
+
+/** The number of a connection's socket, which no other socket has while it exists. */
+const inodeOf = (socket: Bun.Socket<null>): string =>
+  readlinkSync(`/proc/self/fd/${Reflect.get(socket, 'fd')}`)

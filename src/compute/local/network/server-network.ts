@@ -4,22 +4,18 @@ import { assignIPv4, assignIPv6 } from './addresses.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
 import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
-import { DNS_PORT, OUTBOUND_PORT, OWN_MARK, PROJECTS_PORT } from './rules.ts'
-import { isIPv6, type NetworkHost, OWN_IPV4, type SocketCalls, socketAddress } from './socket-calls.ts'
-
-/** Port of the listeners by which new sockets are made; see `SocketSource`. */
-const SOURCE_PORT = 65_534
+import { DNS_PORT, OUTBOUND_PORT, PROJECTS_PORT } from './rules.ts'
+import {
+  isIPv6,
+  type NetworkHost,
+  OWN_IPV4,
+  type SocketCalls,
+  socketAddress,
+  systemError,
+} from './socket-calls.ts'
+import { SocketSource } from './socket-source.ts'
 
 const HOSTS = ['127.0.0.1', '::1'] as const
-
-/** Errors by their numbers, of errno(3). */
-const CODES: Readonly<Record<number, string>> = {
-  13: 'EACCES',
-  98: 'EADDRINUSE',
-  99: 'EADDRNOTAVAIL',
-  101: 'ENETUNREACH',
-  111: 'ECONNREFUSED',
-}
 
 /** Something that berth has open in a server's network. */
 export interface NetworkListener {
@@ -111,6 +107,18 @@ export class ServerNetwork {
     const adopted = { fd: descriptor, data, socket }
     // Bun takes `fd`; its types do not have it.
     return Bun.connect(adopted as unknown as Bun.TCPSocketConnectOptions<Data>)
+  }
+
+  /**
+   * Ends a connection of `connect`, after what was written. Its socket may serve a later connection.
+   *
+   * @param host the one that was passed to `connect`
+   */
+  end(connection: Bun.Socket<unknown>, host: '127.0.0.1' | '::1'): void {
+    const source = isIPv6(host) ? this.#sources.v6 : this.#sources.v4
+    if (this.#closed || source === null) connection.end()
+    // A `Bun.Socket` has `fd`; its types do not.
+    else source.takeBack((connection as unknown as { fd: number }).fd, () => connection.end())
   }
 
   /**
@@ -241,53 +249,4 @@ export class ServerNetwork {
     this.#listeners.add(kept)
     return kept
   }
-}
-
-/**
- * Makes blank TCP sockets in a network out of two: one connects to the other, which listens; the accepted end is a new
- * socket of that network, and both become blank by disconnecting. This takes about 20 µs and nothing of the sandbox's
- * process, which may be stopped, out of processor time or taken over.
- *
- * A program of the server may connect to the listener too. The socket accepted from it serves as well, since it is
- * disconnected before its use.
- */
-class SocketSource {
-  readonly #calls: SocketCalls
-  readonly #address: Uint8Array
-  readonly #listener: number
-  readonly #connector: number
-  /** Whether what the sockets send has `OWN_MARK`. */
-  readonly isMarked: boolean
-
-  /** Takes ownership of both sockets. */
-  constructor(calls: SocketCalls, host: '127.0.0.1' | '::1', listener: number, connector: number) {
-    this.#calls = calls
-    this.#address = socketAddress(host, SOURCE_PORT)
-    this.#listener = listener
-    this.#connector = connector
-    this.isMarked = calls.mark(listener, OWN_MARK) === 0
-    const error = calls.bind(listener, this.#address) || calls.listen(listener)
-    if (error !== 0) throw systemError(error, `listen on ${host}, port ${SOURCE_PORT}`)
-  }
-
-  /** Returns a new blank socket, the caller's to close. */
-  make(): number {
-    const error = this.#calls.connect(this.#connector, this.#address)
-    const made = this.#calls.accept(this.#listener)
-    this.#calls.disconnect(this.#connector)
-    if (made < 0) throw systemError(error, "make a socket in the server's network")
-    this.#calls.disconnect(made)
-    return made
-  }
-
-  close(): void {
-    closeSync(this.#listener)
-    closeSync(this.#connector)
-  }
-}
-
-/** Returns an error of the system with its `code`. @param what what failed, such as `listen on ::1, port 80` */
-function systemError(number: number, what: string): Error {
-  const code = CODES[number] ?? `E${number}`
-  return Object.assign(new Error(`${code}: cannot ${what}`), { code })
 }

@@ -17,6 +17,9 @@ const SO_NETNS_COOKIE = 71
 const SO_MARK = 36
 const IPPROTO_IP = 0
 const IP_TRANSPARENT = 19
+const IPPROTO_TCP = 6
+const TCP_INFO = 11
+const TCP_CLOSE = 7
 const IPPROTO_IPV6 = 41
 const IPV6_V6ONLY = 26
 const IPV6_TRANSPARENT = 75
@@ -26,6 +29,8 @@ const SIOCGSKNS = 0x894c
 const SOCK_DGRAM = 2
 const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
+const SHUT_WR = 1
+const F_DUPFD_CLOEXEC = 1030
 
 /** Errors of connect(2) that are none: it goes on, or went through. */
 const EINPROGRESS = 115
@@ -59,6 +64,12 @@ export interface SocketCalls {
   mark(fd: number, mark: number): number
   /** Accepts a connection. @returns its socket; a negative number if none waits */
   accept(fd: number): number
+  /** Returns a second descriptor of a socket; -1 if there is none to be had. */
+  duplicate(fd: number): number
+  /** Ends what a TCP socket sends. */
+  shutdown(fd: number): void
+  /** Reports whether a TCP socket has no connection: none yet, or both sides have ended it. */
+  isUnconnected(fd: number): boolean
   /** Returns and clears a socket's pending error; 0 for none. */
   takeError(fd: number): number
   facts(fd: number): SocketFacts
@@ -84,6 +95,8 @@ export function loadSocketCalls(): SocketCalls {
     setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
     getpeername: { args: ['int', 'ptr', 'ptr'], returns: 'int' },
     ioctl: { args: ['int', 'u64', 'ptr'], returns: 'int' },
+    fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
+    shutdown: { args: ['int', 'int'], returns: 'int' },
     __errno_location: { args: [], returns: 'ptr' },
   })
   const value = new BigUint64Array(1)
@@ -127,6 +140,16 @@ export function loadSocketCalls(): SocketCalls {
     },
     mark: (fd, mark) => errorOf(calls.setsockopt(fd, SOL_SOCKET, SO_MARK, ptr(new Int32Array([mark])), 4)),
     accept: (fd) => calls.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC),
+    duplicate: (fd) => calls.fcntl(fd, F_DUPFD_CLOEXEC, 0),
+    shutdown: (fd) => void calls.shutdown(fd, SHUT_WR),
+    isUnconnected(fd) {
+      length[0] = 8
+      // The first byte of `struct tcp_info` is the state.
+      return (
+        calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, ptr(value), ptr(length)) === 0 &&
+        ((word[0] ?? 0) & 0xff) === TCP_CLOSE
+      )
+    },
     takeError: (fd) => number(fd, SO_ERROR),
     facts(fd) {
       length[0] = peer.length
@@ -178,4 +201,19 @@ export function socketAddress(host: NetworkHost, port: number): Uint8Array {
   if (isIPv6(host)) bytes[23] = 1
   else bytes.set(host.split('.').map(Number), 4)
   return bytes
+}
+
+/** Errors by their numbers, of errno(3). */
+const CODES: Readonly<Record<number, string>> = {
+  13: 'EACCES',
+  98: 'EADDRINUSE',
+  99: 'EADDRNOTAVAIL',
+  101: 'ENETUNREACH',
+  111: 'ECONNREFUSED',
+}
+
+/** Returns an error of the system with its `code`. @param what what failed, such as `listen on ::1, port 80` */
+export function systemError(number: number, what: string): Error {
+  const code = CODES[number] ?? `E${number}`
+  return Object.assign(new Error(`${code}: cannot ${what}`), { code })
 }
