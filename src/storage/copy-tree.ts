@@ -31,6 +31,9 @@ interface ChangedMode {
  * Copies files and directories into a directory, with owners, modes, times and links. Uses the system's cp, which
  * shares blocks if the file system can. Makes unreadable entries readable while it copies.
  *
+ * cp names files by their paths. No program that berth does not trust may change them meanwhile: it could replace a
+ * directory by a link, and cp would copy what the link leads to.
+ *
  * @param signal cancels the copy
  * @throws BerthError if they cannot be copied
  */
@@ -41,9 +44,8 @@ export async function copyTrees(paths: readonly string[], dir: string, signal?: 
     for (let attempt = 1; ; attempt += 1) {
       const failure = signal?.aborted ? 'given up' : await runCopy(paths, dir, signal)
       if (failure === null) return
-      if (signal?.aborted) throw new BerthError('service_unavailable', 'berth is stopping. Start it again.')
+      if (signal?.aborted) throw copyCancelled()
       const closed = changed.length === 0 && /Permission denied/.test(failure)
-      // A command on a server removes and renames files as it likes.
       const moving = /No such file or directory|file changed|File exists/.test(failure)
       if (attempt >= ATTEMPTS || !(closed || moving)) throw notCopied(failure)
       for (const path of paths) removeTree(join(dir, basename(path)))
@@ -85,9 +87,14 @@ async function runCopy(
   }
 }
 
-function notCopied(message: string): BerthError {
+/** Returns the error of a copy that was cancelled. */
+export const copyCancelled = (): BerthError =>
+  new BerthError('service_unavailable', 'berth is stopping. Start it again.')
+
+/** Returns the error of a copy that failed. @param message the system's, or that of cp */
+export function notCopied(message: string): BerthError {
   const [first = ''] = message.split('\n')
-  const remedy = /File name too long/.test(message)
+  const remedy = /File name too long|ENAMETOOLONG/.test(message)
     ? 'Remove the folders that are nested too deeply for a path.'
     : 'See that the disk has room, and that servers are not busy writing.'
   return new BerthError('internal_error', `The state could not be copied: ${shortened(first)}. ${remedy}`)
@@ -101,7 +108,7 @@ const shortened = (text: string): string =>
 
 /**
  * Makes entries readable that their owner may not read, outermost first. Leaves links alone. Skips entries that
- * processes on servers remove meanwhile.
+ * vanish meanwhile.
  */
 function makeReadable(root: string, copyOfRoot: string): ChangedMode[] {
   const changed: ChangedMode[] = []

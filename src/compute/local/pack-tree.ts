@@ -7,6 +7,7 @@ import {
   addPermissions,
   childPath,
   type EntryName,
+  joinNames,
   openForReading,
   type PinnedEntry,
   pinChild,
@@ -83,7 +84,7 @@ class TreePacker {
           frames.pop()
           if (frames.length > 0) leave(chain, frame)
         } else if (!isTemporary(String(entry.name))) {
-          const path = join(frame.path, entry.name)
+          const path = frame.path === '' ? entry.name : joinNames(frame.path, entry.name)
           if (entry.kind === 'directory') {
             const dir = chain.enter(entry.name)
             const below: PackFrame = { path, entries: [], closedMode: null }
@@ -175,13 +176,6 @@ const drained = (sink: Sink): Promise<void> =>
     sink.on('drain', done)
     sink.on('close', done)
   })
-
-const join = (prefix: EntryName, name: EntryName): EntryName =>
-  prefix === ''
-    ? name
-    : typeof prefix === 'string' && typeof name === 'string'
-      ? `${prefix}/${name}`
-      : Buffer.concat([Buffer.from(prefix), Buffer.from('/'), Buffer.from(name)])
 
 function headerOf(path: EntryName, { mode, mtimeMs }: Stats, target?: Buffer): PackedHeader {
   const seconds = Math.min(MAX_HEADER_SECONDS, Math.max(0, mtimeMs / 1000))

@@ -75,7 +75,14 @@ export function pinChild(dir: PinnedEntry, name: EntryName): PinnedEntry {
  * whether to follow it.
  */
 export function childPath(dir: PinnedEntry, name: EntryName): string | Buffer {
-  return typeof name === 'string' ? `${dir.path}/${name}` : Buffer.concat([Buffer.from(`${dir.path}/`), name])
+  return joinNames(dir.path, name)
+}
+
+/** Returns a path and a name below it as one path. */
+export function joinNames(path: EntryName, name: EntryName): EntryName {
+  return typeof path === 'string' && typeof name === 'string'
+    ? `${path}/${name}`
+    : Buffer.concat([Buffer.from(path), Buffer.from('/'), Buffer.from(name)])
 }
 
 /**

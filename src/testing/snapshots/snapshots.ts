@@ -2,9 +2,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync 
 import { join } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
-import { copyTrees } from '../../storage/copy-tree.ts'
+import { copyCancelled, copyTrees, notCopied } from '../../storage/copy-tree.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
@@ -28,6 +29,9 @@ export type Snapshot = Omit<SnapshotFile, 'clock'>
 
 /** The database's files, which the database copies itself. */
 const DATABASE = /^berth\.db(?:-.+)?$/
+
+/** The directory of the servers' files, which their programs can change at any time. */
+const SERVERS = 'servers'
 
 const NAME = /^(?!\.)[\w.-]{1,100}$/
 
@@ -74,13 +78,14 @@ export class Snapshots {
       removeTree(fresh)
       mkdirSync(fresh, { recursive: true, mode: 0o700 })
       copyDatabase(join(fresh, 'berth.db'))
+      const entries = stateEntries(this.#path).filter((name) => !DATABASE.test(name))
+      const own = entries.filter((name) => name !== SERVERS)
       await copyTrees(
-        stateEntries(this.#path)
-          .filter((name) => !DATABASE.test(name))
-          .map((name) => join(this.#path, name)),
+        own.map((name) => join(this.#path, name)),
         fresh,
         signal,
       )
+      if (own.length < entries.length) await this.#copyServers(join(fresh, SERVERS), signal)
       const content: SnapshotFile = { ...file, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
       const old = join(this.#dir, `.old-${file.name}`)
@@ -92,6 +97,21 @@ export class Snapshots {
     } catch (error) {
       removeTree(fresh)
       throw error
+    }
+  }
+
+  /** Copies the servers' files by descriptors. Servers are paused meanwhile, but a hostile program evades that. */
+  async #copyServers(to: string, signal: AbortSignal | undefined): Promise<void> {
+    const [{ copyTree }, { pinRoot }] = await Promise.all([
+      import('../../compute/local/copy-tree.ts'),
+      import('../../compute/local/pinned.ts'),
+    ])
+    mkdirSync(to, { mode: 0o700 })
+    using root = pinRoot(join(this.#path, SERVERS), process.platform === 'linux')
+    try {
+      await copyTree(root, to, signal)
+    } catch (error) {
+      throw signal?.aborted ? copyCancelled() : notCopied(messageOf(error))
     }
   }
 

@@ -1,0 +1,221 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  ftruncateSync,
+  lchownSync,
+  linkSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  type Stats,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs'
+import { copyFile } from 'node:fs/promises'
+import { codeOf } from '../../runtime/error-info.ts'
+import { openLibc } from '../sandboxd/libc.ts'
+import { readInto, writeAll } from './descriptor-io.ts'
+import { DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
+import { Pace } from './pace.ts'
+import {
+  addPermissions,
+  childPath,
+  type EntryName,
+  joinNames,
+  openForReading,
+  type PinnedEntry,
+  pinChild,
+} from './pinned.ts'
+import { isTemporary } from './temporary.ts'
+
+/** Size of a file, in bytes, up to which a copy takes less time than a turn through the thread pool. */
+const SMALL_FILE = 64 * 1024
+
+/** Bytes of a file with holes that are copied at a time. */
+const PIECE = 1024 * 1024
+
+/** Of lseek(2). */
+const SEEK_DATA = 3
+const SEEK_HOLE = 4
+
+const READ = 0o400
+const READ_AND_SEARCH = 0o500
+
+/** A new file, and one that exists is an error; blocks are shared if the file system can. */
+const COPY_MODE = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE
+
+/** A directory that is copied: its copy, and the entries still to copy. */
+interface CopyFrame {
+  to: EntryName
+  entries: ListedEntry[]
+  /** Null for the top, which is the caller's. */
+  stats: Stats | null
+  /** The mode to give back to a directory that was closed to berth's user. */
+  closedMode: number | null
+}
+
+/**
+ * Copies everything below a pinned directory: directories, files, links and hard links, with owners, modes, times and
+ * holes. Leaves out sockets, pipes, devices and temporary files. Programs may change the tree meanwhile: no link is
+ * followed, so nothing from outside is copied, and what vanishes is skipped.
+ *
+ * @param to absolute path of an empty directory that no server reaches
+ * @throws the system's error; the signal's reason
+ */
+export async function copyTree(root: PinnedEntry, to: string, signal?: AbortSignal): Promise<void> {
+  const pace = new Pace()
+  const copier = new FileCopier()
+  using chain = new DirectoryChain(root)
+  const top = { to, entries: await readDirectory(root), stats: null, closedMode: null }
+  const frames: CopyFrame[] = [top]
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    const entry = frame.entries.pop()
+    if (pace.due) await pace.rest()
+    signal?.throwIfAborted()
+    if (entry === undefined) {
+      frames.pop()
+      leave(chain, frame)
+    } else if (!isTemporary(String(entry.name))) {
+      const copy = joinNames(frame.to, entry.name)
+      const copyFile = async (): Promise<boolean> => {
+        const parent = unlessGone(() => chain.current)
+        return parent !== null && (await copier.copy(parent, entry.name, copy))
+      }
+      // Since it was listed, it may have been replaced by an entry of the other kind.
+      if (entry.kind !== 'directory' && (await copyFile())) continue
+      const below = await enter(chain, entry.name, copy)
+      if (below !== null) frames.push(below)
+      else if (entry.kind === 'directory') await copyFile()
+    }
+  }
+}
+
+/** Enters a directory and makes its copy; null if it is not there any more. */
+async function enter(chain: DirectoryChain, name: EntryName, copy: EntryName): Promise<CopyFrame | null> {
+  const dir = unlessGone(() => chain.enter(name))
+  if (dir === null) return null
+  mkdirSync(copy, { mode: 0o700 })
+  const closedMode = unlessGone(() => addPermissions(dir, READ_AND_SEARCH))
+  const entries = await readDirectory(dir).catch((error: unknown) => {
+    if (isGone(error)) return []
+    throw error
+  })
+  return { to: copy, entries, stats: dir.stats, closedMode }
+}
+
+/** Completes a directory and its copy. */
+function leave(chain: DirectoryChain, { to, stats, closedMode }: CopyFrame): void {
+  if (stats === null) return
+  if (closedMode !== null) unlessGone(() => chmodSync(chain.current.path, closedMode))
+  chain.leave()
+  setAttributes(to, stats)
+}
+
+/** Copies what is not a directory. */
+class FileCopier {
+  /** The copy of each file that has several names, by its inode. */
+  readonly #copies = new Map<string, EntryName>()
+  #seek: ((descriptor: number, offset: number, whence: number) => number) | null = null
+
+  /** Copies an entry, if it is there. @returns false for a directory, which it does not copy */
+  async copy(dir: PinnedEntry, name: EntryName, to: EntryName): Promise<boolean> {
+    using entry = unlessGone(() => pinChild(dir, name))
+    if (entry?.stats.isSymbolicLink()) this.#copyLink(dir, name, entry.stats, to)
+    else if (entry?.stats.isFile()) await this.#copyFile(entry, to)
+    return entry?.stats.isDirectory() !== true
+  }
+
+  #copyLink(dir: PinnedEntry, name: EntryName, stats: Stats, to: EntryName): void {
+    const target = unlessGone(() => readlinkSync(childPath(dir, name), 'buffer'))
+    if (target === null) return
+    symlinkSync(target, to)
+    own(to, stats)
+    lutimesSync(to, stats.atimeMs / 1000, stats.mtimeMs / 1000)
+  }
+
+  async #copyFile(entry: PinnedEntry, to: EntryName): Promise<void> {
+    const { stats } = entry
+    const inode = `${stats.dev}:${stats.ino}`
+    const copy = this.#copies.get(inode)
+    if (copy !== undefined) {
+      linkSync(copy, to)
+      return
+    }
+    if (stats.nlink > 1) this.#copies.set(inode, to)
+    const closedMode = addPermissions(entry, READ)
+    try {
+      await this.#copyContent(entry, to)
+    } finally {
+      if (closedMode !== null) chmodSync(entry.path, closedMode)
+    }
+    setAttributes(to, stats)
+  }
+
+  async #copyContent(entry: PinnedEntry, to: EntryName): Promise<void> {
+    const { size, blocks } = entry.stats
+    if (blocks * 512 < size && entry.pinned) await this.#copyData(entry, to)
+    else if (size <= SMALL_FILE) copyFileSync(entry.path, to, COPY_MODE)
+    else await copyFile(entry.path, to, COPY_MODE)
+  }
+
+  /** Copies a file with holes, which would otherwise fill the disk. */
+  async #copyData(entry: PinnedEntry, to: EntryName): Promise<void> {
+    this.#seek ??= loadSeek()
+    const { O_WRONLY, O_CREAT, O_EXCL } = constants
+    const from = openForReading(entry)
+    try {
+      const copy = openSync(to, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+      try {
+        const { size } = entry.stats
+        const piece = new Uint8Array(PIECE)
+        for (let at = this.#seek(from, 0, SEEK_DATA); at >= 0 && at < size; ) {
+          const end = this.#seek(from, at, SEEK_HOLE)
+          const read = await readInto(from, piece, 0, Math.min(PIECE, end - at, size - at), at)
+          // It has become shorter.
+          if (read === 0) break
+          await writeAll(copy, piece.subarray(0, read), at)
+          at = this.#seek(from, at + read, SEEK_DATA)
+        }
+        ftruncateSync(copy, size)
+      } finally {
+        closeSync(copy)
+      }
+    } finally {
+      closeSync(from)
+    }
+  }
+}
+
+function loadSeek(): (descriptor: number, offset: number, whence: number) => number {
+  const { lseek } = openLibc({ lseek: { args: ['int', 'i64', 'int'], returns: 'i64' } })
+  return (descriptor, offset, whence) => Number(lseek(descriptor, offset, whence))
+}
+
+/** Gives a copied file or directory what its original has. */
+function setAttributes(path: EntryName, stats: Stats): void {
+  own(path, stats)
+  chmodSync(path, stats.mode & 0o7777)
+  utimesSync(path, stats.atimeMs / 1000, stats.mtimeMs / 1000)
+}
+
+/** Gives a copy to the owner of the original, as only root can. */
+function own(path: EntryName, { uid, gid }: Stats): void {
+  if (process.geteuid?.() === 0 && (uid !== 0 || gid !== 0)) lchownSync(path, uid, gid)
+}
+
+/** Returns what `look` does; null if what it looks at has vanished or was replaced. */
+function unlessGone<T>(look: () => T): T | null {
+  try {
+    return look()
+  } catch (error) {
+    if (isGone(error)) return null
+    throw error
+  }
+}
+
+/** A directory that was moved away or replaced by a file or a link, or a link that is none any more. */
+const isGone = (error: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'].includes(codeOf(error) ?? '')
