@@ -16,6 +16,8 @@ export const API_OPERATIONS = {
   'terminals.create': 'POST /servers/{serverId}/terminals',
   'terminals.get': 'GET /servers/{serverId}/terminals/{terminalId}',
   'terminals.attach': 'GET /servers/{serverId}/terminals/{terminalId}/attach',
+  'terminals.screen': 'GET /servers/{serverId}/terminals/{terminalId}/screen',
+  'terminals.type': 'POST /servers/{serverId}/terminals/{terminalId}/input',
   'terminals.delete': 'DELETE /servers/{serverId}/terminals/{terminalId}',
   'files.read': 'GET /servers/{serverId}/files',
   'files.write': 'PUT /servers/{serverId}/files',

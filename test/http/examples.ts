@@ -50,6 +50,8 @@ export const EXAMPLES: Record<string, Example> = {
   'terminals.create': { body: { command: 'sleep 300' }, invalid: { columns: 0 } },
   'terminals.get': {},
   'terminals.attach': { status: 426 },
+  'terminals.screen': { query: { lines: '1' } },
+  'terminals.type': { body: { text: 'x', quiet_ms: 0 }, invalid: { keys: 'enter' } },
   'terminals.delete': {},
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },

@@ -1,5 +1,6 @@
 import { RE2JS } from 're2js'
 import { parseDuration } from '../../runtime/duration.ts'
+import { compilePattern, PatternError } from '../../runtime/linear-pattern.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
@@ -182,19 +183,12 @@ function regexMatcher(reader: JsonReader, source: string, flags: number): Matche
 }
 
 function compile(reader: JsonReader, source: string, flags: number): RE2JS {
-  let pattern: RE2JS
   try {
-    pattern = RE2JS.compile(source, flags)
+    return compilePattern(source, { flags, maxInstructions: MAX_INSTRUCTIONS })
   } catch (error) {
-    const reason =
-      error instanceof Error ? error.message.replace('error parsing regexp: ', '') : String(error)
-    throw new ValidationError(
-      reader.path,
-      `expected a regular expression in RE2's syntax, which has no lookaround and no backreferences: ${reason}.`,
-    )
+    if (!(error instanceof PatternError)) throw error
+    throw new ValidationError(reader.path, error.message)
   }
-  if (pattern.programSize() <= MAX_INSTRUCTIONS) return pattern
-  throw reader.error('a smaller expression: repetitions such as {1,100} count as often as they repeat')
 }
 
 /** Converts a glob to an expression: `*` is any text, `?` one character, `\` escapes the next one. */

@@ -1,7 +1,9 @@
-import type { Terminal } from '../../resources/terminals/model.ts'
+import { UsageError } from '../../errors.ts'
+import type { Terminal, TerminalScreen } from '../../resources/terminals/model.ts'
 import type { Client } from '../client.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
-import { text, wholeNumber } from '../options.ts'
+import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
+import type { ProcessContext } from '../process-context.ts'
 import { action, call, factSheet, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
@@ -30,11 +32,48 @@ const server = text('SERVER', 'the server that it is on; needed where there are 
 const cells = (placeholder: string, description: string) =>
   wholeNumber(placeholder, description, { most: 10_000, expected: 'a whole number from 1 to 10000' })
 
+/** What a command waits for. */
+const WAIT_OPTIONS = {
+  until: text('PATTERN', 'wait until this is shown: a regular expression, matched line by line'),
+  quiet: duration('DURATION', 'wait until nothing was printed for this long'),
+  timeout: duration('DURATION', 'wait no longer than this (default 10s)'),
+  lines: cells('N', 'with the last rows above the screen'),
+}
+
+const waitOf = ({ until, quiet, timeout, lines }: OptionsOf<typeof WAIT_OPTIONS>) => ({
+  until,
+  quiet_ms: quiet,
+  timeout_ms: timeout,
+  lines,
+})
+
+const shownScreen = ({ screen: { scrollback, text } }: { screen: TerminalScreen }): string =>
+  scrollback === '' ? `${text}\n` : `${scrollback}\n${text}\n`
+
+/** Says on stderr if the pattern did not come. */
+async function exitCodeOf(
+  { screen }: { screen: TerminalScreen },
+  until: string | undefined,
+  { stderr }: ProcessContext,
+): Promise<number> {
+  const { outcome, exit_code: exitCode } = screen
+  if (until === undefined || outcome === 'matched') return 0
+  const why = outcome === 'exited' ? `the program has ended with ${exitCode}` : WHY_NOT[outcome]
+  await stderr.write(`berth: nothing matched ${JSON.stringify(until)}: ${why}.\n`)
+  return 1
+}
+
+const WHY_NOT = {
+  none: 'it was not waited for',
+  quiet: 'nothing was printed for the time of --quiet',
+  timeout: 'the time of --timeout was over (default 10s)',
+}
+
 /** `berth terminals` */
 export const terminals: Noun = {
   name: 'terminals',
   summary: 'terminals of a server, which run on without viewers',
-  description: 'Lists, opens and ends terminals of a server. Plain "berth terminals" lists them.',
+  description: 'Lists, opens, uses and ends terminals of a server. Plain "berth terminals" lists them.',
   names: [{ placeholder: 'TERMINAL', words: null, list: listNamed }],
   commands: [
     action({
@@ -86,6 +125,65 @@ export const terminals: Noun = {
             ['Last used', terminal.last_used_at],
           ]),
         )
+      },
+    }),
+    action({
+      usage: 'type <TERMINAL> [TEXT]',
+      description: 'type text, press keys, and print what the screen shows then',
+      help: `
+TEXT is typed first, then the keys are pressed: enter, tab, space, escape,
+backspace, delete, insert, up, down, left, right, home, end, pageup, pagedown,
+f1 to f12, any single character, and these after ctrl-, alt- or shift-.
+
+It prints the screen when nothing was printed for 250 ms, or when what the
+options name has come. --until looks only at what is new. The exit code is 1 if
+it does not come.
+
+Examples:
+  berth terminals type shell 'python3 -q' --key enter --until '>>> $'
+  berth terminals type shell --key ctrl-c
+`,
+      access: 'api',
+      options: {
+        server,
+        key: repeated('KEY', 'a key to press after the text; may be given several times'),
+        paste: flag('paste the text, as one piece'),
+        ...WAIT_OPTIONS,
+      },
+      async run({ args: [named, text], options, connect, server, session, print }) {
+        const { key: keys, paste } = options
+        if (text === undefined && keys === undefined)
+          throw new UsageError('Give a text to type, or a key: --key enter')
+        const client = await connect()
+        const serverId = await server()
+        const { id } = await findTerminal(client, serverId, named)
+        const params = { serverId, terminalId: id }
+        const body = { text, keys, paste, ...waitOf(options) }
+        const result = await client.call('terminals.type', { params, body })
+        await print(result, shownScreen)
+        return exitCodeOf(result, options.until, session.context)
+      },
+    }),
+    action({
+      usage: 'screen [TERMINAL]',
+      description: 'print what a terminal shows, now or when something has come',
+      help: `
+The exit code is 1 if --until does not come.
+
+Examples:
+  berth terminals screen
+  berth terminals screen dev --until 'ready in \\d+ ms' --timeout 1m
+`,
+      access: 'api',
+      options: { server, ...WAIT_OPTIONS },
+      async run({ args: [named], options, connect, server, session, print }) {
+        const client = await connect()
+        const serverId = await server()
+        const { id } = await findTerminal(client, serverId, named)
+        const params = { serverId, terminalId: id }
+        const result = await client.call('terminals.screen', { params, query: waitOf(options) })
+        await print(result, shownScreen)
+        return exitCodeOf(result, options.until, session.context)
       },
     }),
     action({

@@ -14,6 +14,16 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'stop ends all that runs on it and puts it to sleep, which costs nothing; start wakes it; restart does both. Commands, tasks and builds wake a sleeping server by themselves.',
   'exec.run':
     'Runs `sh -c COMMAND` in the workspace and waits for its end. A command that fails is no error: look at exitCode and stderr, and at `refused`: connections that berth did not let out, each with what would allow it. Standard input is empty unless `stdin` is given. What should go on after the call must be put in the background, with its output sent to a file; for an app use deployments_create or a project. With a progress token the output comes as progress while it runs.',
+  'terminals.list':
+    'Terminals are for programs that talk to a person: an editor, a debugger, the prompt of a language, a program that asks questions. For a command that ends by itself exec_run is simpler.',
+  'terminals.create':
+    'For programs that talk to a person, such as vim, python3, gdb or npm init. Without `command` it is a shell. Then use terminals_type and terminals_screen. It runs on between calls, until its program ends or terminals_delete. For a command that ends by itself exec_run is simpler.',
+  'terminals.get': 'Its program has ended where exit_code is not null. terminals_screen shows what it shows.',
+  'terminals.screen':
+    'Shows the rows as a person sees them. Without arguments it is the screen of now. To wait for a program, give `until`, such as `ready in` for a server that starts; `outcome` says whether it came (matched), or timeout, or exited with exit_code. `lines` adds what has scrolled away above.',
+  'terminals.type':
+    'Types `text` first, then presses `keys`, then waits and shows the screen. A line is run by `keys` ["enter"]: {"text": "ls -l", "keys": ["enter"]}. To wait for the next prompt, end the pattern of `until` with `$`: `\\$ $` for a shell, `>>> $` for Python; it is only looked for in what is new. What is typed is echoed, and matches too: choose a pattern that it does not match. Without `until` it answers when nothing was printed for 250 ms, so a slow command may still run: look again with terminals_screen and `until`. In vim: {"text": "ihello", "keys": ["escape"]}, then {"text": ":wq", "keys": ["enter"]}; let escape be the last key of its call. Leave less by the key q, stop a program with ["ctrl-c"], end input with ["ctrl-d"]. Code of several lines: `paste` true.',
+  'terminals.delete': 'Ends its program, and all that it has started and that did not detach.',
   'files.read':
     'Without `path` it lists all files of the workspace; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is "true".',
   'files.write':

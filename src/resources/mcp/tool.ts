@@ -170,6 +170,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'exec.run': RUNS_CODE,
   'files.manifest': READS,
   'terminals.create': RUNS_CODE,
+  'terminals.type': RUNS_CODE,
   'tasks.create': RUNS_CODE,
   'tasks.answer': RUNS_CODE,
   'tasks.cancel': { destructiveHint: true },

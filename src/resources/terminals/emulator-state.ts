@@ -45,6 +45,9 @@ export function takesPlainText(terminal: Terminal): boolean {
   )
 }
 
+/** Reports whether a program has hidden the cursor. */
+export const cursorIsHidden = (terminal: Terminal): boolean => coreOf(terminal).coreService.isCursorHidden
+
 /** Returns the sequences for what the serialize addon leaves out: margins, mouse encoding, cursor and title. */
 export function stateSequences(terminal: Terminal, title: string): string {
   const { buffer, coreService, coreMouseService } = coreOf(terminal)

@@ -1,5 +1,6 @@
 import type { TerminalSize } from '../../compute/driver.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { ScreenText } from './emulator-text.ts'
 
 /** A request to the Worker, about the emulator `id`. Each but `open` gets one reply, in order. */
 export type EmulatorRequest = { readonly id: number } & (
@@ -7,16 +8,66 @@ export type EmulatorRequest = { readonly id: number } & (
   | { readonly kind: 'write'; readonly data: Uint8Array<ArrayBuffer> }
   | ({ readonly kind: 'resize' } & EmulatorSize)
   | { readonly kind: 'serialize' }
+  | { readonly kind: 'read'; readonly lines: number }
+  | ({ readonly kind: 'watch'; readonly watch: number } & WatchRequest)
+  | { readonly kind: 'unwatch'; readonly watch: number }
   | { readonly kind: 'close' }
 )
+
+/** What to look for on a screen. */
+export interface WatchRequest {
+  /** A regular expression; null to learn the modes only. */
+  readonly pattern: string | null
+  /** Whether to look only at what changes from now on. */
+  readonly onlyNew: boolean
+}
+
+/** The results of requests, by kind. */
+export interface EmulatorResults {
+  /** `plain`: whether plain lines that are followed by enough others would leave no trace. */
+  write: { readonly plain: boolean; readonly matches: readonly PatternMatch[] }
+  resize: null
+  /** What draws the same screen, scrollback included, on an empty terminal. */
+  serialize: Uint8Array<ArrayBuffer>
+  read: ScreenText
+  watch: WatchResult
+  unwatch: null
+  close: null
+}
+
+/** A pattern that was found, by the number of its watch. */
+export interface PatternMatch {
+  readonly watch: number
+  readonly text: string
+}
+
+/** The begin of a watch. */
+export interface WatchResult {
+  readonly modes: InputModes
+  /** What matches already; null if nothing does. */
+  readonly match: string | null
+  /** Why the pattern is refused; null if it is not. */
+  readonly refusal: string | null
+}
+
+/** The modes of a terminal that change what keys send. */
+export interface InputModes {
+  /** Cursor keys send the sequences of applications (DECCKM). */
+  readonly cursorKeys: boolean
+  /** What is pasted is enclosed in marks. */
+  readonly paste: boolean
+}
 
 /** A reply of the Worker. */
 export interface EmulatorReply {
   readonly id: number
-  /** After `write`: whether plain lines that are followed by enough others would leave no trace. */
-  plain: boolean
-  /** After `serialize`: what draws the same screen, scrollback included, on an empty terminal. */
-  screen: Uint8Array<ArrayBuffer> | null
+  readonly result: EmulatorResults[keyof EmulatorResults]
+}
+
+/** What a terminal responds to a program that has asked it something, such as where its cursor is. */
+export interface EmulatorAnswer {
+  readonly id: number
+  readonly answer: string
 }
 
 /** The size of an emulator, with the rows above its screen. */
@@ -36,8 +87,8 @@ export class Emulators {
     this.#logger = logger
   }
 
-  /** Makes an emulator with an empty screen. */
-  open(size: EmulatorSize): Emulator {
+  /** Makes an emulator with an empty screen. @param onAnswer called with what it responds to a program's questions */
+  open(size: EmulatorSize, onAnswer: (answer: string) => void = () => {}): Emulator {
     this.#worker ??= this.#start()
     const worker = this.#worker
     this.#lastId += 1
@@ -45,7 +96,7 @@ export class Emulators {
     const emulator = new Emulator(
       (request) =>
         worker.postMessage({ ...request, id }, request.kind === 'write' ? [request.data.buffer] : []),
-      () => this.#close(id),
+      { answered: onAnswer, closed: () => this.#close(id) },
     )
     this.#open.set(id, emulator)
     worker.postMessage({ kind: 'open', id, ...size } satisfies EmulatorRequest)
@@ -61,7 +112,7 @@ export class Emulators {
 
   #start(): Worker {
     const worker = new Worker(workerUrl(import.meta.url), { ref: false })
-    worker.addEventListener('message', ({ data }: MessageEvent<EmulatorReply>) => {
+    worker.addEventListener('message', ({ data }: MessageEvent<EmulatorReply | EmulatorAnswer>) => {
       this.#open.get(data.id)?.receive(data)
     })
     worker.addEventListener('error', ({ message }) => {
@@ -81,13 +132,16 @@ type Distributed<T> = T extends unknown ? Omit<T, 'id'> : never
 /** One terminal's emulator. */
 export class Emulator {
   readonly #post: (request: Distributed<EmulatorRequest>) => void
-  readonly #onClose: () => void
-  readonly #replies: PromiseWithResolvers<EmulatorReply>[] = []
+  readonly #on: { answered: (answer: string) => void; closed: () => void }
+  readonly #replies: ((result: EmulatorReply['result']) => void)[] = []
   #isLost = false
 
-  constructor(post: (request: Distributed<EmulatorRequest>) => void, onClose: () => void) {
+  constructor(
+    post: (request: Distributed<EmulatorRequest>) => void,
+    on: { answered: (answer: string) => void; closed: () => void },
+  ) {
     this.#post = post
-    this.#onClose = onClose
+    this.#on = on
   }
 
   /** Whether its screen is lost, because the Worker has failed. */
@@ -95,13 +149,9 @@ export class Emulator {
     return this.#isLost
   }
 
-  /**
-   * Draws bytes, which belong to it from now on.
-   *
-   * @returns whether plain lines that are followed by enough others would leave no trace
-   */
-  async write(data: Uint8Array<ArrayBuffer>): Promise<boolean> {
-    return (await this.#request({ kind: 'write', data })).plain
+  /** Draws bytes, which belong to it from now on. Resolves to null if it is lost, as the other requests do. */
+  write(data: Uint8Array<ArrayBuffer>): Promise<EmulatorResults['write'] | null> {
+    return this.#request({ kind: 'write', data })
   }
 
   /** Changes the size. */
@@ -111,7 +161,22 @@ export class Emulator {
 
   /** Returns what draws the same screen on an empty terminal. */
   async serialize(): Promise<Uint8Array> {
-    return (await this.#request({ kind: 'serialize' })).screen ?? new Uint8Array(0)
+    return (await this.#request({ kind: 'serialize' })) ?? new Uint8Array(0)
+  }
+
+  /** Returns the screen as text, with the last `lines` rows of scrollback. */
+  read(lines: number): Promise<ScreenText | null> {
+    return this.#request({ kind: 'read', lines })
+  }
+
+  /** Looks for a pattern from now on. `write` reports it by the number of the watch, each time that it is there. */
+  watch(watch: number, request: WatchRequest): Promise<WatchResult | null> {
+    return this.#request({ kind: 'watch', watch, ...request })
+  }
+
+  /** Ends a watch. */
+  async unwatch(watch: number): Promise<void> {
+    await this.#request({ kind: 'unwatch', watch })
   }
 
   /** Frees it. */
@@ -120,12 +185,13 @@ export class Emulator {
     this.#isLost = true
     this.#post({ kind: 'close' })
     this.#endReplies()
-    this.#onClose()
+    this.#on.closed()
   }
 
-  /** Takes a reply of the Worker. */
-  receive(reply: EmulatorReply): void {
-    this.#replies.shift()?.resolve(reply)
+  /** Takes a message of the Worker. */
+  receive(message: EmulatorReply | EmulatorAnswer): void {
+    if ('answer' in message) this.#on.answered(message.answer)
+    else this.#replies.shift()?.(message.result)
   }
 
   /** The Worker has failed. */
@@ -134,21 +200,21 @@ export class Emulator {
     this.#endReplies()
   }
 
-  #request(request: Distributed<EmulatorRequest>): Promise<EmulatorReply> {
-    const reply = Promise.withResolvers<EmulatorReply>()
-    if (this.#isLost) return Promise.resolve(NO_REPLY)
-    this.#replies.push(reply)
+  #request<Kind extends keyof EmulatorResults>(
+    request: Extract<Distributed<EmulatorRequest>, { kind: Kind }>,
+  ): Promise<EmulatorResults[Kind] | null> {
+    if (this.#isLost) return Promise.resolve(null)
+    const { promise, resolve } = Promise.withResolvers<EmulatorResults[Kind] | null>()
+    // The Worker replies in order, so it is the result of this request.
+    this.#replies.push((result) => resolve(result as EmulatorResults[Kind]))
     this.#post(request)
-    return reply.promise
+    return promise
   }
 
   #endReplies(): void {
-    for (const reply of this.#replies.splice(0)) reply.resolve(NO_REPLY)
+    for (const reply of this.#replies.splice(0)) reply(null)
   }
 }
-
-/** The reply of an emulator that is lost. */
-const NO_REPLY: EmulatorReply = { id: 0, plain: false, screen: null }
 
 /**
  * Returns the file of the Worker. The executable contains it by its path below `src`.

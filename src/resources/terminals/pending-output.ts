@@ -1,8 +1,5 @@
 import type { Emulator } from './emulators.ts'
 
-/** Most bytes that are drawn at a time. */
-const DRAW_BYTES = 256 * 1024
-
 /** Pieces are joined up to this many bytes. */
 const SMALL_BYTES = 4 * 1024
 
@@ -62,8 +59,8 @@ export class PendingOutput {
     return Buffer.concat(this.#queue.flatMap((one) => (typeof one === 'function' ? [] : one.data)))
   }
 
-  /** Removes the first mark, or the output before it as far as it is drawn at a time. There must be something. */
-  take(): Uint8Array<ArrayBuffer> | Mark {
+  /** Removes the first mark, or the output before it, at most `most` bytes. There must be something. */
+  take(most: number): Uint8Array<ArrayBuffer> | Mark {
     const [first] = this.#queue
     if (typeof first === 'function') {
       this.#queue.shift()
@@ -71,12 +68,19 @@ export class PendingOutput {
     }
     const taken: Uint8Array[] = []
     let bytes = 0
-    for (const one of this.#queue) {
-      if (typeof one === 'function' || bytes >= DRAW_BYTES) break
-      taken.push(one.data)
-      bytes += one.data.length
+    for (
+      let next: Piece | Mark | undefined = first;
+      next !== undefined && typeof next !== 'function';
+      next = this.#queue[0]
+    ) {
+      const data = next.data.subarray(0, most - bytes)
+      if (data.length === 0) break
+      taken.push(data)
+      bytes += data.length
+      if (data.length < next.data.length)
+        this.#queue[0] = { data: next.data.subarray(data.length), lines: null }
+      else this.#queue.shift()
     }
-    this.#queue.splice(0, taken.length)
     this.#bytes -= bytes
     const whole = new Uint8Array(bytes)
     let at = 0

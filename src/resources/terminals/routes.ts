@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { AttachQuery, Terminal, TerminalCreate } from './model.ts'
+import { AttachQuery, ScreenQuery, Terminal, TerminalCreate, TerminalInput, TerminalScreen } from './model.ts'
 import type { TerminalsService } from './service.ts'
 
 /** Serves `/servers/{serverId}/terminals`. The service is loaded when it is first asked for. */
@@ -69,6 +69,48 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
           errors: [400, 401, 403, 404, 426],
         },
         { query: AttachQuery },
+      ),
+    )
+    .get(
+      '/:terminalId/screen',
+      async ({ caller, params, query, request: { signal }, whileValid }) => ({
+        screen: await (await terminals()).screen(caller, params.serverId, params.terminalId, query, {
+          signal,
+          whileValid,
+        }),
+      }),
+      operation(
+        'terminals.screen',
+        {
+          access: 'resource',
+          summary: 'Read the screen of a terminal',
+          description:
+            'Returns what it shows as text, at once or when what the query asks for has come: text that matches `until`, no output for `quiet_ms`, the end of the program, or the end of `timeout_ms`, whichever is first. `until` is looked for on the whole screen and in all that is printed later, even if it has scrolled away.',
+          success: { 200: t.Object({ screen: TerminalScreen }) },
+          errors: [400, 401, 403, 404],
+        },
+        { query: ScreenQuery },
+      ),
+    )
+    .post(
+      '/:terminalId/input',
+      async ({ caller, params, body, request: { signal }, whileValid }) => ({
+        screen: await (await terminals()).type(caller, params.serverId, params.terminalId, body, {
+          signal,
+          whileValid,
+        }),
+      }),
+      operation(
+        'terminals.type',
+        {
+          access: 'resource',
+          summary: 'Type on a terminal',
+          description:
+            'Types text and presses keys, and returns the screen when what the body asks for has come, as with `terminals.screen`. `until` is looked for only in what changes after the keys; without `until` and `quiet_ms` it waits until nothing was printed for 250 ms.',
+          success: { 200: t.Object({ screen: TerminalScreen }) },
+          errors: [400, 401, 403, 404],
+        },
+        { body: TerminalInput },
       ),
     )
     .delete(

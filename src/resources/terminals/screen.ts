@@ -1,5 +1,6 @@
 import type { TerminalSize } from '../../compute/driver.ts'
-import type { Emulator, EmulatorSize, Emulators } from './emulators.ts'
+import type { ScreenText } from './emulator-text.ts'
+import type { Emulator, EmulatorSize, Emulators, InputModes, WatchRequest } from './emulators.ts'
 import { PendingOutput } from './pending-output.ts'
 
 /** Most rows above the screen, and most bytes of all rows together. A cell of the emulator takes 12. */
@@ -7,11 +8,17 @@ const MAX_SCROLLBACK = 10_000
 const MAX_BYTES = 4 * 1024 * 1024
 const CELL_BYTES = 12
 
-/** Bytes of output from which it is drawn, even if nobody asks for the screen. */
+/** Bytes of output from which it is drawn, even if nobody asks for the screen. As many are drawn at a time. */
 const DRAW_BYTES = 256 * 1024
+
+/** Bytes that are drawn at a time while a pattern is looked for: no more than the scrollback keeps. */
+const WATCHED_BYTES = 16 * 1024
 
 /** Bytes of output that is not drawn from which the program is held up. */
 const FULL_BYTES = 4 * 1024 * 1024
+
+/** Milliseconds for which a program waits for a response of its terminal. */
+const ANSWER_MS = 3_000
 
 /** Most bytes of output that are shown to a first viewer as they are. */
 const RAW_BYTES = 192 * 1024
@@ -19,31 +26,61 @@ const RAW_BYTES = 192 * 1024
 /** Bytes of output from which a program waits for its first viewer; fewer, since one more piece comes. */
 const UNSEEN_BYTES = 64 * 1024
 
+/** Learns of a screen. */
+interface ScreenListener {
+  /** Called when there is room for more output. */
+  drained(): void
+  /** Called with the response to a program that has just asked its terminal something. */
+  answered(answer: string): void
+}
+
+/** A pattern that is looked for. */
+export interface ScreenWatch {
+  readonly modes: InputModes
+  /** Why the pattern is refused; null if it is not. */
+  readonly refusal: string | null
+  /** Ends it. */
+  end(): void
+}
+
+/** The modes of a terminal whose screen is lost. */
+const PLAIN_MODES: InputModes = { cursorKeys: false, paste: false }
+
+/** The result of drawing with an emulator that is lost. */
+const NOTHING_DRAWN = { plain: false, matches: [] }
+
 /**
  * The screen of a terminal, with its scrollback. What the program prints is kept and drawn later, when there is much of
  * it or somebody asks for the screen: a shell's prompt needs no emulator.
  */
-export class TerminalScreen {
+export class KeptScreen {
   readonly #emulators: Emulators
-  /** Called when there is room for more output. */
-  readonly #onRoom: () => void
+  readonly #listener: ScreenListener
   readonly #pending: PendingOutput
   #emulator: Emulator | null = null
   /** The size for which the pending output begins. */
   #size: TerminalSize
   #isDrawing = false
+  #isDrawnAtOnce = false
+  /** When the oldest output that is not drawn was added. */
+  #pendingSince = 0
   /** Whether plain lines that are followed by enough others leave no trace on what is drawn. */
   #takesPlainText = true
   /** Whether all output so far is pending, and nobody has seen it. */
   #isUnseen = true
+  /** What is told of a pattern that is found, by the number of its watch. */
+  readonly #watches = new Map<number, (match: string) => void>()
+  #lastWatch = 0
+  /** What ends the requests to the emulator if the screen is dropped. */
+  readonly #unanswered = new Set<(result: null) => void>()
   /** The last screen, when the program has ended; null before. */
   #final: Promise<Uint8Array> | null = null
   #isDisposed = false
 
-  constructor(size: TerminalSize, emulators: Emulators, onRoom: () => void) {
+  constructor(size: TerminalSize, emulators: Emulators, listener: ScreenListener) {
     this.#size = size
     this.#emulators = emulators
-    this.#onRoom = onRoom
+    this.#listener = listener
     this.#pending = new PendingOutput()
   }
 
@@ -59,8 +96,15 @@ export class TerminalScreen {
 
   /** Adds output. */
   write(data: Uint8Array): void {
+    if (this.#pending.bytes === 0) this.#pendingSince = performance.now()
     this.#pending.add(data)
-    if (this.#emulator !== null || this.#pending.bytes >= DRAW_BYTES) void this.#draw()
+    if (this.#emulator !== null || this.#isDrawnAtOnce || this.#pending.bytes >= DRAW_BYTES) void this.#draw()
+  }
+
+  /** Draws what is pending, and from now on everything at once. */
+  drawAtOnce(): void {
+    this.#isDrawnAtOnce = true
+    if (this.#final === null) void this.#draw()
   }
 
   /** Changes the size, from the output on that follows. */
@@ -83,10 +127,33 @@ export class TerminalScreen {
       this.#isUnseen = false
       return this.#pending.copy()
     }
-    const screen = Promise.withResolvers<Uint8Array>()
-    this.#pending.addMark(async (emulator) => screen.resolve(await emulator.serialize()))
-    void this.#draw()
-    return screen.promise
+    return (await this.#ask((emulator) => emulator.serialize())) ?? new Uint8Array(0)
+  }
+
+  /** Returns the screen of this moment as text, with the last `lines` rows of scrollback; null if it is dropped. */
+  read(lines: number): Promise<ScreenText | null> {
+    return this.#ask((emulator) => emulator.read(lines))
+  }
+
+  /**
+   * Looks for a pattern, on the screen as it is when all earlier output is drawn, and in what is drawn later.
+   *
+   * @param onMatch called with the text that matches, maybe more than once
+   */
+  async watch(request: WatchRequest, onMatch: (match: string) => void): Promise<ScreenWatch> {
+    this.#lastWatch += 1
+    const number = this.#lastWatch
+    if (request.pattern !== null && this.#final === null) this.#watches.set(number, onMatch)
+    const result = await this.#ask((emulator) => emulator.watch(number, request))
+    if (result?.match != null) onMatch(result.match)
+    return {
+      modes: result?.modes ?? PLAIN_MODES,
+      refusal: result?.refusal ?? null,
+      end: () => {
+        if (this.#watches.delete(number) && this.#final === null)
+          void this.#ask((emulator) => emulator.unwatch(number))
+      },
+    }
   }
 
   /** Keeps only the last screen: the program has ended. */
@@ -104,6 +171,32 @@ export class TerminalScreen {
     this.#isDisposed = true
     this.#emulator?.close()
     this.#emulator = null
+    for (const end of this.#unanswered) end(null)
+  }
+
+  /** Returns what the emulator responds when all output so far is drawn; null if the screen is dropped. */
+  async #ask<Result>(request: (emulator: Emulator) => Promise<Result | null>): Promise<Result | null> {
+    if (this.#isDisposed) return null
+    if (this.#final !== null) return this.#askAboutEnd(await this.#final, request)
+    const { promise, resolve } = Promise.withResolvers<Result | null>()
+    this.#unanswered.add(resolve)
+    this.#pending.addMark(async (emulator) => resolve(await request(emulator)))
+    void this.#draw()
+    return promise.finally(() => this.#unanswered.delete(resolve))
+  }
+
+  /** Returns what an emulator responds that has drawn the last screen. */
+  async #askAboutEnd<Result>(
+    screen: Uint8Array,
+    request: (emulator: Emulator) => Promise<Result>,
+  ): Promise<Result> {
+    const emulator = this.#emulators.open(emulatorSize(this.#size))
+    try {
+      void emulator.write(new Uint8Array(screen))
+      return await request(emulator)
+    } finally {
+      emulator.close()
+    }
   }
 
   /** Draws what is pending, in order, until nothing is. */
@@ -113,19 +206,28 @@ export class TerminalScreen {
     this.#isUnseen = false
     while (!this.#pending.isEmpty && !this.#isDisposed) {
       const emulator = this.#openEmulator()
-      if (this.#takesPlainText) this.#pending.dropPlainLines(this.#rowsKept)
-      const next = this.#pending.take()
-      if (next instanceof Uint8Array) this.#takesPlainText = await emulator.write(next)
-      else await next(emulator)
-      if (!this.isFull) this.#onRoom()
+      const isWatched = this.#watches.size > 0
+      if (this.#takesPlainText && !isWatched) this.#pending.dropPlainLines(this.#rowsKept)
+      const next = this.#pending.take(isWatched ? WATCHED_BYTES : DRAW_BYTES)
+      if (next instanceof Uint8Array) {
+        const { plain, matches } = (await emulator.write(next)) ?? NOTHING_DRAWN
+        this.#takesPlainText = plain
+        for (const { watch, text } of matches) this.#watches.get(watch)?.(text)
+      } else await next(emulator)
+      if (!this.isFull) this.#listener.drained()
     }
     this.#isDrawing = false
+  }
+
+  /** Passes on what the terminal responds to a program, which by now may be another one than has asked. */
+  #answer(answer: string): void {
+    if (performance.now() - this.#pendingSince < ANSWER_MS) this.#listener.answered(answer)
   }
 
   /** Returns the emulator. One that was lost is replaced, with an empty screen. */
   #openEmulator(): Emulator {
     if (this.#emulator === null || this.#emulator.isLost)
-      this.#emulator = this.#emulators.open(emulatorSize(this.#size))
+      this.#emulator = this.#emulators.open(emulatorSize(this.#size), (answer) => this.#answer(answer))
     return this.#emulator
   }
 

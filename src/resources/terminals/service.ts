@@ -12,8 +12,16 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { SOCKET_ENDS } from './close-codes.ts'
 import { Emulators } from './emulators.ts'
+import { readTerminal, typeOnTerminal, type WaitEnds } from './interaction.ts'
 import { LOGIN_SHELL, loginShellEnvironment } from './login-shell.ts'
-import { type AttachQuery, DEFAULT_SIZE, type Terminal, type TerminalCreate } from './model.ts'
+import {
+  type AttachQuery,
+  DEFAULT_SIZE,
+  type ScreenQuery,
+  type Terminal,
+  type TerminalCreate,
+  type TerminalInput,
+} from './model.ts'
 import { LiveTerminal, type TerminalStart } from './terminal.ts'
 
 /** Most terminals of a server whose programs run. */
@@ -170,6 +178,24 @@ export class TerminalsService implements ServerLifecycleListener {
     throw badRequest('The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key.')
   }
 
+  /**
+   * Returns the screen of a terminal, when what the query asks for has come.
+   *
+   * @throws BerthError 400, 401, 403, 404
+   */
+  screen(caller: Caller, serverId: string, id: string, query: ScreenQuery, ends: WaitEnds) {
+    return readTerminal(this.#find(caller, serverId, id), query, ends)
+  }
+
+  /**
+   * Types on a terminal, and returns its screen when what the request asks for has come.
+   *
+   * @throws BerthError 400, 401, 403, 404
+   */
+  type(caller: Caller, serverId: string, id: string, request: TerminalInput, ends: WaitEnds) {
+    return typeOnTerminal(this.#find(caller, serverId, id), request, ends)
+  }
+
   /** Calls `expired` when a browser's session has ended by its age, unless the returned function is called. */
   #whenSessionExpires(id: string, expired: () => void): () => void {
     const { clock, sessionEndsAt } = this.#dependencies
@@ -243,8 +269,11 @@ export class TerminalsService implements ServerLifecycleListener {
         servers.touch(row.id)
       },
       onWatched: (watched) => {
-        release?.()
-        release = watched ? servers.hold(row.id) : null
+        if (watched) release ??= servers.hold(row.id)
+        else {
+          release?.()
+          release = null
+        }
       },
       onEnded: () => this.#handleEnd(terminal),
     })

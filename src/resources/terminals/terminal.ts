@@ -2,9 +2,9 @@ import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/dri
 import type { Clock } from '../../runtime/clock.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { SOCKET_ENDS, type SocketEnd } from './close-codes.ts'
-import type { Emulators } from './emulators.ts'
-import type { Terminal } from './model.ts'
-import { TerminalScreen } from './screen.ts'
+import type { Emulators, WatchRequest } from './emulators.ts'
+import type { Terminal, TerminalScreen } from './model.ts'
+import { KeptScreen, type ScreenWatch } from './screen.ts'
 import { type ViewedTerminal, Viewer } from './viewer.ts'
 
 /** Most bytes that are kept of what was typed and no program has read. */
@@ -45,10 +45,18 @@ interface TerminalDependencies {
   emulators: Emulators
   /** Called when it is used: when it prints or is typed on, or a viewer comes or leaves. */
   onUse: () => void
-  /** Called when the first viewer has come, and when the last one has left. */
+  /** Called when a viewer has come or left, with whether there is one. */
   onWatched: (watched: boolean) => void
   /** Called when its program has ended. */
   onEnded: () => void
+}
+
+/** Learns what ends a wait for a terminal. */
+export interface TerminalObserver {
+  /** Called when its program has ended and everything that it has printed is drawn. */
+  exited(): void
+  /** Called when it is not there any more. */
+  gone(): void
 }
 
 /** A program on a terminal, with its screen and its viewers. */
@@ -56,9 +64,14 @@ export class LiveTerminal implements ViewedTerminal {
   readonly facts: TerminalFacts
   readonly #dependencies: TerminalDependencies
   readonly #sandbox: Sandbox
-  readonly #screen: TerminalScreen
+  readonly #screen: KeptScreen
   readonly #execution: TerminalExecution
   readonly #viewers = new Set<Viewer>()
+  readonly #observers = new Set<TerminalObserver>()
+  /** When it last printed, or began, as `performance.now` counts. */
+  #printedAt = performance.now()
+  /** Whether its program has ended, and its last screen is drawn. */
+  #hasEnded = false
   #size: TerminalSize
   #lastUsedAt: number
   #exitCode: number | null = null
@@ -84,8 +97,14 @@ export class LiveTerminal implements ViewedTerminal {
     this.#sandbox = sandbox
     this.#size = start.size
     this.#lastUsedAt = facts.startedAt
-    this.#screen = new TerminalScreen(start.size, dependencies.emulators, () => this.#release())
-    this.#expected = setTimeout(() => this.#expectNobody(), FIRST_VIEWER_MS)
+    this.#screen = new KeptScreen(start.size, dependencies.emulators, {
+      drained: () => this.#release(),
+      answered: (answer) => this.#answer(answer),
+    })
+    this.#expected = setTimeout(() => {
+      this.#expectNobody()
+      this.#goUnwatched()
+    }, FIRST_VIEWER_MS)
     this.#execution = sandbox.terminal({
       ...start,
       timeoutMs: null,
@@ -107,9 +126,9 @@ export class LiveTerminal implements ViewedTerminal {
     return this.#exitCode === null
   }
 
-  /** Whether a viewer is attached. */
+  /** Whether a viewer is attached, or somebody waits for what it shows. */
   get isWatched(): boolean {
-    return this.#viewers.size > 0
+    return this.#viewers.size + this.#observers.size > 0
   }
 
   /** When it was last used, milliseconds since 1970. */
@@ -153,12 +172,67 @@ export class LiveTerminal implements ViewedTerminal {
   /** Drops the screen. */
   dispose(): void {
     this.#screen.dispose()
+    for (const observer of this.#observers) observer.gone()
+  }
+
+  /** Whether its program has ended, and its last screen is drawn. */
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** When it last printed, or began, as `performance.now` counts. */
+  get printedAt(): number {
+    return this.#printedAt
+  }
+
+  /** The number of observers. */
+  get observers(): number {
+    return this.#observers.size
+  }
+
+  /** Adds an observer, which counts as a viewer without a size. @returns what removes it */
+  observe(observer: TerminalObserver): () => void {
+    this.#observers.add(observer)
+    this.#dependencies.onWatched(true)
+    this.#expectNobody()
+    return () => {
+      this.#observers.delete(observer)
+      this.#dependencies.onWatched(this.isWatched)
+    }
+  }
+
+  /** Looks for a pattern on its screen; see `KeptScreen.watch`. */
+  watch(request: WatchRequest, onMatch: (match: string) => void): Promise<ScreenWatch> {
+    return this.#screen.watch(request, onMatch)
+  }
+
+  /** Returns its screen as text, with the last `lines` rows of scrollback; null if it is gone. */
+  async read(lines: number): Promise<Omit<TerminalScreen, 'outcome' | 'match'> | null> {
+    const screen = await this.#screen.read(lines)
+    if (screen === null) return null
+    return {
+      text: screen.rows.join('\n').replace(/\n+$/, ''),
+      scrollback: screen.scrollback.join('\n'),
+      cursor: screen.cursor,
+      title: screen.title,
+      alternate_screen: screen.isAlternate,
+      ...this.#size,
+      exit_code: this.#exitCode,
+    }
+  }
+
+  /** Types, unless the program has not read too much of what was typed before. @returns whether it has */
+  typeAll(data: Uint8Array): boolean {
+    this.#use()
+    if (this.#execution.unread + data.length > MAX_TYPED) return false
+    this.#execution.write(data)
+    return true
   }
 
   join(viewer: Viewer): void {
     this.#viewers.add(viewer)
     this.#use()
-    if (this.#viewers.size === 1) this.#dependencies.onWatched(true)
+    this.#dependencies.onWatched(true)
     void this.#show(viewer, true)
     this.resized()
     this.#expectNobody()
@@ -167,9 +241,10 @@ export class LiveTerminal implements ViewedTerminal {
   leave(viewer: Viewer): void {
     if (!this.#viewers.delete(viewer)) return
     this.#use()
-    if (this.#viewers.size === 0) this.#dependencies.onWatched(false)
+    this.#dependencies.onWatched(this.isWatched)
     this.resized()
     this.#release()
+    this.#goUnwatched()
   }
 
   /** The smallest viewer decides, columns and rows each. Without any, the size stays. */
@@ -185,9 +260,7 @@ export class LiveTerminal implements ViewedTerminal {
   }
 
   type(viewer: Viewer, data: Uint8Array): void {
-    this.#use()
-    if (this.#execution.unread + data.length > MAX_TYPED) viewer.close(SOCKET_ENDS.typedTooMuch)
-    else this.#execution.write(data)
+    if (!this.typeAll(data)) viewer.close(SOCKET_ENDS.typedTooMuch)
   }
 
   drained(viewer: Viewer): void {
@@ -214,12 +287,13 @@ export class LiveTerminal implements ViewedTerminal {
 
   #print(data: Uint8Array): Promise<void> | void {
     this.#use()
+    this.#printedAt = performance.now()
     this.#screen.write(data)
     for (const viewer of this.#viewers) {
       viewer.send(data)
       this.#refresh(viewer)
     }
-    if (!this.#isHeldUp) return
+    if (!this.isHeldUp) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#resume = resolve
     if (this.#viewersAreFull) this.#impatience = setTimeout(() => this.#giveUp(), PATIENCE_MS)
@@ -229,7 +303,7 @@ export class LiveTerminal implements ViewedTerminal {
   /**
    * Whether the program has to wait: for the screen, for its first viewer, or because nobody of those who watch reads.
    */
-  get #isHeldUp(): boolean {
+  get isHeldUp(): boolean {
     const isEarly = this.#expected !== null && this.#screen.isLongUnseen
     return isEarly || this.#screen.isFull || this.#viewersAreFull
   }
@@ -241,6 +315,16 @@ export class LiveTerminal implements ViewedTerminal {
     this.#release()
   }
 
+  /** Draws at once what is printed while nobody watches, so that a program that asks its terminal has a response. */
+  #goUnwatched(): void {
+    if (this.#viewers.size === 0) this.#screen.drawAtOnce()
+  }
+
+  /** Passes on a response of the terminal to its program. A viewer's own terminal responds too. */
+  #answer(answer: string): void {
+    if (this.#viewers.size === 0) this.#execution.write(new TextEncoder().encode(answer))
+  }
+
   get #viewersAreFull(): boolean {
     // Those who have fallen behind are sent the screen when they read again, so nobody waits for them.
     const reading = [...this.#viewers].filter((viewer) => !viewer.isBehind)
@@ -249,7 +333,7 @@ export class LiveTerminal implements ViewedTerminal {
 
   /** Lets the program go on if nothing holds it up any more. */
   #release(): void {
-    if (this.#resume === null || this.#isHeldUp) return
+    if (this.#resume === null || this.isHeldUp) return
     clearTimeout(this.#impatience)
     const resume = this.#resume
     this.#resume = null
@@ -267,7 +351,10 @@ export class LiveTerminal implements ViewedTerminal {
     this.#expectNobody()
     this.#exitCode = exitCode
     this.#use()
-    void this.#screen.finish()
+    void this.#screen.finish().then(() => {
+      this.#hasEnded = true
+      for (const observer of this.#observers) observer.exited()
+    })
     // A viewer that waits for its screen is told after it.
     // The program has not ended by itself, if its server has.
     if (this.#sandbox.ending) this.closeViewers(SOCKET_ENDS.serverStopped)

@@ -150,6 +150,8 @@ describe('the tools', () => {
       'terminals.list': READS,
       'terminals.create': RUNS,
       'terminals.get': READS,
+      'terminals.screen': READS,
+      'terminals.type': RUNS,
       'terminals.delete': REPLACES,
       'files.read': READS,
       'files.write': REPLACES,

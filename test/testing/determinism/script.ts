@@ -148,10 +148,18 @@ export async function everyOperation(
   await call('GET', `${at}/builds`)
 
   const terminals = `/servers/${second}/terminals`
-  const { id: terminal } = await call('POST', terminals, { command: 'cat' })
+  const {
+    terminal: { id: terminal },
+  } = await call('POST', terminals, { command: 'while read -r x; do echo got $x; done' })
   await call('GET', terminals)
   await call('GET', `${terminals}/${terminal}`)
   await call('GET', `${terminals}/${terminal}/attach`)
+  await call('POST', `${terminals}/${terminal}/input`, {
+    text: 'hello',
+    keys: ['enter'],
+    until: '^got hello$',
+  })
+  await call('GET', `${terminals}/${terminal}/screen?lines=5`)
   await call('DELETE', `${terminals}/${terminal}`)
 
   await call('PUT', `/servers/${second}/files`, { path: 'index.html', content: '<p>hi</p>' })

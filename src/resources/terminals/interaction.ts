@@ -1,0 +1,158 @@
+import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { InputModes } from './emulators.ts'
+import { encodeInput, KEY_NAMES, type TypedInput } from './keys.ts'
+import type { ScreenQuery, TerminalInput, TerminalScreen } from './model.ts'
+import type { LiveTerminal, TerminalObserver } from './terminal.ts'
+
+/** Milliseconds without output after which a request that has typed responds, if it names nothing to wait for. */
+const TYPED_QUIET_MS = 250
+
+/** Milliseconds after which a wait ends, if the request names none. */
+const TIMEOUT_MS = 10_000
+
+/** Most requests that wait for one terminal at a time. Each pattern is looked for in all output. */
+const MAX_WAITS = 10
+
+/** Milliseconds between looks at a program that is held up. */
+const HELD_UP_MS = 20
+
+/** How a wait has ended. */
+type Ending = Pick<TerminalScreen, 'outcome' | 'match'>
+
+/** What ends a wait from outside. */
+export interface WaitEnds {
+  /** Fires when the client has disconnected. */
+  readonly signal: AbortSignal
+  /** Calls its argument if the caller's credential changes, until the returned function is called. */
+  readonly whileValid: (ended: () => void) => () => void
+}
+
+/**
+ * Waits for what a request asks for, and returns the screen.
+ *
+ * @throws BerthError 400, 401, 403, 404
+ */
+export const readTerminal = (
+  terminal: LiveTerminal,
+  query: ScreenQuery,
+  ends: WaitEnds,
+): Promise<TerminalScreen> => interact(terminal, query, null, ends)
+
+/**
+ * Types, waits for what a request asks for, and returns the screen.
+ *
+ * @throws BerthError 400, 401, 403, 404
+ */
+export function typeOnTerminal(
+  terminal: LiveTerminal,
+  request: TerminalInput,
+  ends: WaitEnds,
+): Promise<TerminalScreen> {
+  const { text = '', keys = [], paste = false } = request
+  const quietMs = request.quiet_ms ?? (request.until === undefined ? TYPED_QUIET_MS : undefined)
+  const wait = { ...request, ...(quietMs === undefined ? {} : { quiet_ms: quietMs }) }
+  return interact(terminal, wait, { text, keys, isPaste: paste }, ends)
+}
+
+async function interact(
+  terminal: LiveTerminal,
+  query: ScreenQuery,
+  input: TypedInput | null,
+  ends: WaitEnds,
+): Promise<TerminalScreen> {
+  if (input !== null) requireLive(terminal)
+  const { promise, resolve, reject } = Promise.withResolvers<Ending>()
+  // A wait may end before it is waited for.
+  promise.catch(() => {})
+  const gone = (): void => reject(goneError(terminal))
+  const left = (): void => reject(new BerthError('service_unavailable', 'The client waits no longer.'))
+  const invalid = (): void =>
+    reject(
+      new BerthError(
+        'missing_or_invalid_api_key',
+        'The credential of this request was ended, or its scope was changed, while it waited.',
+      ),
+    )
+  const exited = (): void => resolve({ outcome: 'exited', match: null })
+  const cleanups = [observe(terminal, { exited, gone })]
+  try {
+    ends.signal.addEventListener('abort', left)
+    cleanups.push(() => ends.signal.removeEventListener('abort', left), ends.whileValid(invalid))
+    const pattern = query.until ?? null
+    if (pattern !== null || input !== null) {
+      const found = (match: string): void => resolve({ outcome: 'matched', match })
+      const watch = await terminal.watch({ pattern, onlyNew: input !== null }, found)
+      cleanups.push(watch.end)
+      if (watch.refusal !== null) throw badRequest(`"until": ${watch.refusal}`)
+      if (input !== null) type(terminal, input, watch.modes)
+    }
+    cleanups.push(startTimers(terminal, query, input !== null, resolve))
+    if (terminal.hasEnded) exited()
+    const ending = await promise
+    const screen = await terminal.read(query.lines ?? 0)
+    if (screen === null) throw goneError(terminal)
+    return { ...screen, ...ending }
+  } finally {
+    for (const cleanup of cleanups) cleanup()
+  }
+}
+
+/** @throws BerthError 403 */
+function observe(terminal: LiveTerminal, observer: TerminalObserver): () => void {
+  if (terminal.observers < MAX_WAITS) return terminal.observe(observer)
+  throw new BerthError(
+    'plan_limit',
+    `${MAX_WAITS} requests wait for this terminal already. Wait until one of them has its response.`,
+  )
+}
+
+const goneError = ({ facts }: LiveTerminal): BerthError => notFound(`The terminal "${facts.id}"`)
+
+/** @throws BerthError 400 */
+function requireLive({ isLive, facts }: LiveTerminal): void {
+  if (isLive) return
+  throw badRequest(
+    `The program of the terminal "${facts.id}" has ended, so it takes no more keys. Open another terminal.`,
+  )
+}
+
+/** @throws BerthError 400, 403 */
+function type(terminal: LiveTerminal, input: TypedInput, modes: InputModes): void {
+  requireLive(terminal)
+  const encoded = encodeInput(input, modes)
+  if ('unknown' in encoded)
+    throw badRequest(`"keys": there is no key ${JSON.stringify(encoded.unknown)}. There are: ${KEY_NAMES}.`)
+  if (terminal.typeAll(encoded.bytes)) return
+  throw new BerthError(
+    'plan_limit',
+    'More was typed than the program reads. Wait until it reads, or end it with the key ctrl-c.',
+  )
+}
+
+/** Ends a wait by time: when nothing is printed any more, and when it has lasted too long. */
+function startTimers(
+  terminal: LiveTerminal,
+  { until, quiet_ms: quietMs, timeout_ms: timeoutMs }: ScreenQuery,
+  hasTyped: boolean,
+  end: (ending: Ending) => void,
+): () => void {
+  if (until === undefined && quietMs === undefined && timeoutMs === undefined) {
+    end({ outcome: 'none', match: null })
+    return () => {}
+  }
+  const begun = performance.now()
+  let quiet: Timer | undefined
+  const look = (): void => {
+    const since = Math.max(terminal.printedAt, hasTyped ? begun : 0)
+    const left = since + (quietMs ?? 0) - performance.now()
+    // A program that is held up would print more.
+    if (left <= 0 && !terminal.isHeldUp) end({ outcome: 'quiet', match: null })
+    else quiet = setTimeout(look, Math.max(left, HELD_UP_MS))
+  }
+  if (quietMs !== undefined) look()
+  const timeout = setTimeout(() => end({ outcome: 'timeout', match: null }), timeoutMs ?? TIMEOUT_MS)
+  return () => {
+    clearTimeout(quiet)
+    clearTimeout(timeout)
+  }
+}
