@@ -87,7 +87,7 @@ export class Client {
     const headers: Record<string, string> = { accept, 'x-berth-client': 'cli' }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
     // fetch sets the type of a form, which contains its boundary.
-    if (request.body !== undefined) headers['content-type'] = 'application/json'
+    if (form === undefined && request.body !== undefined) headers['content-type'] = 'application/json'
     const body = form ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
     let response: Response
     try {

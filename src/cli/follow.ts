@@ -23,17 +23,29 @@ export async function followWork(
 /**
  * Polls a resource until it is final.
  *
+ * @param hint asks once more, without delay, when it resolves
  * @throws the signal's reason if it aborts
  */
 export async function pollUntil<Resource>(
   read: () => Promise<Resource>,
   isFinal: (resource: Resource) => boolean,
   signal: AbortSignal,
+  hint: Promise<void> | null = null,
 ): Promise<Resource> {
+  let soon = hint
   for (;;) {
     const resource = await read()
     if (isFinal(resource)) return resource
-    await Bun.sleep(POLL_INTERVAL_MS)
+    await Promise.race([
+      Bun.sleep(POLL_INTERVAL_MS),
+      ...(soon === null
+        ? []
+        : [
+            soon.then(() => {
+              soon = null
+            }),
+          ]),
+    ])
     signal.throwIfAborted()
   }
 }

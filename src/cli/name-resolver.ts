@@ -62,16 +62,16 @@ export class NameResolver {
    */
   async chosenServer(how: string): Promise<string> {
     const source = this.#sourceOf('SERVER')
-    const [{ usedServer }, client] = await Promise.all([
-      import('./used-server.ts'),
+    const [{ USED_SERVERS }, client] = await Promise.all([
+      import('./directory-choices.ts'),
       this.#connectFor(source.access),
     ])
     const all = await source.list(client)
-    const used = usedServer(this.#session.context, client.baseUrl)
+    const used = USED_SERVERS.find(this.#session.context, client.baseUrl)
     if (used === null) return pickOnly(all, source.words, how).id
-    if (all.some(({ id }) => id === used.serverId)) return used.serverId
+    if (all.some(({ id }) => id === used.id)) return used.id
     throw new CommandError(
-      `${used.serverId}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,
+      `${used.id}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,
     )
   }
 

@@ -43,6 +43,8 @@ export const API_OPERATIONS = {
   'projects.delete': 'DELETE /projects/{projectId}',
   'projects.cleanup': 'POST /projects/{projectId}/cleanup',
   'projects.init': 'POST /projects/{projectId}/init',
+  'projects.push': 'POST /projects/{projectId}/push',
+  'projects.restart': 'POST /projects/{projectId}/restart',
   'projects.logs': 'GET /projects/{projectId}/logs',
   'secrets.set': 'PUT /secrets',
   'projectSecrets.set': 'PUT /projects/{projectId}/secrets',

@@ -48,6 +48,9 @@ export interface HostedAppDependencies {
   logsDirectory: string
 }
 
+/** Largest number of phases of a bring-up, and of the lines that name them. */
+const MAX_PHASES = 8
+
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
 const ASLEEP = 'Its server sleeps. Start the server, and it runs again.'
@@ -119,9 +122,13 @@ export class HostedApp {
     this.log.masks.add(Object.values(environment))
   }
 
-  /** Returns the last lines of the log as text. */
+  /** Returns the last lines of the log as text, without those that only name a phase. */
   async lastLines(count: number): Promise<string> {
-    return (await this.log.tail(count)).map(({ text }) => text).join('\n')
+    const lines = (await this.log.tail(count + MAX_PHASES)).filter(({ phase }) => phase === undefined)
+    return lines
+      .slice(-count)
+      .map(({ text }) => text)
+      .join('\n')
   }
 
   /** Opens the app's site. Does nothing after `remove`. */

@@ -13,6 +13,7 @@ import controls from './migrations/0008_controls.sql' with { type: 'text' }
 import signIn from './migrations/0009_signin.sql' with { type: 'text' }
 import metering from './migrations/0010_metering.sql' with { type: 'text' }
 import serverNetwork from './migrations/0011_server_network.sql' with { type: 'text' }
+import projectCode from './migrations/0012_project_code.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -30,6 +31,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   signIn,
   metering,
   serverNetwork,
+  projectCode,
 ]
 
 /** The number of the state's schema that this berth writes. */

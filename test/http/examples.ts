@@ -78,6 +78,8 @@ export const EXAMPLES: Record<string, Example> = {
   'projects.delete': {},
   'projects.cleanup': {},
   'projects.init': { body: { proceed: true }, invalid: { proceed: 'yes' } },
+  'projects.push': { body: { files: [] }, invalid: { files: 5 } },
+  'projects.restart': {},
   'projects.logs': {},
   'secrets.set': {
     body: (idOf) => ({ server_id: idOf('serverId'), secrets: {} }),

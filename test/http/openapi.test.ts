@@ -142,7 +142,8 @@ describe('operations', () => {
       if (!requestBody) continue
       const [first, ...others] = Object.keys(requestBody.content)
       expect(first).toBe('application/json')
-      expect(others).toEqual(operationId === 'projects.create' ? ['multipart/form-data'] : [])
+      const takesForm = ['projects.create', 'projects.push'].includes(operationId ?? '')
+      expect(others).toEqual(takesForm ? ['multipart/form-data'] : [])
       expect(responses).toHaveProperty('413')
     }
   })

@@ -66,7 +66,9 @@ export async function ready(
 }
 
 /** Files as the source of a project: an archive made by this machine's tar. */
-export async function archiveOf(files: Readonly<Record<string, string>>): Promise<object> {
+export async function archiveOf(
+  files: Readonly<Record<string, string>>,
+): Promise<{ type: 'archive'; data: string }> {
   const { mkdtempSync, mkdirSync, rmSync, writeFileSync } = await import('node:fs')
   const { tmpdir } = await import('node:os')
   const { dirname, join } = await import('node:path')

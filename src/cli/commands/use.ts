@@ -25,34 +25,34 @@ Examples:
 `,
   async run({ session: { context }, args: [named], options, connect, idOf, print }) {
     if (named !== undefined && options.none) throw new UsageError('Give a server or --none, not both.')
-    const [client, { usedServer, useServer }] = await Promise.all([connect(), import('../used-server.ts')])
+    const [client, { USED_SERVERS }] = await Promise.all([connect(), import('../directory-choices.ts')])
     const { baseUrl } = client
     if (options.none) {
-      const before = useServer(context, baseUrl, null)
+      const before = USED_SERVERS.keep(context, baseUrl, null)
       const server_id = null
       return print({ server_id, directory: null }, () =>
-        before === null ? 'No server was chosen here.\n' : `${before.serverId} is not meant here any more.\n`,
+        before === null ? 'No server was chosen here.\n' : `${before.id} is not meant here any more.\n`,
       )
     }
     const given = await idOf('CHOICE', named)
     if (given !== undefined) {
       // A whole id was not looked up.
       const { server } = await client.call('servers.get', { params: { serverId: given } })
-      useServer(context, baseUrl, server.id)
+      USED_SERVERS.keep(context, baseUrl, server.id)
       const label = server.task === '' ? '' : ` (${printable(server.task)})`
       return print(
         { server_id: server.id, directory: context.cwd },
         () => `Commands in ${printable(context.cwd)} now mean ${server.id}${label}.\n`,
       )
     }
-    const used = usedServer(context, baseUrl)
+    const used = USED_SERVERS.find(context, baseUrl)
     if (used === null)
       throw new CommandError(
         'No server is chosen here. Choose one with "berth use SERVER"; "berth servers" lists them.',
       )
     return print(
-      { server_id: used.serverId, directory: used.directory },
-      () => `${used.serverId}, chosen for ${printable(used.directory)}.\n`,
+      { server_id: used.id, directory: used.directory },
+      () => `${used.id}, chosen for ${printable(used.directory)}.\n`,
     )
   },
 })

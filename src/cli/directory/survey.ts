@@ -1,6 +1,7 @@
 import type { Dirent } from 'node:fs'
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { GENERATED, SECRET } from '../../resources/files/manifest.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
@@ -49,11 +50,6 @@ export interface DirectorySurvey {
 
 /** An app's sources have fewer files. More indicate a home directory or a disk named by mistake. */
 const MAX_FILES = 20_000
-
-const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
-
-/** Matches `.env`, `.env.production` and `.envrc`, but not examples, which have names only. */
-const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
 
 /**
  * Finds the files of a directory to send to a server. Empty directories are not sent.

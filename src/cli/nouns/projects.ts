@@ -186,6 +186,51 @@ ${EXIT_CODES}
         return followBringUp(session, client, project, { json, since: project.updated_at })
       },
     }),
+    action({
+      usage: 'push [DIR]',
+      description: 'send what of a directory has changed, and restart the app if it has to be',
+      access: 'api',
+      options: {
+        project: text('PROJECT', 'the project; by default the one that the directory was sent to before'),
+        watch: flag('stay, and send again after each change', { short: 'w' }),
+        server: text('SERVER', 'for a new project: the server; needed where there are several'),
+        name: text('TEXT', 'for a new project: its name; by default that of the directory'),
+        private: flag('for a new project: no URL'),
+      },
+      help: `
+Without DIR it is the directory that was sent last, of this one and those above it. A directory that was never sent
+becomes a new project with a URL. Of a directory the same is sent as by "berth projects create": see there.
+
+Only files whose content differs are sent. Those that were sent before and are gone are removed; what the app has
+made stays. Packages are installed only if a lock file or a package file has changed. The app is restarted, unless
+berth serves its files, or its command watches them. The old version answers until the new one does.
+
+Examples:
+  berth projects push
+  berth projects push site --watch
+  berth projects push . --project shop
+`,
+      async run(invocation) {
+        const { pushProject } = await import('../projects/push.ts')
+        return pushProject(invocation, findProject)
+      },
+    }),
+    action({
+      usage: 'restart [PROJECT]',
+      description: 'start its app again, as it was built',
+      access: 'api',
+      options: { detach: flag('return at once', { short: 'd' }) },
+      help: '\nThe old app answers until the new one does. Secrets that changed restart an app by themselves.\n',
+      async run({ session, args: [named], options: { detach, json }, connect, print }) {
+        const client = await connect()
+        const { id, slug } = await findProject(client, named)
+        const project = await client.call('projects.restart', { params: { projectId: id } })
+        if (detach)
+          return print(project, () => `It restarts. Look at it with: berth projects logs ${slug} -f\n`)
+        const { followBringUp } = await import('../projects/follow.ts')
+        return followBringUp(session, client, project, { json, since: project.updated_at })
+      },
+    }),
     call('projects.update', {
       usage: 'update [PROJECT]',
       description: 'change what it is called, whether it has a URL, whether it may be cleaned up',

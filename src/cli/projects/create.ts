@@ -7,11 +7,13 @@ import type { Client } from '../client.ts'
 import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
 import { surveyDirectory } from '../directory/survey.ts'
+import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
+import type { CliSession } from '../session.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
 
@@ -51,9 +53,11 @@ export async function createProject({
   const serverId = await server()
   const code = await prepareCode(source, session.context)
   const created = await post(client, serverId, bodyOf(options, code, variables), code.archive)
-  const { id, slug, name, server_id, init_phase } = created
+  if (source.from !== undefined)
+    await rememberProject(session.context, resolve(session.context.cwd, source.from), client, created.id)
+  const { id, slug, init_phase } = created
   const { json, detach } = options
-  const head = `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
+  const head = createdText(created)
   if (init_phase !== null && !detach) {
     if (!json) await session.context.stdout.write(head)
     return followBringUp(session, client, created, { json, since: created.created_at })
@@ -65,6 +69,50 @@ export async function createProject({
   await print(created, () => head + next)
   return 0
 }
+
+/** Keeps which project a directory was sent to. If that cannot be kept, says so and goes on. */
+export async function rememberProject(
+  context: ProcessContext,
+  directory: string,
+  { baseUrl }: Client,
+  projectId: string,
+): Promise<void> {
+  const inDirectory = { ...context, cwd: directory }
+  if (SENT_PROJECTS.find(inDirectory, baseUrl)?.id === projectId) return
+  try {
+    SENT_PROJECTS.keep(inDirectory, baseUrl, projectId)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    await context.stderr.write(`The project of ${printable(directory)} is not remembered. ${error.message}\n`)
+  }
+}
+
+/**
+ * Creates a project from a directory and follows its bring-up.
+ *
+ * @param directory an absolute path
+ * @returns the new project and the exit code
+ */
+export async function createFrom(
+  session: CliSession,
+  client: Client,
+  serverId: string,
+  directory: string,
+  options: CreateOptions,
+): Promise<{ project: Project; exitCode: number }> {
+  const code = await packSource(directory, session.context)
+  const project = await post(client, serverId, bodyOf(options, code, {}), code.archive)
+  const { json } = options
+  await rememberProject(session.context, directory, client, project.id)
+  if (!json) await session.context.stdout.write(createdText(project))
+  return {
+    project,
+    exitCode: await followBringUp(session, client, project, { json, since: project.created_at }),
+  }
+}
+
+const createdText = ({ id, name, slug, server_id }: Project): string =>
+  `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
 
 async function variablesOf(
   { env = [], envFile = [] }: CreateOptions,

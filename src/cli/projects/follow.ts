@@ -1,7 +1,7 @@
 import type { InitPhase, Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { followWork, POLL_INTERVAL_MS, pollUntil } from '../follow.ts'
+import { followWork, pollUntil } from '../follow.ts'
 import { ALL_LINES, followLog, logText, printLogEnd, projectLog } from '../log.ts'
 import { paint, printable, printJson } from '../output.ts'
 import type { CliSession } from '../session.ts'
@@ -10,8 +10,8 @@ import { missingVariablesText } from './missing-variables.ts'
 /** Exit code if the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3
 
-/** Largest number of polls for further log lines after the bring-up. */
-const MAX_POLLS = 5
+/** Longest wait for the end of the log after the bring-up, in milliseconds. */
+const MAX_WAIT_MS = 1000
 
 /** Phases that do not change without a request. */
 const FINAL_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
@@ -41,43 +41,56 @@ export async function followBringUp(
   return followWork(session.context.stderr, hint, async (signal) => {
     const final = json
       ? await waitUntilFinal(client, project, signal)
-      : await watch(session, client, project, since, signal)
+      : await watchBringUp(session, client, project, { since, signal })
     return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final)
   })
 }
 
-/** Shows phases and log until the bring-up reaches a final phase. */
-async function watch(
-  session: CliSession,
+/** What `watchBringUp` shows, and whom it tells. */
+interface WatchOptions {
+  /** ISO 8601. Earlier lines of the log belong to earlier runs. Null: those before the run's first phase do. */
+  since: string | null
+  signal: AbortSignal
+  /** Called with each phase in the log. */
+  onPhase?: (phase: string) => void
+}
+
+/**
+ * Shows the log of a bring-up, which names each phase in its place, until it reaches a final one.
+ *
+ * @throws the signal's reason if it aborts
+ */
+export async function watchBringUp(
+  { context: { stderr } }: Pick<CliSession, 'context'>,
   client: Client,
   project: Project,
-  since: string,
-  interrupted: AbortSignal,
+  { since, signal: interrupted, onPhase = () => {} }: WatchOptions,
 ): Promise<Project> {
-  const { stderr } = session.context
   const done = new AbortController()
   const signal = AbortSignal.any([interrupted, done.signal])
-  let lines = 0
+  /** Resolves at a line that names a final phase. */
+  const ended = Promise.withResolvers<void>()
+  let hasBegun = false
   const show = async (): Promise<void> => {
     for await (const line of followLog(projectLog(client, project.id), ALL_LINES, signal)) {
-      if (line.at < since) continue
-      lines += 1
-      await stderr.write(logText(stderr, line))
+      const { phase, run } = line
+      hasBegun ||= since === null ? run === project.init_run_id : line.at >= since
+      if (!hasBegun) continue
+      await stderr.write(phase ? `${paint(stderr, 'bold', line.text)}\n` : logText(stderr, line))
+      if (phase) onPhase(phase)
+      if (phase && FINAL_PHASES.has(phase as InitPhase)) ended.resolve()
     }
   }
   const logShown = show().catch((error: unknown) => {
     if (!signal.aborted) throw error
   })
-  const finished = waitUntilFinal(client, project, signal, (phase) =>
-    stderr.write(`${paint(stderr, 'bold', `→ ${phase}`)}\n`),
-  )
+  const read = () => client.call('projects.get', { params: { projectId: project.id }, signal })
+  // Asks at once when the log says so, and now and then, because a slow reader may miss lines.
+  const finished = pollUntil(read, isFinal, signal, ended.promise)
   try {
     const final = await Promise.race([finished, logShown.then(() => finished)])
-    // Waits for lines logged before the end. An app may log without end, so the wait is limited.
-    for (let seen = -1, polls = 0; seen !== lines && polls < MAX_POLLS; polls += 1) {
-      seen = lines
-      await Bun.sleep(POLL_INTERVAL_MS)
-    }
+    // An app may log so fast that the line with the last phase is left out.
+    await Promise.race([ended.promise, Bun.sleep(MAX_WAIT_MS), logShown])
     return final
   } finally {
     done.abort()
@@ -85,22 +98,12 @@ async function watch(
   }
 }
 
+const isFinal = ({ init_phase: phase }: Project): boolean => FINAL_PHASES.has(phase)
+
 /** Resolves to the project when its bring-up reaches a final phase. */
-async function waitUntilFinal(
-  client: Client,
-  { id }: Project,
-  signal: AbortSignal,
-  onPhase: (phase: InitPhase) => Promise<void> = async () => {},
-): Promise<Project> {
-  let last: InitPhase | null = null
-  const read = async (): Promise<Project> => {
-    const project = await client.call('projects.get', { params: { projectId: id }, signal })
-    const { init_phase: phase } = project
-    if (phase !== null && phase !== last) await onPhase(phase)
-    last = phase
-    return project
-  }
-  return pollUntil(read, ({ init_phase: phase }) => FINAL_PHASES.has(phase), signal)
+export function waitUntilFinal(client: Client, { id }: Project, signal: AbortSignal): Promise<Project> {
+  const read = () => client.call('projects.get', { params: { projectId: id }, signal })
+  return pollUntil(read, isFinal, signal)
 }
 
 async function printOutcome(session: CliSession, client: Client, project: Project): Promise<number> {

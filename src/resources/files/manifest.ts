@@ -3,6 +3,12 @@ import type { FileManifest } from './model.ts'
 
 export type { FileManifest } from './model.ts'
 
+/** Names of directories that are not sent to a server: what is in them can be made again. */
+export const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
+
+/** Matches `.env`, `.env.production` and `.envrc`, which are not sent, but not examples, which have names only. */
+export const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
+
 /** Returns a manifest of entries in the form of the API. */
 export function toManifest(entries: readonly ManifestEntry[]): FileManifest {
   const manifest: FileManifest = { files: [], links: [] }

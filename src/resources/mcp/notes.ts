@@ -60,6 +60,10 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Changes name, description, visibility or lifecycle. It has a URL while it is public; that and the slug never change.',
   'projects.delete': 'Ends its app and removes its files. There is no way back: ask the person first.',
   'projects.cleanup': 'Removes an ephemeral project with its files; a persistent one is refused.',
+  'projects.push':
+    'For programs that keep a copy of the code: takes hashes first, and then an archive of what is missing. To change a file of a project, use files_write below `projects/SLUG` and then projects_restart, or projects_init if packages or a build have changed.',
+  'projects.restart':
+    'Starts the app again with the files that are there, without install and build: after files_write in an app that does not watch its files. Look with projects_get until init_phase is ready or failed.',
   'projects.init':
     'Continues a bring-up that waits for variables (with `proceed` without them), else begins a new one with the code that lies in `projects/SLUG`: use it after changing the code.',
   'projects.logs':

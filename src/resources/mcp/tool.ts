@@ -178,6 +178,8 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'deployments.create': RUNS_CODE,
   'projects.create': RUNS_CODE,
   'projects.init': RUNS_CODE,
+  'projects.push': RUNS_CODE,
+  'projects.restart': RUNS_CODE,
   'projects.cleanup': { destructiveHint: true },
   'webhooks.create': { openWorldHint: true },
 }

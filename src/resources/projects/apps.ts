@@ -36,7 +36,7 @@ interface InitOptions {
   /** Whether to continue without the missing variables. */
   proceed: boolean
   /** The first phase of a new bring-up. */
-  from: 'fetch' | 'install'
+  from: 'fetch' | 'install' | 'start'
 }
 
 /** Runs the apps of projects: brings them up, resumes them with their servers, and stops them. */
@@ -127,6 +127,17 @@ export class ProjectApps implements ServerLifecycleListener {
       this.#records.setProceed(row.id)
     }
     this.#startBringUp(row.id)
+  }
+
+  /** Begins a new bring-up with a phase. None may run. */
+  begin({ id }: ProjectRow, phase: 'install' | 'build' | 'start', proceed: boolean): void {
+    this.#records.startBringUp(id, this.#dependencies.ids.next('irun'), phase, proceed)
+    this.#startBringUp(id)
+  }
+
+  /** Ends a bring-up that runs, because another one follows. Resolves when nothing of it runs. */
+  async supersede(id: string): Promise<void> {
+    await this.#bringUp.abort(id, 'dropped')
   }
 
   /** Resolves when no bring-up of the project runs. */

@@ -104,15 +104,18 @@ export class BringUp {
     if (!row) return
     const app = await appOf(row)
     let done = () => {}
-    app.log.beginRun(row.initRunId ?? id)
+    const run = runOf(row)
+    app.log.beginRun(run)
     app.markStarting()
     try {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
       const complete = await this.#runSteps(row, { server: used.row, sandbox: used.sandbox, app, signal })
-      if (complete) records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row))
-      else app.markDown('It waits for variables that it cannot start without.')
+      if (complete) {
+        records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row))
+        app.log.appendPhase('ready', run)
+      } else app.markDown('It waits for variables that it cannot start without.')
     } catch (error) {
       if (signal.aborted && signal.reason === 'dropped') return
       const reason = signal.aborted
@@ -125,6 +128,7 @@ export class BringUp {
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const phase = records.find(id)?.initPhase ?? 'fetch'
       records.markFailed(row, phase, await app.lastLines(FAILURE_LOG_LINES))
+      app.log.appendPhase('failed', run)
     } finally {
       app.log.endRun()
       done()
@@ -140,8 +144,12 @@ export class BringUp {
     const { records } = this.#dependencies
     for (const step of STEPS.slice(STEPS.indexOf(stepOf(row.initPhase)))) {
       const now = records.find(row.id) ?? row
-      if (step === firstStepWithVariables(now.plan) && this.#awaitsSecrets(now)) return false
+      if (step === firstStepWithVariables(now.plan) && this.#awaitsSecrets(now)) {
+        work.app.log.appendPhase('awaiting_secrets', runOf(row))
+        return false
+      }
       records.setPhase(row.id, step)
+      if (step !== 'build' || now.plan?.build !== null) work.app.log.appendPhase(step, runOf(row))
       await this.#runStep(step, now, work)
       work.signal.throwIfAborted()
     }
@@ -163,7 +171,11 @@ export class BringUp {
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)
-      return preparation.install(target, plan, environment)
+      const installed = await code.fingerprint(row, plan, workspace)
+      records.setInstalled(row.id, null)
+      await preparation.install(target, plan, environment)
+      records.setInstalled(row.id, installed)
+      return
     }
     const plan = planOf(row)
     if (step === 'build') return preparation.build(target, plan, environment)
@@ -177,7 +189,10 @@ export class BringUp {
     { app, signal }: Pick<BringUpContext, 'app' | 'signal'>,
   ): Promise<void> {
     const { records, secrets } = this.#dependencies
-    const spawned = () => records.setPhase(row.id, 'healthcheck')
+    const spawned = () => {
+      records.setPhase(row.id, 'healthcheck')
+      if (plan.start.kind === 'command') app.log.appendPhase('healthcheck', runOf(row))
+    }
     for (;;) {
       const environment = secrets.environment(row.serverId, row.id)
       const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
@@ -200,6 +215,8 @@ export class BringUp {
     return missing.length > 0
   }
 }
+
+const runOf = ({ id, initRunId }: ProjectRow): string => initRunId ?? id
 
 /** Returns the step that continues a phase. */
 function stepOf(phase: InitPhase | null): Step {

@@ -1,14 +1,16 @@
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { badRequest } from '../../errors.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import { AppError } from '../../hosting/app-runtime/plan.ts'
+import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import { once } from '../../runtime/once.ts'
 import type { Cipher } from '../../storage/cipher.ts'
+import { GENERATED, SECRET } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { ProjectTemplate } from '../templates/model.ts'
 import type { ProjectCreate } from './model.ts'
+import type { ProjectRecords } from './records.ts'
 import { isFetched, type ProjectSource, withoutArchiveData } from './sources/model.ts'
 import type { Sources, SourcesOptions } from './sources/sources.ts'
 import { PROJECTS_DIRECTORY, type ProjectRow, projectDirectory } from './table.ts'
@@ -18,6 +20,7 @@ interface CodeDependencies {
   cipher: Cipher
   servers: ServersService
   templates: TemplateCatalog
+  records: ProjectRecords
   sources: SourcesOptions
 }
 
@@ -36,6 +39,15 @@ interface FetchOptions {
   log: AppLog
   signal: AbortSignal
 }
+
+/** Matches the files that say which packages an app has. */
+const PACKAGE_FILES = new RegExp(
+  `(?:^|/)(?:${[
+    'package(?:-lock)?\\.json|npm-shrinkwrap\\.json|bun\\.lockb?|pnpm-(?:lock|workspace)\\.yaml|yarn\\.lock|\\.(?:npmrc|yarnrc(?:\\.yml)?)|bunfig\\.toml',
+    '[\\w.-]*(?:requirements|constraints)[\\w.-]*\\.(?:txt|in)|pyproject\\.toml|uv\\.lock|poetry\\.lock|Pipfile(?:\\.lock)?|setup\\.(?:py|cfg)|\\.python-version',
+    'go\\.(?:mod|sum|work)|Cargo\\.(?:toml|lock)|deno\\.(?:jsonc?|lock)|Gemfile(?:\\.lock)?|composer\\.(?:json|lock)|Aptfile',
+  ].join('|')})$`,
+)
 
 /** Fetches the code of projects. */
 export class ProjectCode {
@@ -77,7 +89,8 @@ export class ProjectCode {
    * @throws BerthError 400
    */
   async unpack(row: ProjectRow, server: ServerRow, archive: Uint8Array, signal: AbortSignal): Promise<void> {
-    await (await this.#sources()).unpack(archive, await this.#destination(row, server, signal))
+    const paths = await (await this.#sources()).unpack(archive, await this.destination(row, server, signal))
+    this.#dependencies.records.setCode(row.id, paths.filter(isSent))
   }
 
   /**
@@ -88,15 +101,28 @@ export class ProjectCode {
   async fetch(row: ProjectRow, { server, log, signal }: FetchOptions): Promise<void> {
     const source = this.#decryptSource(row)
     const sources = await this.#sources()
-    const destination = await this.#destination(row, server, signal)
+    const destination = await this.destination(row, server, signal)
+    const { templates, records } = this.#dependencies
+    let paths: string[]
     if (source !== null && isFetched(source)) {
-      await sources.fetch(source, { ...destination, log: (text) => log.append('fetch', text) })
+      paths = await sources.fetch(source, { ...destination, log: (text) => log.append('fetch', text) })
     } else if (source?.type === 'template') {
       log.append('fetch', `Copying the template ${source.template}.`)
-      await sources.writeFiles(await this.#dependencies.templates.files(source.template), destination)
+      paths = await sources.writeFiles(await templates.files(source.template), destination)
     } else {
       throw new AppError('The upload of the code was cut short. Delete the project and make it again.')
     }
+    records.setCode(row.id, paths.filter(isSent))
+  }
+
+  /**
+   * Returns a text that changes with what the packages of an app are installed from: the files of package managers in
+   * its code, and the command.
+   */
+  async fingerprint({ id, slug }: ProjectRow, { install }: AppPlan, workspace: Workspace): Promise<string> {
+    const paths = this.#dependencies.records.listCode(id).filter((path) => PACKAGE_FILES.test(path))
+    const entries = await workspace.manifest(projectDirectory({ slug }), paths)
+    return new Bun.CryptoHasher('sha256').update(JSON.stringify([install, entries])).digest('hex')
   }
 
   /** Returns the names of the entries beside the projects' directories. */
@@ -132,7 +158,8 @@ export class ProjectCode {
     return source === null ? null : JSON.parse(this.#dependencies.cipher.open(source, contextOf(id)))
   }
 
-  async #destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
+  /** Returns where a project's code goes, and the room for it. */
+  async destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
     const { servers } = this.#dependencies
     const room = servers.limits(server).storageBytes - (await servers.meter.current(server))
     return {
@@ -143,6 +170,13 @@ export class ProjectCode {
     }
   }
 }
+
+/**
+ * Reports whether a push could send a file: it sends no packages, and no `.env` files, which may hold secrets. A push
+ * must not remove what it cannot send.
+ */
+const isSent = (path: string): boolean =>
+  !path.split('/').some((name) => GENERATED.has(name) || SECRET.test(name))
 
 function sourceOf(template: string | undefined, upload: Uint8Array | null): ProjectSource {
   if (template !== undefined) return { type: 'template', template }

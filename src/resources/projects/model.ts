@@ -98,6 +98,45 @@ export const ProjectInit = t.Object(
 )
 export type ProjectInit = Static<typeof ProjectInit>
 
+/** The code that a project is to have. */
+export const ProjectPush = t.Object(
+  {
+    files: t.Array(
+      t.Object({
+        path: t.String({ minLength: 1, description: "Relative to the project's directory." }),
+        sha256: t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of its content, in hexadecimal.' }),
+        executable: t.Optional(t.Boolean()),
+      }),
+      { maxItems: 20_000, description: 'All files of the code, also those that the server has.' },
+    ),
+    links: t.Optional(
+      t.Array(t.Object({ path: t.String({ minLength: 1 }), target: t.String({ minLength: 1 }) }), {
+        maxItems: 20_000,
+        description: 'All symbolic links of the code.',
+      }),
+    ),
+  },
+  { $id: 'ProjectPush', additionalProperties: true },
+)
+export type ProjectPush = Static<typeof ProjectPush>
+
+/** The response to a push. */
+export const PushResult = t.Object(
+  {
+    missing: t.Array(t.String(), {
+      description: 'Files and links to send in the archive. If there are any, nothing was changed.',
+    }),
+    written: integer({ minimum: 0, description: 'Files and links that were written.' }),
+    removed: integer({ minimum: 0, description: 'Files and links that were removed.' }),
+    began: t.Nullable(oneOf(['install', 'build', 'start']), {
+      description: 'The first phase of the bring-up that has begun; null if the app needs none.',
+    }),
+    project: Project,
+  },
+  { $id: 'PushResult', additionalProperties: true },
+)
+export type PushResult = Static<typeof PushResult>
+
 /** The response to a cleanup. */
 export const CleanupResult = t.Object(
   { id: t.String(), cleaned: t.Literal(true) },
@@ -124,6 +163,8 @@ const LogLine = t.Object(
       description: 'What printed it: a phase such as fetch, install or implement, the app, or berth itself.',
     }),
     stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
+    phase: t.Optional(t.String({ description: 'Only where the line says that a bring-up has come to it.' })),
+    run: t.Optional(t.String({ description: 'Its `init_run_id`.' })),
     text: t.String(),
   },
   { $id: 'LogLine', additionalProperties: true },

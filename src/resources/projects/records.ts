@@ -6,7 +6,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { InitPhase, RuntimeStatus } from './model.ts'
-import { type ProjectRow, projects } from './table.ts'
+import { type ProjectRow, projectCode, projects } from './table.ts'
 
 /** Dependencies of the records. */
 export interface RecordsDependencies {
@@ -101,6 +101,39 @@ export class ProjectRecords {
   /** Records how the app is installed, built and started. */
   setPlan(id: string, plan: AppPlan): void {
     this.#updateRow(id, { plan })
+  }
+
+  /** Returns the paths of the code that came from outside. */
+  listCode(id: string): readonly string[] {
+    return this.#codeOf(id)?.paths ?? []
+  }
+
+  /** Records which files and links came from outside. */
+  setCode(id: string, paths: readonly string[]): void {
+    const values = { projectId: id, paths }
+    this.#queries
+      .insert(projectCode)
+      .values(values)
+      .onConflictDoUpdate({ target: projectCode.projectId, set: { paths } })
+      .run()
+  }
+
+  /** Returns the fingerprint of what the packages were installed from; null if it is not known. */
+  installedFrom(id: string): string | null {
+    return this.#codeOf(id)?.installed ?? null
+  }
+
+  /** Records what the packages were installed from; null while they are installed. */
+  setInstalled(id: string, installed: string | null): void {
+    this.#queries
+      .insert(projectCode)
+      .values({ projectId: id, paths: [], installed })
+      .onConflictDoUpdate({ target: projectCode.projectId, set: { installed } })
+      .run()
+  }
+
+  #codeOf(id: string) {
+    return this.#queries.select().from(projectCode).where(eq(projectCode.projectId, id)).get()
   }
 
   /** Records that the bring-up waits for the variables `keys`. */

@@ -10,7 +10,9 @@ import {
   Project,
   ProjectCreate,
   ProjectInit,
+  ProjectPush,
   ProjectUpdate,
+  PushResult,
 } from './model.ts'
 import type { ProjectsService } from './service.ts'
 
@@ -130,6 +132,36 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         },
         { body: t.Optional(ProjectInit) },
       ),
+    )
+    .post(
+      '/projects/:projectId/push',
+      async ({ caller, params, body, upload }) =>
+        (await projects()).push(caller, params.projectId, body, upload),
+      operation(
+        'projects.push',
+        {
+          access: 'resource',
+          form: { file: 'archive', json: ['files', 'links'] },
+          summary: "Replace a project's code",
+          description:
+            'Makes the code what `files` and `links` describe. First send these alone: `missing` names what the server lacks. Then send the same as a form, with an archive of those. Removes what came from outside earlier and is not described; what the app has made stays. Then the app is installed, built and started again as far as that is necessary.',
+          success: { 200: PushResult },
+          errors: [400, 401, 402, 404],
+        },
+        { body: ProjectPush },
+      ),
+    )
+    .post(
+      '/projects/:projectId/restart',
+      async ({ caller, params }) => status(202, await (await projects()).restart(caller, params.projectId)),
+      operation('projects.restart', {
+        access: 'resource',
+        summary: "Restart a project's app",
+        description:
+          'Starts the app again as it was built, without a gap: the old one answers until the new one does. A bring-up that is under way goes on instead. A sleeping server is woken.',
+        success: { 202: Project },
+        errors: [400, 401, 402, 404],
+      }),
     )
     .get(
       '/projects/:projectId/logs',

@@ -18,7 +18,16 @@ import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { ProjectApps } from './apps.ts'
 import { ProjectCode, type ResolvedSource } from './code.ts'
-import type { LogLines, Project, ProjectCreate, ProjectInit, ProjectUpdate } from './model.ts'
+import type {
+  LogLines,
+  Project,
+  ProjectCreate,
+  ProjectInit,
+  ProjectPush,
+  ProjectUpdate,
+  PushResult,
+} from './model.ts'
+import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
 import { randomName, slugFor } from './slug.ts'
 import type { SourcesOptions } from './sources/sources.ts'
@@ -49,14 +58,21 @@ export class ProjectsService {
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
   readonly #code: ProjectCode
+  readonly #pushes: ProjectPushes
   /** Creates one project at a time, so that no two get the same slug or port or exceed the plan's limit. */
   readonly #createMutex = new KeyedMutex()
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
     this.#records = new ProjectRecords(dependencies)
-    this.#code = new ProjectCode(dependencies)
+    this.#code = new ProjectCode({ ...dependencies, records: this.#records })
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
+    this.#pushes = new ProjectPushes({
+      ...dependencies,
+      records: this.#records,
+      code: this.#code,
+      apps: this.apps,
+    })
   }
 
   /** Returns the projects of a server that the caller may access, newest first. @throws BerthError 404 */
@@ -187,6 +203,40 @@ export class ProjectsService {
     }
     servers.checkBudget(server)
     this.apps.init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
+    return this.get(caller, id)
+  }
+
+  /**
+   * Makes the code of a project what a manifest describes, and brings the app up again as far as that is necessary.
+   *
+   * @param archive the content of the files that the server lacks
+   * @throws BerthError 400, 402 if the budget is used up, 404
+   */
+  async push(
+    caller: Caller,
+    id: string,
+    manifest: ProjectPush,
+    archive: Uint8Array | null,
+  ): Promise<PushResult> {
+    const { servers } = this.#dependencies
+    const row = this.getRow(caller, id)
+    const server = servers.getRow(caller, row.serverId)
+    servers.checkBudget(server)
+    const pushed = await this.#pushes.push(row, server, manifest, archive)
+    return { ...pushed, project: this.get(caller, id) }
+  }
+
+  /**
+   * Starts the app of a project again, as it was built last. A bring-up that is under way goes on.
+   *
+   * @throws BerthError 400 if there is no code, 402 if the budget is used up, 404
+   */
+  async restart(caller: Caller, id: string): Promise<Project> {
+    const { servers } = this.#dependencies
+    const row = this.getRow(caller, id)
+    if (row.runtimeStatus === 'unbuilt' || row.plan === null) return this.init(caller, id, {})
+    servers.checkBudget(servers.getRow(caller, row.serverId))
+    this.apps.init(row, { proceed: row.proceed, from: 'start' })
     return this.get(caller, id)
   }
 

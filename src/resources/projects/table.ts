@@ -28,6 +28,15 @@ export const projects = sqliteTable('projects', {
   updatedAt: integer('updated_at').notNull(),
 })
 
+/** What is known of the code of projects: one row for each that got any. */
+export const projectCode = sqliteTable('project_code', {
+  projectId: text('project_id').primaryKey(),
+  /** Files and links that came from outside, relative to the project's directory. */
+  paths: text('paths', { mode: 'json' }).$type<readonly string[]>().notNull(),
+  /** Fingerprint of what its packages were installed from; null if they are not, or it is not known. */
+  installed: text('installed'),
+})
+
 /** A project as it is stored. */
 export type ProjectRow = typeof projects.$inferSelect
 

@@ -177,6 +177,8 @@ describe('the tools', () => {
       'projects.delete': REPLACES,
       'projects.cleanup': 'destroys',
       'projects.init': RUNS,
+      'projects.push': RUNS,
+      'projects.restart': RUNS,
       'projects.logs': READS,
       'secrets.set': REPLACES,
       'projectSecrets.set': REPLACES,

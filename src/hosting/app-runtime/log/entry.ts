@@ -20,6 +20,10 @@ export interface LogEntry {
   readonly source: LogSource
   /** Missing for berth's own messages. */
   readonly stream?: 'stdout' | 'stderr'
+  /** Set if the line says that a bring-up has come to a phase. */
+  readonly phase?: string
+  /** Id of that bring-up. */
+  readonly run?: string
   /** Without line end, control characters and secrets. */
   readonly text: string
 }
@@ -28,10 +32,16 @@ export interface LogEntry {
 export function parseEntry(line: string): LogEntry | null {
   if (line === '') return null
   try {
-    const { seq, at, source, stream, text } = JSON.parse(line) as Partial<LogEntry>
+    const { seq, at, source, stream, phase, run, text } = JSON.parse(line) as Partial<LogEntry>
     if (typeof seq !== 'number' || typeof at !== 'string' || typeof source !== 'string') return null
     if (typeof text !== 'string') return null
-    return stream === undefined ? { seq, at, source, text } : { seq, at, source, stream, text }
+    return {
+      ...{ seq, at, source },
+      ...(stream === undefined ? {} : { stream }),
+      ...(phase === undefined ? {} : { phase }),
+      ...(run === undefined ? {} : { run }),
+      text,
+    }
   } catch {
     return null
   }

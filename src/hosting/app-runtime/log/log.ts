@@ -121,6 +121,11 @@ export class AppLog {
     }
   }
 
+  /** Logs that the bring-up has come to a phase. */
+  appendPhase(phase: string, run: string): void {
+    this.#add({ source: 'berth', phase, run, text: `→ ${phase}` })
+  }
+
   /** Returns a sink for the output of one process. */
   output(source: LogSource): LogOutput {
     return new LogOutput(this.masks, (line) => this.#add({ source, ...line }))
@@ -178,7 +183,7 @@ export class AppLog {
     await rm(this.#options.dir, { recursive: true, force: true })
   }
 
-  #add(line: Pick<LogEntry, 'source' | 'stream' | 'text'>): void | Promise<void> {
+  #add(line: Omit<LogEntry, 'seq' | 'at'>): void | Promise<void> {
     if (this.#closed || this.#sealed) return
     this.#seq += 1
     const entry: LogEntry = { seq: this.#seq, at: toIso(this.#options.clock.now()), ...line }

@@ -7,6 +7,7 @@ import { SourceError } from './errors.ts'
 import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
 import type { FetchedSource, ProjectSource } from './model.ts'
+import { listTree } from './tree.ts'
 
 /** The options of `Sources`. */
 export interface SourcesOptions {
@@ -68,11 +69,12 @@ export class Sources {
   /**
    * Unpacks an archive from a request.
    *
+   * @returns the paths of its files and links
    * @throws BerthError 400 without changes for one that is damaged, dangerous or over a limit
    */
-  async unpack(archive: Uint8Array, destination: Destination): Promise<void> {
+  async unpack(archive: Uint8Array, destination: Destination): Promise<string[]> {
     try {
-      await this.#prepare(destination, async (staging, limits, signal) => {
+      return await this.#prepare(destination, async (staging, limits, signal) => {
         const file = join(staging, 'archive')
         await Bun.write(file, archive)
         const { unpackArchive } = await import('./archive/unpack.ts')
@@ -90,15 +92,16 @@ export class Sources {
    * interruption, with the same result.
    *
    * @param log receives progress, line by line and without credentials
+   * @returns the paths of its files and links
    * @throws SourceError with a sentence for the project's creator; the signal's reason
    */
   async fetch(
     source: FetchedSource,
     destination: Destination & { log: (text: string) => void },
-  ): Promise<void> {
+  ): Promise<string[]> {
     const { log } = destination
     try {
-      await this.#prepare(destination, async (staging, limits, signal) => {
+      return await this.#prepare(destination, async (staging, limits, signal) => {
         if (source.type === 'git') {
           const { fetchRepository } = await import('./git/fetch.ts')
           return await fetchRepository({ source, staging, limits, log, signal }, this.#gitDependencies)
@@ -123,13 +126,14 @@ export class Sources {
   /**
    * Writes files to a project's path: those of a template, or none for an empty directory.
    *
+   * @returns the paths of the files
    * @throws SourceError for a path that a project cannot have
    */
   async writeFiles(
     files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
     destination: Destination,
-  ): Promise<void> {
-    await this.#prepare(destination, async (staging, limits) => {
+  ): Promise<string[]> {
+    return await this.#prepare(destination, async (staging, limits) => {
       const { writeFiles } = await import('./archive/writer.ts')
       return await writeFiles(files, staging, limits)
     })
@@ -140,11 +144,15 @@ export class Sources {
     return { hosts: this.#hosts, sourceFolders, environment }
   }
 
-  /** Prepares code in a staging directory, within the limits and the time, and places it. */
+  /**
+   * Prepares code in a staging directory, within the limits and the time, and places it.
+   *
+   * @returns the paths of its files and links
+   */
   async #prepare(
     { workspace, path, room = Number.POSITIVE_INFINITY, signal }: Destination,
     prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,
-  ): Promise<void> {
+  ): Promise<string[]> {
     const limits = { ...this.#limits, bytes: Math.max(0, Math.min(this.#limits.bytes, room)) }
     using time = new Timeout(limits.timeoutMs)
     const ending = AbortSignal.any([signal, time.signal])
@@ -152,7 +160,9 @@ export class Sources {
     await using staging = await workspace.staging()
     const code = await prepare(staging.path, limits, ending)
     ending.throwIfAborted()
+    const paths = await listTree(code)
     await workspace.moveIn(code, path)
+    return paths
   }
 }
 

@@ -34,6 +34,36 @@ export async function checkTree(
       if (pace.due) await pace.rest()
     }
   }
+  checkLinks(links)
+}
+
+/**
+ * Returns the paths of a fetched directory's files and links, without those of git.
+ *
+ * @param root absolute; nothing else may change it meanwhile
+ */
+export async function listTree(root: string): Promise<string[]> {
+  const paths: string[] = []
+  const pace = new Pace()
+  const pending = ['']
+  for (let dir = pending.pop(); dir !== undefined; dir = pending.pop()) {
+    for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
+      const path = dir === '' ? entry.name : `${dir}/${entry.name}`
+      if (!entry.isDirectory()) paths.push(path)
+      else if (entry.name !== '.git') pending.push(path)
+      if (pace.due) await pace.rest()
+    }
+  }
+  return paths
+}
+
+/**
+ * Checks that no link of a tree leads out of it.
+ *
+ * @param links path → target, both with `/`
+ * @throws SourceError that names the link
+ */
+export function checkLinks(links: ReadonlyMap<string, string>): void {
   const out = findLinkOut(links)
   if (out !== null) throw linkOut(out)
 }

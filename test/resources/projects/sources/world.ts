@@ -44,11 +44,11 @@ export class World implements AsyncDisposable {
   }
 
   /** Fetches to the project's path. */
-  fetch(source: FetchedSource, rest: { signal?: AbortSignal; room?: number } = {}): Promise<void> {
+  fetch(source: FetchedSource, rest: { signal?: AbortSignal; room?: number } = {}): Promise<string[]> {
     return this.sources.fetch(source, this.destination(rest))
   }
 
-  unpack(archive: Uint8Array, rest: { room?: number } = {}): Promise<void> {
+  unpack(archive: Uint8Array, rest: { room?: number } = {}): Promise<string[]> {
     return this.sources.unpack(archive, this.destination(rest))
   }
 

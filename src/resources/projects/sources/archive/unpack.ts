@@ -19,6 +19,28 @@ export async function unpackArchive(
   limits: SourceLimits,
   signal: AbortSignal,
 ): Promise<string> {
+  const { root, writer } = await unpackAsIs(file, staging, limits, signal)
+  const [only, ...others] = writer.top
+  if (only === undefined) throw new SourceError('It holds no files.')
+  const code = others.length === 0 && only.kind === 'directory' ? join(root, only.name) : root
+  await checkTree(code, limits)
+  return code
+}
+
+/**
+ * Unpacks an archive into a new directory `tree` of a staging directory, its top directory included. Its links are not
+ * checked.
+ *
+ * @param file the archive, absolute
+ * @returns the new directory, absolute, and what has written it
+ * @throws SourceError that names the entry or the limit; the signal's reason
+ */
+export async function unpackAsIs(
+  file: string,
+  staging: string,
+  limits: SourceLimits,
+  signal: AbortSignal,
+): Promise<{ root: string; writer: TreeWriter }> {
   const kind = archiveKind(await Bun.file(file).slice(0, HEAD_BYTES).bytes())
   if (typeof kind === 'object') {
     throw new SourceError(`It is neither a zip nor a tar nor a tar.gz, but ${kind.instead}.`)
@@ -34,11 +56,7 @@ export async function unpackArchive(
     await unpackTar(file, kind === 'tar.gz', writer, limits, signal)
   }
   await writer.finish()
-  const [only, ...others] = writer.top
-  if (only === undefined) throw new SourceError('It holds no files.')
-  const code = others.length === 0 && only.kind === 'directory' ? join(root, only.name) : root
-  await checkTree(code, limits)
-  return code
+  return { root, writer }
 }
 
 /** The supported kinds of archive. */

@@ -42,6 +42,11 @@ export class TreeWriter {
     this.#limits = limits
   }
 
+  /** The paths of files and links. */
+  get paths(): string[] {
+    return [...this.#kinds].flatMap(([path, kind]) => (kind === 'directory' ? [] : [path]))
+  }
+
   /** The names and kinds of the top entries. */
   get top(): { name: string; kind: Kind }[] {
     return [...this.#kinds].flatMap(([name, kind]) =>

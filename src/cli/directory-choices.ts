@@ -1,0 +1,110 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { writePrivate } from '../storage/private-file.ts'
+import { CommandError } from './errors.ts'
+import type { ProcessContext } from './process-context.ts'
+import { userDirectory } from './user-directory.ts'
+
+/** All choices of a file: ids by the instance's address, by directory. */
+type Choices = Record<string, Record<string, string>>
+
+/** A choice that holds in a directory and below it. */
+export interface DirectoryChoice {
+  /** Of the server or project that was chosen. */
+  readonly id: string
+  /** Where it was made. */
+  readonly directory: string
+}
+
+type Context = Pick<ProcessContext, 'env' | 'cwd'>
+
+/** What directories of this machine stand for on instances, kept in a file of the user's configuration. */
+export class DirectoryChoices {
+  /**
+   * @param file name in the directory `berth` of the user's configuration
+   * @param remedy what to do once a damaged file is removed, as the end of a sentence
+   */
+  constructor(
+    private readonly file: string,
+    private readonly remedy: string,
+  ) {}
+
+  /** Returns what is meant in the working directory, by the nearest choice; null if there is none. */
+  find({ env, cwd }: Context, baseUrl: string): DirectoryChoice | null {
+    const path = this.#path(env)
+    if (path === null || !existsSync(path)) return null
+    const all = this.#read(path)
+    for (let directory = resolve(cwd); ; directory = dirname(directory)) {
+      const id = all[directory]?.[baseUrl]
+      if (id !== undefined) return { id, directory }
+      if (directory === dirname(directory)) return null
+    }
+  }
+
+  /**
+   * Keeps a choice for the working directory, in place of an earlier one.
+   *
+   * @param id null takes back the choice that holds there, wherever it was made
+   * @returns the choice that held before; null for none
+   * @throws CommandError if it cannot be kept
+   */
+  keep(context: Context, baseUrl: string, id: string | null): DirectoryChoice | null {
+    const path = this.#path(context.env)
+    if (path === null) {
+      throw new CommandError(
+        'There is no directory to keep the choice in: this user has no home. Name one with XDG_CONFIG_HOME.',
+      )
+    }
+    const before = this.find(context, baseUrl)
+    if (before === null && id === null) return null
+    const all = existsSync(path) ? this.#read(path) : {}
+    const directory = id === null && before ? before.directory : resolve(context.cwd)
+    const choices = { ...all[directory] }
+    if (id === null) delete choices[baseUrl]
+    else choices[baseUrl] = id
+    const changed: Choices = { ...all, [directory]: choices }
+    if (Object.keys(choices).length === 0) delete changed[directory]
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      writePrivate(path, `${JSON.stringify(changed, null, 2)}\n`)
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error)
+      throw new CommandError(`${path} cannot be written: ${cause}. Mend its permissions.`)
+    }
+    return before
+  }
+
+  #path(env: Context['env']): string | null {
+    const directory = userDirectory(env, 'XDG_CONFIG_HOME', '.config')
+    return directory === null ? null : join(directory, 'berth', this.file)
+  }
+
+  /** Reads the choices. Throws CommandError for a damaged file. */
+  #read(path: string): Choices {
+    try {
+      const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
+      if (isChoices(parsed)) return parsed
+    } catch {
+      // Told below.
+    }
+    throw new CommandError(`${path} is damaged or may not be read. Remove it, and ${this.remedy}.`)
+  }
+}
+
+/** The servers that `berth use` has chosen. */
+export const USED_SERVERS = new DirectoryChoices('use.json', 'choose again with "berth use"')
+
+/** The projects that directories were sent to. */
+export const SENT_PROJECTS = new DirectoryChoices(
+  'projects.json',
+  'name the project again with "berth projects push --project PROJECT"',
+)
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isChoices = (value: unknown): value is Choices =>
+  isObject(value) &&
+  Object.values(value).every(
+    (choices) => isObject(choices) && Object.values(choices).every((id) => typeof id === 'string'),
+  )

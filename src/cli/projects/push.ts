@@ -1,0 +1,245 @@
+import { basename, resolve } from 'node:path'
+import type { ResponseOf } from '../../client/client.ts'
+import type { Project } from '../../resources/projects/model.ts'
+import type { Client } from '../client.ts'
+import { ManifestReader } from '../directory/manifest.ts'
+import { packDirectory } from '../directory/pack.ts'
+import { repeatOnChange } from '../directory/repeat.ts'
+import { leftOutText } from '../directory/report.ts'
+import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
+import { SENT_PROJECTS } from '../directory-choices.ts'
+import { CommandError } from '../errors.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { printLogEnd, projectLog } from '../log.ts'
+import { count, printable, printJson } from '../output.ts'
+import type { CommonOptions, Invocation } from '../runner.ts'
+import type { CliSession } from '../session.ts'
+import { createFrom, rememberProject } from './create.ts'
+import { AWAITS_SECRETS, waitUntilFinal, watchBringUp } from './follow.ts'
+import { missingVariablesText } from './missing-variables.ts'
+
+/** The options of `berth projects push`. */
+interface PushOptions extends CommonOptions {
+  project?: string | undefined
+  server?: string | undefined
+  name?: string | undefined
+  private?: true | undefined
+  watch?: true | undefined
+}
+
+type PushResponse = ResponseOf<'projects.push'>
+
+/** What a push has led to. */
+interface Outcome {
+  response: PushResponse
+  project: Project
+  /** The phases that the bring-up went through. */
+  phases: readonly string[]
+  /** Milliseconds from the survey of the directory to the app's response. */
+  tookMs: number
+}
+
+/**
+ * Sends what of a directory differs from its project, and follows the bring-up. Creates the project if the directory
+ * has none.
+ *
+ * @param find returns the project that a person names
+ * @returns the exit code
+ */
+export async function pushProject(
+  invocation: Invocation<[directory: string | undefined], PushOptions>,
+  find: (client: Client, named: string) => Promise<Project>,
+): Promise<number> {
+  const { session, args, options, connect, server } = invocation
+  const client = await connect()
+  const named = options.project === undefined ? null : await find(client, options.project)
+  const { directory, project } = await findTarget(session, client, args[0], named)
+  if (project === null) {
+    await refuseTakenName(client, options.name ?? basename(directory))
+    const create = { ...options, public: options.private ? undefined : (true as const) }
+    const created = await createFrom(session, client, await server(), directory, create)
+    if (!options.watch) return created.exitCode
+    return watchAndPush(session, client, directory, created.project.id, options)
+  }
+  await rememberProject(session.context, directory, client, project.id)
+  if (options.watch) return watchAndPush(session, client, directory, project.id, options)
+  const pusher = new Pusher(session, client, directory, project.id, options.json ?? false)
+  return untilInterrupted(async (signal) => report(session, client, await pusher.push(signal), options))
+}
+
+/** Returns the directory to send, and its project; null if it has none yet. */
+async function findTarget(
+  { context }: CliSession,
+  client: Client,
+  given: string | undefined,
+  named: Project | null,
+): Promise<{ directory: string; project: Project | null }> {
+  const wanted = resolve(context.cwd, given ?? '.')
+  const sent = SENT_PROJECTS.find({ ...context, cwd: wanted }, client.baseUrl)
+  if (named !== null) return { directory: wanted, project: named }
+  // A directory that is named is meant itself, not the one above that was sent.
+  if (sent === null || (given !== undefined && sent.directory !== wanted))
+    return { directory: wanted, project: null }
+  const { projects } = await client.call('projects.listAll')
+  const project = projects.find(({ id }) => id === sent.id)
+  if (project) return { directory: sent.directory, project }
+  await context.stderr.write(
+    `The project that ${printable(sent.directory)} was sent to is gone: making another.\n`,
+  )
+  return { directory: sent.directory, project: null }
+}
+
+/** Throws CommandError if a project has the name already, which may be the one that a person means. */
+async function refuseTakenName(client: Client, name: string): Promise<void> {
+  const { projects } = await client.call('projects.listAll')
+  const taken = projects.find((project) => project.name === name)
+  if (taken === undefined) return
+  throw new CommandError(
+    `There is a project ${printable(name)} already, which this directory was never sent to from here. Replace its code with "berth projects push --project ${taken.slug}", or make another with "berth projects push --name NAME".`,
+  )
+}
+
+/** Pushes, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
+async function watchAndPush(
+  session: CliSession,
+  client: Client,
+  directory: string,
+  projectId: string,
+  options: PushOptions,
+): Promise<number> {
+  const { stderr } = session.context
+  const pusher = new Pusher(session, client, directory, projectId, options.json ?? false)
+  let isFirst = true
+  return repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
+    try {
+      const outcome = await pusher.push(signal)
+      const { written, removed } = outcome.response
+      if (isFirst || written + removed > 0) await report(session, client, outcome, options)
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      await stderr.write(`berth: ${error.message}\n`)
+    }
+    if (isFirst) await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
+    isFirst = false
+  })
+}
+
+/** Sends a directory to its project, again and again. */
+class Pusher {
+  readonly #reader = new ManifestReader()
+  #survey: DirectorySurvey | null = null
+
+  constructor(
+    private readonly session: CliSession,
+    private readonly client: Client,
+    private readonly directory: string,
+    private readonly projectId: string,
+    private readonly isQuiet: boolean,
+  ) {}
+
+  /** Reports whether a path was left out of the last push. */
+  readonly isLeftOut = (path: string): boolean => {
+    const { ignored = [], generated = [] } = this.#survey?.leftOut ?? {}
+    return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
+  }
+
+  /**
+   * Sends what differs, and waits until the app responds or has failed.
+   *
+   * @throws CommandError if nothing can be sent
+   */
+  async push(signal: AbortSignal): Promise<Outcome> {
+    const began = performance.now()
+    const survey = await surveyDirectory(this.directory)
+    this.#survey = survey
+    if (survey.files.length === 0) {
+      const leftOut = leftOutText(survey, 'berth secrets import')
+      throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
+    }
+    const response = await this.#send(survey)
+    const { project } = response
+    const phases: string[] = []
+    const watch = (): Promise<Project> =>
+      this.isQuiet
+        ? waitUntilFinal(this.client, project, signal)
+        : watchBringUp(this.session, this.client, project, {
+            since: null,
+            signal,
+            onPhase: (phase) => phases.push(phase),
+          })
+    const final = response.began === null ? project : await watch()
+    return { response, project: final, phases, tookMs: Math.round(performance.now() - began) }
+  }
+
+  async #send(survey: DirectorySurvey): Promise<PushResponse> {
+    const params = { projectId: this.projectId }
+    const { files: described, links } = this.#reader.read(survey)
+    const files = described.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
+    const body = { files, links }
+    const asked = await this.client.call('projects.push', { params, body })
+    if (asked.missing.length === 0) return asked
+    const missing = new Set(asked.missing)
+    const isMissing = ({ path }: { path: string }): boolean => missing.has(path)
+    const archive = await packDirectory({
+      ...survey,
+      files: survey.files.filter(isMissing),
+      links: survey.links.filter(isMissing),
+    })
+    const form = new FormData()
+    form.set('files', JSON.stringify(files))
+    form.set('links', JSON.stringify(links))
+    form.set('archive', new Blob([archive]), 'archive')
+    const response = await this.client.call('projects.push', { params, body, form })
+    if (response.missing.length === 0) return response
+    throw new CommandError(
+      `${printable(response.missing[0] ?? '')} changed on the server or here while it was sent. Push again.`,
+    )
+  }
+}
+
+/** Prints what a push has led to. Returns the exit code. */
+async function report(
+  { context: { stdout, stderr } }: CliSession,
+  client: Client,
+  { response, project, phases, tookMs }: Outcome,
+  { json }: PushOptions,
+): Promise<number> {
+  const { id, slug, url, init_phase: phase } = project
+  if (json) await printJson(stdout, { ...response, project, took_ms: tookMs })
+  if (phase === 'failed') {
+    if (json) await printLogEnd(stderr, projectLog(client, id))
+    throw new CommandError(
+      `${slug} could not be brought up; the log above says why. ${project.runtime_status === 'running' ? 'The version before goes on. ' : ''}Mend it and push again. The whole log: berth projects logs ${slug}`,
+    )
+  }
+  if (phase === 'awaiting_secrets') {
+    await stderr.write(await missingVariablesText(client, project))
+    return AWAITS_SECRETS
+  }
+  if (json) return 0
+  const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
+  await stdout.write(
+    `${summary(response, phases, tookMs)}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}\n`,
+  )
+  return 0
+}
+
+/** Returns what was done: `3 files sent, 1 removed, installed and restarted in 210 ms`. */
+function summary(
+  { written, removed, began }: PushResponse,
+  phases: readonly string[],
+  tookMs: number,
+): string {
+  const sent = [written > 0 ? `${count(written, 'file')} sent` : '', removed > 0 ? `${removed} removed` : '']
+  const done = [
+    phases.includes('install') ? 'installed' : '',
+    phases.includes('build') ? 'built' : '',
+    phases.includes('healthcheck') ? 'restarted' : '',
+  ].filter(Boolean)
+  const last = done.pop()
+  const acts = last === undefined ? 'live' : [done.join(', '), last].filter(Boolean).join(' and ')
+  if (written + removed === 0 && began === null) return 'Nothing has changed'
+  return [...sent.filter(Boolean), `${acts} in ${formatMs(tookMs)}`].join(', ')
+}
+
+const formatMs = (ms: number): string => (ms < 10_000 ? `${ms} ms` : `${Math.round(ms / 1000)} s`)

@@ -1,0 +1,247 @@
+import { join } from 'node:path'
+import type { Workspace } from '../../compute/workspace.ts'
+import { WorkspaceError } from '../../compute/workspace.ts'
+import { badRequest } from '../../errors.ts'
+import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
+import { accountCaller } from '../../http/caller.ts'
+import { KeyedMutex } from '../../runtime/mutex.ts'
+import { compareManifests, toManifest } from '../files/manifest.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ProjectApps } from './apps.ts'
+import type { ProjectCode } from './code.ts'
+import type { ProjectPush } from './model.ts'
+import type { ProjectRecords } from './records.ts'
+import { SourceError } from './sources/errors.ts'
+import { SOURCE_LIMITS } from './sources/limits.ts'
+import { type ProjectRow, projectDirectory } from './table.ts'
+
+/** Dependencies of pushes. */
+interface PushDependencies {
+  records: ProjectRecords
+  servers: ServersService
+  hosting: Hosting
+  code: ProjectCode
+  apps: ProjectApps
+}
+
+/** What a push has done. */
+export interface Pushed {
+  /** Paths whose content the server lacks. If there are any, nothing was changed. */
+  missing: string[]
+  written: number
+  removed: number
+  /** The first phase of the bring-up that has begun; null if the app needs none. */
+  began: Phase | null
+}
+
+type Phase = 'install' | 'build' | 'start'
+
+/** The files to place and to remove. */
+interface Change {
+  /** Directory with the files that differ, ready to be merged; null if there are none. */
+  tree: string | null
+  written: readonly string[]
+  removed: readonly string[]
+}
+
+/** Replaces the code of projects by what a directory elsewhere has. Only what differs has to be sent. */
+export class ProjectPushes {
+  readonly #dependencies: PushDependencies
+  /** Applies one push of a project at a time. */
+  readonly #mutex = new KeyedMutex()
+
+  constructor(dependencies: PushDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /**
+   * Makes the code of a project what a manifest describes, and brings the app up again as far as that is necessary.
+   * Removes what came from outside earlier and is not in the manifest; what the app has made stays.
+   *
+   * @param archive the content of the files that differ, and of no others that the manifest lacks
+   * @throws BerthError 400 for a path or an archive that is refused
+   */
+  push(
+    row: ProjectRow,
+    server: ServerRow,
+    manifest: ProjectPush,
+    archive: Uint8Array | null,
+  ): Promise<Pushed> {
+    return this.#mutex.run(row.id, () => this.#push(row, server, manifest, archive))
+  }
+
+  async #push(
+    row: ProjectRow,
+    server: ServerRow,
+    { files, links = [] }: ProjectPush,
+    archive: Uint8Array | null,
+  ): Promise<Pushed> {
+    const { servers, records } = this.#dependencies
+    const workspace = servers.workspace(server)
+    const paths = [...files, ...links].map(({ path }) => path)
+    try {
+      const present = await describe(workspace, projectDirectory(row), paths)
+      const { changed } = compareManifests(
+        { files: files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false })), links },
+        present,
+      )
+      const wanted = new Set(paths)
+      const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
+      if (changed.length > 0 && archive === null)
+        return { missing: changed, written: 0, removed: 0, began: null }
+      await using staging = await workspace.staging()
+      const tree =
+        archive === null ? null : await this.#unpack(archive, staging.path, row, server, wanted, links)
+      const sent = new Set(tree?.paths)
+      const missing = changed.filter((path) => !sent.has(path))
+      if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
+      const change = { tree: tree?.root ?? null, written: [...sent], removed }
+      const began = await this.#apply(row, server, workspace, change, paths)
+      return { missing: [], written: sent.size, removed: removed.length, began }
+    } catch (error) {
+      if (error instanceof SourceError) throw badRequest(`The archive is refused. ${error.message}`)
+      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
+      throw error
+    }
+  }
+
+  /** Unpacks an archive into a staging directory and checks it. */
+  async #unpack(
+    archive: Uint8Array,
+    staging: string,
+    row: ProjectRow,
+    server: ServerRow,
+    wanted: ReadonlySet<string>,
+    links: ProjectPush['links'],
+  ): Promise<{ root: string; paths: string[] }> {
+    const [{ unpackAsIs }, { checkLinks }] = await Promise.all([
+      import('./sources/archive/unpack.ts'),
+      import('./sources/tree.ts'),
+    ])
+    checkLinks(new Map(links?.map(({ path, target }) => [path, target])))
+    const signal = AbortSignal.timeout(SOURCE_LIMITS.timeoutMs)
+    const { room } = await this.#dependencies.code.destination(row, server, signal)
+    const limits = { ...SOURCE_LIMITS, bytes: Math.min(SOURCE_LIMITS.bytes, room) }
+    const file = join(staging, 'archive')
+    await Bun.write(file, archive)
+    const { root, writer } = await unpackAsIs(file, staging, limits, signal)
+    const unwanted = writer.paths.find((path) => !wanted.has(path))
+    if (unwanted !== undefined)
+      throw badRequest(`The archive has ${JSON.stringify(unwanted)}, which is not in "files" or "links".`)
+    return { root, paths: writer.paths }
+  }
+
+  /** Changes the files, and begins a bring-up if the app needs one. */
+  async #apply(
+    row: ProjectRow,
+    server: ServerRow,
+    workspace: Workspace,
+    { tree, written, removed }: Change,
+    paths: readonly string[],
+  ): Promise<Phase | null> {
+    const { apps, records, hosting, servers } = this.#dependencies
+    const isUnchanged = written.length === 0 && removed.length === 0
+    const before = records.find(row.id) ?? row
+    if (isUnchanged && before.initPhase === 'ready' && hosting.find(row.id)?.isUp) return null
+    await apps.supersede(row.id)
+    const app = await apps.app(before)
+    // The bring-up starts the app itself, so its watch need not. Pages in browsers are reloaded by the watch alone.
+    const isServed = before.plan?.start.kind === 'files' && before.plan.build === null
+    const resume = isServed ? async () => {} : await app.pauseWatch()
+    try {
+      const directory = projectDirectory(row)
+      await removeFiles(workspace, directory, removed)
+      if (tree !== null) await workspace.mergeIn(tree, directory)
+      records.setCode(row.id, paths)
+      servers.meter.changed(server)
+      const began = await this.#next(before, server, workspace)
+      if (began !== null) apps.begin(before, began, before.proceed)
+      return began
+    } finally {
+      void apps.waitForBringUp(row.id).then(resume)
+    }
+  }
+
+  /** Returns the phase with which a bring-up has to begin for the code that is there; null if the app needs none. */
+  async #next(row: ProjectRow, server: ServerRow, workspace: Workspace): Promise<Phase | null> {
+    const { servers, hosting, records, apps, code } = this.#dependencies
+    const used = await servers.use(accountCaller(row.accountId), server.id)
+    try {
+      const directory = projectDirectory(row)
+      const { log, isUp } = await apps.app(row)
+      const location = { serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
+      const plan = await hosting.preparation.plan(location)
+      if (plan.install !== null) {
+        const installed = records.installedFrom(row.id)
+        if (installed === null || installed !== (await code.fingerprint(row, plan, workspace)))
+          return 'install'
+      }
+      const isSame = Bun.deepEquals(plan, row.plan)
+      records.setPlan(row.id, plan)
+      if (plan.build !== null) return 'build'
+      const goesOn = isSame && isUp && row.initPhase === 'ready'
+      return goesOn && (await watchesItself(plan, workspace, directory)) ? null : 'start'
+    } catch (error) {
+      // The bring-up meets the same mistake, and says so in the project's log.
+      if (error instanceof AppError) return 'install'
+      throw error
+    } finally {
+      used.done()
+    }
+  }
+}
+
+/** Describes what a project's directory has at these paths; nothing if there is no directory. */
+async function describe(workspace: Workspace, directory: string, paths: readonly string[]) {
+  try {
+    return toManifest(await workspace.manifest(directory, paths))
+  } catch (error) {
+    if (error instanceof WorkspaceError && error.fault === 'missing') return toManifest([])
+    throw error
+  }
+}
+
+/** Removes files, and the directories that are empty then. */
+async function removeFiles(workspace: Workspace, directory: string, paths: readonly string[]): Promise<void> {
+  const parents = new Set<string>()
+  for (const path of paths) {
+    await workspace.remove(`${directory}/${path}`).catch(ignoreMissing)
+    for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1))
+      parents.add(path.slice(0, at))
+  }
+  // The innermost first.
+  for (const parent of [...parents].sort((a, b) => b.length - a.length)) {
+    const full = `${directory}/${parent}`
+    const entries = await workspace.entries(full).catch(() => null)
+    if (entries?.length === 0) await workspace.remove(full).catch(ignoreMissing)
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  const isMissing =
+    error instanceof WorkspaceError && (error.fault === 'missing' || error.fault === 'not_a_file')
+  if (!isMissing) throw error
+}
+
+/** Matches commands that take changes of their files by themselves. */
+const WATCHING =
+  /(?:^|\s)--(?:watch|hot|reload)(?=[\s=]|$)|\b(?:nodemon|ts-node-dev)\b|\btsx watch\b|\b(?:next|nuxt|astro|remix|vite) dev\b|\b(?:ng|vite|webpack) serve\b|(?:^|[\s/])vite(?=\s+-|\s*$)|\bflask\b.*\s--debug\b/
+
+/** Matches a command that runs a script of package.json. */
+const SCRIPT = /\b(?:bun|npm|pnpm|yarn)(?: --bun)? run ([\w:.-]+)/
+
+/** Reports whether an app that runs takes changes of its files by itself: berth serves them, or its command watches. */
+async function watchesItself({ start }: AppPlan, workspace: Workspace, directory: string): Promise<boolean> {
+  if (start.kind === 'files' || WATCHING.test(start.command)) return true
+  const script = SCRIPT.exec(start.command)?.[1]
+  if (script === undefined) return false
+  try {
+    const text = Buffer.from(await workspace.read(`${directory}/package.json`)).toString()
+    const { scripts } = JSON.parse(text) as { scripts?: Record<string, unknown> }
+    return WATCHING.test(String(scripts?.[script] ?? ''))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '../support/processes.ts'
+import { bareEnvironment, type Served, serve, start } from './command.ts'
+import { projectCommands, told } from './project-commands.ts'
+
+let berth: Served
+let server: string
+beforeAll(async () => {
+  berth = await serve(['--plan', '{"projects":{"small":100}}'])
+  server = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+const { projects, json, write } = projectCommands(() => berth)
+const at = (path: string) => join(berth.cwd, path)
+const text = async (url: string) => (await fetch(url)).text()
+const ls = async (slug: string) => (await berth.run(['exec', server, `ls -A projects/${slug}`])).stdout
+
+const app = (answer: string) =>
+  `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('${answer}') })`
+
+/** Runs `push --watch` until it has said something, and then until the test has ended it. */
+function watching(args: string[]) {
+  const child = start(['projects', 'push', '--watch', ...args], { cwd: berth.cwd, env: bareEnvironment() })
+  let said = ''
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) said += new TextDecoder().decode(chunk)
+  }
+  const reading = Promise.all([read(child.stdout), read(child.stderr)])
+  return {
+    says: (wanted: string | RegExp) =>
+      until(
+        () => (typeof wanted === 'string' ? said.includes(wanted) : wanted.test(said)),
+        `${wanted} in: ${said}`,
+      ),
+    forget() {
+      said = ''
+    },
+    async end() {
+      child.kill('SIGINT')
+      await reading
+      return child.exited
+    },
+  }
+}
+
+test('a directory becomes a project with a URL; then only what differs is sent, and it says what was done', async () => {
+  write('shop', {
+    'index.ts': app('one'),
+    'lib/a.ts': '',
+    'lib/b.ts': '',
+    '.gitignore': '*.log\n',
+    'x.log': '',
+  })
+  const first = await projects('push', 'shop')
+  expect(first.exitCode).toBe(0)
+  const { id, url } = told(first)
+  expect(first.stdout).toBe(`Created ${id} (shop, slug shop) on ${server}.\nshop is ready at ${url}\n`)
+
+  write('shop', { 'index.ts': app('two'), 'new.ts': '' })
+  rmSync(at('shop/lib'), { recursive: true })
+  symlinkSync('new.ts', at('shop/link.ts'))
+  const second = await projects('push', 'shop')
+  expect(second.stdout).toMatch(/^3 files sent, 2 removed, restarted in \d+ ms: shop at http:\S+\n$/)
+  expect(second.stderr).toMatch(/→ start\n.*→ healthcheck\n.*→ ready\n/s)
+  expect(await text(url)).toBe('two')
+  expect(await ls('shop')).toBe('.gitignore\nindex.ts\nlink.ts\nnew.ts\n')
+
+  expect((await projects('push', 'shop')).stdout).toBe(`Nothing has changed: shop at ${url}\n`)
+  // The nearest directory that was sent is meant, also below it.
+  write('shop', { 'deep/er/x.ts': '' })
+  const below = await berth.run(['projects', 'push'], { cwd: at('shop/deep/er') })
+  expect(below.stdout).toMatch(/^1 file sent, restarted/)
+})
+
+test('a directory that was created is pushed to the same project; --project names another', async () => {
+  write('site', { 'index.html': 'one' })
+  const { id, url } = told(await projects('create', 'site', '--public'))
+  write('site', { 'index.html': 'two' })
+  expect((await projects('push', 'site')).stdout).toMatch(/^1 file sent, live in \d+ ms: site at http:\S+\n$/)
+  expect(await text(url)).toBe('two')
+  const { id: other } = await json('create', '--name', 'other', '--public')
+  const pushed = await json('push', 'site', '--project', 'other')
+  expect(pushed).toMatchObject({ written: 1, removed: 0, began: 'start', project: { id: other } })
+  // From now on the directory stands for that one.
+  expect((await json('push', 'site')).project.id).toBe(other)
+  expect((await json('push', 'site', '--project', id)).project.id).toBe(id)
+})
+
+test('a name that another project has is not taken by accident, and a project that is gone is made again', async () => {
+  write('again/copy', { 'index.html': 'x' })
+  await json('create', '--name', 'copy')
+  const refused = await projects('push', 'again/copy')
+  expect(refused.exitCode).toBe(1)
+  expect(refused.stderr).toContain('berth projects push --project copy')
+  const made = told(await projects('push', 'again/copy', '--name', 'mine', '--private'))
+  expect((await projects('get', made.id)).stdout).toMatch(/Visibility +private/)
+  await projects('delete', made.id)
+  const outcome = await projects('push', 'again/copy', '--name', 'mine')
+  expect(outcome.stderr).toContain('is gone: making another')
+  expect(told(outcome).url).not.toBe('')
+})
+
+test('an app that breaks says why and how to go on; the old one answers; the next push mends it', async () => {
+  write('fragile', { 'index.ts': app('one') })
+  const { url } = told(await projects('push', 'fragile'))
+  write('fragile', { 'index.ts': 'throw new Error("broken on purpose")' })
+  const broken = await projects('push', 'fragile')
+  expect(broken.exitCode).toBe(1)
+  expect(broken.stderr).toContain('broken on purpose')
+  expect(broken.stderr).toMatch(
+    /fragile could not be brought up; .*The version before goes on\. .*berth projects logs fragile\n$/,
+  )
+  expect(await text(url)).toBe('one')
+  write('fragile', { 'index.ts': app('mended') })
+  expect((await projects('push', 'fragile')).exitCode).toBe(0)
+  expect(await text(url)).toBe('mended')
+})
+
+test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C', async () => {
+  write('watched', { 'index.ts': app('one'), '.gitignore': 'left\n' })
+  const { url } = told(await projects('push', 'watched'))
+  const watch = watching(['watched'])
+  await watch.says('Watching')
+  write('watched', { 'index.ts': app('two') })
+  await watch.says(/1 file sent, restarted in \d+ ms/)
+  expect(await text(url)).toBe('two')
+  watch.forget()
+  write('watched', { 'index.ts': 'throw new Error("broken on purpose")', left: 'out' })
+  await watch.says('could not be brought up')
+  watch.forget()
+  write('watched', { 'index.ts': app('three') })
+  await watch.says(/1 file sent, restarted/)
+  expect(await text(url)).toBe('three')
+  expect(await watch.end()).toBe(130)
+})
+
+test('restart starts the app again', async () => {
+  write('stamp', {
+    'index.ts': `const at = crypto.randomUUID(); ${app('').replace("''", 'at')}`,
+  })
+  const { url } = told(await projects('push', 'stamp'))
+  const before = await text(url)
+  const { exitCode, stdout } = await projects('restart', 'stamp')
+  expect([exitCode, stdout]).toEqual([0, `stamp is ready at ${url}\n`])
+  expect(await text(url)).not.toBe(before)
+  expect((await projects('restart', 'stamp', '--detach')).stdout).toContain('berth projects logs stamp -f')
+})
+
+test('what a directory was sent to is kept beside the logins, for its owner alone', async () => {
+  const { HOME } = bareEnvironment()
+  const kept = JSON.parse(readFileSync(join(HOME ?? '', '.config/berth/projects.json'), 'utf8'))
+  expect(kept[at('shop')]).toEqual({ [berth.info.base_url]: expect.stringMatching(/^prj_/) })
+  writeFileSync(join(HOME ?? '', '.config/berth/projects.json'), '[]')
+  expect((await projects('push', 'shop')).stderr).toContain('projects.json is damaged')
+  rmSync(join(HOME ?? '', '.config/berth/projects.json'))
+})

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Answer, type TestBerth, testBerth } from '../../support/berth.ts'
+import { archiveOf, created, logged, ready, settled } from '../../support/projects.ts'
+
+let berth: TestBerth
+let serverId: string
+beforeAll(async () => {
+  berth = await testBerth({ flags: { plan: { projects: { small: 100 } } } })
+  serverId = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+type Files = Record<string, string>
+
+const sha256 = (content: string) => new Bun.CryptoHasher('sha256').update(content).digest('hex')
+
+const manifestOf = (files: Files) => ({
+  files: Object.entries(files).map(([path, content]) => ({ path, sha256: sha256(content) })),
+})
+
+/** Pushes files, of which `sent` are in the archive. */
+async function pushWith(id: string, files: Files, sent: Files, links?: object[]): Promise<Answer<Pushed>> {
+  const form = new FormData()
+  form.set('files', JSON.stringify(manifestOf(files).files))
+  if (links) form.set('links', JSON.stringify(links))
+  form.set('archive', new Blob([Buffer.from((await archiveOf(sent)).data, 'base64')]))
+  const response = await berth.fetch(`/projects/${id}/push`, { method: 'POST', body: form })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Pushed }
+}
+
+interface Pushed {
+  missing: string[]
+  written: number
+  removed: number
+  began: string | null
+  message?: string
+}
+
+/** Pushes files as a client does: asks what is missing, sends that, and waits for the app. */
+async function push(id: string, files: Files): Promise<Pushed & { asked: string[] }> {
+  const first = await berth.call('POST', `/projects/${id}/push`, manifestOf(files))
+  const asked: string[] = first.body.missing
+  const sent = Object.fromEntries(asked.map((path) => [path, files[path] ?? '']))
+  const { body } = asked.length === 0 ? first : await pushWith(id, files, sent)
+  await settled(berth, id)
+  return { ...body, asked }
+}
+
+const text = async (url: string | null, path = '') => (await fetch(`${url}${path}`)).text()
+
+const server = (answer: string) =>
+  `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('${answer}') })`
+
+/** An app whose installs can be counted. */
+const APP: Files = {
+  'berth.json': '{"install":"echo once >> installs","start":"bun src/index.ts"}',
+  'package.json': '{"name":"app"}',
+  'src/index.ts': server('one'),
+  'src/old.ts': '',
+}
+
+const files = async (slug: string) =>
+  (await berth.exec(serverId, `cd projects/${slug} && find . -type f | sort`)).stdout.split('\n').slice(0, -1)
+
+describe('POST /projects/{projectId}/push', () => {
+  test('takes only what differs, removes what is gone, leaves what the app made, and restarts', async () => {
+    const { id, slug, url } = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf(APP),
+    })
+    await berth.exec(serverId, `cd projects/${slug} && echo kept > src/data.db`)
+    const { 'src/old.ts': _, ...rest } = APP
+    const next = { ...rest, 'src/index.ts': server('two'), 'src/new.ts': '' }
+    expect(await push(id, next)).toMatchObject({
+      asked: ['src/index.ts', 'src/new.ts'],
+      ...{ missing: [], written: 2, removed: 1, began: 'start' },
+    })
+    expect(await text(url)).toBe('two')
+    expect(await files(slug)).toEqual([
+      ...['./berth.json', './installs', './package.json'],
+      ...['./src/data.db', './src/index.ts', './src/new.ts'],
+    ])
+    expect(await push(id, next)).toMatchObject({ asked: [], written: 0, removed: 0, began: null })
+  })
+
+  test('installs again only if a package file or the command has changed', async () => {
+    const { id, slug } = await ready(berth, serverId, { source: await archiveOf(APP) })
+    const installs = async () =>
+      (await berth.exec(serverId, `wc -l < projects/${slug}/installs`)).stdout.trim()
+    expect(await push(id, { ...APP, 'src/index.ts': server('two') })).toMatchObject({ began: 'start' })
+    expect(await installs()).toBe('1')
+    const locked = { ...APP, 'bun.lock': '{}' }
+    expect(await push(id, locked)).toMatchObject({ began: 'install' })
+    expect(await installs()).toBe('2')
+    const other = { ...locked, 'berth.json': APP['berth.json']?.replace('once', 'twice') ?? '' }
+    expect(await push(id, other)).toMatchObject({ began: 'install' })
+    expect(await installs()).toBe('3')
+  })
+
+  test('builds again, and restarts nothing that berth serves itself or that watches its files', async () => {
+    const site = { 'index.html': 'one' }
+    const still = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(site) })
+    expect(await push(still.id, { 'index.html': 'two' })).toMatchObject({ written: 1, began: null })
+    expect(await text(still.url)).toBe('two')
+
+    const built = {
+      'berth.json': '{"build":"mkdir -p out && cat a.txt > out/index.html","static":{"folder":"out"}}',
+    }
+    const page = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf({ ...built, 'a.txt': 'one' }),
+    })
+    expect(await push(page.id, { ...built, 'a.txt': 'two' })).toMatchObject({ began: 'build' })
+    expect(await text(page.url)).toBe('two')
+
+    const hot = { 'package.json': '{"scripts":{"start":"bun --hot index.ts"}}' }
+    const dev = await ready(berth, serverId, {
+      source: await archiveOf({ ...hot, 'index.ts': server('one') }),
+    })
+    expect(await push(dev.id, { ...hot, 'index.ts': server('two') })).toMatchObject({ began: null })
+  })
+
+  test('an app that was broken is mended by the next push, and the old one answers meanwhile', async () => {
+    const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
+    await push(id, { ...APP, 'src/index.ts': 'throw new Error("broken on purpose")' })
+    expect((await berth.call('GET', `/projects/${id}`)).body.init_phase).toBe('failed')
+    expect(await logged(berth, id)).toContain('broken on purpose')
+    expect(await text(url)).toBe('one')
+    expect(await push(id, { ...APP, 'src/index.ts': server('mended') })).toMatchObject({ began: 'start' })
+    expect(await text(url)).toBe('mended')
+  })
+
+  test('a push ends a bring-up that waits for an app that never answers', async () => {
+    const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
+    const mute = { ...APP, 'src/index.ts': 'setInterval(() => {}, 1000)' }
+    await pushWith(id, mute, { 'src/index.ts': mute['src/index.ts'] ?? '' })
+    const began = performance.now()
+    expect(await push(id, { ...APP, 'src/index.ts': server('two') })).toMatchObject({ began: 'start' })
+    expect(await text(url)).toBe('two')
+    expect(performance.now() - began).toBeLessThan(30_000)
+  })
+
+  test('gives a blank project its code, with links', async () => {
+    const { id, slug, url } = await created(berth, serverId, { name: 'Blank', visibility: 'public' })
+    expect((await berth.call('POST', `/projects/${id}/push`, manifestOf(APP))).body.missing).toEqual(
+      Object.keys(APP),
+    )
+    const links = [{ path: 'link', target: 'src/index.ts' }]
+    const { body } = await pushWith(id, APP, APP, links)
+    expect(body).toMatchObject({ missing: ['link'], written: 0 })
+    expect(await push(id, APP)).toMatchObject({ written: 4, began: 'install' })
+    expect(await text(url)).toBe('one')
+    expect(slug).toBe('blank')
+  })
+
+  test('refuses what leads out, and what the manifest lacks, and changes nothing', async () => {
+    const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
+    const refused = [
+      await pushWith(id, { ...APP, '../x': '' }, APP),
+      await pushWith(id, APP, { ...APP, other: '' }),
+      await pushWith(id, APP, APP, [{ path: 'out', target: '../../..' }]),
+      await berth.call('POST', `/projects/${id}/push`, { files: [{ path: 'a', sha256: 'short' }] }),
+    ]
+    expect(refused.map(({ status }) => status)).toEqual([400, 400, 400, 400])
+    expect(refused[1]?.body.message).toContain('"other"')
+    expect(refused[2]?.body.message).toContain('leads out')
+    expect(await text(url)).toBe('one')
+    expect(
+      (await berth.call('POST', '/projects/prj_00000000000000000000000000/push', { files: [] })).status,
+    ).toBe(404)
+  })
+})
+
+describe('POST /projects/{projectId}/restart', () => {
+  test('starts the app again without an install, and one that was never up from the install on', async () => {
+    const started = `const at = crypto.randomUUID()
+      Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(at) })`
+    const app = { ...APP, 'src/index.ts': started }
+    const { id, slug, url } = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf(app),
+    })
+    const before = await text(url)
+    const { status, body } = await berth.call('POST', `/projects/${id}/restart`)
+    expect([status, body.id]).toEqual([202, id])
+    expect((await settled(berth, id)).init_phase).toBe('ready')
+    expect(await text(url)).not.toBe(before)
+    expect((await berth.exec(serverId, `wc -l < projects/${slug}/installs`)).stdout.trim()).toBe('1')
+    const blank = await created(berth, serverId, {})
+    expect((await berth.call('POST', `/projects/${blank.id}/restart`)).status).toBe(400)
+  })
+})
+
+test('the log names each phase of a bring-up, in its place, however quick it is', async () => {
+  const { id } = await ready(berth, serverId, {
+    source: await archiveOf({
+      ...APP,
+      'berth.json': '{"install":"echo installing","build":"echo building","start":"bun src/index.ts"}',
+    }),
+  })
+  const { logs } = (await berth.call('GET', `/projects/${id}/logs`)).body
+  const lines = logs.filter(({ source }: { source: string }) => source !== 'app')
+  expect(lines.map(({ phase, text }: { phase?: string; text: string }) => phase ?? text)).toEqual([
+    'install',
+    expect.stringContaining('Found'),
+    expect.stringContaining('echo installing'),
+    'installing',
+    'build',
+    expect.stringContaining('echo building'),
+    'building',
+    ...[
+      'start',
+      'healthcheck',
+      expect.stringContaining('Starts'),
+      expect.stringContaining('Answers'),
+      'ready',
+    ],
+  ])
+})
